@@ -36,14 +36,14 @@ static bool run_one(td_ctx *cx, const char *kind, make_fn *make, int nodes) {
     td_part_opts o = td__part_defaults();
     td_halves   *h = NULL;
     char         name[80];
-    o.keep_notes = false;
+    o.make_notes = false;
     if (!g || !td__joint_over(g, &j)) return false;
     double t = time_cut(&j, &o, &h);
     if (!h) return false;
     snprintf(name, sizeof name, "partition_%s_%dk", kind, nodes / 1000);
     printf("{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"ms\", \"nodes\": %d, "
            "\"kept\": %.3f, \"peak\": %.3f}\n",
-           name, 1e3 * t, g->nodes.n, (double)h->bytes_kept / (double)h->bytes_most,
+           name, 1e3 * t, g->nodes.n, (double)h->bytes_saved / (double)h->bytes_most,
            (double)h->peak / (double)h->peak_most);
     td__halves_drop(h);
     td__graph_drop(g);

@@ -382,7 +382,7 @@ void td__cache_store(td_fn *f, td_spec *s) {
     snprintf(note, sizeof note, "function %.60s, %d nodes%s", f->name,
              s->plan->j->g->nodes.n, s->guards ? ", for many sizes" : "");
     td__disk_open(&d, f->cx, true);
-    if (ok && !b.failed) td__disk_keep(&d, name, key.s, note, &b);
+    if (ok && !b.failed) td__disk_store_entry(&d, name, key.s, note, &b);
     td__disk_close(&d);
     td__buf_free(&b);
     td__buf_free(&key);

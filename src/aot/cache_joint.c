@@ -8,7 +8,7 @@ _Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 56 &&
                    sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
-_Static_assert(sizeof(td_halves) == 128 && sizeof(td_kept) == 16 &&
+_Static_assert(sizeof(td_halves) == 128 && sizeof(td_saved_value) == 16 &&
                    sizeof(td_part_note) == 40,
                "a field of the halves is not written");
 
@@ -140,19 +140,19 @@ static void put_note(td_image *m, const td_part_note *n) {
 bool td__put_halves(td_image *m, const td_halves *h) {
     bool ok = td__image_graph(m, h->fwd) && td__image_graph(m, h->bwd);
     put_nr(m, h->n_fwd);
-    put_nr(m, h->n_kept);
-    put_nr(m, h->n_kept_syms);
+    put_nr(m, h->n_saved);
+    put_nr(m, h->n_saved_syms);
     put_nr(m, h->n_draws);
-    for (int i = 0; i < h->n_kept; i++) {
-        put_nr(m, (int)h->kept[i].from);
-        put_nr(m, h->kept[i].index);
-        put_nr(m, h->kept[i].bytes);
+    for (int i = 0; i < h->n_saved; i++) {
+        put_nr(m, (int)h->saved[i].from);
+        put_nr(m, h->saved[i].index);
+        put_nr(m, h->saved[i].bytes);
     }
     put_big(m, (uint64_t)h->n_notes);
     for (int i = 0; i < h->n_notes; i++) put_note(m, &h->notes[i]);
-    const int64_t bytes[] = {h->bytes_kept, h->bytes_most, h->peak, h->peak_most};
+    const int64_t bytes[] = {h->bytes_saved, h->bytes_most, h->peak, h->peak_most};
     for (int i = 0; i < TD_COUNT(bytes); i++) put_nr(m, bytes[i]);
-    td__put_f64(m->b, h->cost_again);
+    td__put_f64(m->b, h->cost_recompute);
     put_flag(m, h->fell_back);
     return ok && !m->b->failed;
 }

@@ -379,9 +379,9 @@ td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
 /* ---- halves ------------------------------------------------------------- */
 
 static bool get_kept(td_reader *r, td_halves *h, const td_joint *j) {
-    h->kept = td__get_room(r, &h->arena, h->n_kept, sizeof *h->kept);
-    for (int i = 0; !r->bad && i < h->n_kept; i++) {
-        td_kept *k = &h->kept[i];
+    h->saved = td__get_room(r, &h->arena, h->n_saved, sizeof *h->saved);
+    for (int i = 0; !r->bad && i < h->n_saved; i++) {
+        td_saved_value *k = &h->saved[i];
         k->from = (td_saved_from)td__get_within(r, 0, TD_SAVED_FRESH + 1);
         k->index = td__get_within(r, 0,
                                   k->from == TD_SAVED_PRIMAL   ? j->n_primals
@@ -409,11 +409,11 @@ static bool get_notes(td_reader *r, td_halves *h) {
 }
 
 /* Are the indices of tangents and saved values in range? */
-static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
+static bool inputs_fit(const td_graph *g, int n_tangents, int n_saved) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_desc *d = &g->in_desc.v[i];
         int            n = d->kind == TD_D_TANGENT ? n_tangents
-                           : d->kind == TD_D_SAVED ? n_kept
+                           : d->kind == TD_D_SAVED ? n_saved
                                                    : INT32_MAX;
         if (n < INT32_MAX && (d->index < 0 || d->index >= n)) return false;
     }
@@ -438,8 +438,8 @@ static bool kept_fit(const td_halves *h, const td_joint *j) {
             !same_kind(l, j->g->inputs.v[j->n_primals + d->index]->look))
             return false;
         if (d->kind != TD_D_SAVED) continue;
-        const td_kept *k = &h->kept[d->index];
-        bool           number = d->index >= h->n_kept - h->n_kept_syms;
+        const td_saved_value *k = &h->saved[d->index];
+        bool                  number = d->index >= h->n_saved - h->n_saved_syms;
         if (!l || number != (l->kind != TD_K_TENSOR)) return false;
         if (k->from == TD_SAVED_PRIMAL ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
                                        : !output_fits(h->fwd, k->index, l, number))
@@ -451,9 +451,9 @@ static bool kept_fit(const td_halves *h, const td_joint *j) {
 
 static bool halves_fit(const td_halves *h, const td_joint *j) {
     return inputs_fit(j->g, j->n_tangents, 0) && inputs_fit(h->fwd, 0, 0) &&
-           inputs_fit(h->bwd, j->n_tangents, h->n_kept) && h->n_fwd == j->n_fwd &&
+           inputs_fit(h->bwd, j->n_tangents, h->n_saved) && h->n_fwd == j->n_fwd &&
            h->fwd->inputs.n == j->n_primals && h->fwd->outputs.n >= h->n_fwd &&
-           h->bwd->inputs.n == h->n_kept + j->n_tangents &&
+           h->bwd->inputs.n == h->n_saved + j->n_tangents &&
            h->bwd->outputs.n == j->n_targets &&
            td__graph_verify(h->fwd, TD_STAGE_HALF) &&
            td__graph_verify(h->bwd, TD_STAGE_HALF) && writes_fit(h->fwd) &&
@@ -462,16 +462,16 @@ static bool halves_fit(const td_halves *h, const td_joint *j) {
 
 static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,
                        const td_graph *program) {
-    int64_t *bytes[] = {&h->bytes_kept, &h->bytes_most, &h->peak, &h->peak_most};
+    int64_t *bytes[] = {&h->bytes_saved, &h->bytes_most, &h->peak, &h->peak_most};
     if (!(h->fwd = td__image_read(r, j->cx, program))) return false;
     if (!(h->bwd = td__image_read(r, j->cx, program))) return false;
     h->n_fwd = td__get_within(r, 0, h->fwd->outputs.n + 1);
-    h->n_kept = td__get_within(r, 0, h->bwd->inputs.n + 1);
-    h->n_kept_syms = td__get_within(r, 0, h->n_kept + 1);
-    h->n_draws = td__get_within(r, 0, h->n_kept + 1);
+    h->n_saved = td__get_within(r, 0, h->bwd->inputs.n + 1);
+    h->n_saved_syms = td__get_within(r, 0, h->n_saved + 1);
+    h->n_draws = td__get_within(r, 0, h->n_saved + 1);
     if (!get_kept(r, h, j) || !get_notes(r, h)) return false;
     for (int i = 0; i < TD_COUNT(bytes); i++) *bytes[i] = td__get_int(r);
-    h->cost_again = td__get_f64(r);
+    h->cost_recompute = td__get_f64(r);
     h->fell_back = td__get_bool(r);
     return !r->bad && halves_fit(h, j);
 }

@@ -169,7 +169,7 @@ static void notes(td_buf *b, const td_halves *h) {
 
 /* Inputs that only double backward reads. */
 static void saved_for_double(td_buf *b, const td_plan *p) {
-    for (int i = p->n_kept; i < p->n_keep; i++) {
+    for (int i = p->n_saved; i < p->n_keep; i++) {
         for (int k = 0; k < p->j->n_primals; k++)
             if (p->held[k] == i && p->needs[k])
                 td__buf_printf(b, "    input %d is saved too, for double backward\n",
@@ -182,7 +182,7 @@ static void memory(td_buf *b, const td_halves *h) {
     char one[32], most[32];
     td__buf_printf(b, "  memory, without inputs and incoming gradients\n");
     td__buf_printf(b, "    saved %10s  of %s that backward reads\n",
-                   td__size_text(one, h->bytes_kept),
+                   td__size_text(one, h->bytes_saved),
                    td__size_text(most, h->bytes_most));
     td__buf_printf(b, "    peak  %10s  estimated; %s if all of it were saved\n",
                    td__size_text(one, h->peak), td__size_text(most, h->peak_most));

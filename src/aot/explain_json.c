@@ -219,7 +219,7 @@ static void memory(td_buf *b, const td_halves *h, bool *any) {
     bool inner = false;
     key(b, "memory", any);
     td__buf_add(b, "{");
-    number(b, "saved", h->bytes_kept, &inner);
+    number(b, "saved", h->bytes_saved, &inner);
     number(b, "saved_most", h->bytes_most, &inner);
     number(b, "peak", h->peak, &inner);
     number(b, "peak_most", h->peak_most, &inner);

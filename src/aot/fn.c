@@ -167,7 +167,8 @@ static bool check_args(td_fn *f, td_values args) {
  * and the guards on sizes must all match. mismatch.c explains failures in the same
  * order. */
 static bool fits(td_fn *f, td_spec *s, td_values args) {
-    return s->mode == f->mode && td__deps_hold(&s->deps) && td__key_fits(f, args, s) &&
+    return s->mode == f->mode && td__deps_unchanged(&s->deps) &&
+           td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
@@ -270,8 +271,8 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     return ok ? n : -1;
 }
 
-/* A body that is captured may call its own function, as far as the calls end: each runs
- * the body again. Without an end they would exhaust the stack. */
+/* A captured body may call its own function; each such call runs the body. Calls
+ * nested deeper than this would exhaust the stack. */
 enum { DEEPEST_CALL = 100 };
 
 /* While a body is captured, calls of its own function run the body. Recursion that

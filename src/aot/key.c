@@ -37,7 +37,7 @@ static int count_given(const subject *s) {
 /* All values but the bases. */
 static int count(const subject *s) { return count_given(s) + s->spec->grads_read.n; }
 
-/* Of consts, gradients that are kept, and bases. */
+/* Declared here because a gradient or base is found through another value. */
 static td_tensor *tensor_after_args(const subject *s, int i);
 
 /* The tensor of value i; NULL: it is no tensor, or the gradient does not exist. */

@@ -30,7 +30,7 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     if (!g) return NULL;
     g->name = td__graph_str(g, f->name);
     bool named = g->name && td__state_name(f, g, deps);
-    td__deps_forget_names(deps);
+    td__deps_drop_names(deps);
     if (named) return g;
     td__graph_drop(g);
     return NULL;

@@ -1,53 +1,58 @@
-/* backend/backend.h -- a backend turns a graph into something that runs. The
- * interpreter is one; users may bring their own (tandem/aot.h). */
+/* backend/backend.h -- a backend compiles a graph to a td_runner. The interpreter and
+ * native code are built in; users can supply their own (tandem/aot.h). */
 #ifndef TD_BACKEND_H
 #define TD_BACKEND_H
 
 #include "graph/graph.h"
 #include "tandem/aot.h"
 
-/* Calls the graph's ops one after another, below all modes. The graph must outlive
- * the code. */
+/* Calls the graph's ops one by one, below all modes. The graph must outlive the
+ * runner. */
 extern const td_backend td__interp;
 
-/* Fused native code for the CPU (docs/native.md). The graph need not outlive it. */
+/* Fused native code for the CPU (docs/native.md). The graph need not outlive the
+ * runner. */
 extern const td_backend td__native;
 
-/* The graph that native code is made of, replayed op by op: loops must give the same,
- * but for the order of sums. For tests. */
+/* For tests: interprets the simplified graph that native code is generated from.
+ * Native code must give the same results, up to the order of summation. */
 extern const td_backend td__replayed;
 
-/* Native code, or the interpreter with a warning: no compiler, no room on the disk. */
+/* Native code; if there is no compiler or the disk is full, the interpreter with a
+ * warning. */
 extern const td_backend td__auto;
 
-/* A runner that replays g, or walks it in another way (td_replay.walk). `env_drop` is
- * called on env in the end, not when this fails. */
+/* Makes a runner that replays g, node by node or by `walk` (td_replay.walk). The
+ * runner owns env and calls env_drop on it; after a failure the caller still owns it.
+ * False after td__fail. */
 typedef bool td_walk_fn(void *env, td_replay *r);
 bool         td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
                              void (*env_drop)(void *env), td_runner *to);
-td_replay   *td__runner_replay(const td_runner *r); /* NULL: it was not made so */
-/* Runs a backward graph op by op under the modes that are pushed. They hear the ops of
- * derivatives; ops of the forward that it recomputes they have heard, or were not there
- * to hear. Its outputs are plain tensors, like those of compiled code. */
-bool         td__replay_heard(const td_graph *g, const td_value *in, td_value *out);
+td_replay   *td__runner_replay(
+      const td_runner *r); /* NULL: not made by td__runner_make */
+/* Runs a backward graph op by op under the user's modes. The modes see the ops of
+ * derivatives; recomputed forward ops are hidden, because they were seen in the
+ * forward. The outputs are no views, like those of compiled code. False after
+ * td__fail. */
+bool td__replay_under_modes(const td_graph *g, const td_value *in, td_value *out);
 
-/* What native code is made of, in lines; nothing where it is not native. */
+/* Appends kernels, calls and memory of native code; nothing for another runner. */
 void td__native_report(td_buf *b, const td_runner *r, const char *what);
 
-/* A step of native code: a kernel, or an op that is called. */
+/* One step of native code: a kernel, or a call of an op. */
 typedef struct td_native_part {
     const char *label;         /* also the name of its span */
-    const char *code;          /* C of the kernel; NULL: an op is called */
-    int64_t     read, written; /* bytes in one run; -1: its sizes are not known */
+    const char *code;          /* C of the kernel; NULL: a call */
+    int64_t     read, written; /* bytes per run; -1: the sizes are unknown */
 } td_native_part;
-int            td__native_parts(const td_runner *r); /* 0: it is no native code */
+int            td__native_parts(const td_runner *r); /* 0: not native code */
 td_native_part td__native_part(const td_runner *r, int i);
-/* The loops of a kernel before they became C; false: no memory. */
+/* Appends the loop nest of kernel i, before it became C. False: out of memory. */
 bool           td__native_nest(td_buf *b, const td_runner *r, int i);
 
-/* Compiles with `b`, or fails with its name in the message. */
+/* Compiles g with backend b. False after td__fail; the message names the backend. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code);
-void td__runner_drop(td_runner *code); /* leaves it empty; an empty one is fine */
+void td__runner_drop(td_runner *code); /* an empty runner is allowed, and is left */
 
 #endif

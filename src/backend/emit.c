@@ -1,7 +1,8 @@
-/* emit.c -- a nest as C: KERNEL and, where there are COLUMNs, KERNEL_end.
+/* emit.c -- writes a nest as C: the function KERNEL and, if it has COLUMNs,
+ * KERNEL_end.
  *
- * needs a nest and its plan; gives text that depends on nothing else, so that kernels
- * which compute the same are the same text. See nest.h for what runs them. */
+ * needs a nest; gives text that depends on the nest alone, so that equal nests give
+ * equal text. nest.h describes how the functions are called. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
@@ -11,9 +12,9 @@
 
 static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
 
-/* ---- what a body needs --------------------------------------------------- */
+/* ---- declarations -------------------------------------------------------- */
 
-/* Is pointer k read or written in the function being written? */
+/* Does the function being written access pointer k? */
 static bool uses_pointer(const td_emit *e, int k) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt *s = stmt(e, i);
@@ -24,13 +25,14 @@ static bool uses_pointer(const td_emit *e, int k) {
     return false;
 }
 
+/* Does a cast need the variable `zero` (td__emit_truncates)? */
 static bool truncates(const td_nest *n) {
     for (int i = 0; i < n->stmt.n; i++)
         if (td__emit_truncates(n, i)) return true;
     return false;
 }
 
-/* Sizes by name and pointers by type, before the body that mentions them. */
+/* Declares the sizes and pointers that the body mentions. */
 static void emit_locals(td_emit *e) {
     e->indent = 1;
     if (truncates(e->n)) td__emit_line(e, "const int32_t zero = (int32_t)r->zero;");
@@ -51,12 +53,15 @@ static void emit_locals(td_emit *e) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Row numbers become indices once; then they count up like an odometer. */
+/* Opens the loop over rows. The first row number is decomposed into outer indices;
+ * further rows increment them like an odometer. */
 static void emit_rows_begin(td_emit *e) {
     td_emit_num n;
     int         last = e->outer - 1;
     if (last > 0) {
-        td__emit_line(e, "if (begin < end) {"); /* then no size is 0 */
+        td__emit_line(
+            e,
+            "if (begin < end) {"); /* then every size is positive, and % is defined */
         e->indent++;
         td__emit_line(e, "int64_t rest = begin;");
         for (int d = last; d > 0; d--) {
@@ -71,6 +76,7 @@ static void emit_rows_begin(td_emit *e) {
     if (last == 0) td__emit_line(e, "const int64_t i0 = row;");
 }
 
+/* Increments the outer indices and closes the loops of emit_rows_begin. */
 static void emit_rows_end(td_emit *e) {
     td_emit_num n;
     int         opened = 0;
@@ -87,6 +93,7 @@ static void emit_rows_end(td_emit *e) {
     }
 }
 
+/* The body of KERNEL: fixed statements, then per row the stages and loops in turn. */
 static void emit_main(td_emit *e) {
     e->indent = 1;
     td__emit_columns_begin(e);
@@ -108,13 +115,14 @@ static void emit_main(td_emit *e) {
 
 /* ---- helpers ------------------------------------------------------------- */
 
+/* Is the word a line of the text? */
 static bool has_line(const char *lines, const char *name, size_t n) {
     for (const char *p = lines; *p; p += strcspn(p, "\n") + 1)
         if (!strncmp(p, name, n) && p[n] == '\n') return true;
     return false;
 }
 
-/* All words of the text that begin with td_, the run's struct apart. */
+/* Lists the td_ functions that the text mentions, once each; td_nest_run is a type. */
 static void list_helpers(td_nest_code *code) {
     const char *text = td__buf_str(&code->text);
     for (const char *p = text; (p = strstr(p, "td_"));) {
@@ -129,7 +137,8 @@ static void list_helpers(td_nest_code *code) {
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* A function: its body is written first, to learn what it mentions. */
+/* Writes the body first, because it decides which sizes get names, then the head, the
+ * declarations and the body. */
 static void emit_function(td_emit *e, const char *head, void (*body)(td_emit *)) {
     td_buf text = {0}, *out = e->b;
     e->named.n = 0;

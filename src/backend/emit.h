@@ -1,95 +1,102 @@
-/* backend/emit.h -- between the files that write a nest as C; private to them.
+/* backend/emit.h -- private to the files that write a nest as C.
  *
- * emit_plan.c decides where each statement is computed, emit_value.c writes one
- * statement, emit_loop.c the loops of a row, emit_end.c COLUMNs, emit.c the frame. */
+ * emit_plan.c decides in which loop each statement is computed, emit_value.c writes
+ * one statement, emit_loop.c the loops of a row, emit_end.c COLUMNs, emit.c the
+ * functions. */
 #ifndef TD_EMIT_H
 #define TD_EMIT_H
 
 #include "backend/nest.h"
 
 enum {
-    TD_EMIT_LOOPS = 32,    /* loops over a row's inside, one after the other */
-    TD_EMIT_BLOCK = 1024,  /* elements between two folds where a row is not kept */
-    TD_EMIT_KEEP = 16384,  /* bytes of a row's buffer at most */
-    TD_EMIT_KEEPS = 65536, /* of all of them together */
+    TD_EMIT_LOOPS = 32,        /* most loops over a row's inside, one after the other */
+    TD_EMIT_BLOCK = 1024,      /* elements per fold where no buffer has a whole row */
+    TD_EMIT_ROW_BYTES = 16384, /* most bytes of one row buffer */
+    TD_EMIT_ALL_BYTES = 65536, /* most bytes of all row buffers */
     TD_EMIT_STACK =
-        98304,        /* bytes of all buffers on the stack: threads may have 256 KB */
-    TD_EMIT_CHEAP = 4 /* what costs no more is computed again */
+        98304,        /* most bytes of all buffers: threads may have 256 KiB of stack */
+    TD_EMIT_CHEAP = 4 /* a value that costs no more is recomputed, not buffered */
 };
 
-/* Where a statement stands. Loops are numbered; row-level statements of stage s stand
- * before loop s, those that need no row at all before the rows. */
+/* Where a statement is computed. Loops over the inside are numbered. A row-level
+ * statement of stage s is before loop s; a fixed statement is before the loop over
+ * rows. */
 typedef struct td_emit_at {
-    uint32_t vary;     /* dims it varies with, by bit */
-    int8_t   depth;    /* inner loops around it; 0: row-level */
-    bool     fixed;    /* row-level, and the same for all rows */
-    bool     after;    /* reads a COLUMN, or is one */
+    uint32_t vary;     /* set of dims that the value depends on */
+    int8_t   depth;    /* number of inner loops around it; 0: row-level */
+    bool     fixed;    /* row-level, and equal for all rows */
+    bool     after;    /* is a COLUMN, or depends on one */
     bool     main;     /* needed in KERNEL */
     bool     end;      /* needed in KERNEL_end */
-    int8_t   loop;     /* earliest loop or stage; STORE, REDUCE, COLUMN: the one */
-    uint32_t needed;   /* loops that read it; depth > 0 */
-    uint32_t computed; /* loops that compute it */
-    bool     kept;     /* the first of these keeps it in a buffer of the row */
-    int32_t  store;    /* a STORE whose place later loops read again; -1: none */
-    bool     want;     /* it is to be kept, if there is room */
-    bool     folded;   /* a REDUCE has it in a buffer */
+    int8_t   loop;     /* earliest loop or stage; of STORE, REDUCE, COLUMN: the one */
+    uint32_t needed;   /* set of loops that read it, if depth > 0 */
+    uint32_t computed; /* set of loops that compute it */
+    bool     buffered; /* the first of these stores it in a row buffer */
+    int32_t  store;    /* a STORE of it that later loops can load from; -1: none */
+    bool     want;     /* worth a row buffer */
+    bool     folded;   /* the operand of a REDUCE, which buffers it anyway */
     int32_t  own;      /* cost of the statement alone */
-    int32_t  cost;     /* of computing it from loads and what is kept */
-    int16_t  acc;      /* COLUMN: number among the wide or the single ones */
+    int32_t  cost;     /* of computing it from loads and buffers */
+    int16_t  acc;      /* COLUMN: its number among the wide or single ones */
     bool     wide;     /* COLUMN: an accumulator per inner element */
-    bool     direct;   /* REDUCE of plain memory: no loop */
-    int32_t buffer; /* REDUCE: the one whose s<i> it uses, in another loop or its own */
+    bool     direct;   /* REDUCE of contiguous memory: folded without a loop */
+    int32_t  buffer;   /* REDUCE: the statement whose buffer s<i> it uses */
 } td_emit_at;
 
+/* The state of writing one nest. */
 typedef struct td_emit {
     const td_nest *n;
     td_nest_code  *code;
-    td_buf        *b; /* = &code->text */
+    td_buf        *b; /* where lines go: &code->text, or a function body */
     td_emit_at    *at;
-    int            outer;    /* dims that make rows; 0 where flat */
-    int            inner;    /* the others */
-    bool           flat;     /* one dim, whose elements are what threads share out */
-    bool           has_rows; /* the inside has a constant size that buffers may have */
+    int            outer;    /* outer dims, which make rows; 0 if flat */
+    int            inner;    /* inner dims */
+    bool           flat;     /* one dim; threads divide its elements among them */
+    bool           has_rows; /* the inside is constant and small: buffers hold rows */
     int            n_loops;
-    int64_t        kept;  /* bytes of buffers */
-    int            block; /* elements between two folds, TD_EMIT_BLOCK or less */
-    int            loop;  /* being written; -1: none */
+    int64_t        buffered; /* bytes of row buffers */
+    int            block;    /* elements per fold, at most TD_EMIT_BLOCK */
+    int            loop;     /* the loop being written; -1: none */
     bool           in_end;
-    bool           blocks; /* this loop goes by blocks */
+    bool           blocks; /* this loop runs block by block */
     int            indent;
-    TD_VEC(td_extent) named; /* sizes and strides that have a name */
+    TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */
 } td_emit;
 
-/* How a value of a dtype is held, and accumulated. */
-td_dtype    td__emit_held(td_dtype dt);
+/* The dtype of the C variable for a value of dtype dt (halves are floats, small
+ * integers int32_t), the dtype a fold accumulates in, and the C type of the variable.
+ */
+td_dtype    td__emit_var_dtype(td_dtype dt);
 td_dtype    td__emit_acc(const td_stmt *s);
-const char *td__emit_c(td_dtype dt); /* C type of a held one */
+const char *td__emit_c(td_dtype dt); /* C type of the variable */
 
-/* emit_plan.c: false: no memory. */
+/* emit_plan.c: fills e->at; false: out of memory. */
 bool td__emit_plan(td_emit *e);
-/* Does REDUCE i fold the buffer t<a> that the row's values are kept in anyway? */
-bool td__emit_folds_kept(const td_emit *e, int i);
+/* Does REDUCE i fold t<a>, the row buffer of its operand, instead of a buffer of its
+ * own? */
+bool td__emit_folds_buffered(const td_emit *e, int i);
 
 /* emit_value.c */
 void         td__emit_line(td_emit *e, const char *fmt, ...) TD_PRINTF(2, 3);
-/* A size or stride as text, in a buffer of the caller. */
+/* A size or stride as C text in `out`, which is returned; names it if it is symbolic.
+ */
 typedef char td_emit_num[40];
 const char  *td__emit_extent(td_emit *e, td_extent x, td_emit_num out);
-/* The place of an access: its index in elements. */
+/* Appends the index of an access, in elements. */
 void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);
-/* The index within the inside, flattened. */
+/* Appends the flattened index within the inside. */
 void         td__emit_flat(td_emit *e, td_buf *b);
 bool         td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
 void         td__emit_value(td_emit *e, int i);           /* declares v<i> */
 void         td__emit_store(td_emit *e, int i);
-/* Of what is the same everywhere: by the call that has the first row, or, where there
- * are none, by any. */
+/* A STORE of a value that is equal everywhere: only the call that has the first row
+ * does it. Without rows, any call does. */
 void         td__emit_store_once(td_emit *e, int i);
-/* Text s of held dtype `from` as held dtype of `to`, rounded as `to` is. */
+/* Appends text s of variable dtype `from`, converted and rounded to dtype `to`. */
 void         td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s);
 
-/* A DRAW whose elements lie side by side along the last dim: they are made in w<i>
- * before the loop that reads them. */
+/* Are the DRAW's elements consecutive along the last dim? Then a block of them is
+ * drawn into w<i> before the loop that reads them. */
 bool td__emit_draws_runs(const td_emit *e, int i);
 void td__emit_draws(td_emit *e, int i, const char *place, const char *count,
                     const char *out);

@@ -1,10 +1,12 @@
-/* emit_end.c -- COLUMNs: sums and the like over rows.
+/* emit_end.c -- COLUMNs: sums and other folds over rows.
  *
- * Each part of the rows has accumulators of its own in memory of the run: for a COLUMN
- * of inside values one per inner element (wide), else one (single). A wide sum of
- * floats has two arrays in its 8 bytes per element: d<i> takes up to COLUMN_ROWS rows
- * and is then added to c<i>, so that errors grow with the square root of what they
- * would. A single sum of floats is a double. KERNEL_end combines parts in order. */
+ * Rows are divided into parts. Each part has its own accumulators in the run's
+ * memory: one per inner element for a COLUMN of inside values (wide), else one
+ * (single). A wide sum of floats has two arrays in its 8 bytes per element: d<i> sums
+ * up to COLUMN_ROWS rows and is then added to c<i>, so that the rounding error grows
+ * with the square root of what it would be. A single sum of floats is a double.
+ * KERNEL_end combines the parts in order, so results do not depend on the number of
+ * threads. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
@@ -15,11 +17,12 @@ enum { COLUMN_ROWS = 64, END_BLOCK = 256 };
 
 static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
 
+/* Is statement i a COLUMN, wide or single, that KERNEL computes? */
 static bool is_column(const td_emit *e, int i, bool wide) {
     return stmt(e, i)->kind == TD_S_COLUMN && e->at[i].main && e->at[i].wide == wide;
 }
 
-/* The type of the accumulators. */
+/* The dtype of the accumulators. */
 static td_dtype acc_of(const td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
     td_dtype       dt = td__emit_acc(s);
@@ -27,11 +30,12 @@ static td_dtype acc_of(const td_emit *e, int i) {
     return sum && dt == TD_F32 ? TD_F64 : dt;
 }
 
-static bool is_two(const td_emit *e, int i) {
+/* Is it a wide f32 sum, with the two arrays described above? */
+static bool has_two_arrays(const td_emit *e, int i) {
     return e->at[i].wide && acc_of(e, i) == TD_F32 && stmt(e, i)->how == TD_FOLD_SUM;
 }
 
-/* Where the accumulators of COLUMN i begin in a part, as text. */
+/* The offset of COLUMN i's accumulators in a part, as text. */
 static const char *acc_offset(td_emit *e, int i, char *out, size_t cap) {
     const td_emit_at *a = &e->at[i];
     int               arrays = a->wide ? a->acc : e->code->n_wide;
@@ -45,7 +49,7 @@ static const char *acc_offset(td_emit *e, int i, char *out, size_t cap) {
     return out;
 }
 
-/* Declares c<i>, in part `part`. */
+/* Declares c<i>, its accumulators in part `part`. */
 static void declare_acc(td_emit *e, int i) {
     const char *c = td__dtype_text[acc_of(e, i)].c;
     char        at[80];
@@ -53,14 +57,15 @@ static void declare_acc(td_emit *e, int i) {
                   acc_offset(e, i, at, sizeof at));
 }
 
+/* The neutral element of the fold, as text. */
 static const char *unit_text(const td_emit *e, int i, td_emit_num out) {
     snprintf(out, sizeof(td_emit_num), "td_fold_unit_%s(%d)",
              td__dtype_text[acc_of(e, i)].suffix, stmt(e, i)->how);
     return out;
 }
 
-/* n elements of `name` become the unit; for sums that is all bits 0, which costs the
- * compiler no loop. */
+/* Sets n elements of `name` to the neutral element. For sums that is memset, which
+ * compilers do not turn into a slow loop. */
 static void emit_units(td_emit *e, int i, const char *name, const char *n, int bytes) {
     td_emit_num unit;
     if (stmt(e, i)->how == TD_FOLD_SUM) {
@@ -82,9 +87,9 @@ void td__emit_columns_begin(td_emit *e) {
         if (!is_column(e, i, true)) continue;
         declare_acc(e, i);
         td__emit_extent(e, e->n->inside, n);
-        if (is_two(e, i)) td__emit_line(e, "%s *d%d = c%d + %s;", c, i, i, n);
+        if (has_two_arrays(e, i)) td__emit_line(e, "%s *d%d = c%d + %s;", c, i, i, n);
         snprintf(name, sizeof name, "c%d", i);
-        emit_units(e, i, name, n, 8); /* with d<i>, where there is one */
+        emit_units(e, i, name, n, 8); /* 8 bytes: includes d<i> */
     }
 }
 
@@ -94,7 +99,8 @@ void td__emit_column_add(td_emit *e, int i) {
     td__emit_flat(e, &at);
     const char *k = td__buf_str(&at);
     if (s->how == TD_FOLD_SUM)
-        td__emit_line(e, "%c%d[%s] += v%d;", is_two(e, i) ? 'd' : 'c', i, k, s->a[0]);
+        td__emit_line(e, "%c%d[%s] += v%d;", has_two_arrays(e, i) ? 'd' : 'c', i, k,
+                      s->a[0]);
     else
         td__emit_line(e, "c%d[%s] = td_fold_one_%s(%d, c%d[%s], v%d);", i, k,
                       td__dtype_text[acc_of(e, i)].suffix, s->how, i, k, s->a[0]);
@@ -113,13 +119,14 @@ void td__emit_column_row(td_emit *e, int i, const char *x) {
 void td__emit_columns_row_end(td_emit *e) {
     td_emit_num n;
     bool        any = false;
-    for (int i = 0; i < e->n->stmt.n; i++) any |= is_column(e, i, true) && is_two(e, i);
+    for (int i = 0; i < e->n->stmt.n; i++)
+        any |= is_column(e, i, true) && has_two_arrays(e, i);
     if (!any) return;
     td__emit_line(e, "if ((row - begin) %% %d == %d || row + 1 == end) {", COLUMN_ROWS,
                   COLUMN_ROWS - 1);
     e->indent++;
     for (int i = 0; i < e->n->stmt.n; i++) {
-        if (!is_column(e, i, true) || !is_two(e, i)) continue;
+        if (!is_column(e, i, true) || !has_two_arrays(e, i)) continue;
         td__emit_line(e, "#pragma omp simd");
         td__emit_line(e,
                       "for (int64_t k = 0; k < %s; k++) c%d[k] += d%d[k], d%d[k] = 0;",
@@ -138,8 +145,9 @@ void td__emit_columns_finish(td_emit *e) {
                           acc_offset(e, i, at, sizeof at), i);
 }
 
-/* ---- when all parts are done --------------------------------------------- */
+/* ---- KERNEL_end ---------------------------------------------------------- */
 
+/* Declares v<i>, the COLUMN's value, from the text of its accumulator. */
 static void declare_column(td_emit *e, int i, const char *text) {
     td_dtype dt = (td_dtype)stmt(e, i)->dtype;
     td_buf   b = {0};
@@ -149,6 +157,7 @@ static void declare_column(td_emit *e, int i, const char *text) {
     td__buf_free(&b);
 }
 
+/* Folds the accumulators of all parts. */
 static void combine_single(td_emit *e, int i) {
     const char *k = td__dtype_text[acc_of(e, i)].suffix;
     td_emit_num unit;
@@ -166,7 +175,7 @@ static void combine_single(td_emit *e, int i) {
     declare_column(e, i, text);
 }
 
-/* For elements [b, b + m) of the inside. */
+/* Folds the accumulators of all parts for elements [b, b + m) of the inside. */
 static void combine_wide(td_emit *e, int i) {
     const char *k = td__dtype_text[acc_of(e, i)].suffix;
     char        name[24];
@@ -185,7 +194,8 @@ static void combine_wide(td_emit *e, int i) {
     td__emit_line(e, "}");
 }
 
-/* Statements of the end, inside or not. */
+/* The statements of KERNEL_end: those inside the loop over the inside, or those
+ * outside. */
 static void emit_after(td_emit *e, bool inside) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt *s = stmt(e, i);
@@ -200,7 +210,7 @@ static void emit_after(td_emit *e, bool inside) {
     }
 }
 
-/* Indices of the inner dims from the flat one. */
+/* Inner indices from the flat one. */
 static void emit_indices(td_emit *e) {
     td_emit_num n;
     td__emit_line(e, "int64_t rest = f;");
@@ -212,6 +222,7 @@ static void emit_indices(td_emit *e) {
     td__emit_line(e, "const int64_t j0 = rest;");
 }
 
+/* The loop over the inside, block by block. */
 static void emit_after_loop(td_emit *e, bool simd) {
     td__emit_line(e, "for (int64_t b = begin; b < end; b += %d) {", END_BLOCK);
     e->indent++;

@@ -1,10 +1,10 @@
-/* emit_loop.c -- the loops over a row's inside, and what stands between them.
+/* emit_loop.c -- the loops over a row's inside, and the statements between them.
  *
- * A loop computes elements only: what is to be folded goes into a buffer, and
- * functions of fold.h make one value of it, four vectors side by side. So the loops
- * vectorize alike with every compiler, and sums have the same order everywhere. Rows
- * that are short enough are folded whole, others by blocks. A buffer is free again
- * after the fold, so loops share them. */
+ * A loop computes elements only. A value to be folded goes into a buffer, and a
+ * function of fold.h folds the buffer with four vectors. So the loops vectorize with
+ * every compiler, and sums have the same order everywhere. Short rows are folded
+ * whole, others block by block. A buffer is free after its fold, so several loops
+ * share it. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
@@ -14,8 +14,9 @@
 
 static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
 
-/* ---- who is in a loop ---------------------------------------------------- */
+/* ---- what the current loop does ------------------------------------------ */
 
+/* Does the current loop compute the operand of fold i? */
 static bool folds_here(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     if (!a->main || a->direct) return false;
@@ -23,28 +24,32 @@ static bool folds_here(const td_emit *e, int i) {
     return stmt(e, i)->kind == TD_S_COLUMN && e->flat;
 }
 
+/* Is STORE i in the current loop? */
 static bool stores_here(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     return stmt(e, i)->kind == TD_S_STORE && a->main && a->depth && a->loop == e->loop;
 }
 
+/* Does the current loop add to the wide COLUMN i? */
 static bool adds_here(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     return stmt(e, i)->kind == TD_S_COLUMN && a->main && a->wide && a->loop == e->loop;
 }
 
-static bool keeps_here(const td_emit *e, int i) {
+/* Does the current loop fill the row buffer of value i? */
+static bool buffers_here(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
-    return a->kept && a->main && a->computed == 1u << e->loop;
+    return a->buffered && a->main && a->computed == 1u << e->loop;
 }
 
+/* Does the current loop read numbers of DRAW i that were drawn block by block? */
 static bool draws_here(const td_emit *e, int i) {
     return stmt(e, i)->kind == TD_S_DRAW && e->at[i].main &&
            e->at[i].computed >> e->loop & 1 && td__emit_draws_runs(e, i);
 }
 
-/* A DRAW of one element at a time has arrays of its own, which clang 14 does not keep
- * apart where iterations are declared independent. */
+/* May the loop be marked `omp simd`? Not with a DRAW of single elements: it has
+ * arrays, which clang 14 does not make private per iteration. */
 static bool is_simd(const td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++)
         if (stmt(e, i)->kind == TD_S_DRAW && e->at[i].main &&
@@ -59,12 +64,13 @@ const char *td__emit_last(td_emit *e, td_emit_num out) {
     return td__emit_extent(e, e->n->size[e->n->n_dims - 1], out);
 }
 
-/* Does a loop that is made in pieces need more than one? */
+/* Does a loop that runs block by block need more than one block? */
 static bool is_long(const td_emit *e) {
     td_extent last = e->n->size[e->n->n_dims - 1];
     return e->flat || last.p >= 0 || last.c > e->block;
 }
 
+/* Declares an array: a whole row, or one block. */
 static void declare_buffer(td_emit *e, td_dtype held, char name, int i, bool row) {
     int64_t n = e->block;
     if (row) n = e->n->inside.c > 0 ? e->n->inside.c : 1;
@@ -76,12 +82,12 @@ void td__emit_buffers(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt    *s = stmt(e, i);
         const td_emit_at *a = &e->at[i];
-        td_dtype          held = td__emit_held((td_dtype)s->dtype);
+        td_dtype          held = td__emit_var_dtype((td_dtype)s->dtype);
         if (!a->main) continue;
-        if (a->kept) declare_buffer(e, held, 't', i, true);
+        if (a->buffered) declare_buffer(e, held, 't', i, true);
         if (s->kind == TD_S_DRAW && td__emit_draws_runs(e, i))
             declare_buffer(e, held, 'w', i, false);
-        if (s->kind == TD_S_REDUCE && !a->direct && !td__emit_folds_kept(e, i) &&
+        if (s->kind == TD_S_REDUCE && !a->direct && !td__emit_folds_buffered(e, i) &&
             a->buffer == i)
             declare_buffer(e, td__emit_acc(s), 's', i, e->has_rows);
         if (s->kind == TD_S_COLUMN && e->flat)
@@ -91,7 +97,8 @@ void td__emit_buffers(td_emit *e) {
 
 /* ---- folds --------------------------------------------------------------- */
 
-/* "td_fold_sum_f32(s5, 768, 0.0f)" with the accumulator so far, or the unit. */
+/* "td_fold_sum_f32(s5, 768, 0.0f)": folds n elements of `from` into so_far, or into
+ * the neutral element if so_far is NULL. */
 static void fold_text(td_emit *e, td_buf *b, int i, const char *from, const char *n,
                       const char *so_far) {
     static const char *const how[] = {"sum", "prod", "max", "min"};
@@ -103,7 +110,7 @@ static void fold_text(td_emit *e, td_buf *b, int i, const char *from, const char
     e->b->failed |= b->failed;
 }
 
-/* v<i> from the text of its accumulator. */
+/* Declares v<i> from the text of its accumulator. */
 static void declare_fold(td_emit *e, int i, const char *text) {
     const td_stmt *s = stmt(e, i);
     td_buf         b = {0};
@@ -114,7 +121,7 @@ static void declare_fold(td_emit *e, int i, const char *text) {
     td__buf_free(&b);
 }
 
-/* A REDUCE of memory, or, behind the loop, of a buffer that has the whole row. */
+/* Folds a whole row: of contiguous memory, or, after the loop, of a buffer. */
 static void fold_row(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i), *x = stmt(e, s->a[0]);
     td_buf         b = {0}, from = {0};
@@ -129,8 +136,8 @@ static void fold_row(td_emit *e, int i) {
         from.failed |= at.failed;
         td__buf_free(&at);
     } else
-        td__buf_printf(&from, td__emit_folds_kept(e, i) ? "t%d" : "s%d",
-                       td__emit_folds_kept(e, i) ? s->a[0] : e->at[i].buffer);
+        td__buf_printf(&from, td__emit_folds_buffered(e, i) ? "t%d" : "s%d",
+                       td__emit_folds_buffered(e, i) ? s->a[0] : e->at[i].buffer);
     fold_text(e, &b, i, td__buf_str(&from), td__emit_extent(e, e->n->inside, n), NULL);
     declare_fold(e, i, td__buf_str(&b));
     e->b->failed |= from.failed;
@@ -138,7 +145,7 @@ static void fold_row(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
-/* Behind a piece of a loop: what is in the buffers of the block. */
+/* After a block: folds its buffers into the accumulators. */
 static void fold_blocks(td_emit *e, const char *count) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         td_buf b = {0};
@@ -156,7 +163,7 @@ static void fold_blocks(td_emit *e, const char *count) {
 
 /* ---- one loop ------------------------------------------------------------ */
 
-/* Where a folded element goes. */
+/* Stores v<v> in the buffer of fold i ('s') or in the row buffer t<i>. */
 static void fill_buffer(td_emit *e, int i, char name, int v) {
     td_buf at = {0};
     int    last = e->inner - 1;
@@ -170,7 +177,7 @@ static void fill_buffer(td_emit *e, int i, char name, int v) {
     td__buf_free(&at);
 }
 
-/* Values that stand under `depth` loops, and what is done with them. */
+/* The values at `depth`, then what the loop does with them. */
 static void emit_depth(td_emit *e, int depth) {
     int n = e->n->stmt.n;
     for (int i = 0; i < n; i++) {
@@ -182,14 +189,16 @@ static void emit_depth(td_emit *e, int depth) {
     }
     for (int i = 0; i < n && depth == e->inner; i++) {
         int x = stmt(e, i)->a[0];
-        if (keeps_here(e, i)) fill_buffer(e, i, 't', i);
-        if (folds_here(e, i) && !td__emit_folds_kept(e, i)) fill_buffer(e, i, 's', x);
+        if (buffers_here(e, i)) fill_buffer(e, i, 't', i);
+        if (folds_here(e, i) && !td__emit_folds_buffered(e, i))
+            fill_buffer(e, i, 's', x);
         if (adds_here(e, i)) td__emit_column_add(e, i);
     }
     for (int i = 0; i < n; i++)
         if (stores_here(e, i) && e->at[i].depth == depth) td__emit_store(e, i);
 }
 
+/* Draws a block of random numbers into w<i>, for each DRAW that allows it. */
 static void make_draws(td_emit *e, const char *from, const char *count) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         td_buf place = {0};
@@ -210,7 +219,7 @@ static void make_draws(td_emit *e, const char *from, const char *count) {
     }
 }
 
-/* The last inner dim, in one piece or by blocks. */
+/* The loop over the last inner dim, whole or block by block. */
 static void emit_innermost(td_emit *e) {
     td_emit_num size, to;
     const char *count = e->blocks ? "m" : td__emit_last(e, size);
@@ -241,6 +250,7 @@ static void emit_innermost(td_emit *e) {
     }
 }
 
+/* All inner loops. */
 static void emit_nest(td_emit *e) {
     td_emit_num num;
     if (!e->inner) {

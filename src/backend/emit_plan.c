@@ -1,20 +1,20 @@
-/* emit_plan.c -- where each statement of a nest is computed.
+/* emit_plan.c -- decides in which loop each statement of a nest is computed.
  *
- * needs a nest; gives td_emit.at; refuses nothing.
+ * needs a nest; gives td_emit.at; fails only for lack of memory.
  *
- * A statement inside a row is computed in the first loop where what it reads is ready.
- * A later loop that needs it too gets it in one of three ways: computed again where
- * that costs at most TD_EMIT_CHEAP; read back from the place it was stored to; or kept
- * in a buffer of the row. Costs: a load 1, of a bf16 2, of an f16 4; arithmetic 1;
- * division and square root 4; a function 10; what it reads is added. Where a row is too
- * long for a buffer, or its length is not known, it is computed again at any cost. */
+ * A statement inside a row is computed in the first loop where its operands are
+ * ready. A later loop that needs it too gets it in one of three ways: recomputed, if
+ * that costs at most TD_EMIT_CHEAP; loaded from where it was stored; or read from a
+ * row buffer. Costs: a load 1, of bf16 2, of f16 4; arithmetic 1; division and square
+ * root 4; a function 10; plus the cost of the operands. If a row is too long for a
+ * buffer, or its length is symbolic, the value is recomputed at any cost. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
 
 #include <string.h>
 
-td_dtype td__emit_held(td_dtype dt) {
+td_dtype td__emit_var_dtype(td_dtype dt) {
     if (dt == TD_F64 || dt == TD_I64) return dt;
     return td__is_float(dt) ? TD_F32 : TD_I32;
 }
@@ -24,12 +24,13 @@ td_dtype td__emit_acc(const td_stmt *s) {
     return dt == TD_F64 ? TD_F64 : td__is_float(dt) ? TD_F32 : TD_I64;
 }
 
-const char *td__emit_c(td_dtype dt) { return td__dtype_text[td__emit_held(dt)].c; }
+const char *td__emit_c(td_dtype dt) { return td__dtype_text[td__emit_var_dtype(dt)].c; }
 
 static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
 
-/* ---- what varies with what ----------------------------------------------- */
+/* ---- dependence on dims -------------------------------------------------- */
 
+/* The set of dims that an access depends on. */
 static uint32_t strides_vary(const td_nest *n, const td_extent *stride) {
     uint32_t vary = 0;
     for (int d = 0; d < n->n_dims; d++)
@@ -38,13 +39,14 @@ static uint32_t strides_vary(const td_nest *n, const td_extent *stride) {
     return vary;
 }
 
+/* The number of inner loops around a value that depends on these dims. */
 static int depth_of(const td_emit *e, uint32_t vary) {
     for (int k = e->inner; k > 0; k--)
         if (vary >> (e->outer + k - 1) & 1) return k;
     return 0;
 }
 
-/* Is what it loads a row's inside as it lies in memory, of the type it is folded in? */
+/* Does the load read a whole row, contiguous, in the dtype of the fold? */
 static bool is_plain_row(const td_emit *e, const td_stmt *load, const td_stmt *reduce) {
     const td_nest *n = e->n;
     if (load->kind != TD_S_LOAD || n->ptr.v[load->ptr].dtype != td__emit_acc(reduce))
@@ -58,7 +60,7 @@ static bool is_plain_row(const td_emit *e, const td_stmt *load, const td_stmt *r
     return e->inner > 0;
 }
 
-/* From what it reads, which comes earlier. */
+/* Fills e->at[i] from the statement's operands, which come earlier. */
 static void place(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
     td_emit_at    *a = &e->at[i];
@@ -84,17 +86,18 @@ static void place(td_emit *e, int i) {
         a->depth = (int8_t)(!a->wide ? 0 : s->wide ? e->inner : a->depth);
         a->after = true;
     }
-    /* A row of one element may be written over before the fold: it has no loop. */
+    /* A direct fold has no loop, so it precedes any store that overwrites its row. */
     a->direct = s->kind == TD_S_REDUCE && e->at[s->a[0]].depth > 0 &&
                 is_plain_row(e, stmt(e, s->a[0]), s);
     if (s->kind == TD_S_REDUCE && !a->direct &&
-        td__emit_acc(s) == td__emit_held((td_dtype)stmt(e, s->a[0])->dtype))
+        td__emit_acc(s) == td__emit_var_dtype((td_dtype)stmt(e, s->a[0])->dtype))
         e->at[s->a[0]].folded = true;
     a->fixed = a->depth == 0 && a->vary == 0 && !reduced && s->kind != TD_S_COLUMN;
 }
 
 /* ---- costs --------------------------------------------------------------- */
 
+/* The cost of a function by its name. */
 static int cost_of_word(const char *p, size_t n) {
     static const char *const cheap[] = {"abs",      "max",      "min",   "sign",
                                         "floor",    "ceil",     "trunc", "round",
@@ -105,6 +108,7 @@ static int cost_of_word(const char *p, size_t n) {
     return n >= 4 && !strncmp(p + n - 4, "sqrt", 4) ? 4 : 10;
 }
 
+/* The cost of an expression: its functions and divisions. */
 static int cost_of_expr(const td_stmt *s) {
     char text[TD_EXPR_MOST];
     int  cost = 1;
@@ -121,14 +125,14 @@ static int cost_of_expr(const td_stmt *s) {
     return cost;
 }
 
-/* Of the statement alone. */
+/* The cost of the statement without its operands. */
 static int own_cost(const td_stmt *s) {
     int cost = s->dtype == TD_F16 ? 4 : s->dtype == TD_BF16 ? 2 : 1;
     if (s->kind == TD_S_EXPR) cost += cost_of_expr(s) - 1;
     return s->kind == TD_S_DRAW ? 40 : cost;
 }
 
-/* With what it reads; what is kept costs 1. */
+/* The cost including operands; a buffered operand costs 1. */
 static int cost_of(const td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
     int            cost = e->at[i].own;
@@ -139,9 +143,10 @@ static int cost_of(const td_emit *e, int i) {
     return cost < 1000 ? cost : 1000;
 }
 
-/* ---- what is needed where ------------------------------------------------ */
+/* ---- which loop needs what ----------------------------------------------- */
 
-/* STOREs, REDUCEs and COLUMNs are what a loop is for. */
+/* The loop that a STORE, REDUCE or COLUMN makes necessary, as a set; empty for
+ * others. */
 static uint32_t own_loop(const td_emit *e, int i) {
     const td_stmt    *s = stmt(e, i);
     const td_emit_at *a = &e->at[i];
@@ -151,6 +156,7 @@ static uint32_t own_loop(const td_emit *e, int i) {
     return 0;
 }
 
+/* Which statements KERNEL and KERNEL_end need, from the last to the first. */
 static void mark_needed(td_emit *e) {
     for (int i = e->n->stmt.n - 1; i >= 0; i--) {
         const td_stmt *s = stmt(e, i);
@@ -168,32 +174,35 @@ static void mark_needed(td_emit *e) {
     }
 }
 
+/* The lowest bit of the mask. */
 static uint32_t lowest(uint32_t mask) { return mask & (~mask + 1u); }
 
-/* The loops that need value i and cannot read it back from where it was stored. */
+/* The set of loops that need value i and cannot load it from where it was stored. */
 static uint32_t needs(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     if (a->store < 0 || stmt(e, i)->kind == TD_S_LOAD) return a->needed;
     return a->needed & ((2u << e->at[a->store].loop) - 1u);
 }
 
-/* Which loops compute value i: all that need it, or the first, which keeps it. */
+/* Decides which loops compute value i: all that need it, or the first, which buffers
+ * it. */
 static void settle(td_emit *e, int i) {
     td_emit_at *a = &e->at[i];
-    td_dtype    held = td__emit_held((td_dtype)stmt(e, i)->dtype);
+    td_dtype    held = td__emit_var_dtype((td_dtype)stmt(e, i)->dtype);
     int64_t     bytes = e->n->inside.c * td__dtype_bytes[held];
     uint32_t    need = needs(e, i);
     a->computed = need;
-    a->kept = a->want && need != lowest(need) && bytes <= TD_EMIT_KEEP &&
-              e->kept + bytes <= TD_EMIT_KEEPS;
-    if (!a->kept) return;
-    e->kept += bytes;
+    a->buffered = a->want && need != lowest(need) && bytes <= TD_EMIT_ROW_BYTES &&
+                  e->buffered + bytes <= TD_EMIT_ALL_BYTES;
+    if (!a->buffered) return;
+    e->buffered += bytes;
     a->computed = lowest(need);
 }
 
-/* Readers come later: from the last statement to the first. */
+/* Computes `needed` and `computed`, from the last statement to the first: readers
+ * come later. */
 static void spread(td_emit *e) {
-    e->kept = 0;
+    e->buffered = 0;
     for (int i = 0; i < e->n->stmt.n; i++) e->at[i].needed = 0;
     for (int i = e->n->stmt.n - 1; i >= 0; i--) {
         const td_stmt *s = stmt(e, i);
@@ -208,9 +217,9 @@ static void spread(td_emit *e) {
     }
 }
 
-/* Which values are to be kept, given which loops need what; what is folded lies in a
- * buffer anyway. From the first to the last, since keeping one makes those that read
- * it cheap. True: it is not what it was. */
+/* Decides which values are worth a row buffer, given the loops that need them. From
+ * the first to the last, because buffering a value makes its readers cheap. True:
+ * changed. */
 static bool choose(td_emit *e) {
     bool changed = false;
     for (int i = 0; i < e->n->stmt.n; i++) {
@@ -226,7 +235,7 @@ static bool choose(td_emit *e) {
     return changed;
 }
 
-/* May the two be one address? Then their strides are equal. */
+/* May the two accesses have the same address? Then their strides are equal. */
 static bool may_share(const td_emit *e, const td_stmt *a, const td_stmt *b) {
     const td_pointer *p = e->n->ptr.v;
     if (td__dtype_bytes[p[a->ptr].dtype] != td__dtype_bytes[p[b->ptr].dtype])
@@ -238,8 +247,7 @@ static bool may_share(const td_emit *e, const td_stmt *a, const td_stmt *b) {
     return true;
 }
 
-/* A loop that reads what an earlier loop may have written over takes that STORE. True:
- * one has moved. */
+/* Moves a STORE to the last loop that may still read its old bytes. True: one moved. */
 static bool delay_stores(td_emit *e) {
     bool moved = false;
     for (int i = 0; i < e->n->stmt.n; i++) {
@@ -255,6 +263,7 @@ static bool delay_stores(td_emit *e) {
     return moved;
 }
 
+/* Finds for each value a STORE that later loops can load it from. */
 static void find_stores(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt *s = stmt(e, i);
@@ -264,6 +273,7 @@ static void find_stores(td_emit *e) {
     }
 }
 
+/* Numbers the accumulators. */
 static void number_columns(td_emit *e) {
     td_nest_code *c = e->code;
     for (int i = 0; i < e->n->stmt.n; i++) {
@@ -275,21 +285,22 @@ static void number_columns(td_emit *e) {
 
 /* ---- buffers ------------------------------------------------------------- */
 
-bool td__emit_folds_kept(const td_emit *e, int i) {
+bool td__emit_folds_buffered(const td_emit *e, int i) {
     int a = stmt(e, i)->a[0];
-    return e->at[a].kept &&
-           td__emit_held((td_dtype)stmt(e, a)->dtype) == td__emit_acc(stmt(e, i));
+    return e->at[a].buffered &&
+           td__emit_var_dtype((td_dtype)stmt(e, a)->dtype) == td__emit_acc(stmt(e, i));
 }
 
-/* Does statement i fill s<i>, or that of another? */
+/* Does statement i fill a buffer s<k>? */
 static bool has_buffer(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     if (!a->main) return false;
     if (stmt(e, i)->kind == TD_S_COLUMN) return e->flat;
-    return stmt(e, i)->kind == TD_S_REDUCE && !a->direct && !td__emit_folds_kept(e, i);
+    return stmt(e, i)->kind == TD_S_REDUCE && !a->direct &&
+           !td__emit_folds_buffered(e, i);
 }
 
-/* Is the buffer of `owner` in use in the loop of i, by a statement before i? */
+/* Does a statement before i use the buffer of `owner` in the same loop? */
 static bool is_taken(const td_emit *e, int owner, int i) {
     for (int k = owner; k < i; k++)
         if (has_buffer(e, k) && e->at[k].buffer == owner &&
@@ -298,7 +309,7 @@ static bool is_taken(const td_emit *e, int owner, int i) {
     return false;
 }
 
-/* REDUCEs of different loops take turns: a buffer is folded at the end of its loop. */
+/* REDUCEs of different loops share a buffer: it is folded at the end of its loop. */
 static void share_buffers(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         e->at[i].buffer = i;
@@ -311,9 +322,9 @@ static void share_buffers(td_emit *e) {
     }
 }
 
-/* What all buffers take of the stack. */
+/* The bytes of all buffers. */
 static int64_t stack_bytes(const td_emit *e) {
-    int64_t sum = e->kept, row = e->has_rows ? e->n->inside.c : e->block;
+    int64_t sum = e->buffered, row = e->has_rows ? e->n->inside.c : e->block;
     for (int i = 0; i < e->n->stmt.n; i++) {
         if (has_buffer(e, i) && e->at[i].buffer == i)
             sum += row * td__dtype_bytes[td__emit_acc(stmt(e, i))];
@@ -323,8 +334,8 @@ static int64_t stack_bytes(const td_emit *e) {
     return sum;
 }
 
-/* Which values are kept and where sums are folded, within the stack of a thread: whole
- * rows, else blocks, else smaller blocks. */
+/* Chooses buffers within a thread's stack: whole rows, else blocks, else smaller
+ * blocks. */
 static void plan_buffers(td_emit *e) {
     for (e->block = TD_EMIT_BLOCK;;) {
         spread(e);
@@ -347,7 +358,7 @@ bool td__emit_plan(td_emit *e) {
                    (stmt(e, i)->kind != TD_S_COLUMN || n->n_outer == 1);
     e->outer = e->flat ? 0 : n->n_outer;
     e->inner = n->n_dims - e->outer;
-    e->has_rows = !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_KEEP / 4;
+    e->has_rows = !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_ROW_BYTES / 4;
     for (int i = 0; i < n->stmt.n; i++) {
         place(e, i);
         e->at[i].own = own_cost(stmt(e, i));

@@ -1,6 +1,6 @@
-/* emit_value.c -- one statement of a nest as C. Value i is called v<i>, the bits of one
- * that is a half float h<i>, its buffer t<i>; pointer k is p<k>, the index of outer dim
- * d is i<d> and that of an inner one j<d>. */
+/* emit_value.c -- one statement of a nest as C. Value i is v<i>, the bits of a half
+ * float h<i>, its row buffer t<i>; pointer k is p<k>; the index of outer dim d is
+ * i<d>, of inner dim d j<d>. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
@@ -32,6 +32,8 @@ const char *td__emit_extent(td_emit *e, td_extent x, td_emit_num out) {
     return out;
 }
 
+/* Literals: C has no literal for the smallest integer; negative ones are in
+ * parentheses. */
 static void add_int(td_buf *b, int64_t i, td_dtype held) {
     if (i == INT64_MIN) td__buf_add(b, "INT64_MIN");
     else if (i == INT32_MIN && held == TD_I32) td__buf_add(b, "INT32_MIN");
@@ -58,8 +60,9 @@ static void add_number(td_buf *b, double f, int64_t i, td_dtype held) {
     else add_int(b, i, held);
 }
 
-/* ---- places -------------------------------------------------------------- */
+/* ---- indices ------------------------------------------------------------- */
 
+/* Appends " + index * stride", nothing for stride 0. */
 static void add_term(td_emit *e, td_buf *b, td_extent stride, const char *index) {
     td_emit_num num;
     if (stride.c == 0) return;
@@ -110,7 +113,8 @@ void td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s) {
     td__free(text);
 }
 
-/* "const T v3 = TEXT;", where TEXT has held dtype `from`; a half also has its bits. */
+/* Writes "const T v3 = TEXT;", where TEXT has variable dtype `from`. A half also gets
+ * h3, its bits, so that a store need not round again. */
 static void declare(td_emit *e, int i, td_dtype from, const char *text) {
     td_dtype to = (td_dtype)e->n->stmt.v[i].dtype;
     td_buf   b = {0};
@@ -141,7 +145,7 @@ static void declare(td_emit *e, int i, td_dtype from, const char *text) {
                       td__dtype_text[to].suffix, i);
 }
 
-/* Argument i of an expression: a value, or a number written out. */
+/* The operands of an expression: values, or numbers written out. */
 typedef struct expr_args {
     const td_stmt   *s;
     const td_schema *schema;
@@ -156,6 +160,7 @@ static void add_argument(void *data, td_buf *b, int i) {
     else td__buf_add(b, "0");
 }
 
+/* An EXPR: the op's .expr from its row, with operands substituted. */
 static void emit_expr(td_emit *e, int i) {
     static const td_dtype computed[] = {TD_F32, TD_F64, TD_I32, TD_I64};
     const td_stmt        *s = &e->n->stmt.v[i];
@@ -171,6 +176,7 @@ static void emit_expr(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
+/* Value i loaded by `access`, which is its own LOAD or a STORE of it. */
 static void emit_load(td_emit *e, int i, const td_stmt *access) {
     td_dtype dt = (td_dtype)e->n->ptr.v[access->ptr].dtype;
     td_buf   b = {0};
@@ -188,7 +194,7 @@ static void emit_load(td_emit *e, int i, const td_stmt *access) {
     td__buf_free(&at);
 }
 
-/* A constant, rounded as its dtype is. */
+/* A constant, rounded to its dtype. */
 static void emit_num(td_emit *e, int i) {
     const td_stmt *s = &e->n->stmt.v[i];
     td_dtype       dt = (td_dtype)s->dtype;
@@ -196,10 +202,10 @@ static void emit_num(td_emit *e, int i) {
     int64_t        item = 0;
     if (td__is_float(dt)) {
         td__store_f(dt, &item, s->num.f);
-        add_float(&b, td__load_f(dt, &item), td__emit_held(dt));
+        add_float(&b, td__load_f(dt, &item), td__emit_var_dtype(dt));
     } else {
         td__store_i(dt, &item, s->num.i);
-        add_int(&b, td__load_i(dt, &item), td__emit_held(dt));
+        add_int(&b, td__load_i(dt, &item), td__emit_var_dtype(dt));
     }
     if (td__is_half(dt))
         td__emit_line(e, "const uint16_t h%d = %u;", i, (unsigned)(uint16_t)item);
@@ -208,6 +214,7 @@ static void emit_num(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
+/* A PLACE: the index itself as a value. */
 static void emit_place(td_emit *e, int i) {
     const td_stmt *s = &e->n->stmt.v[i];
     td_buf         b = {0};
@@ -249,9 +256,9 @@ void td__emit_draws(td_emit *e, int i, const char *place, const char *count,
     td__buf_free(&b);
 }
 
-/* Made by the run before this loop, or one element by itself. */
+/* A random number: from the block drawn before the loop, or drawn by itself. */
 static void emit_draw(td_emit *e, int i) {
-    td_dtype held = td__emit_held((td_dtype)e->n->stmt.v[i].dtype);
+    td_dtype held = td__emit_var_dtype((td_dtype)e->n->stmt.v[i].dtype);
     char     text[40], place[24], out[24];
     int      last = e->inner - 1;
     if (td__emit_draws_runs(e, i)) {
@@ -266,8 +273,9 @@ static void emit_draw(td_emit *e, int i) {
     declare(e, i, held, text);
 }
 
-/* A float by way of an integer: gcc 12 would make trunc() of it, which keeps the sign
- * of a zero and knows no overflow. Adding a zero it does not know prevents that. */
+/* A float cast to an integer and back: gcc 12 would replace it by trunc(), which
+ * keeps -0 and ignores overflow. Adding a zero that the compiler cannot see prevents
+ * that. */
 bool td__emit_truncates(const td_nest *n, int i) {
     const td_stmt *s = &n->stmt.v[i];
     if (s->kind != TD_S_CAST || !td__is_float((td_dtype)s->dtype)) return false;
@@ -307,14 +315,14 @@ void td__emit_value(td_emit *e, int i) {
     case TD_S_CAST:
         snprintf(text, sizeof text,
                  td__emit_truncates(e->n, i) ? "(v%d + zero)" : "v%d", s->a[0]);
-        declare(e, i, td__emit_held((td_dtype)e->n->stmt.v[s->a[0]].dtype), text);
+        declare(e, i, td__emit_var_dtype((td_dtype)e->n->stmt.v[s->a[0]].dtype), text);
         break;
     case TD_S_DRAW: emit_draw(e, i); break;
     default: break;
     }
 }
 
-/* Are the bits of half value i in scope, so that storing need not round again? */
+/* Is h<i>, the bits of half value i, in scope? */
 static bool has_bits(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     uint8_t           kind = e->n->stmt.v[i].kind;
@@ -335,9 +343,10 @@ void td__emit_store(td_emit *e, int i) {
     else if (td__is_half(dt))
         td__emit_line(e, "p%d[%s] = td_m_f32_to_%s(v%d);", s->ptr, at,
                       td__dtype_text[dt].suffix, s->a[0]);
-    else if (dt == TD_BOOL && e->n->stmt.v[s->a[0]].kind != TD_S_LOAD) /* copies keep */
+    else if (dt == TD_BOOL &&
+             e->n->stmt.v[s->a[0]].kind != TD_S_LOAD) /* a copy keeps the byte */
         td__emit_line(e, "p%d[%s] = v%d != 0;", s->ptr, at, s->a[0]);
-    else if (dt == td__emit_held(dt))
+    else if (dt == td__emit_var_dtype(dt))
         td__emit_line(e, "p%d[%s] = v%d;", s->ptr, at, s->a[0]);
     else
         td__emit_line(e, "p%d[%s] = (%s)v%d;", s->ptr, at, td__dtype_text[dt].c,

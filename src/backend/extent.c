@@ -1,13 +1,13 @@
-/* extent.c -- sizes as a number times a product of symbols, so that equal products are
- * equal however they were written, and exact division is a matter of leaving factors
- * out. Sums and the like count as symbols. */
+/* extent.c -- sizes as a number times a product of symbols. Equal products get equal
+ * numbers however they were written, and exact division removes factors. Sums and
+ * quotients count as symbols. */
 #include "backend/native.h"
 
 #include <string.h>
 
 static const td_extent bad = {0, TD_EXTENT_BAD};
 
-/* The number of a product in the table, which it joins if need be. */
+/* The index of a product in the table, added if it is new; -1: the empty product. */
 static int number_of(td_products *t, const td_product *p) {
     if (p->n == 0) return -1;
     for (int i = 0; i < t->v.n; i++)
@@ -19,6 +19,7 @@ static int number_of(td_products *t, const td_product *p) {
     return TD_EXTENT_BAD;
 }
 
+/* Inserts a factor in ascending order. False: more than TD_PRODUCT_TERMS factors. */
 static bool add_term(td_product *p, int64_t term) {
     if (p->n == TD_PRODUCT_TERMS) return false;
     int at = p->n++;
@@ -31,7 +32,8 @@ static td_product product_of(const td_products *t, td_extent a) {
     return a.p >= 0 ? t->v.v[a.p] : (td_product){0};
 }
 
-static td_extent made(td_products *t, int64_t c, const td_product *p) {
+/* c times p, canonical: 0 has no product. */
+static td_extent extent_make(td_products *t, int64_t c, const td_product *p) {
     return c == 0 ? td__extent(0) : (td_extent){c, number_of(t, p)};
 }
 
@@ -44,7 +46,7 @@ td_extent td__extent_mul(td_products *t, td_extent a, td_extent b) {
     td_product p = product_of(t, a), q = product_of(t, b);
     for (int i = 0; i < q.n; i++)
         if (!add_term(&p, q.term[i])) return bad;
-    return made(t, c, &p);
+    return extent_make(t, c, &p);
 }
 
 td_extent td__extent_div(td_products *t, td_extent a, td_extent b) {
@@ -56,14 +58,14 @@ td_extent td__extent_div(td_products *t, td_extent a, td_extent b) {
         if (j < q.n && p.term[i] == q.term[j]) j++;
         else add_term(&rest, p.term[i]);
     }
-    return j == q.n ? made(t, a.c / b.c, &rest) : bad;
+    return j == q.n ? extent_make(t, a.c / b.c, &rest) : bad;
 }
 
 td_extent td__extent_of(td_products *t, const td_graph *g, int64_t dim) {
     const td_gdim *d = td__gdim_at(g, dim);
     td_product     one = {.n = 1, .term = {dim}};
     if (!d) return td__dim_is_sym(dim) ? bad : td__extent(dim);
-    if (d->op != TD_DIM_MUL) return made(t, 1, &one);
+    if (d->op != TD_DIM_MUL) return extent_make(t, 1, &one);
     return td__extent_mul(t, td__extent_of(t, g, d->a), td__extent_of(t, g, d->b));
 }
 

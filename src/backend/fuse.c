@@ -1,17 +1,16 @@
-/* fuse.c -- which points share loops. First every reader tries to join the groups of
- * what it reads, in the order of the graph; then groups that read the same bytes try
- * to share the reading. */
+/* fuse.c -- decides which points share loops. First each reader tries to join the
+ * groups of the values it reads, in graph order; then groups that read the same bytes
+ * try to share the read. */
 #include "backend/native.h"
 
-/* The point whose bytes an operand reads, when loops make it and it is stored
- * otherwise; -1: none. */
+/* The point that computes the bytes an operand reads, in loops of its own group; -1:
+ * none. */
 static int maker_of(const td_lowered *l, const td_access *a) {
     int p = a->root ? l->point_of[a->root->id] : -1;
     return p >= 0 && !l->point.v[p].leaf && l->point.v[p].group >= 0 ? p : -1;
 }
 
-/* The node of a call that makes what the operand reads, all of it for one reader; NULL:
- * none does. */
+/* The called node whose result the operand reads, as its only reader; NULL: none. */
 static const td_gnode *call_of(const td_lowered *l, const td_access *a) {
     bool call = a->root && a->root->node && l->point_of[a->root->id] < 0;
     return call && a->root->n_uses == 1 ? a->root->node : NULL;
@@ -19,6 +18,7 @@ static const td_gnode *call_of(const td_lowered *l, const td_access *a) {
 
 enum { LARGE = 1 << 18 }; /* bytes */
 
+/* At least LARGE bytes? Not known for symbolic sizes: false. */
 static bool is_large(const td_look *l) {
     int64_t n = l ? td__dtype_bytes[l->dtype] : 0;
     for (int d = 0; l && d < l->rank; d++) {
@@ -28,38 +28,41 @@ static bool is_large(const td_look *l) {
     return n >= LARGE;
 }
 
-/* Would results of calls pile up? Point p reads one and could run before the call whose
- * result point i reads besides: the sum of the products that an unrolled loop computes
- * one by one. In one loop all of them would have to be there at once. */
-static bool piles_up(const td_lowered *l, const td_point *p, const td_point *i) {
-    bool held = false, waits = false;
+/* Would fusing i with p, which it reads, keep the results of calls alive? p reads one
+ * such result and could run before the call whose result i reads too. That is the sum
+ * of products of an unrolled loop: fused, all products would be live at once. */
+static bool delays_many_calls(const td_lowered *l, const td_point *p,
+                              const td_point *i) {
+    bool reads_call = false, waits = false;
     if (!is_large(i->v->look)) return false;
-    for (int k = 0; k < p->n_in; k++) held |= call_of(l, &p->in[k]) != NULL;
-    for (int k = 0; held && k < i->n_in; k++) {
+    for (int k = 0; k < p->n_in; k++) reads_call |= call_of(l, &p->in[k]) != NULL;
+    for (int k = 0; reads_call && k < i->n_in; k++) {
         const td_gnode *n = call_of(l, &i->in[k]);
         waits |= n && n->id > p->pos;
     }
     return waits;
 }
 
+/* Tries to fuse point i with each point it reads. */
 static void join_makers(td_lowered *l, int i) {
     for (int k = 0; k < l->point.v[i].n_in; k++) {
         int p = maker_of(l, &l->point.v[i].in[k]);
-        if (p >= 0 && !piles_up(l, &l->point.v[p], &l->point.v[i]))
+        if (p >= 0 && !delays_many_calls(l, &l->point.v[p], &l->point.v[i]))
             td__group_join(l, p, i, k);
     }
 }
 
-/* Readers of one root are a chain; each tries the few before it. */
+/* The readers of a root are a list; each tries the few before it. */
 enum { MOST_TRIES = 4 };
 
 typedef struct reader {
     int point, operand;
-    int before; /* the reader before, in a list; -1: none */
+    int before; /* the previous reader of the same root; -1: none */
 } reader;
 
 typedef TD_VEC(reader) readers;
 
+/* Tries to fuse point i with earlier readers of the same root. False: out of memory. */
 static bool share_reads(td_lowered *l, readers *all, int *last, int i) {
     for (int k = 0; k < l->point.v[i].n_in; k++) {
         const td_access *a = &l->point.v[i].in[k];
@@ -85,7 +88,7 @@ static bool share_all(td_lowered *l) {
     return ok;
 }
 
-/* A value is stored when a call, an output or another group wants it. */
+/* Sets td_point.stored: a call, an output or another group reads the value. */
 static void find_stored(td_lowered *l) {
     for (int i = 0; i < l->point.n; i++) {
         td_point *p = &l->point.v[i];

@@ -1,36 +1,42 @@
-/* group.c -- merges groups of points that can share loops. Two groups fit when a value
- * that passes between them, or that both read, lies at the same place for the same
- * point of a common space; dims are split where one has several for the other's one.
- * A group is merged whole or not at all, though splits stay. */
+/* group.c -- merges groups of points that can share loops. Two groups fit if a value
+ * that one reads from the other, or that both read, has the same index at the same
+ * point of a common space; a dim is split if it corresponds to several dims of the
+ * other group. Groups merge as a whole or not at all; splits stay even if the merge
+ * fails, as they are neutral. */
 #include "backend/native.h"
 
 /* Beyond these a kernel outgrows registers and compile time. */
 enum { MOST_STMTS = 120, MOST_ROOTS = 24, MOST_FOLDS = 16 };
 
-/* What becomes of the points of a group that joins another's. */
+/* At which level the points of group b are computed in group a: at every point, once
+ * per row, at the end per inner element, or at the end once. */
 typedef enum role { AS_IS, AS_ROWS, AS_END, AS_ONCE } role;
 
+/* An attempt to merge b into a. */
 typedef struct fit {
     td_lowered *l;
     int         a, b;              /* groups; b joins a */
-    int         to[TD_SPACE_DIMS]; /* dim of a for each of b; -1: none yet */
+    int         to[TD_SPACE_DIMS]; /* dim of a for each dim of b; -1: none yet */
 } fit;
 
 static td_group *group_at(const fit *f, int i) { return &f->l->group.v[i]; }
 
 /* ---- splitting dims ------------------------------------------------------ */
 
+/* Duplicates bit d of the mask: dim d becomes d and d + 1. */
 static uint32_t spread(uint32_t mask, int d) {
     uint32_t low = mask & ((2u << d) - 1), high = mask & ~((2u << d) - 1);
     return low | high << 1 | (mask >> d & 1) << (d + 1);
 }
 
+/* Splits dim d of an access of n dims; the inner dim keeps the stride. */
 static void split_access(td_lowered *l, td_access *a, int n, int d, td_extent inner) {
     for (int i = n; i > d; i--) a->stride[i] = a->stride[i - 1];
     a->stride[d] = td__extent_mul(&l->products, a->stride[d + 1], inner);
 }
 
-/* Dim d becomes two, the inner one of size `inner`. */
+/* Splits dim d of a group in two, the inner of size `inner`. False: too many dims, or
+ * the size is not divisible. */
 static bool split_dim(td_lowered *l, int g, int d, td_extent inner) {
     td_group *grp = &l->group.v[g];
     td_extent outer = td__extent_div(&l->products, grp->size[d], inner);
@@ -50,6 +56,7 @@ static bool split_dim(td_lowered *l, int g, int d, td_extent inner) {
     return true;
 }
 
+/* Splits a dim of a or b and renumbers f->to. */
 static bool split_a(fit *f, int d, td_extent inner) {
     if (!split_dim(f->l, f->a, d, inner)) return false;
     for (int b = 0; b < group_at(f, f->b)->n_dims; b++)
@@ -66,13 +73,15 @@ static bool split_b(fit *f, int d, td_extent inner) {
 
 /* ---- matching dims ------------------------------------------------------- */
 
+/* Has dim a a partner? */
 static bool is_taken(const fit *f, int a) {
     for (int b = 0; b < f->l->group.v[f->b].n_dims; b++)
         if (f->to[b] == a) return true;
     return false;
 }
 
-/* Pairs dim a with dim b, after splitting the longer one. */
+/* Pairs dim a with dim b; the longer one is split first. False: neither divides the
+ * other. */
 static bool pair(fit *f, int a, int b) {
     td_extent n = group_at(f, f->a)->size[a], m = group_at(f, f->b)->size[b];
     if (td__extent_eq(n, m)) {
@@ -90,7 +99,8 @@ static bool pair(fit *f, int a, int b) {
     return true;
 }
 
-/* Pairs dims of equal strides until no stride is left, in x of a or in y of b. */
+/* Pairs dims of equal strides, x of group a and y of group b, until every dim with a
+ * nonzero stride has a partner. False: impossible. */
 static bool pair_strides(fit *f, const td_access *x, const td_access *y) {
     for (bool news = true; news;) {
         news = false;
@@ -124,7 +134,7 @@ static int left_of_b(const fit *f) {
     return -1;
 }
 
-/* Pairs what no stride speaks for, from the inside out. */
+/* Pairs the remaining dims, which no stride decides, from the inside out. */
 static bool pair_rest(fit *f) {
     int a, b;
     while ((a = left_of_a(f)) >= 0 && (b = left_of_b(f)) >= 0)
@@ -132,10 +142,11 @@ static bool pair_rest(fit *f) {
     return true;
 }
 
-/* ---- what the groups are to each other ----------------------------------- */
+/* ---- roles --------------------------------------------------------------- */
 
 static uint32_t all_dims(const td_group *g) { return (1u << g->n_dims) - 1; }
 
+/* The set of dims of a that have partners. */
 static uint32_t taken_dims(const fit *f) {
     uint32_t mask = 0;
     for (int b = 0; b < group_at(f, f->b)->n_dims; b++)
@@ -143,6 +154,7 @@ static uint32_t taken_dims(const fit *f) {
     return mask;
 }
 
+/* A set of dims of b as dims of a. */
 static uint32_t map_mask(const fit *f, uint32_t of_b) {
     uint32_t mask = 0;
     for (int b = 0; b < group_at(f, f->b)->n_dims; b++)
@@ -150,6 +162,7 @@ static uint32_t map_mask(const fit *f, uint32_t of_b) {
     return mask;
 }
 
+/* The innermost inner dim. */
 static int innermost(const td_group *g) {
     uint32_t inner = g->split ? all_dims(g) & ~g->outer : all_dims(g);
     int      d = g->n_dims - 1;
@@ -157,7 +170,8 @@ static int innermost(const td_group *g) {
     return d;
 }
 
-/* All dims have partners: loops must run the same way, rows be the same rows. */
+/* All dims are paired: the innermost dims must match, and if both groups have rows,
+ * these must be the same. */
 static bool fits_as_is(const fit *f) {
     const td_group *a = group_at(f, f->a), *b = group_at(f, f->b);
     if (a->n_dims == 0) return true;
@@ -173,7 +187,8 @@ bool td__group_folds(const td_lowered *l, const td_group *g) {
 
 static bool folds(const fit *f, int g) { return td__group_folds(f->l, group_at(f, g)); }
 
-/* What b is to a, given whether the value between them is known when a has ended. */
+/* The role of b in a, if the value between them is available at level `of`. False:
+ * none. */
 static bool find_role(const fit *f, td_level of, role *to) {
     const td_group *a = group_at(f, f->a), *b = group_at(f, f->b);
     uint32_t        taken = taken_dims(f);
@@ -193,17 +208,20 @@ static bool find_role(const fit *f, td_level of, role *to) {
 
 /* ---- reads between the groups -------------------------------------------- */
 
+/* The level of a point of b in the merged group. */
 static td_level level_as(const td_point *p, td_level at, role r) {
     if (at != TD_AT_POINT || r == AS_IS) return at;
     (void)p;
     return r == AS_ROWS ? TD_AT_ROW : r == AS_END ? TD_AT_END : TD_AT_ONCE;
 }
 
+/* Is a value computed at level `maker` available at level `reader`? */
 static bool may_read(td_level reader, td_level maker) {
     return reader == maker || (reader == TD_AT_POINT && maker == TD_AT_ROW);
 }
 
-/* Does `in`, of a point of one group, lie where `own`, of one of the other, does? */
+/* Does the read `in` of one group access the element that `own` of the other has
+ * there? */
 static bool same_places(const fit *f, const td_access *in, const td_access *own,
                         bool reader_is_b) {
     const td_group  *a = group_at(f, f->a), *b = group_at(f, f->b);
@@ -218,7 +236,7 @@ static bool same_places(const fit *f, const td_access *in, const td_access *own,
     return true;
 }
 
-/* Every read of the one group from the other must be in place. */
+/* Every read between the groups must be available and access the same element. */
 static bool reads_fit(const fit *f, int reader, int maker, role of_b) {
     const td_group *grp = group_at(f, reader);
     bool            is_b = reader == f->b;
@@ -239,7 +257,7 @@ static bool reads_fit(const fit *f, int reader, int maker, role of_b) {
 
 /* ---- writes -------------------------------------------------------------- */
 
-/* The stride of an access along dim d of a, be it of a point of a or of b. */
+/* The stride of an access along dim d of a. */
 static td_extent along(const fit *f, const td_access *x, bool of_b, int d) {
     if (!of_b) return x->stride[d];
     for (int k = 0; k < group_at(f, f->b)->n_dims; k++)
@@ -247,6 +265,7 @@ static td_extent along(const fit *f, const td_access *x, bool of_b, int d) {
     return td__extent(0);
 }
 
+/* Do two accesses address the same elements, point by point? */
 static bool same_elements(const fit *f, const td_access *x, bool x_of_b,
                           const td_access *y, bool y_of_b) {
     if (x->root != y->root || x->dtype != y->dtype ||
@@ -262,7 +281,8 @@ static bool same_bytes(const td_lowered *l, const td_access *x, const td_access 
     return x->root && y->root && l->bytes_of[x->root->id] == l->bytes_of[y->root->id];
 }
 
-/* Does every access of group g to what w writes go to the element w writes? */
+/* Does every access of group g to bytes that w writes go to the element that w
+ * writes? */
 static bool reads_in_place(const fit *f, const td_point *w, bool w_of_b, int g) {
     const td_group *grp = group_at(f, g);
     for (int i = 0; i < grp->member.n; i++) {
@@ -283,8 +303,8 @@ static bool has_writes(const fit *f, int g) {
     return false;
 }
 
-/* A loop that writes bytes it also reads reads each element before it writes it: at the
- * same point, and in the only loop there is. */
+/* A loop that writes bytes it also reads must read each element before writing it: at
+ * the same point, and in a nest with one loop only, so without folds. */
 static bool writes_fit(const fit *f) {
     bool any = has_writes(f, f->a) || has_writes(f, f->b);
     if (any && (folds(f, f->a) || folds(f, f->b))) return false;
@@ -302,6 +322,7 @@ static bool writes_fit(const fit *f) {
 
 /* ---- size ---------------------------------------------------------------- */
 
+/* Adds the group's statements, loads and folds. */
 static void measure(const td_lowered *l, const td_group *g, int *stmts, int *roots,
                     int *n_folds) {
     for (int i = 0; i < g->member.n; i++) {
@@ -315,6 +336,7 @@ static void measure(const td_lowered *l, const td_group *g, int *stmts, int *roo
     }
 }
 
+/* Does the merged group stay within the limits? */
 static bool is_small(const fit *f) {
     int stmts = 0, roots = 0, n_folds = 0;
     measure(f->l, group_at(f, f->a), &stmts, &roots, &n_folds);
@@ -324,6 +346,7 @@ static bool is_small(const fit *f) {
 
 /* ---- merging ------------------------------------------------------------- */
 
+/* Rewrites the strides of an access of b in dims of a. */
 static void move_access(const fit *f, td_access *x, int n, int n_a) {
     td_access was = *x;
     for (int a = 0; a < n_a; a++) x->stride[a] = td__extent(0);
@@ -340,7 +363,7 @@ static void move_point(const fit *f, td_point *p, role r) {
     p->group = f->a;
 }
 
-/* Members stay in the order of their nodes. There is room for one more. */
+/* Inserts in graph order; the caller has reserved the space. */
 static void add_member(td_lowered *l, td_group *g, int i) {
     int at = g->member.n++, pos = l->point.v[i].pos;
     for (; at > 0 && l->point.v[g->member.v[at - 1]].pos > pos; at--)
@@ -348,7 +371,8 @@ static void add_member(td_lowered *l, td_group *g, int i) {
     g->member.v[at] = i;
 }
 
-/* Room first: without it both stay as they are, with loops of their own. */
+/* Merges b into a. Memory is reserved first: on failure both groups stay as they
+ * were. */
 static bool merge(const fit *f, role r) {
     td_group *a = group_at(f, f->a), *b = group_at(f, f->b);
     int       n = a->member.n + b->member.n;
@@ -375,6 +399,7 @@ static void begin(fit *f, td_lowered *l, int a, int b) {
     for (int i = 0; i < TD_SPACE_DIMS; i++) f->to[i] = -1;
 }
 
+/* Checks everything that does not depend on strides, and merges. */
 static bool finish(fit *f, td_level of) {
     role r;
     return find_role(f, of, &r) && reads_fit(f, f->a, f->b, r) &&
@@ -382,7 +407,8 @@ static bool finish(fit *f, td_level of) {
            !td__unit_between(f->l, f->a, f->b) && merge(f, r);
 }
 
-static bool holds(const td_lowered *l, int group, td_origin origin) {
+/* Does the group contain a node of this origin? */
+static bool has_origin(const td_lowered *l, int group, td_origin origin) {
     const td_group *g = &l->group.v[group];
     for (int i = 0; i < g->member.n; i++)
         if (l->g->nodes.v[l->point.v[g->member.v[i]].pos]->origin == origin)
@@ -390,18 +416,18 @@ static bool holds(const td_lowered *l, int group, td_origin origin) {
     return false;
 }
 
-/* What is computed again, to save memory, is not computed with forward nodes: it would
- * be there since then. */
-static bool keep_apart(const td_lowered *l, int a, int b) {
-    return (holds(l, a, TD_FROM_AGAIN) && holds(l, b, TD_FROM_FORWARD)) ||
-           (holds(l, b, TD_FROM_AGAIN) && holds(l, a, TD_FROM_FORWARD));
+/* Recomputed nodes must not be fused with forward nodes: they would be computed, and
+ * live, from then on. */
+static bool must_stay_apart(const td_lowered *l, int a, int b) {
+    return (has_origin(l, a, TD_FROM_AGAIN) && has_origin(l, b, TD_FROM_FORWARD)) ||
+           (has_origin(l, b, TD_FROM_AGAIN) && has_origin(l, a, TD_FROM_FORWARD));
 }
 
 bool td__group_join(td_lowered *l, int p, int r, int k) {
     td_point *from = &l->point.v[p], *to = &l->point.v[r];
     fit       f;
     if (from->group == to->group) return true;
-    if (keep_apart(l, from->group, to->group)) return false;
+    if (must_stay_apart(l, from->group, to->group)) return false;
     begin(&f, l, from->group, to->group);
     if (!pair_strides(&f, &from->own, &to->in[k]) || !pair_rest(&f)) return false;
     if (left_of_b(&f) < 0) return finish(&f, (td_level)from->level);
@@ -416,7 +442,8 @@ bool td__group_share(td_lowered *l, int p, int k, int q, int j) {
     fit       f;
     bool      rows = x->walks != TD_AT_POINT || y->walks != TD_AT_POINT;
     if (x->group == y->group || rows) return false;
-    if (holds(l, x->group, TD_FROM_AGAIN) || holds(l, y->group, TD_FROM_AGAIN))
+    if (has_origin(l, x->group, TD_FROM_AGAIN) ||
+        has_origin(l, y->group, TD_FROM_AGAIN))
         return false;
     if (!td__extent_eq(x->in[k].offset, y->in[j].offset)) return false;
     begin(&f, l, x->group, y->group);

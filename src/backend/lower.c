@@ -1,6 +1,6 @@
-/* lower.c -- what each value of a graph is to loops: a view is its root seen through
- * other strides; a point is made by a recipe at every element of its space; the rest
- * is called. Each point begins as a group of its own. */
+/* lower.c -- decides how loops see each value of a graph. A view is its root with
+ * other strides. A point is a value that a recipe computes element by element.
+ * Everything else is called. Each point starts as a group of its own. */
 #include "backend/native.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static bool is_tensor(const td_gval *v) {
     return v->look && v->look->kind == TD_K_TENSOR;
 }
 
-/* Composites such as reshape are views where trace saw them share storage. */
-static int shown_by_composite(const td_gnode *n) {
+/* A composite such as reshape is a view if the trace saw it share storage. */
+static int composite_view_operand(const td_gnode *n) {
     if (n->n_out != 1 || !is_tensor(n->out[0])) return -1;
     int32_t st = n->out[0]->look->storage;
     for (int k = 0; st >= 0 && k < n->n_in; k++)
@@ -22,16 +22,17 @@ static int shown_by_composite(const td_gnode *n) {
     return -1;
 }
 
-int td__shown(const td_gnode *n) {
+int td__view_operand(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP || info->writes) return -1;
     if (td__ops[n->op].flags & TD_OPF_VIEW) return info->view_of;
-    if (info->composite) return shown_by_composite(n);
+    if (info->composite) return composite_view_operand(n);
     return td__ops[n->op].flags & TD_OPF_SHARE ? 0 : -1;
 }
 
+/* The root of each result: of a view, the root of the viewed value. */
 static void find_roots(td_lowered *l, const td_gnode *n) {
-    int            k = td__shown(n);
+    int            k = td__view_operand(n);
     const td_gval *of =
         k >= 0 && k < n->n_in && n->in[k].kind == TD_G_VALUE ? n->in[k].u.v : NULL;
     for (int i = 0; i < n->n_out; i++) {
@@ -40,7 +41,7 @@ static void find_roots(td_lowered *l, const td_gnode *n) {
     }
 }
 
-/* How far v's first element lies behind its root's, in elements of v. */
+/* The offset of v relative to its root, in elements of v; TD_EXTENT_BAD: unknown. */
 static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root) {
     td_extent a = td__extent_of(&l->products, l->g, v->look->offset);
     td_extent b = td__extent_of(&l->products, l->g, root->look->offset);
@@ -50,7 +51,7 @@ static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root)
     return (td_extent){0, TD_EXTENT_BAD};
 }
 
-/* Symbolic sizes that only a guard makes equal, or 1, could be either. */
+/* Equal as expressions? Sizes that only a guard makes equal count as different. */
 static bool same_size(td_lowered *l, int64_t a, int64_t b) {
     return a == b || td__extent_eq(td__extent_of(&l->products, l->g, a),
                                    td__extent_of(&l->products, l->g, b));
@@ -76,9 +77,9 @@ bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
     return true;
 }
 
-/* ---- groups of one ------------------------------------------------------- */
+/* ---- initial groups ------------------------------------------------------ */
 
-/* Does stride a go before b, outside of it? */
+/* Is stride a larger than b, so that its loop goes outside? */
 static bool goes_outside(td_lowered *l, td_extent a, td_extent b) {
     if (td__extent_is(b, 0) || td__extent_is(a, 0)) return false;
     if (a.p == -1 && b.p == -1) return a.c > b.c;
@@ -86,7 +87,8 @@ static bool goes_outside(td_lowered *l, td_extent a, td_extent b) {
     return q.p != TD_EXTENT_BAD && !td__extent_is(q, 1);
 }
 
-/* The dims of a space that count, the widest stride first. */
+/* Orders the dims of a space by descending stride, without dims of size 1. Returns
+ * their number. */
 static int order_dims(td_lowered *l, const td_look *space, const td_access *by,
                       int *order) {
     int n = 0;
@@ -106,7 +108,8 @@ static void reorder(td_access *a, const int *order, int n) {
     for (int i = 0; i < n; i++) a->stride[i] = was.stride[order[i]];
 }
 
-/* The inside has the smallest stride, be it folded away or kept. */
+/* A partial fold divides the dims into rows and inside; the inside is the part with
+ * the smallest stride, whether it is folded or not. */
 static void split_group(td_group *grp, const td_point *p) {
     uint32_t all = (1u << grp->n_dims) - 1;
     grp->split = p->reach == TD_FOLDS_SOME;
@@ -115,6 +118,7 @@ static void split_group(td_group *grp, const td_point *p) {
     grp->outer = inside ? all & ~p->folded : p->folded;
 }
 
+/* Makes the group of point i alone, over `space`. False after td__fail. */
 static bool make_group(td_lowered *l, int i, const td_look *space) {
     td_point *p = &l->point.v[i];
     td_group  grp = {.first = p->pos, .last = p->pos};
@@ -127,8 +131,8 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
         if (l->products.failed) return td__fail_memory(l->g->cx);
         if (grp.size[d].p == TD_EXTENT_BAD)
             return td__fail(l->g->cx, TD_E_UNSUPPORTED,
-                            "@%.60s: native code: a symbolic size that is no product "
-                            "of a few; set backend to interp",
+                            "@%.60s: unsupported by native code: a symbolic size that "
+                            "is a product of more than 6 symbols. Set backend=interp",
                             l->g->name);
         if (folded >> order[d] & 1) p->folded |= 1u << d;
     }
@@ -150,11 +154,12 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
 
 /* ---- points -------------------------------------------------------------- */
 
-/* The sizes a point's recipe runs over: those of its result, or of what it folds. */
+/* The space of a point: the sizes of its result, or of the tensor it folds. */
 static const td_look *space_of(const td_point *p) {
     return p->reach ? p->v->node->in[0].u.v->look : p->v->look;
 }
 
+/* A point that reads nothing and is not random; its readers compute it themselves. */
 static bool is_leaf(const td_point *p) {
     if (td__ops[p->v->node->op].flags & TD_OPF_RANDOM) return false;
     for (int k = 0; k < p->n_in; k++)
@@ -162,12 +167,13 @@ static bool is_leaf(const td_point *p) {
     return true;
 }
 
+/* Adds a point for the node if it has a recipe. False after td__fail. */
 static bool add_point(td_lowered *l, const td_gnode *n, int pos) {
     const td_gval *v = n->out[0];
     td_point       p = {.v = v, .pos = pos, .group = -1};
     bool small = n->n_out == 1 && is_tensor(v) && v->look->rank <= TD_SPACE_DIMS;
     bool last = n->op == TD_OP_copy_ && v->n_uses == 0;
-    if (!small || td__shown(n) >= 0 || (td__opinfo(n->op)->writes && !last))
+    if (!small || td__view_operand(n) >= 0 || (td__opinfo(n->op)->writes && !last))
         return true;
     p.writes = p.stored = last;
     if (!td__recipe(l, &p)) return td_ok(l->g->cx);
@@ -176,24 +182,24 @@ static bool add_point(td_lowered *l, const td_gnode *n, int pos) {
     return td__vec_push(&l->point, p) || td__fail_memory(l->g->cx);
 }
 
-/* ---- who needs tensors --------------------------------------------------- */
+/* ---- values needed as tensors -------------------------------------------- */
 
 static void need(void *env, td_gval *v) { ((td_lowered *)env)->needed[v->id] = true; }
 
-/* What calls read, and outputs; a view needs what it shows. */
+/* Values that calls read, and outputs; a view needs its root. */
 static void find_needs(td_lowered *l) {
     td_graph *g = l->g;
     for (int i = 0; i < g->outputs.n; i++) td__garg_each(&g->outputs.v[i], need, l);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         td_gnode *n = g->nodes.v[i];
-        bool      wanted = n->kind == TD_N_OP && td__shown(n) < 0;
+        bool      wanted = n->kind == TD_N_OP && td__view_operand(n) < 0;
         if (wanted && n->n_out == 1 && l->point_of[n->out[0]->id] >= 0) continue;
         for (int k = 0; k < n->n_out; k++) wanted |= l->needed[n->out[k]->id];
         for (int k = 0; wanted && k < n->n_in; k++) td__garg_each(&n->in[k], need, l);
     }
 }
 
-/* A constant whose bits are read as another dtype must lie in memory. */
+/* A constant that is viewed as another dtype must be in memory: it is no leaf. */
 static void find_cast_leaves(td_lowered *l) {
     for (int i = 0; i < l->point.n; i++)
         for (int k = 0; k < l->point.v[i].n_in; k++) {
@@ -203,7 +209,8 @@ static void find_cast_leaves(td_lowered *l) {
         }
 }
 
-static bool room_for(td_lowered *l) {
+/* Allocates the arrays. False: out of memory. */
+static bool make_arrays(td_lowered *l) {
     size_t n = (size_t)l->g->n_values + 1;
     l->point_of = td__arena_alloc(&l->arena, sizeof *l->point_of * n);
     l->root_of = td__arena_zalloc(&l->arena, sizeof *l->root_of * n);
@@ -215,7 +222,8 @@ static bool room_for(td_lowered *l) {
     return true;
 }
 
-/* Inputs that share storage are roots of their own; a write to one is seen by all. */
+/* Each input is its own root. Inputs that share a storage share bytes_of: a write to
+ * one changes all. False: out of memory. */
 static bool find_inputs(td_lowered *l) {
     td_graph *g = l->g;
     int *first = td__arena_alloc(&l->arena, sizeof(int) * (size_t)(g->n_storages + 1));
@@ -234,7 +242,7 @@ static bool find_inputs(td_lowered *l) {
 
 bool td__lower(td_lowered *l, td_graph *g) {
     l->g = g;
-    if (!td__graph_index(g) || !room_for(l) || !find_inputs(l))
+    if (!td__graph_index(g) || !make_arrays(l) || !find_inputs(l))
         return td__fail_memory(g->cx);
     for (int i = 0; i < g->nodes.n; i++) {
         find_roots(l, g->nodes.v[i]);

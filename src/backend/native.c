@@ -1,5 +1,5 @@
-/* native.c -- the backend that compiles: from a graph to a list of steps, each of which
- * launches a kernel or calls an op (native_run.c). */
+/* native.c -- the backend that generates native code: compiles a graph to a list of
+ * steps, each of which launches a kernel or calls an op (native_run.c runs them). */
 #include "backend/native.h"
 
 #include "build/disk.h"
@@ -29,11 +29,12 @@ void td__native_drop(void *env) {
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);
-    if (c->again) td__native_drop(c->again);
+    if (c->rebuilt) td__native_drop(c->rebuilt);
     td__free(c);
 }
 
-/* May it read something without elements? What means are then is the kernel's say. */
+/* May its argument have no elements? Some kernels define special results then (mean).
+ */
 static bool is_empty(const td_graph *g, const td_gnode *n) {
     const td_look *l =
         n->n_in && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v->look : NULL;
@@ -42,17 +43,17 @@ static bool is_empty(const td_graph *g, const td_gnode *n) {
     return false;
 }
 
-/* Ops whose parts fuse. One that computes halves in single precision inside does not
- * fall apart: its parts would round. */
+/* Lists the ops to decompose because their parts fuse. An op on halves that computes
+ * in f32 internally stays whole: its parts would round in between. False: none. */
 static bool name_parts(const td_graph *g, td_buf *names) {
     bool whole[TD_OP_COUNT] = {0}, some = false;
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
         const td_look  *look = n->n_out ? n->out[0]->look : NULL;
         if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_FUSES)) continue;
-        bool keep = !look || td__is_half((td_dtype)look->dtype) || is_empty(g, n);
-        whole[n->op] |= keep;
-        some |= !keep;
+        bool whole_op = !look || td__is_half((td_dtype)look->dtype) || is_empty(g, n);
+        whole[n->op] |= whole_op;
+        some |= !whole_op;
     }
     for (int op = 0; some && op < TD_OP_COUNT; op++)
         if (td__ops[op].flags & TD_OPF_FUSES && !whole[op])
@@ -60,24 +61,28 @@ static bool name_parts(const td_graph *g, td_buf *names) {
     return some;
 }
 
+/* A copy of the graph with decomposed ops, without dead code and common
+ * subexpressions. NULL after td__fail. */
 static td_graph *simplify(const td_graph *g) {
     td_buf    names = {0};
     bool      some = name_parts(g, &names);
     td_graph *s = NULL;
     bool      grad = g->cx->grad_enabled;
-    g->cx->grad_enabled = false; /* histories are the wrapper's business */
+    g->cx->grad_enabled = false; /* autograd is outside of compiled code */
     if (names.failed) td__fail_memory(g->cx);
     else if (some) s = td__graph_decompose(g, td__buf_str(&names));
-    /* Types do not say all: how far a storage goes, for one. Then ops stay whole. */
+    /* A decomposition can need more than types, the size of a storage for example. Then
+     * ops stay whole. */
     if (!s && td_error(g->cx) != TD_E_MEMORY) {
         if (!td_ok(g->cx))
-            td__log(g->cx, TD_LOG_backend, "ops stay whole: %s", td_message(g->cx));
+            td__log(g->cx, TD_LOG_backend, "ops are not decomposed: %s",
+                    td_message(g->cx));
         td_clear(g->cx);
         s = td__graph_clone(g);
     }
     g->cx->grad_enabled = grad;
     td__buf_free(&names);
-    if (s && td__graph_dce(s) && td__graph_cse(s) && td__gather(s) &&
+    if (s && td__graph_dce(s) && td__graph_cse(s) && td__combine_products(s) &&
         td__graph_cse(s) && td__graph_dce(s))
         return s;
     td__graph_drop(s);
@@ -90,6 +95,8 @@ static bool is_output(const td_graph *g, const td_gval *v) {
     return false;
 }
 
+/* Fills k->reads with the distinct values that the kernel reads but does not make,
+ * and allocates the arrays of a run. False: out of memory. */
 static bool find_reads(const td_graph *g, td_launch *k) {
     k->reads = td__alloc(sizeof *k->reads * (size_t)(k->b.bytes.n + 1));
     k->ptr = td__alloc(sizeof *k->ptr * (size_t)(k->b.bytes.n + 1));
@@ -116,8 +123,8 @@ static bool same_layout(const td_look *a, const td_look *b) {
     return true;
 }
 
-/* Is v read only where it lies, so that what is made at the same place may replace it
- * element by element? */
+/* Does the kernel read v at every point exactly where `store` writes? Then the result
+ * may overwrite v element by element. */
 static bool reads_in_place(const td_launch *k, const td_gval *v, const td_stmt *store) {
     const td_nest *n = &k->b.nest;
     for (int i = 0; i < n->stmt.n; i++) {
@@ -132,6 +139,7 @@ static bool reads_in_place(const td_launch *k, const td_gval *v, const td_stmt *
     return true;
 }
 
+/* The STORE of value v. */
 static const td_stmt *store_of(const td_launch *k, const td_gval *v) {
     for (int i = 0; i < k->b.nest.stmt.n; i++) {
         const td_stmt *s = &k->b.nest.stmt.v[i];
@@ -140,8 +148,8 @@ static const td_stmt *store_of(const td_launch *k, const td_gval *v) {
     return NULL;
 }
 
-/* Which dying argument each result may replace: loops that fold come back to what they
- * read, others do not. */
+/* Finds for each result a dying operand whose memory it may take. Kernels with folds
+ * read their operands more than once, so they are excluded. */
 static void find_over(td_launch *k) {
     for (int i = 0; i < k->b.nest.stmt.n; i++) {
         uint8_t kind = k->b.nest.stmt.v[i].kind;
@@ -166,7 +174,7 @@ static char *copy_text(const td_buf *b) {
     return t;
 }
 
-/* The nest and its C, for those who listen. */
+/* Logs the nest and its C (topic backend). */
 static void log_launch(const td_native *c, const td_launch *k) {
     td_buf b = {0};
     if (!td__log_on(c->g->cx, TD_LOG_backend)) return;
@@ -185,7 +193,7 @@ static void log_graph(const td_graph *g) {
     td__buf_free(&b);
 }
 
-/* "mul+tanh+sum..." */
+/* "mul+tanh+sum...": the ops of a kernel, for traces and comments. */
 static void label_launch(const td_native *c, const td_group *g, td_launch *k) {
     size_t n = 0, room = sizeof k->label;
     for (int i = 0; i < g->member.n && n < room; i++) {
@@ -198,6 +206,7 @@ static void label_launch(const td_native *c, const td_group *g, td_launch *k) {
     }
 }
 
+/* Writes the C of a kernel. False: out of memory. */
 static bool write_launch(td_launch *k) {
     td_nest_code code = {0};
     bool         ok = td__nest_emit(&k->b.nest, &code);
@@ -213,6 +222,7 @@ static bool write_launch(td_launch *k) {
     return ok;
 }
 
+/* Uses the text of an equal kernel. */
 static void borrow(td_launch *k, const td_launch *from) {
     k->borrowed = true;
     k->kernel = from->kernel;
@@ -220,6 +230,8 @@ static void borrow(td_launch *k, const td_launch *from) {
     k->n_single = from->n_single;
 }
 
+/* Builds the nest of a group and its kernel text, or finds an equal one. False after
+ * td__fail. */
 static bool make_launch(td_native *c, td_same *same, int group) {
     int        nr = c->n_launches++;
     td_launch *k = &c->launches[nr];
@@ -235,6 +247,8 @@ static bool make_launch(td_native *c, td_same *same, int group) {
     return true;
 }
 
+/* One step per group or called node, in an order that respects dependences. False
+ * after td__fail. */
 static bool make_steps(td_native *c) {
     td_units units = {0};
     td_same  same = {0};
@@ -256,6 +270,7 @@ static bool make_steps(td_native *c) {
     return ok;
 }
 
+/* Compiles and loads the kernels. False after td__fail. */
 static bool load_kernels(td_native *c) {
     td_kernel *all = td__alloc(sizeof *all * (size_t)(c->n_launches + 1));
     if (!all) return td__fail_memory(c->g->cx);
@@ -263,7 +278,7 @@ static bool load_kernels(td_native *c) {
     bool ok = td__kernels_load(c->g->cx, all, c->n_launches);
     for (int i = 0; ok && i < c->n_launches; i++) {
         c->launches[i].kernel = all[i];
-        c->held |= !all[i].run;
+        c->interpreted |= !all[i].run;
     }
     td__free(all);
     return ok;
@@ -271,8 +286,9 @@ static bool load_kernels(td_native *c) {
 
 static void count_read(void *env, td_gval *v) { ((int32_t *)env)[v->id]++; }
 
-/* How often each value is read by steps and outputs. An input that none of them reads
- * stays all the same: where inputs do not fit, nodes read it (native_run.c). */
+/* Counts the reads of each value by steps and outputs, for freeing after the last
+ * one. An input that nothing reads counts as read once: walk_nodes may read it
+ * (native_run.c). */
 static void count_reads(const td_native *c, int32_t *total) {
     memset(total, 0, sizeof *total * (size_t)c->g->n_values);
     for (int i = 0; i < c->steps.n; i++) {
@@ -281,9 +297,9 @@ static void count_reads(const td_native *c, int32_t *total) {
             td__garg_each(&s->node->in[k], count_read, total);
         const td_launch *l = s->node ? NULL : &c->launches[s->launch];
         for (int k = 0; l && k < l->n_reads; k++) total[l->reads[k]->id]++;
-        /* Numbers stay: nothing is freed with them. */
-        for (int k = 0; l && k < l->b.lates.n; k++)
-            td__garg_each(l->b.lates.v[k].arg, count_read, total);
+        /* Numbers: counting them frees nothing. */
+        for (int k = 0; l && k < l->b.run_numbers.n; k++)
+            td__garg_each(l->b.run_numbers.v[k].arg, count_read, total);
     }
     for (int i = 0; i < c->g->outputs.n; i++)
         td__garg_each(&c->g->outputs.v[i], count_read, total);
@@ -299,7 +315,7 @@ static bool lower(td_native *c) {
     return ok;
 }
 
-/* All but the kernels' code. */
+/* Everything but compiling the kernels. False after td__fail. */
 static bool build(td_native *c) {
     td_ctx *cx = c->g->cx;
     log_graph(c->g);
@@ -313,27 +329,27 @@ static bool build(td_native *c) {
     return true;
 }
 
-static bool make(td_native *c, const td_graph *g, bool held) {
+/* From the graph to loaded kernels; interpreted: without them. False after td__fail. */
+static bool make(td_native *c, const td_graph *g, bool interpreted) {
     td__span_begin(g->cx, "simplify");
     c->g = simplify(g);
     td__span_end(g->cx, "simplify");
-    c->held = held;
-    return c->g && build(c) && (held || load_kernels(c));
+    c->interpreted = interpreted;
+    return c->g && build(c) && (interpreted || load_kernels(c));
 }
 
-/* As it is on disk, or made and then kept there, unless its kernels are held back. NULL
- * after td__fail. */
-static td_native *find_or_make(const td_graph *g, bool held) {
-    td_disk    d;
-    td_keeping k = {0};
-    td_native *c = td__zalloc(sizeof *c);
+/* Reads the code from disk, or makes it and stores it there. NULL after td__fail. */
+static td_native *find_or_make(const td_graph *g, bool interpreted) {
+    td_disk      d;
+    td_cache_key k = {0};
+    td_native   *c = td__zalloc(sizeof *c);
     td__disk_open(&d, g->cx, true);
-    bool ok = c && !held && td__native_find(&d, &k, c, g);
+    bool ok = c && !interpreted && td__native_lookup(&d, &k, c, g);
     if (c && !ok) {
         td__native_drop(c);
         c = td__zalloc(sizeof *c);
     }
-    if (c && !ok && (ok = make(c, g, held))) td__native_keep(&d, &k, c, g);
+    if (c && !ok && (ok = make(c, g, interpreted))) td__native_store(&d, &k, c, g);
     td__disk_close(&d);
     td__buf_free(&k.key);
     if (ok) return c;
@@ -352,7 +368,7 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
         return false;
     }
     count_reads(c, td__runner_replay(to)->total);
-    if (c->found && td__log_on(g->cx, TD_LOG_backend)) (void)td__native_shown(to);
+    if (c->found && td__log_on(g->cx, TD_LOG_backend)) (void)td__native_full(to);
     td__log(g->cx, TD_LOG_compile, "@%.60s: %d kernels, %d calls", g->name,
             c->n_launches, c->steps.n - c->n_launches);
     return true;
@@ -363,9 +379,9 @@ const td_native *td__native_of(const td_runner *r) {
     return p && p->walk == td__native_walk ? p->walk_env : NULL;
 }
 
-/* With all that was not kept, but no code. NULL: no memory, which is no failure; an
- * older one stays. */
-static td_native *make_again(const td_native *c) {
+/* The same code with nests and texts, which the disk cache does not have, but without
+ * kernels. NULL: out of memory; reports then show less, which is no error. */
+static td_native *rebuild(const td_native *c) {
     bool       good = td_ok(c->g->cx);
     td_native *a = td__zalloc(sizeof *a);
     if (!a) return NULL;
@@ -375,11 +391,11 @@ static td_native *make_again(const td_native *c) {
     return NULL;
 }
 
-const td_native *td__native_shown(const td_runner *r) {
+const td_native *td__native_full(const td_runner *r) {
     td_native *c = (td_native *)(uintptr_t)td__native_of(r);
     if (!c || !c->found) return c;
-    if (!c->again) c->again = make_again(c);
-    return c->again ? c->again : c;
+    if (!c->rebuilt) c->rebuilt = rebuild(c);
+    return c->rebuilt ? c->rebuilt : c;
 }
 
 const td_backend td__native = {.name = "native", .compile = compile};
@@ -387,8 +403,10 @@ const td_backend td__replayed = {.name = "replayed",
                                  .compile = compile,
                                  .env = (void *)(uintptr_t)&td__replayed};
 
-/* ---- with a fallback ----------------------------------------------------- */
+/* ---- auto: native code or the interpreter --------------------------------- */
 
+/* Falls back to the interpreter if there is no usable compiler or disk; warns once
+ * per process. */
 static bool compile_or_replay(void *env, const td_graph *g, const td_compile_info *info,
                               td_runner *to) {
     static atomic_bool warned;
@@ -398,8 +416,8 @@ static bool compile_or_replay(void *env, const td_graph *g, const td_compile_inf
     if (why != TD_E_UNSUPPORTED && why != TD_E_IO) return false;
     if (!atomic_exchange(&warned, true))
         td__log(cx, TD_LOG_warning,
-                "%.400s; graphs are interpreted (backend=interp asks for it, "
-                "backend=native makes this an error)",
+                "%.400s; graphs run in the interpreter (backend=interp silences this "
+                "warning, backend=native makes it an error)",
                 td_message(cx));
     td_clear(cx);
     return td__interp.compile(td__interp.env, g, info, to);

@@ -1,8 +1,7 @@
-/* native_image.c -- compiled graphs on disk. The simplified graph and the steps that
- * run it are kept under a hash of the graph that was given, the build of the library
- * and all that kernels depend on; kernels are found by their names, so that code is
- * there once. What no run needs (loops as data, texts) is not kept: reports make it
- * again. */
+/* native_image.c -- native code on disk: the simplified graph and its steps, under a
+ * hash of the original graph, the build of the library and the compiler. Kernels are
+ * separate entries, found by name, so that equal kernels exist once. Nests and texts,
+ * which only reports need, are not stored. */
 #include "build/disk.h"
 #include "backend/native.h"
 #include "build/unit.h"
@@ -17,13 +16,14 @@ _Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 64 
                    sizeof(td_launch) - sizeof(td_built) == 200 &&
                    sizeof(td_built) - sizeof(td_nest) == 96 &&
                    sizeof(td_native_step) == 16 && sizeof(td_bytes) == 32 &&
-                   sizeof(td_draw) == 16 && sizeof(td_late) == 24 &&
+                   sizeof(td_draw) == 16 && sizeof(td_run_number) == 24 &&
                    sizeof(td_product) == 56,
                "a new field: does a run need it, and is it written here?");
 
 /* ---- names -------------------------------------------------------------- */
 
-/* What the code of any graph depends on here; false: no compiler, or no memory. */
+/* Everything that the code of any graph depends on. False: no compiler, or out of
+ * memory. */
 static bool make_key(td_ctx *cx, td_buf *key) {
     td_cc cc;
     bool  ok = td__cc_open(&cc, cx) && td__unit_key(key, &cc);
@@ -32,6 +32,7 @@ static bool make_key(td_ctx *cx, td_buf *key) {
     return ok && !key->failed;
 }
 
+/* "n_" and a 128-bit hash. False: out of memory. */
 static bool make_name(const td_graph *g, const td_buf *key, char *name, size_t cap) {
     td_buf   b = {0};
     td_image m;
@@ -51,9 +52,10 @@ static bool make_name(const td_graph *g, const td_buf *key, char *name, size_t c
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* The state of writing; values are numbered in graph order. */
 typedef struct writing {
     td_buf  *b;
-    int32_t *nr; /* by id: its number in the image */
+    int32_t *nr; /* by value id: its number in the image */
 } writing;
 
 static void put_value(const writing *w, const td_gval *v) {
@@ -84,8 +86,9 @@ static void put_lists(const writing *w, const td_launch *k) {
     for (int i = 0; i < k->n_reads; i++) put_value(w, k->reads[i]);
 }
 
-/* Which argument of which node a late number is. */
-static void put_late(const writing *w, const td_native *c, const td_late *l) {
+/* Stored as node and argument index. */
+static void put_run_number(const writing *w, const td_native *c,
+                           const td_run_number *l) {
     for (int i = 0; i < c->g->nodes.n; i++) {
         const td_gnode *n = c->g->nodes.v[i];
         if (l->arg < n->in || l->arg >= n->in + n->n_in) continue;
@@ -119,11 +122,12 @@ static void put_launch(const writing *w, const td_native *c, const td_launch *k)
         td__put_int(w->b, t->draws.v[i].per);
         td__put_int(w->b, t->draws.v[i].at);
     }
-    td__put_uint(w->b, (uint64_t)t->lates.n);
-    for (int i = 0; i < t->lates.n; i++) put_late(w, c, &t->lates.v[i]);
+    td__put_uint(w->b, (uint64_t)t->run_numbers.n);
+    for (int i = 0; i < t->run_numbers.n; i++)
+        put_run_number(w, c, &t->run_numbers.v[i]);
 }
 
-/* Of each value whose bytes it shows, and whether somebody wants it as a tensor. */
+/* A value's root, and whether it is needed as a tensor. */
 static void put_roots(const writing *w, const td_native *c, const td_gval *v) {
     put_value(w, c->low.root_of[v->id]);
     td__put_uint(w->b, c->low.needed[v->id]);
@@ -151,7 +155,7 @@ static void put_steps(const writing *w, const td_native *c) {
     }
 }
 
-/* Values as an image numbers them; false: no memory. */
+/* Numbers values as td__image_graph does. False: out of memory. */
 static bool number_values(writing *w, const td_graph *g) {
     int32_t next = 0;
     w->nr = td__alloc(sizeof *w->nr * ((size_t)g->n_values + 1));
@@ -163,32 +167,34 @@ static bool number_values(writing *w, const td_graph *g) {
     return true;
 }
 
-void td__native_keep(td_disk *d, const td_keeping *k, const td_native *c,
-                     const td_graph *g) {
+void td__native_store(td_disk *d, const td_cache_key *k, const td_native *c,
+                      const td_graph *g) {
     td_buf   b = {0};
     writing  w = {.b = &b};
     td_image m;
     char     note[120];
-    if (c->held || d->fd < 0 || !*k->name) return;
+    if (c->interpreted || d->fd < 0 || !*k->name) return;
     bool ok = td__image_begin(&m, &b, g, false) && td__image_graph(&m, c->g) &&
               number_values(&w, c->g);
     td__image_end(&m);
     if (ok) put_steps(&w, c);
     snprintf(note, sizeof note, "graph %.60s, %d kernels, %d calls", g->name,
              c->n_launches, c->steps.n - c->n_launches);
-    if (ok && !b.failed) td__disk_keep(d, k->name, k->key.s, note, &b);
+    if (ok && !b.failed) td__disk_store_entry(d, k->name, k->key.s, note, &b);
     td__free(w.nr);
     td__buf_free(&b);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
+/* The state of reading. get_ functions set r->bad for anything out of range. */
 typedef struct reading {
     td_reader *r;
     td_native *c;
     td_gval  **value; /* by number */
 } reading;
 
+/* A tensor value; NULL if may_lack and absent. */
 static const td_gval *get_value(reading *x, bool may_lack) {
     int at = td__get_within(x->r, may_lack ? -1 : 0, x->c->g->n_values);
     if (x->r->bad || at < 0) return NULL;
@@ -203,7 +209,8 @@ static td_extent get_extent(reading *x, const td_launch *k) {
     return e;
 }
 
-static void push_failed(reading *x, bool ok) {
+/* Marks the reader bad if a push failed: out of memory. */
+static void require(reading *x, bool ok) {
     if (!ok) x->r->bad = true;
 }
 
@@ -213,13 +220,14 @@ static void get_bytes(reading *x, td_launch *k) {
         td_bytes y = {.v = get_value(x, false)};
         y.offset = get_extent(x, k);
         y.dtype = (uint8_t)td__get_below(x->r, TD_DTYPE_COUNT);
-        push_failed(x, td__vec_push(&k->b.bytes, y));
+        require(x, td__vec_push(&k->b.bytes, y));
     }
 }
 
-static void *room(reading *x, int n, size_t item) {
+/* n zeroed items; NULL and a bad reader if out of memory. */
+static void *items(reading *x, int n, size_t item) {
     void *p = x->r->bad ? NULL : td__zalloc(item * ((size_t)n + 1));
-    push_failed(x, p != NULL);
+    require(x, p != NULL);
     return p;
 }
 
@@ -229,7 +237,7 @@ static bool is_among(const td_gval *v, const td_gval *const *of, int n) {
     return i < n;
 }
 
-/* Bytes are taken over of what was there before. */
+/* Memory is reused only of values that the kernel reads and does not make. */
 static void check_over(reading *x, const td_launch *k) {
     for (int i = 0; !x->r->bad && i < k->b.makes.n; i++)
         if (k->over[i] && (!is_among(k->over[i], k->reads, k->n_reads) ||
@@ -240,16 +248,16 @@ static void check_over(reading *x, const td_launch *k) {
 static void get_lists(reading *x, td_launch *k) {
     get_bytes(x, k);
     int n = td__get_count(x->r);
-    k->over = room(x, n, sizeof *k->over);
+    k->over = items(x, n, sizeof *k->over);
     for (int i = 0; !x->r->bad && i < n; i++) {
-        push_failed(x, td__vec_push(&k->b.makes, get_value(x, false)));
+        require(x, td__vec_push(&k->b.makes, get_value(x, false)));
         k->over[i] = get_value(x, true);
     }
     n = td__get_count(x->r);
     for (int i = 0; !x->r->bad && i < n; i++)
-        push_failed(x, td__vec_push(&k->b.writes, get_value(x, false)));
+        require(x, td__vec_push(&k->b.writes, get_value(x, false)));
     k->n_reads = td__get_count(x->r);
-    k->reads = room(x, k->n_reads, sizeof *k->reads);
+    k->reads = items(x, k->n_reads, sizeof *k->reads);
     for (int i = 0; !x->r->bad && i < k->n_reads; i++)
         k->reads[i] = get_value(x, false);
     check_over(x, k);
@@ -259,10 +267,10 @@ static void get_draw(reading *x, td_launch *k) {
     td_draw d = {.v = get_value(x, false)};
     d.per = td__get_within(x->r, 1, 5);
     d.at = td__get_within(x->r, 0, k->b.nest.n_given - 1);
-    push_failed(x, td__vec_push(&k->b.draws, d));
+    require(x, td__vec_push(&k->b.draws, d));
 }
 
-static void get_late(reading *x, td_launch *k) {
+static void get_run_number(reading *x, td_launch *k) {
     const td_graph *g = x->c->g;
     td_pw          *pw = td__get_room(x->r, &x->c->low.arena, 1, sizeof *pw);
     int             node = td__get_within(x->r, 0, g->nodes.n);
@@ -276,16 +284,16 @@ static void get_late(reading *x, td_launch *k) {
     if (a->kind != TD_G_VALUE && a->kind != TD_G_SYM) x->r->bad = true;
     pw->op = (td_op)op;
     pw->common = (td_dtype)common;
-    push_failed(x, td__vec_push(&k->b.lates, ((td_late){a, pw, at})));
+    require(x, td__vec_push(&k->b.run_numbers, ((td_run_number){a, pw, at})));
 }
 
-/* Room for a run, and what follows from the graph. */
-static void make_room(reading *x, td_launch *k) {
-    k->ptr = room(x, k->b.bytes.n, sizeof *k->ptr);
-    k->size = room(x, k->b.params.n, sizeof *k->size);
-    k->given = room(x, k->b.nest.n_given, sizeof *k->given);
+/* Scratch of a run, and types that follow from the graph. */
+static void make_scratch(reading *x, td_launch *k) {
+    k->ptr = items(x, k->b.bytes.n, sizeof *k->ptr);
+    k->size = items(x, k->b.params.n, sizeof *k->size);
+    k->given = items(x, k->b.nest.n_given, sizeof *k->given);
     if (!x->r->bad && x->c->g->dims.n == 0)
-        push_failed(x, (k->metas = td__launch_metas(x->c->g, k)) != NULL);
+        require(x, (k->metas = td__launch_metas(x->c->g, k)) != NULL);
 }
 
 static void get_nest(reading *x, td_launch *k) {
@@ -293,7 +301,7 @@ static void get_nest(reading *x, td_launch *k) {
     int      n = td__get_count(x->r);
     for (int i = 0; !x->r->bad && i < n; i++) {
         int at = td__get_within(x->r, 0, x->c->low.products.v.n);
-        push_failed(x, td__vec_push(&k->b.params, at));
+        require(x, td__vec_push(&k->b.params, at));
     }
     t->n_dims = td__get_within(x->r, 0, TD_NEST_DIMS + 1);
     t->n_outer = td__get_within(x->r, 0, TD_NEST_DIMS + 1);
@@ -319,8 +327,8 @@ static void get_launch(reading *x, td_launch *k) {
     int n = td__get_count(r);
     for (int i = 0; !r->bad && i < n; i++) get_draw(x, k);
     n = td__get_count(r);
-    for (int i = 0; !r->bad && i < n; i++) get_late(x, k);
-    make_room(x, k);
+    for (int i = 0; !r->bad && i < n; i++) get_run_number(x, k);
+    make_scratch(x, k);
 }
 
 static void get_products(reading *x) {
@@ -328,7 +336,7 @@ static void get_products(reading *x) {
     for (int i = 0; !x->r->bad && i < n; i++) {
         td_product p = {.n = td__get_within(x->r, 0, TD_PRODUCT_TERMS + 1)};
         for (int k = 0; k < p.n; k++) p.term[k] = td__get_dim(x->r, x->c->g);
-        push_failed(x, td__vec_push(&x->c->low.products.v, p));
+        require(x, td__vec_push(&x->c->low.products.v, p));
     }
 }
 
@@ -348,7 +356,7 @@ static void get_steps(reading *x) {
     get_roots(x);
     get_products(x);
     int n = td__get_count(x->r);
-    c->launches = room(x, n, sizeof *c->launches);
+    c->launches = items(x, n, sizeof *c->launches);
     for (int i = 0; !x->r->bad && i < n; i++) {
         c->n_launches++;
         get_launch(x, &c->launches[i]);
@@ -360,14 +368,14 @@ static void get_steps(reading *x) {
             int at = td__get_within(x->r, 0, c->g->nodes.n);
             if (!x->r->bad) s.node = c->g->nodes.v[at];
         }
-        push_failed(x, td__vec_push(&c->steps, s));
+        require(x, td__vec_push(&c->steps, s));
     }
     if (x->r->p != x->r->end) x->r->bad = true;
 }
 
-/* ---- order -------------------------------------------------------------- */
+/* ---- order of steps ------------------------------------------------------ */
 
-/* Which bytes there are after some steps, by id of their root. */
+/* Which roots have been computed after some steps. */
 typedef struct progress {
     const td_native *c;
     bool            *there;
@@ -381,7 +389,7 @@ static void note_made(progress *p, const td_gval *v) {
     p->there[p->c->low.root_of[v->id]->id] = true;
 }
 
-/* A kernel reads what earlier steps made, and has an address for what it makes. */
+/* A kernel may read only what earlier steps made, and all its pointers need memory. */
 static bool launch_fits(progress *p, const td_launch *k) {
     for (int i = 0; i < k->n_reads; i++)
         if (!is_there(p, k->reads[i])) return false;
@@ -391,7 +399,7 @@ static bool launch_fits(progress *p, const td_launch *k) {
     return true;
 }
 
-/* Is everything made before it is read? False where memory is out, too. */
+/* Is everything made before it is read? False also if out of memory. */
 static bool order_fits(const td_native *c) {
     progress p = {c, td__zalloc((size_t)c->g->n_values + 1)};
     bool     ok = p.there != NULL;
@@ -405,20 +413,22 @@ static bool order_fits(const td_native *c) {
     return ok;
 }
 
+/* Fills x->value. False: out of memory, or a node is no op. */
 static bool list_values(reading *x) {
     const td_graph *g = x->c->g;
     x->value = td__alloc(sizeof *x->value * ((size_t)g->n_values + 1));
     if (!x->value) return false;
     for (int i = 0; i < g->inputs.n; i++) x->value[g->inputs.v[i]->id] = g->inputs.v[i];
     for (int i = 0; i < g->nodes.n; i++) {
-        if (g->nodes.v[i]->kind != TD_N_OP) return false; /* there are no regions */
+        if (g->nodes.v[i]->kind != TD_N_OP)
+            return false; /* simplified graphs have no regions */
         for (int k = 0; k < g->nodes.v[i]->n_out; k++)
             x->value[g->nodes.v[i]->out[k]->id] = g->nodes.v[i]->out[k];
     }
     return true;
 }
 
-/* Its kernels too: without them there is no code. */
+/* Loads the kernels from the cache. False: one is missing. */
 static bool find_kernels(td_native *c) {
     td_kernel *all = td__alloc(sizeof *all * (size_t)(c->n_launches + 1));
     if (!all) return false;
@@ -437,7 +447,7 @@ static bool same_kind(const td_look *a, const td_look *b) {
     return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
 }
 
-/* Does it take and give what the graph does that it is the code of? */
+/* Does the code take and return the same types as the graph? */
 static bool fits(const td_graph *code, const td_graph *g) {
     if (code->inputs.n != g->inputs.n || code->outputs.n != g->outputs.n) return false;
     for (int i = 0; i < g->inputs.n; i++)
@@ -463,17 +473,17 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
     if (!r.bad) get_steps(&x);
     if (!r.bad && (!order_fits(c) || !td__memory_plan(c))) r.bad = true;
     td__free(x.value);
-    if (r.bad || !fits(c->g, g)) return "is not what it says, or memory is out";
-    return find_kernels(c) ? NULL : "has kernels that are not there";
+    if (r.bad || !fits(c->g, g)) return "is damaged, or memory ran out";
+    return find_kernels(c) ? NULL : "refers to kernels that are not in the cache";
 }
 
-bool td__native_find(td_disk *d, td_keeping *k, td_native *c, const td_graph *g) {
+bool td__native_lookup(td_disk *d, td_cache_key *k, td_native *c, const td_graph *g) {
     td_ctx       *cx = g->cx;
     td_disk_entry m;
     if (d->fd < 0) return false;
     td__span_begin(cx, "find");
     bool ok = make_key(cx, &k->key) && make_name(g, &k->key, k->name, sizeof k->name);
-    td_clear(cx); /* without a compiler there is nothing to be found */
+    td_clear(cx); /* without a compiler there is nothing to read */
     const char *bad = "has no name";
     if (ok) {
         bad = td__disk_read(d, k->name, k->key.s, &m);

@@ -1,26 +1,28 @@
-/* native_memory.c -- the bytes of a compiled graph's values: how long they are needed,
- * which of them nobody outside sees, and where these lie in the block that a run takes
- * for all of them (arena.c). Results, and what backward gets, have blocks of their own,
- * so that whoever has them frees them one by one. */
+/* native_memory.c -- the memory of a compiled graph's values: their live ranges,
+ * which of them are visible outside the run, and their offsets in the run's arena
+ * (memory_layout.c). Outputs and saved values are allocated separately, so that their
+ * owners can free them one by one. */
 #include "backend/native.h"
 
 #include <string.h>
 
-/* ---- who needs what, how long -------------------------------------------- */
+/* ---- live ranges --------------------------------------------------------- */
 
+/* The state of the analysis. Arrays are by value id. */
 typedef struct finding {
     td_native *c;
-    int       *last; /* [n_values] by root: the step that reads it last; -1: none */
-    bool      *own;  /* [n_values] by root: it needs a block of its own */
-    int       *made; /* [n_values]: by which step; -1: an input, or none */
-    int        at;   /* the step that is looked at */
-    bool       odd;  /* ...may keep what it reads, or show it */
+    int       *last; /* [n_values] by root: the last step that reads it; -1: none */
+    bool      *own;  /* [n_values] by root: must be allocated separately */
+    int       *made; /* [n_values]: the step that makes it; -1: an input, or none */
+    int        at;   /* the current step */
+    bool       odd;  /* it may retain its operands, or return views of them */
 } finding;
 
 static const td_gval *root(const finding *f, const td_gval *v) {
     return f->c->low.root_of[v->id];
 }
 
+/* The current step reads v. */
 static void note_read(void *env, td_gval *v) {
     finding       *f = env;
     const td_gval *r = root(f, v);
@@ -28,7 +30,7 @@ static void note_read(void *env, td_gval *v) {
     if (f->odd) f->own[r->id] = true;
 }
 
-/* Does the call run one kernel that reads its arguments and fills its results? */
+/* Does the call run one kernel that only reads its arguments and fills its results? */
 static bool is_plain(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     uint32_t         odd = TD_OPF_NESTS | TD_OPF_DYNAMIC | TD_OPF_SHARE | TD_OPF_META;
@@ -36,9 +38,9 @@ static bool is_plain(const td_gnode *n) {
            !(td__ops[n->op].flags & (odd | TD_OPF_WHOLE));
 }
 
-static bool is_view(const td_gnode *n) { return td__shown(n) >= 0; }
+static bool is_view(const td_gnode *n) { return td__view_operand(n) >= 0; }
 
-/* Values of two roots with one storage: neither is what it seems. */
+/* If two roots share a storage, neither goes into the arena. False: out of memory. */
 static bool find_aliases(finding *f) {
     const td_graph *g = f->c->g;
     int            *first = td__alloc(sizeof *first * (size_t)(g->n_storages + 1));
@@ -56,6 +58,7 @@ static bool find_aliases(finding *f) {
     return true;
 }
 
+/* The current step makes v. Only contiguous values at offset 0 go into the arena. */
 static void note_made(finding *f, const td_gval *v, bool own) {
     const td_look *l = v->look;
     bool           numbers = true;
@@ -68,7 +71,8 @@ static void note_made(finding *f, const td_gval *v, bool own) {
     f->own[v->id] |= own || !packed;
 }
 
-static void look_at_steps(finding *f) {
+/* Visits all steps in order, then the outputs. */
+static void scan_steps(finding *f) {
     const td_native *c = f->c;
     for (f->at = 0; f->at < c->steps.n; f->at++) {
         const td_native_step *s = &c->steps.v[f->at];
@@ -92,55 +96,57 @@ static void look_at_steps(finding *f) {
         td__garg_each(&c->g->outputs.v[i], note_read, f);
 }
 
-/* The value whose bytes result i of a launch goes on with; NULL: none. */
-static const td_gval *goes_on(const finding *f, const td_launch *k, int i, int step) {
+/* The value whose memory result i of a launch reuses; NULL: none. */
+static const td_gval *reused_value(const finding *f, const td_launch *k, int i,
+                                   int step) {
     const td_gval *v = k->over[i];
     return v && f->made[v->id] >= 0 && f->last[v->id] == step ? v : NULL;
 }
 
-/* Bytes that go on as a block of its own are one from the start. */
-static void follow_bytes(finding *f) {
+/* Memory that ends as a separate allocation is one from its first value on. */
+static void propagate_own(finding *f) {
     const td_native *c = f->c;
     for (int i = c->steps.n - 1; i >= 0; i--) {
         const td_launch *k =
             c->steps.v[i].node ? NULL : &c->launches[c->steps.v[i].launch];
         for (int m = 0; k && m < k->b.makes.n; m++) {
-            const td_gval *v = goes_on(f, k, m, i);
+            const td_gval *v = reused_value(f, k, m, i);
             if (v) f->own[v->id] |= f->own[k->b.makes.v[m]->id];
         }
     }
 }
 
-/* ---- stays --------------------------------------------------------------- */
+/* ---- making ranges ------------------------------------------------------- */
 
-static bool add_stay(finding *f, const td_gval *v, int first) {
-    td_memory *m = &f->c->mem;
-    td_stay    s = {.v = v,
-                    .first = first,
-                    .last = f->last[v->id],
-                    .own = f->own[v->id] || first < 0,
-                    .at = -1};
-    m->stay_of[v->id] = m->stays.n;
-    return td__vec_push(&m->stays, s);
+static bool add_range(finding *f, const td_gval *v, int first) {
+    td_memory    *m = &f->c->mem;
+    td_live_range s = {.v = v,
+                       .first = first,
+                       .last = f->last[v->id],
+                       .own = f->own[v->id] || first < 0,
+                       .at = -1};
+    m->range_of[v->id] = m->ranges.n;
+    return td__vec_push(&m->ranges, s);
 }
 
+/* A result that reuses memory extends the range of the value before it. */
 static bool add_results(finding *f, const td_launch *k, int step) {
     td_memory *m = &f->c->mem;
     for (int i = 0; i < k->b.makes.n; i++) {
-        const td_gval *v = k->b.makes.v[i], *over = goes_on(f, k, i, step);
+        const td_gval *v = k->b.makes.v[i], *over = reused_value(f, k, i, step);
         if (!over) {
-            if (!add_stay(f, v, step)) return false;
+            if (!add_range(f, v, step)) return false;
             continue;
         }
-        td_stay *s = &m->stays.v[m->stay_of[over->id]];
-        m->stay_of[v->id] = m->stay_of[over->id];
+        td_live_range *s = &m->ranges.v[m->range_of[over->id]];
+        m->range_of[v->id] = m->range_of[over->id];
         s->last = f->last[v->id];
         s->own |= f->own[v->id];
     }
     return true;
 }
 
-/* Inputs count where they may be given up: what forward kept for backward. */
+/* Saved values count too, because backward frees them after their last read. */
 static bool add_inputs(finding *f) {
     const td_graph *g = f->c->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -149,12 +155,12 @@ static bool add_inputs(finding *f) {
             v->look->kind != TD_K_TENSOR)
             continue;
         if (f->last[v->id] < 0) f->last[v->id] = 0;
-        if (!add_stay(f, v, -1)) return false;
+        if (!add_range(f, v, -1)) return false;
     }
     return true;
 }
 
-static bool add_stays(finding *f) {
+static bool add_ranges(finding *f) {
     const td_native *c = f->c;
     bool             ok = add_inputs(f);
     for (int i = 0; ok && i < c->steps.n; i++) {
@@ -163,15 +169,15 @@ static bool add_stays(finding *f) {
         for (int k = 0; ok && s->node && k < s->node->n_out; k++) {
             const td_gval *v = s->node->out[k];
             if (root(f, v) == v && v->look && v->look->kind == TD_K_TENSOR)
-                ok = add_stay(f, v, i);
+                ok = add_range(f, v, i);
         }
     }
     return ok;
 }
 
-/* ---- places -------------------------------------------------------------- */
+/* ---- offsets ------------------------------------------------------------- */
 
-/* INT64_MIN: not known by now. */
+/* The bytes of a value; INT64_MIN: a size is not known yet. */
 static int64_t bytes_of(const td_graph *g, const td_look *l, const int64_t *bound) {
     int64_t n = td__dtype_bytes[l->dtype];
     for (int d = 0; d < l->rank; d++) {
@@ -182,35 +188,36 @@ static int64_t bytes_of(const td_graph *g, const td_look *l, const int64_t *boun
     return n;
 }
 
-/* The arena is freed whole. */
-static void leave_bytes(void *env) { (void)env; }
+/* The storages do not free their bytes: the arena is freed as a whole. */
+static void keep_bytes(void *env) { (void)env; }
 
-/* Storages over the arena, for values that are read as tensors. */
+/* Makes storages over arena memory, for values that ops read as tensors. */
 static bool make_storages(td_native *c) {
     td_memory *m = &c->mem;
-    for (int i = 0; i < m->stays.n; i++) {
-        td_stay *s = &m->stays.v[i];
+    for (int i = 0; i < m->ranges.n; i++) {
+        td_live_range *s = &m->ranges.v[i];
         if (s->at < 0) continue;
-        if (!s->st && !(s->st = td__storage_wrap(NULL, 0, leave_bytes, NULL)))
+        if (!s->st && !(s->st = td__storage_wrap(NULL, 0, keep_bytes, NULL)))
             return false;
         s->st->bytes = (size_t)s->bytes;
     }
     return true;
 }
 
+/* Computes sizes and offsets. False after td__fail. */
 static bool place(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
-    for (int i = 0; i < m->stays.n; i++) {
-        td_stay *s = &m->stays.v[i];
+    for (int i = 0; i < m->ranges.n; i++) {
+        td_live_range *s = &m->ranges.v[i];
         s->bytes = bytes_of(c->g, s->v->look, bound);
         if (s->bytes < 0 || s->bytes > TD_DIM_HUGE / 4096) s->bytes = 0;
     }
-    return (td__arena_place(m->stays.v, m->stays.n, c->steps.n, &m->sizes) &&
+    return (td__arena_place(m->ranges.v, m->ranges.n, c->steps.n, &m->sizes) &&
             make_storages(c)) ||
            td__fail_memory(c->g->cx);
 }
 
-/* ---- the door ------------------------------------------------------------ */
+/* ---- interface ----------------------------------------------------------- */
 
 bool td__memory_plan(td_native *c) {
     td_memory *m = &c->mem;
@@ -219,31 +226,31 @@ bool td__memory_plan(td_native *c) {
     f.last = td__alloc(sizeof *f.last * n);
     f.made = td__alloc(sizeof *f.made * n);
     f.own = td__zalloc(sizeof *f.own * n);
-    m->stay_of = td__alloc(sizeof *m->stay_of * n);
-    bool ok = f.last && f.made && f.own && m->stay_of;
-    for (size_t i = 0; ok && i < n; i++) f.last[i] = f.made[i] = m->stay_of[i] = -1;
-    if (ok) look_at_steps(&f);
+    m->range_of = td__alloc(sizeof *m->range_of * n);
+    bool ok = f.last && f.made && f.own && m->range_of;
+    for (size_t i = 0; ok && i < n; i++) f.last[i] = f.made[i] = m->range_of[i] = -1;
+    if (ok) scan_steps(&f);
     ok = ok && find_aliases(&f);
-    if (ok) follow_bytes(&f);
-    ok = ok && add_stays(&f);
+    if (ok) propagate_own(&f);
+    ok = ok && add_ranges(&f);
     td__free(f.last);
     td__free(f.made);
     td__free(f.own);
     if (!ok) return td__fail_memory(c->g->cx);
-    for (int i = 0; i < m->stays.n; i++) m->any |= !m->stays.v[i].own;
+    for (int i = 0; i < m->ranges.n; i++) m->any |= !m->ranges.v[i].own;
     if (c->g->dims.n == 0) return place(c, NULL);
     m->bound = td__zalloc(sizeof *m->bound * (size_t)c->g->dims.n);
     return m->bound || td__fail_memory(c->g->cx);
 }
 
 void td__memory_free(td_memory *m) {
-    for (int i = 0; i < m->stays.n; i++) td__storage_drop(m->stays.v[i].st);
-    td__vec_free(&m->stays);
-    td__free(m->stay_of);
+    for (int i = 0; i < m->ranges.n; i++) td__storage_drop(m->ranges.v[i].st);
+    td__vec_free(&m->ranges);
+    td__free(m->range_of);
     td__free(m->bound);
 }
 
-/* Sizes that were not there in the last call: places anew. */
+/* Places again if the symbolic sizes differ from the last run's. */
 static bool place_for(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
     size_t     bytes = sizeof *bound * (size_t)c->g->dims.n;
@@ -261,8 +268,8 @@ bool td__memory_take(td_native *c, const int64_t *bound) {
     if (m->sizes.arena == 0) return true;
     if (!(m->arena = td__block_alloc((size_t)m->sizes.arena)))
         return td__fail_memory(c->g->cx);
-    for (int i = 0; i < m->stays.n; i++)
-        if (m->stays.v[i].st) m->stays.v[i].st->data = m->arena + m->stays.v[i].at;
+    for (int i = 0; i < m->ranges.n; i++)
+        if (m->ranges.v[i].st) m->ranges.v[i].st->data = m->arena + m->ranges.v[i].at;
     return true;
 }
 
@@ -273,7 +280,7 @@ void td__memory_give(td_native *c) {
     m->arena = NULL;
 }
 
-const td_stay *td__memory_stay(const td_native *c, const td_gval *v) {
-    int i = c->mem.stay_of[v->id];
-    return i >= 0 && c->mem.stays.v[i].at >= 0 ? &c->mem.stays.v[i] : NULL;
+const td_live_range *td__memory_range(const td_native *c, const td_gval *v) {
+    int i = c->mem.range_of[v->id];
+    return i >= 0 && c->mem.ranges.v[i].at >= 0 ? &c->mem.ranges.v[i] : NULL;
 }

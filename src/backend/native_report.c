@@ -1,18 +1,17 @@
-/* native_report.c -- what a graph was compiled to, for `tandem explain`: a line for
- * each kernel, with its ops, its space, the bytes it moves, what it computes and how
- * long that took, and one for each op that is called as it is; then memory. */
+/* native_report.c -- native code for `tandem explain`: a line per kernel with its
+ * ops, its space, bytes, operations and time, a line per called op, then memory. */
 #include "backend/native.h"
 
 #include <string.h>
 
-enum { WIDE = 52 }; /* columns of a label, which is cut at fewer than 64 */
+enum { WIDE = 52 }; /* columns of a label; labels are shorter than 64 */
 
 static void add_size(td_buf *b, td_extent e) {
     if (e.p < 0) td__buf_printf(b, "%lld", (long long)e.c);
     else td__buf_add(b, "?");
 }
 
-/* What was said of the work; how long it took, where somebody has measured it. */
+/* Appends bytes and operations if known, and the time if it was measured. */
 static void add_work(td_buf *b, td_ctx *cx, const char *span, td_work w) {
     td_span_total t = td__span_total(cx, span);
     if (w.read >= 0 && w.written >= 0 && w.flops >= 0)
@@ -23,6 +22,7 @@ static void add_work(td_buf *b, td_ctx *cx, const char *span, td_work w) {
     td__buf_add(b, "\n");
 }
 
+/* -1 means unknown, and stays. */
 static void add_up(int64_t *to, int64_t n) { *to = *to < 0 || n < 0 ? -1 : *to + n; }
 
 static void add_work_up(td_work *to, td_work w) {
@@ -37,13 +37,13 @@ static bool same_space(const td_launch *a, const td_launch *b) {
            x->inside.c == y->inside.c && x->inside.p == y->inside.p;
 }
 
+/* The same ops over the same space? */
 static bool alike(const td_launch *a, const td_launch *b) {
     return !strcmp(a->label, b->label) && same_space(a, b);
 }
 
-/* Launches with the same label and the same space are one line, at the first of them:
- * the bytes and operations of all, the time of one. Where sizes are symbolic, the work
- * is that of the last run. */
+/* Kernels that are alike share a line, at the first of them: bytes and operations of
+ * all, the time of one. Symbolic sizes are those of the last run. */
 static void add_kernel(td_buf *b, const td_native *c, int i) {
     const td_launch *k = &c->launches[i];
     td_work          sum = {0};
@@ -63,13 +63,13 @@ static void add_kernel(td_buf *b, const td_native *c, int i) {
     add_work(b, c->g->cx, k->label, sum);
 }
 
-/* All calls of an op in a line: what they do in all, and how long one takes. */
+/* A line per called op: the work of all calls, the time of one. */
 static void add_calls(td_buf *b, const td_native *c) {
     int     count[TD_OP_COUNT] = {0};
     td_work sum[TD_OP_COUNT] = {{0}};
     for (int i = 0; i < c->steps.n; i++) {
         const td_gnode *n = c->steps.v[i].node;
-        if (!n || td__shown(n) >= 0) continue;
+        if (!n || td__view_operand(n) >= 0) continue;
         count[n->op]++;
         add_work_up(&sum[n->op],
                     td__call_work(c->g, n, c->mem.placed ? c->mem.bound : NULL));
@@ -82,12 +82,12 @@ static void add_calls(td_buf *b, const td_native *c) {
     }
 }
 
-/* What a run has beside inputs; with symbolic sizes, the last one. */
+/* The peak and the arena of a run; with symbolic sizes, of the last one. */
 static void add_memory(td_buf *b, const td_memory *m) {
     int n = 0, own = 0;
-    for (int i = 0; i < m->stays.n; i++) {
-        n += m->stays.v[i].at >= 0;
-        own += m->stays.v[i].at < 0 && m->stays.v[i].first >= 0;
+    for (int i = 0; i < m->ranges.n; i++) {
+        n += m->ranges.v[i].at >= 0;
+        own += m->ranges.v[i].at < 0 && m->ranges.v[i].first >= 0;
     }
     if (m->bound && !m->placed) return;
     td__buf_printf(b,
@@ -102,7 +102,7 @@ static void add_memory(td_buf *b, const td_memory *m) {
 }
 
 void td__native_report(td_buf *b, const td_runner *r, const char *what) {
-    const td_native *c = td__native_shown(r);
+    const td_native *c = td__native_full(r);
     if (!c) return;
     td__buf_printf(b, "  %s code: %d kernel%s\n", what, c->n_launches,
                    c->n_launches == 1 ? "" : "s");
@@ -111,15 +111,15 @@ void td__native_report(td_buf *b, const td_runner *r, const char *what) {
     add_memory(b, &c->mem);
 }
 
-/* ---- steps one by one ---------------------------------------------------- */
+/* ---- single steps --------------------------------------------------------- */
 
 int td__native_parts(const td_runner *r) {
-    const td_native *c = td__native_shown(r);
+    const td_native *c = td__native_full(r);
     return c ? c->steps.n : 0;
 }
 
 td_native_part td__native_part(const td_runner *r, int i) {
-    const td_native      *c = td__native_shown(r);
+    const td_native      *c = td__native_full(r);
     const td_native_step *s = &c->steps.v[i];
     if (s->node) {
         const int64_t *bound = c->mem.placed ? c->mem.bound : NULL;
@@ -132,7 +132,7 @@ td_native_part td__native_part(const td_runner *r, int i) {
 }
 
 bool td__native_nest(td_buf *b, const td_runner *r, int i) {
-    const td_native      *c = td__native_shown(r);
+    const td_native      *c = td__native_full(r);
     const td_native_step *s = &c->steps.v[i];
     return s->node || td__nest_print(b, &c->launches[s->launch].b);
 }

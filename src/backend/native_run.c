@@ -1,31 +1,31 @@
-/* native_run.c -- takes the steps of a compiled graph: kernels are launched over the
- * pool, other ops called. Values live in the replay as they do for the interpreter;
- * only what makes them differs. */
+/* native_run.c -- runs the steps of native code: launches kernels on the thread pool
+ * and calls ops. Values are in a td_replay, as for the interpreter. */
 #include "backend/native.h"
 #include "core/readonly.h"
 
 #include "kernels/pointwise.h"
 
-/* Elements worth a thread, and a part of a sum over rows. */
+/* Elements worth a thread, elements worth a part of a COLUMN, and most parts. */
 enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
 
 static int64_t extent(const td_launch *k, td_extent e) {
     return e.p < 0 ? e.c : e.c * k->size[e.p];
 }
 
-/* Sizes of the run; unknown ones are a graph that does not say enough. */
+/* Evaluates the kernel's symbolic sizes. False after td__fail. */
 static bool find_sizes(const td_native *c, const td_replay *r, td_launch *k) {
     for (int i = 0; i < k->b.params.n; i++) {
         const td_product *p = &c->low.products.v.v[k->b.params.v[i]];
         k->size[i] = td__product_value(p, c->g, r->bound);
         if (k->size[i] == INT64_MIN)
-            return td__fail(c->g->cx, TD_E_SHAPE, "@%.60s: a size is not known",
+            return td__fail(c->g->cx, TD_E_SHAPE,
+                            "@%.60s: a symbolic size has no value in this call",
                             c->g->name);
     }
     return true;
 }
 
-/* What a value looks like, where its sizes are known by now. */
+/* The type of a value for these bindings. */
 static void find_meta(const td_graph *g, const td_look *look, const int64_t *bound,
                       td_meta *m) {
     m->dtype = (td_dtype)look->dtype;
@@ -45,11 +45,12 @@ td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
     return m;
 }
 
-/* In the arena there is a tensor only where somebody reads one. */
+/* Allocates result i. A value in the arena gets a tensor only if a call or output
+ * needs it. */
 static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int i) {
-    const td_gval *v = k->b.makes.v[i];
-    const td_stay *s = td__memory_stay(c, v);
-    td_meta        now, *m = k->metas ? &k->metas[i] : &now;
+    const td_gval       *v = k->b.makes.v[i];
+    const td_live_range *s = td__memory_range(c, v);
+    td_meta              now, *m = k->metas ? &k->metas[i] : &now;
     if (s && !c->low.needed[v->id]) return true;
     if (!k->metas) find_meta(c->g, v->look, r->bound, m);
     td_tensor *t =
@@ -57,11 +58,12 @@ static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int
     return t && td__replay_set(r, v, td_value_tensor(t));
 }
 
-/* v takes over the bytes of `from`, which this step reads last and nobody else sees:
- * the loops read each element before they write it. */
+/* Reuses the memory of `from` for v, if this step is its last reader and nothing else
+ * refers to it; the loops read each element before they write it. False: not
+ * possible. */
 static bool take_over(const td_native *c, td_replay *r, const td_gval *v,
                       const td_gval *from) {
-    if (!from || r->reads[from->id] != 1 || td__memory_stay(c, v)) return false;
+    if (!from || r->reads[from->id] != 1 || td__memory_range(c, v)) return false;
     if (r->val[from->id].kind != TD_K_TENSOR) return false;
     td_tensor *t = r->val[from->id].u.t;
     if (t->refs != 1 || t->base || t->steps || t->ag ||
@@ -70,30 +72,31 @@ static bool take_over(const td_native *c, td_replay *r, const td_gval *v,
     return td__replay_set(r, v, td_value_tensor(t));
 }
 
-/* From its first element to the end of its storage. */
-static int64_t bytes_behind(const td_tensor *t) {
+/* Bytes from its first element to the end of its storage. */
+static int64_t bytes_from(const td_tensor *t) {
     return (int64_t)t->st->bytes - t->offset * td__dtype_bytes[t->dtype];
 }
 
-/* Kernels load what does not change before their loops, and so also where these make
- * no turn: what begins behind the last byte of its storage lends them a zero. A tensor
- * without elements may have a storage that views of it show (as_strided). */
+/* Addresses of all pointers. Kernels load invariant operands before their loops, also
+ * if these run zero times; an access beyond the end of a storage gets the address of
+ * a zero instead. A tensor without elements may still have a storage that views read
+ * (as_strided). */
 static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
     static const int64_t none = 0;
     for (int i = 0; i < k->b.bytes.n; i++) {
-        const td_bytes *y = &k->b.bytes.v[i];
-        const td_value *x = &r->val[y->v->id];
-        bool            tensor = x->kind == TD_K_TENSOR;
-        const td_stay  *s = tensor ? NULL : td__memory_stay(c, y->v);
-        char           *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
-        int64_t         item = td__dtype_bytes[y->dtype];
-        int64_t         at = extent(k, y->offset) * item;
-        int64_t         left = tensor ? bytes_behind(x->u.t) : (int64_t)s->bytes;
+        const td_bytes      *y = &k->b.bytes.v[i];
+        const td_value      *x = &r->val[y->v->id];
+        bool                 tensor = x->kind == TD_K_TENSOR;
+        const td_live_range *s = tensor ? NULL : td__memory_range(c, y->v);
+        char                *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
+        int64_t              item = td__dtype_bytes[y->dtype];
+        int64_t              at = extent(k, y->offset) * item;
+        int64_t              left = tensor ? bytes_from(x->u.t) : (int64_t)s->bytes;
         k->ptr[i] = left >= at + item ? p + at : (char *)(uintptr_t)&none;
     }
 }
 
-/* Takes the next stretch of random numbers for each draw, in the graph's order. */
+/* Reserves random numbers for each draw, in graph order. */
 static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
     td_ctx *cx = c->g->cx;
     for (int i = 0; i < k->b.draws.n; i++) {
@@ -108,22 +111,24 @@ static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
     }
 }
 
-/* Numbers that only this run knows: sizes, and inputs that are numbers. */
-static bool find_lates(const td_native *c, const td_replay *r, td_launch *k) {
-    for (int i = 0; i < k->b.lates.n; i++) {
-        const td_late *t = &k->b.lates.v[i];
-        const td_garg *a = t->arg;
-        bool           value = a->kind == TD_G_VALUE;
-        td_value       v = value ? r->val[a->u.v->id] : td_value_none();
+/* Fills the numbers that are known at run time only. False after td__fail. */
+static bool find_run_numbers(const td_native *c, const td_replay *r, td_launch *k) {
+    for (int i = 0; i < k->b.run_numbers.n; i++) {
+        const td_run_number *t = &k->b.run_numbers.v[i];
+        const td_garg       *a = t->arg;
+        bool                 value = a->kind == TD_G_VALUE;
+        td_value             v = value ? r->val[a->u.v->id] : td_value_none();
         if (!value) v = td_value_int(td__gdim_value(c->g, a->u.i, r->bound));
         if (v.kind == TD_K_INT && v.u.i == INT64_MIN)
-            return td__fail(c->g->cx, TD_E_SHAPE, "@%.60s: a size is not known",
+            return td__fail(c->g->cx, TD_E_SHAPE,
+                            "@%.60s: a symbolic size has no value in this call",
                             c->g->name);
         k->given[t->at] = td__pw_number(t->pw, v);
     }
     return true;
 }
 
+/* One launch on the pool. */
 typedef struct job {
     const td_launch *k;
     td_nest_run      run;
@@ -147,7 +152,8 @@ static void do_end(void *arg, int64_t begin, int64_t end) {
     j->k->kernel.end(&j->run, j->parts, begin, end);
 }
 
-/* How many parts depends on sizes only, so that sums do not depend on threads. */
+/* Runs a kernel with COLUMNs. The number of parts depends on sizes only, so that
+ * results do not depend on the number of threads. False after td__fail. */
 static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
     const td_launch *k = j->k;
     int64_t          work = j->rows * (inside > 0 ? inside : 1), n = work / PART;
@@ -171,7 +177,7 @@ static bool run_kernel(const td_native *c, td_launch *k) {
     j.run.size = k->size;
     j.run.given = k->given;
     if (n->n_outer == 0 && n->n_dims == 1) {
-        j.rows = inside; /* elements are shared out */
+        j.rows = inside; /* threads divide elements instead of rows */
         inside = 1;
     }
     if (k->kernel.has_end) return run_parts(c->g->cx, &j, inside);
@@ -179,7 +185,7 @@ static bool run_kernel(const td_native *c, td_launch *k) {
     return true;
 }
 
-/* What exec.c does around an op that writes. */
+/* The check that exec.c does before an op that writes. False after td__fail. */
 static bool may_write(const td_native *c, const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++)
         if (r->val[k->b.writes.v[i]->id].u.t->st->readonly)
@@ -187,6 +193,7 @@ static bool may_write(const td_native *c, const td_replay *r, const td_launch *k
     return true;
 }
 
+/* Advances the versions of written storages, as exec.c does. */
 static void note_writes(const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++) {
         td_storage *st = r->val[k->b.writes.v[i]->id].u.t->st;
@@ -195,7 +202,8 @@ static void note_writes(const td_replay *r, const td_launch *k) {
     }
 }
 
-/* Results belong to the caller's scope; what lies between goes with its last read. */
+/* Outputs belong to the caller's scope; other values are freed after their last read.
+ */
 static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
     bool ok = !k->inner || td__scope_push(c->g->cx);
     if (!ok) return false;
@@ -205,20 +213,21 @@ static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
     return ok;
 }
 
+/* Runs one kernel. False after td__fail. */
 static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
     bool ok = find_sizes(c, r, k) && may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
     find_pointers(c, r, k);
     find_draws(c, r, k);
-    if (!find_lates(c, r, k) || !run_kernel(c, k)) return false;
+    if (!find_run_numbers(c, r, k) || !run_kernel(c, k)) return false;
     note_writes(r, k);
     for (int i = 0; i < k->n_reads; i++) td__replay_read(r, k->reads[i]);
     return true;
 }
 
-/* Is a tensor laid out as the graph was compiled for? */
-static bool is_as(const td_graph *g, const td_look *l, const td_tensor *t,
-                  const int64_t *bound) {
+/* Has the tensor the layout that the code was compiled for? */
+static bool matches_type(const td_graph *g, const td_look *l, const td_tensor *t,
+                         const int64_t *bound) {
     if (l->rank != t->rank || l->dtype != t->dtype) return false;
     for (int d = 0; d < l->rank; d++) {
         bool plain = g->dims.n == 0; /* numbers need no looking up */
@@ -237,13 +246,13 @@ static bool inputs_fit(const td_native *c, const td_replay *r) {
         const td_gval  *v = c->g->inputs.v[i];
         const td_value *x = &r->val[v->id];
         if (x->kind == TD_K_TENSOR && v->look &&
-            !is_as(c->g, v->look, x->u.t, r->bound))
+            !matches_type(c->g, v->look, x->u.t, r->bound))
             return false;
     }
     return true;
 }
 
-/* Inputs of another layout than expected: the graph's meaning, node by node. */
+/* Inputs have another layout than expected: replays the graph node by node. */
 static bool walk_nodes(td_replay *r) {
     int32_t *reads = r->reads;
     bool     ok = true;
@@ -254,14 +263,14 @@ static bool walk_nodes(td_replay *r) {
     return ok;
 }
 
-/* The results of a call go to the arena where they have a place there: the first op to
- * make results takes those storages, but for one that does not fit. */
+/* Calls an op. Its results go to the arena if they have an offset there: the first op
+ * that makes results takes those storages, except one that does not fit. */
 static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     td_ctx     *cx = c->g->cx;
     td_storage *in[TD_MAX_RESULTS] = {0};
     bool        any = false;
     for (int i = 0; c->mem.arena && i < n->n_out && i < TD_MAX_RESULTS; i++) {
-        const td_stay *s = td__memory_stay(c, n->out[i]);
+        const td_live_range *s = td__memory_range(c, n->out[i]);
         in[i] = s ? s->st : NULL;
         any |= s != NULL;
     }
@@ -272,7 +281,7 @@ static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     return ok;
 }
 
-/* For whoever writes a trace. */
+/* For traces (TD_TRACE). */
 static void note_work(const td_native *c, const td_replay *r, const td_native_step *s) {
     td_ctx *cx = c->g->cx;
     td_work w = s->node ? td__call_work(c->g, s->node, r->bound)
@@ -298,7 +307,7 @@ static bool take_steps(const td_native *c, td_replay *r) {
 
 bool td__native_walk(void *env, td_replay *r) {
     td_native *c = env;
-    if (c->held || !inputs_fit(c, r)) return walk_nodes(r);
+    if (c->interpreted || !inputs_fit(c, r)) return walk_nodes(r);
     bool ok = td__memory_take(c, r->bound) && take_steps(c, r);
     td__memory_give(c);
     return ok;

@@ -1,17 +1,17 @@
-/* native_work.c -- how much a step of compiled code moves and computes, for reports and
- * traces. Loops: an element counts once for each pointer it is read or written through,
- * an operation once for each element it is done for, whatever it is. Calls: their
- * arguments and results, and what the op's row says it multiplies. */
+/* native_work.c -- how much a step of native code moves and computes, for reports and
+ * traces. In loops an element counts once per pointer it is read or written through,
+ * and an operation once per element. A call counts its arguments, its results and the
+ * flops in the op's row. */
 #include "backend/native.h"
 
 #include "part/flops.h"
 
-/* A size of the run; -1: not known. */
+/* A size in the last run; -1: unknown. */
 static int64_t extent(const td_launch *k, td_extent e, bool sized) {
     return e.p < 0 ? e.c : sized ? e.c * k->size[e.p] : -1;
 }
 
-/* Points of the dims in a mask; -1: not known. */
+/* The number of points of a set of dims; -1: unknown. */
 static int64_t points(const td_launch *k, uint32_t dims, bool sized) {
     int64_t n = 1;
     for (int d = 0; d < k->b.nest.n_dims; d++) {
@@ -34,7 +34,7 @@ static void add(int64_t *to, int64_t n, int64_t times) {
     *to = *to < 0 || n < 0 ? -1 : *to + n * times;
 }
 
-/* The dims a statement's value varies with; adds what it costs. */
+/* Adds the work of a statement; returns the set of dims that its value depends on. */
 static uint32_t take_stmt(const td_launch *k, int i, const uint32_t *vary, bool sized,
                           td_work *w) {
     const td_nest *n = &k->b.nest;
@@ -75,6 +75,7 @@ td_work td__launch_work(const td_launch *k, bool sized) {
 
 /* ---- calls --------------------------------------------------------------- */
 
+/* Sums bytes of values. */
 typedef struct counting {
     const td_graph *g;
     const int64_t  *bound; /* NULL: sizes that are numbers only */

@@ -1,5 +1,5 @@
-/* nest_same.c -- nests that compute the same are found before they are written: twelve
- * equal layers are one text. Two are the same when all that emit.c looks at is. */
+/* nest_same.c -- finds equal nests before they are written as C: twelve equal layers
+ * give one kernel. Two nests are equal if everything that emit.c reads is. */
 #include "backend/native.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static void add_extents(td_buf *b, const td_extent *e, int n) {
     }
 }
 
-/* Fields one by one: what lies between them in memory says nothing. */
+/* Field by field: padding bytes are undefined. */
 static void add_stmt(td_buf *b, const td_nest *n, const td_stmt *s) {
     const uint8_t head[] = {s->kind, s->dtype, s->compute, s->how,
                             s->n,    s->masks, s->wide,    s->stride != NULL};
@@ -26,6 +26,7 @@ static void add_stmt(td_buf *b, const td_nest *n, const td_stmt *s) {
     if (s->p) add(b, s->p, sizeof *s->p);
 }
 
+/* The bytes that identify a nest. */
 static void nest_key(td_buf *b, const td_nest *n) {
     add(b, &n->n_dims, sizeof n->n_dims);
     add(b, &n->n_outer, sizeof n->n_outer);
@@ -37,8 +38,9 @@ static void nest_key(td_buf *b, const td_nest *n) {
     for (int i = 0; i < n->stmt.n; i++) add_stmt(b, n, &n->stmt.v[i]);
 }
 
-/* ---- a set of them -------------------------------------------------------- */
+/* ---- hash table ----------------------------------------------------------- */
 
+/* The slot of a key, or the empty slot where it goes. */
 static int *slot_of(td_same *t, const td_buf *key, uint64_t hash) {
     for (size_t i = (size_t)hash & (size_t)(t->cap - 1);;
          i = (i + 1) & (size_t)(t->cap - 1)) {
@@ -72,7 +74,7 @@ int td__same_find(td_same *t, const td_nest *n, int launch) {
         *at = t->key.n;
         return launch;
     }
-    td__buf_free(&k.text); /* known, or not kept: then it is written once more */
+    td__buf_free(&k.text); /* known; or out of memory: the kernel is written twice */
     return found;
 }
 

@@ -1,29 +1,30 @@
-/* nests.c -- makes the nest of a group: neighbouring dims that every access walks as
- * one become one, recipes become statements in one list without repeats, and what
- * others read is stored. */
+/* nests.c -- builds the nest of a group: adjacent dims that every access walks as one
+ * are joined, recipes become one list of statements without duplicates, and values
+ * that are read outside the group are stored. */
 #include "backend/native.h"
 
 #include <string.h>
 
 enum { SHORTEST_ROW = 256, LONGEST_ROW = 8192 };
 
+/* The state of building one nest. */
 typedef struct builder {
     td_lowered     *l;
     const td_group *grp;
     td_built       *to;
     int             order[TD_SPACE_DIMS];     /* dims of the group, outermost first */
-    int             n_rows;                   /* how many of those are outer */
-    int             last[TD_SPACE_DIMS + 1];  /* by dim of the nest: innermost of the
-                                              * group's dims that it joins */
-    td_extent       times[TD_SPACE_DIMS + 1]; /* ...and steps of that at a time */
-    int            *stmt_of;                  /* by member: its value */
-    bool            failed;                   /* no memory */
-    bool            beyond;                   /* a size that td_product cannot say */
+    int             n_rows;                   /* number of outer dims */
+    int             last[TD_SPACE_DIMS + 1];  /* by dim of the nest: the innermost of
+                                              * the group's dims in it */
+    td_extent       times[TD_SPACE_DIMS + 1]; /* and the factor of its stride */
+    int            *stmt_of; /* by member: the statement of its value */
+    bool            failed;  /* out of memory */
+    bool            beyond;  /* a size exceeds td_product */
 } builder;
 
 /* ---- dims ---------------------------------------------------------------- */
 
-/* Outer dims first, each kind in the order of the group. */
+/* Outer dims first, each kind in the group's order. */
 static void order_dims(builder *b) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -35,13 +36,14 @@ static void order_dims(builder *b) {
     }
 }
 
+/* Does the access walk the two dims as one? */
 static bool joins(builder *b, const td_access *a, int outer, int inner) {
     td_extent span =
         td__extent_mul(&b->l->products, a->stride[inner], b->grp->size[inner]);
     return td__extent_eq(span, a->stride[outer]);
 }
 
-/* May dims `outer` and `inner` of the group be one loop? */
+/* May dims `outer` and `inner` of the group become one loop? */
 static bool all_join(builder *b, int outer, int inner) {
     for (int i = 0; i < b->grp->member.n; i++) {
         const td_point *p = &b->l->point.v[b->grp->member.v[i]];
@@ -53,7 +55,8 @@ static bool all_join(builder *b, int outer, int inner) {
     return true;
 }
 
-/* One long dim to be folded becomes rows of a handy length, where one divides it. */
+/* A single long dim that is folded is divided into rows of a convenient length, if
+ * one divides it, so that threads can share it. */
 static void cut_into_rows(builder *b) {
     td_nest  *n = &b->to->nest;
     td_extent whole = n->size[0];
@@ -72,6 +75,7 @@ static void cut_into_rows(builder *b) {
     n->n_outer = 1;
 }
 
+/* Chooses the dims of the nest. */
 static void join_dims(builder *b) {
     td_nest *n = &b->to->nest;
     for (int i = 0; i < b->grp->n_dims; i++) {
@@ -94,6 +98,7 @@ static void join_dims(builder *b) {
         cut_into_rows(b);
 }
 
+/* Computes rows and inside. */
 static void measure_space(builder *b) {
     td_nest *n = &b->to->nest;
     n->rows = n->inside = td__extent(1);
@@ -112,6 +117,7 @@ static bool same_strides(const builder *b, const td_extent *x, const td_extent *
     return !x == !y;
 }
 
+/* Do two statements compute the same value? */
 static bool same_stmt(const builder *b, const td_stmt *x, const td_stmt *y) {
     bool head = x->kind == y->kind && x->dtype == y->dtype &&
                 x->compute == y->compute && x->how == y->how && x->n == y->n &&
@@ -123,6 +129,7 @@ static bool same_stmt(const builder *b, const td_stmt *x, const td_stmt *y) {
     return x->p == y->p || (x->p && y->p && !memcmp(x->p, y->p, sizeof *x->p));
 }
 
+/* Adds a statement, or finds an equal one; returns its index. */
 static int add(builder *b, td_stmt s) {
     td_nest *n = &b->to->nest;
     for (int i = 0; i < n->stmt.n; i++)
@@ -131,6 +138,7 @@ static int add(builder *b, td_stmt s) {
     return n->stmt.n - 1;
 }
 
+/* The pointer for an access; shared by accesses of the same memory. */
 static int pointer(builder *b, const td_access *a, bool written) {
     td_built *t = b->to;
     for (int i = 0; i < t->bytes.n; i++) {
@@ -147,6 +155,7 @@ static int pointer(builder *b, const td_access *a, bool written) {
     return t->bytes.n - 1;
 }
 
+/* The strides of an access in dims of the nest, times `times`. */
 static const td_extent *strides(builder *b, const td_access *a, int64_t times) {
     int        n = b->to->nest.n_dims;
     td_extent *s = td__arena_alloc(&b->l->arena, sizeof *s * (size_t)(n + 1));
@@ -160,6 +169,7 @@ static const td_extent *strides(builder *b, const td_access *a, int64_t times) {
     return s;
 }
 
+/* The index of a point among the members; -1: it is none. */
 static int member_of(const builder *b, int point) {
     for (int i = 0; i < b->grp->member.n; i++)
         if (b->grp->member.v[i] == point) return i;
@@ -168,7 +178,8 @@ static int member_of(const builder *b, int point) {
 
 static int recipe(builder *b, const td_point *p, const td_access *seen);
 
-/* The value of an operand: of this group, a leaf made here, the index, or a load. */
+/* The statement of an operand: a value of this group, a leaf computed here, an index
+ * or a load. */
 static int operand(builder *b, const td_access *a) {
     int n = a->root ? b->l->point_of[a->root->id] : -1;
     int m = n >= 0 ? member_of(b, n) : -1;
@@ -181,7 +192,7 @@ static int operand(builder *b, const td_access *a) {
     return add(b, s);
 }
 
-/* The index a leaf holds, where its elements are read as `seen` says. */
+/* The index that a leaf consists of, where its elements are read by `seen`. */
 static int place(builder *b, const td_access *leaf, const td_access *seen) {
     td_stmt s = {.kind = TD_S_PLACE, .dtype = TD_I64};
     int64_t step = leaf->stride[0].c;
@@ -191,8 +202,8 @@ static int place(builder *b, const td_access *leaf, const td_access *seen) {
     return add(b, s);
 }
 
-/* A fold of one element is that element. Sums begin with 0, also that of one: -0 shows
- * it. */
+/* A fold over one element is that element. A float sum still adds it to 0, as eager
+ * does: -0 becomes 0. */
 static int fold_one(builder *b, td_stmt s) {
     static const td_scalars once = {{1}, {1}};
     if (s.how != TD_FOLD_SUM || !td__is_float((td_dtype)s.dtype)) return s.a[0];
@@ -205,7 +216,7 @@ static int fold_one(builder *b, td_stmt s) {
     return add(b, sum);
 }
 
-/* What a fold comes to in this nest. */
+/* The statement of a fold in this nest: REDUCE, COLUMN, or both. */
 static int fold(builder *b, const td_point *p, td_stmt s) {
     if (p->reach == TD_FOLDS_NOT) return fold_one(b, s);
     if (p->level == TD_AT_ROW) return add(b, s);
@@ -215,6 +226,7 @@ static int fold(builder *b, const td_point *p, td_stmt s) {
     return add(b, s);
 }
 
+/* A DRAW, which takes two given numbers. */
 static int draw(builder *b, const td_point *p, td_stmt s) {
     bool    wide = p->v->look->dtype == TD_F64 && s.how != TD_DRAW_COIN;
     td_draw d = {p->v, wide ? 2 : 4, b->to->nest.n_given};
@@ -224,14 +236,15 @@ static int draw(builder *b, const td_point *p, td_stmt s) {
     return add(b, s);
 }
 
-static int late(builder *b, const td_point *p, td_stmt s) {
-    td_late t = {&p->v->node->in[s.ptr], p->pw, b->to->nest.n_given++};
+/* A GIVEN for a number that is known at run time only. */
+static int run_number(builder *b, const td_point *p, td_stmt s) {
+    td_run_number t = {&p->v->node->in[s.ptr], p->pw, b->to->nest.n_given++};
     s.ptr = (int16_t)t.at;
-    b->failed |= !td__vec_push(&b->to->lates, t);
+    b->failed |= !td__vec_push(&b->to->run_numbers, t);
     return add(b, s);
 }
 
-/* The statements of a point; a leaf is read by others as `seen`. */
+/* The statements of a point. seen: how a reader accesses a leaf; else NULL. */
 static int recipe(builder *b, const td_point *p, const td_access *seen) {
     int at[TD_POINT_STMTS] = {0};
     for (int i = 0; i < p->n_stmt && !b->failed; i++) {
@@ -242,12 +255,13 @@ static int recipe(builder *b, const td_point *p, const td_access *seen) {
                                                : operand(b, &p->in[s.ptr]);
         else if (s.kind == TD_S_REDUCE) at[i] = fold(b, p, s);
         else if (s.kind == TD_S_DRAW) at[i] = draw(b, p, s);
-        else if (s.kind == TD_S_GIVEN) at[i] = late(b, p, s);
+        else if (s.kind == TD_S_GIVEN) at[i] = run_number(b, p, s);
         else at[i] = add(b, s);
     }
     return at[p->n_stmt - 1];
 }
 
+/* Stores a value that is read outside the group. */
 static void store(builder *b, const td_point *p, int value) {
     td_stmt s = {.kind = TD_S_STORE, .dtype = p->own.dtype, .n = 1, .from = p->v->node};
     s.a[0] = value;
@@ -260,6 +274,7 @@ static void store(builder *b, const td_point *p, int value) {
 
 /* ---- sizes of the run ---------------------------------------------------- */
 
+/* Replaces the index of a product by its index in the nest's parameters. */
 static void local(builder *b, td_extent *e) {
     if (e->p < 0) return;
     int n = b->to->params.n;
@@ -272,7 +287,7 @@ static void local(builder *b, td_extent *e) {
     e->p = n;
 }
 
-/* Extents count in the nest's own list from here on. */
+/* Makes all extents of the nest refer to its own parameters. */
 static void local_sizes(builder *b) {
     td_nest *n = &b->to->nest;
     for (int d = 0; d < n->n_dims; d++) local(b, &n->size[d]);
@@ -280,7 +295,8 @@ static void local_sizes(builder *b) {
     local(b, &n->inside);
     for (int i = 0; i < b->to->bytes.n; i++) local(b, &b->to->bytes.v[i].offset);
     for (int i = 0; i < n->stmt.n; i++) {
-        td_extent *s = (td_extent *)(uintptr_t)n->stmt.v[i].stride; /* our own */
+        td_extent *s =
+            (td_extent *)(uintptr_t)n->stmt.v[i].stride; /* allocated by strides() */
         for (int d = 0; s && d < n->n_dims; d++) local(b, &s[d]);
     }
     n->n_sizes = b->to->params.n;
@@ -302,8 +318,9 @@ bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to) {
     local_sizes(&b);
     if (b.failed || l->products.failed) return td__fail_memory(l->g->cx);
     return !b.beyond || td__fail(l->g->cx, TD_E_UNSUPPORTED,
-                                 "@%.60s: native code: symbolic sizes that are more "
-                                 "than products of a few; set backend to interp",
+                                 "@%.60s: unsupported by native code: a symbolic size "
+                                 "that is a product of more than 6 symbols. Set "
+                                 "backend=interp",
                                  l->g->name);
 }
 
@@ -314,6 +331,6 @@ void td__built_free(td_built *b) {
     td__vec_free(&b->params);
     td__vec_free(&b->makes);
     td__vec_free(&b->draws);
-    td__vec_free(&b->lates);
+    td__vec_free(&b->run_numbers);
     td__vec_free(&b->writes);
 }

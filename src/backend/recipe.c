@@ -1,13 +1,14 @@
-/* recipe.c -- how loops make one element of a value: the statements of its op.
- * Pointwise rows say themselves which loop they would run (td__pw_describe); copies,
- * constants, reductions and draws are written here. What has no recipe is called. */
+/* recipe.c -- the recipe of a point: the statements that compute one element of its
+ * op. Pointwise rows describe their own loop (td__pw_describe); copies, constants,
+ * reductions and random draws are written here. An op without a recipe is called. */
 #include "backend/native.h"
 #include "kernels/pointwise.h"
 #include "kernels/reduce.h"
 
 #include <string.h>
 
-typedef struct cook {
+/* A recipe under construction. */
+typedef struct builder {
     td_lowered     *l;
     td_point       *p;
     const td_gnode *node;
@@ -15,13 +16,14 @@ typedef struct cook {
     td_stmt         s[TD_POINT_STMTS];
     td_access       in[TD_LOOP_INPUTS];
     int             n, n_in;
-    uint32_t        late;   /* arguments that are numbers of run time */
-    bool            failed; /* there is no recipe */
-} cook;
+    uint32_t        late;   /* set of arguments that are numbers known at run time */
+    bool            failed; /* the op has no recipe here */
+} builder;
 
 /* ---- statements ---------------------------------------------------------- */
 
-static int add(cook *c, td_stmt s) {
+/* Appends a statement and returns its index. Too many statements: no recipe. */
+static int add(builder *c, td_stmt s) {
     c->failed |= c->n == TD_POINT_STMTS;
     if (c->failed) return 0;
     s.from = c->node;
@@ -29,7 +31,8 @@ static int add(cook *c, td_stmt s) {
     return c->n++;
 }
 
-static int load(cook *c, const td_gval *v) {
+/* Appends a LOAD of v, broadcast to the space. */
+static int load(builder *c, const td_gval *v) {
     td_stmt s = {.kind = TD_S_LOAD, .ptr = (int16_t)c->n_in};
     c->failed |=
         c->n_in == TD_LOOP_INPUTS || !td__access_of(c->l, v, c->space, &c->in[c->n_in]);
@@ -39,15 +42,15 @@ static int load(cook *c, const td_gval *v) {
     return add(c, s);
 }
 
-static int cast(cook *c, int a, td_dtype to) {
+static int cast(builder *c, int a, td_dtype to) {
     if (c->failed || c->s[a].dtype == to) return a;
     td_stmt s = {.kind = TD_S_CAST, .dtype = (uint8_t)to, .n = 1};
     s.a[0] = a;
     return add(c, s);
 }
 
-/* A number of dtype dt from its bits. */
-static int number(cook *c, td_dtype dt, int64_t bits) {
+/* A constant of dtype dt, from its bits. */
+static int number(builder *c, td_dtype dt, int64_t bits) {
     td_stmt s = {.kind = TD_S_NUM, .dtype = (uint8_t)dt};
     if (td__is_float(dt)) s.num.f = td__load_f(dt, &bits);
     else s.num.i = td__load_i(dt, &bits);
@@ -62,7 +65,8 @@ static const td_gval *tensor_arg(const td_gnode *n, int i) {
     return v && v->look && v->look->kind == TD_K_TENSOR ? v : NULL;
 }
 
-/* Argument i as a call would get it, tensors as `t`; false: only run time knows. */
+/* Argument i as a call would get it; a tensor becomes *t, with dtype and rank only.
+ * False: it is known at run time only. */
 static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     const td_param *p = &td__opinfo(n->op)->s.in[i];
     const td_gval  *v = tensor_arg(n, i);
@@ -91,9 +95,9 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     return true;
 }
 
-/* Is argument i, which is given, a number that only run time knows? `to` gets one of
- * its kind. */
-static bool late_number(const td_gnode *n, int i, td_value *to) {
+/* Is argument i a number that is known at run time only? *to is a number of its kind.
+ */
+static bool is_run_number(const td_gnode *n, int i, td_value *to) {
     const td_garg *a = &n->in[i];
     const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
     bool           whole = a->kind == TD_G_SYM || (l && l->kind == TD_K_INT);
@@ -102,12 +106,13 @@ static bool late_number(const td_gnode *n, int i, td_value *to) {
     return whole || real;
 }
 
-/* *late: bit per argument that is such a number. */
+/* All arguments; *late is the set of those that are run-time numbers. False: another
+ * one is unknown. */
 static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to, uint32_t *late) {
     *late = 0;
     for (int i = 0; i < td__opinfo(n->op)->s.n_in; i++) {
         if (plain_arg(n, i, &t[i], &to[i])) continue;
-        if (!late_number(n, i, &to[i])) return false;
+        if (!is_run_number(n, i, &to[i])) return false;
         *late |= 1u << i;
     }
     return true;
@@ -115,8 +120,8 @@ static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to, uint32_t *
 
 /* ---- pointwise ----------------------------------------------------------- */
 
-/* Kernels that do not choose by the value of a number may get it late. */
-static bool takes_late(td_op op, uint32_t late) {
+/* Kernels that do not branch on the number's value can take it at run time. */
+static bool takes_run_numbers(td_op op, uint32_t late) {
     const td_pw_args *a = td__pw_args(&td__ops[op]);
     uint32_t          operands = 0;
     for (int k = 0; k < a->n_in; k++) operands |= 1u << a->in[k];
@@ -124,8 +129,8 @@ static bool takes_late(td_op op, uint32_t late) {
                                              td__ops[op].cpu == td__kern_div));
 }
 
-/* Operand k of a pointwise loop, as the loop reads it. */
-static int operand(cook *c, const td_pw *w, int k, const td_tensor *t) {
+/* Operand k of a pointwise loop, converted as the loop reads it. */
+static int operand(builder *c, const td_pw *w, int k, const td_tensor *t) {
     td_dtype type = td__pw_compute_dtype(w->common);
     td_value v = w->in[k];
     int      arg = td__pw_args(&td__ops[c->node->op])->in[k];
@@ -146,16 +151,18 @@ static td_compute compute_of(td_dtype loop) {
                             : TD_COMPUTE_I32;
 }
 
-static void pointwise(cook *c) {
+/* The recipe of a pointwise row: operands, its expression, a cast to the result's
+ * dtype. */
+static void pointwise(builder *c) {
     td_tensor t[TD_MAX_ARGS];
     td_value  in[TD_MAX_ARGS];
-    td_pw     w = {0}; /* equal statements are found by bytes: all of them count */
+    td_pw     w = {0}; /* all bytes defined: equal statements are found by memcmp */
     td_dtype  out = (td_dtype)c->p->v->look->dtype;
     c->failed = !plain_args(c->node, t, in, &c->late) ||
-                !takes_late(c->node->op, c->late) ||
+                !takes_run_numbers(c->node->op, c->late) ||
                 !td__pw_describe(c->l->g->cx, &w, c->node->op, in, out);
     if (c->failed) return;
-    if (c->late) { /* run time wants to know how to take its numbers */
+    if (c->late) { /* the run converts its numbers with this */
         td_pw *pw = td__arena_alloc(&c->l->arena, sizeof *pw);
         if ((c->failed = !pw)) {
             td__fail_memory(c->l->g->cx);
@@ -184,15 +191,16 @@ static void pointwise(cook *c) {
 
 /* ---- copies and constants ------------------------------------------------ */
 
-static void copy_of(cook *c, int arg) {
+/* Argument `arg`, cast to the result's dtype. */
+static void copy_of(builder *c, int arg) {
     const td_gval *v = tensor_arg(c->node, arg);
     c->failed |= !v;
     if (v) cast(c, load(c, v), (td_dtype)c->p->v->look->dtype);
 }
 
-/* Has each element a place of its own, for all that can be seen? Each dim, from the
- * smallest stride on, must step over all that the ones before it reach. */
-static bool lies_apart(const td_look *l) {
+/* Has every element its own address? Each dim, by ascending stride, must step over
+ * everything that the smaller strides reach. */
+static bool has_distinct_elements(const td_look *l) {
     int64_t reach = 0;
     bool    done[TD_MAX_RANK] = {0};
     if (l->dense) return true;
@@ -211,14 +219,14 @@ static bool lies_apart(const td_look *l) {
     return true;
 }
 
-/* `copy` keeps strides also where elements share places, and then the last one written
- * is what all of them are. */
-static void copy_exactly(cook *c) {
-    c->failed |= !c->p->writes && !lies_apart(c->p->v->look);
+/* `copy` keeps strides even if elements share addresses; then all of them get the
+ * last element written, which loops do not guarantee. */
+static void copy_exactly(builder *c) {
+    c->failed |= !c->p->writes && !has_distinct_elements(c->p->v->look);
     copy_of(c, 1);
 }
 
-static void constant(cook *c, td_value v) {
+static void constant(builder *c, td_value v) {
     td_dtype dt = (td_dtype)c->p->v->look->dtype;
     int64_t  bits = 0;
     c->failed |= v.kind != TD_K_INT && v.kind != TD_K_FLOAT && v.kind != TD_K_BOOL;
@@ -227,7 +235,8 @@ static void constant(cook *c, td_value v) {
     number(c, dt, bits);
 }
 
-static void constant_arg(cook *c, int i) {
+/* A tensor argument is copied, a number is a constant. */
+static void constant_arg(builder *c, int i) {
     td_tensor      t;
     td_value       v;
     const td_gval *of = tensor_arg(c->node, i);
@@ -236,8 +245,8 @@ static void constant_arg(cook *c, int i) {
     else c->failed = true;
 }
 
-/* Whole numbers in steps; float ranges round as their kernel does and are called. */
-static void arange(cook *c) {
+/* Integers in steps. Float ranges round as their kernel does, and are called. */
+static void arange(builder *c) {
     td_tensor t;
     td_value  first, step;
     td_dtype  dt = (td_dtype)c->p->v->look->dtype;
@@ -254,8 +263,8 @@ static void arange(cook *c) {
 
 /* ---- reductions ---------------------------------------------------------- */
 
-/* Which dims of the argument go; false: only run time knows. */
-static bool find_folded(cook *c, int arg) {
+/* The set of dims that the reduction folds. False: known at run time only. */
+static bool find_folded(builder *c, int arg) {
     td_tensor t;
     td_value  dims = td_value_none();
     bool      mask[TD_MAX_RANK + 1];
@@ -265,8 +274,8 @@ static bool find_folded(cook *c, int arg) {
     return true;
 }
 
-/* Where the result lies: its strides along what stays. */
-static bool place_result(cook *c) {
+/* The strides of the result along the dims that stay. */
+static bool place_result(builder *c) {
     const td_gval *v = c->p->v;
     const td_look *look = v->look;
     bool           keep = look->rank == c->space->rank;
@@ -283,8 +292,8 @@ static bool place_result(cook *c) {
     return true;
 }
 
-/* Elements are cast to `as` first, where that is a dtype. */
-static void fold(cook *c, td_fold how, td_dtype as) {
+/* A reduction; elements are cast to `as` first, unless it is TD_DTYPE_NONE. */
+static void fold(builder *c, td_fold how, td_dtype as) {
     const td_gval *v = tensor_arg(c->node, 0);
     td_dtype       out = (td_dtype)c->p->v->look->dtype;
     c->failed |= !v || v->look->rank > TD_SPACE_DIMS;
@@ -303,8 +312,8 @@ static void fold(cook *c, td_fold how, td_dtype as) {
     cast(c, add(c, s), out);
 }
 
-/* sum and prod: a dtype given is what each element becomes first. */
-static void fold_sum(cook *c, td_fold how) {
+/* sum and prod: the dtype argument is what each element is cast to first. */
+static void fold_sum(builder *c, td_fold how) {
     td_tensor t;
     td_value  dt;
     bool      known = plain_arg(c->node, td__op_arg(c->node->op, "dtype"), &t, &dt);
@@ -312,9 +321,9 @@ static void fold_sum(cook *c, td_fold how) {
     if (known) fold(c, how, dt.kind == TD_K_DTYPE ? dt.u.dt : TD_DTYPE_NONE);
 }
 
-/* all and any: the least and the greatest of what is not zero. Of nothing they are
- * what the loops do not know, so no size may be 0. */
-static void fold_truth(cook *c, td_fold how) {
+/* all and any: the minimum and maximum of x != 0. Their results for empty tensors are
+ * not the loops' neutral elements, so no size may be 0. */
+static void fold_truth(builder *c, td_fold how) {
     const td_gval *v = tensor_arg(c->node, 0);
     td_dtype       dt = v ? (td_dtype)v->look->dtype : TD_BOOL;
     c->failed |= !v || dt == TD_U8;
@@ -328,9 +337,8 @@ static void fold_truth(cook *c, td_fold how) {
 
 /* ---- random numbers ------------------------------------------------------ */
 
-/* Element i of a draw, counted in row-major order, is its own function of seed, offset
- * and i. */
-static void draw(cook *c, td_draw_kind kind, double p) {
+/* Element i of a draw, in row-major order, is a function of seed, offset and i. */
+static void draw(builder *c, td_draw_kind kind, double p) {
     const td_look *look = c->p->v->look;
     td_dtype       dt = (td_dtype)look->dtype;
     td_stmt        at = {.kind = TD_S_LOAD, .dtype = TD_I64};
@@ -351,17 +359,18 @@ static void draw(cook *c, td_draw_kind kind, double p) {
     cast(c, add(c, s), dt);
 }
 
-static void coins(cook *c) {
+static void coins(builder *c) {
     td_tensor t;
     td_value  p;
     c->failed |= !plain_arg(c->node, td__op_arg(c->node->op, "p"), &t, &p);
     if (!c->failed) draw(c, TD_DRAW_COIN, td__value_f(p));
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- by row --------------------------------------------------------------- */
 
-/* A writer's elements are its functional twin's. */
-static void by_row(cook *c) {
+/* The recipe named in the op's row; an in-place op computes the elements of its
+ * functional twin. */
+static void by_row(builder *c) {
     td_op op = c->p->writes ? td__opinfo(c->node->op)->pure : c->node->op;
     switch ((td_element)td__ops[op].element) {
     case TD_EL_CALLED: c->failed = true; break;
@@ -383,7 +392,8 @@ static void by_row(cook *c) {
     }
 }
 
-static bool serve(cook *c) {
+/* Copies the recipe to the point. False after td__fail. */
+static bool finish(builder *c) {
     td_point *p = c->p;
     td_arena *a = &c->l->arena;
     p->n_in = c->n_in;
@@ -396,7 +406,7 @@ static bool serve(cook *c) {
     return true;
 }
 
-/* Without elements nothing may be stored, not even once a row. */
+/* A tensor without elements: nothing may be stored, not even once per row. */
 static bool has_none(const td_look *l) {
     for (int d = 0; d < l->rank; d++)
         if (l->size[d] == 0) return true;
@@ -404,16 +414,17 @@ static bool has_none(const td_look *l) {
 }
 
 bool td__recipe(td_lowered *l, td_point *p) {
-    cook c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
+    builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
     if (has_none(c.space)) return false;
-    if (!p->writes && p->v->look->offset != 0) return false; /* loops begin at 0 */
+    if (!p->writes && p->v->look->offset != 0)
+        return false; /* results begin at offset 0 */
     if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_row(&c);
     if (c.failed || c.n == 0) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
     if (!p->reach && (!to || !td__access_of(l, to, p->v->look, &p->own))) return false;
-    if (p->writes && c.in[0].root && /* onto itself */
+    if (p->writes && c.in[0].root && /* a copy onto itself */
         l->bytes_of[c.in[0].root->id] == l->bytes_of[p->own.root->id])
         return false;
-    return serve(&c);
+    return finish(&c);
 }

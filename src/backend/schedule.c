@@ -1,10 +1,10 @@
-/* schedule.c -- what must come before what: groups and calls depend on the makers of
- * what they read, writes on earlier readers, draws on earlier draws. */
+/* schedule.c -- dependences and order of units. A group or call depends on the makers
+ * of its operands; a write also on earlier readers, a draw on the draw before it. */
 #include "backend/native.h"
 
-/* ---- who makes a value --------------------------------------------------- */
+/* ---- dependences ---------------------------------------------------------- */
 
-/* The unit that makes v as a tensor. */
+/* The unit that makes v as a tensor; TD_NO_UNIT: none, as for inputs. */
 static int unit_of(const td_lowered *l, const td_gval *v) {
     int p = l->point_of[v->id];
     if (p >= 0) return l->point.v[p].group >= 0 ? l->point.v[p].group : TD_NO_UNIT;
@@ -16,6 +16,7 @@ static int unit_of_node(const td_lowered *l, int i) {
     return n->n_out ? unit_of(l, n->out[0]) : ~i;
 }
 
+/* A traversal of the units that `unit` depends on. */
 typedef struct visit {
     const td_lowered *l;
     bool (*fn)(void *env, int unit);
@@ -24,31 +25,33 @@ typedef struct visit {
     bool  ok;
 } visit;
 
-static void tell(visit *v, int unit) {
+/* Calls fn, unless it is the unit itself or fn returned false before. */
+static void visit_unit(visit *v, int unit) {
     if (v->ok && unit != v->unit && unit != TD_NO_UNIT) v->ok = v->fn(v->env, unit);
 }
 
-static void tell_value(void *env, td_gval *v) {
+static void visit_value(void *env, td_gval *v) {
     visit *w = env;
-    tell(w, unit_of(w->l, v));
+    visit_unit(w, unit_of(w->l, v));
 }
 
-static void tell_follows(visit *v, int node) {
+static void visit_follows(visit *v, int node) {
     for (const td_follow *f = v->l->follows[node]; f; f = f->next)
-        tell(v, unit_of_node(v->l, f->node));
+        visit_unit(v, unit_of_node(v->l, f->node));
 }
 
-/* Loops read roots, and make leaves themselves. */
-static void tell_point(visit *v, const td_point *p) {
+/* Loops read roots, and compute leaves themselves. */
+static void visit_point(visit *v, const td_point *p) {
     for (int k = 0; k < p->n_in; k++) {
         const td_gval *root = p->in[k].root;
         int            n = root ? v->l->point_of[root->id] : -1;
-        if (root && !(n >= 0 && v->l->point.v[n].leaf)) tell(v, unit_of(v->l, root));
+        if (root && !(n >= 0 && v->l->point.v[n].leaf))
+            visit_unit(v, unit_of(v->l, root));
     }
-    for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers made by other nodes */
+    for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers that other nodes make */
         if (p->stmt[i].kind == TD_S_GIVEN)
-            td__garg_each(&p->v->node->in[p->stmt[i].ptr], tell_value, v);
-    tell_follows(v, p->pos);
+            td__garg_each(&p->v->node->in[p->stmt[i].ptr], visit_value, v);
+    visit_follows(v, p->pos);
 }
 
 bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit),
@@ -57,25 +60,27 @@ bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit
     if (unit >= 0) {
         const td_group *g = &l->group.v[unit];
         for (int i = 0; i < g->member.n && v.ok; i++)
-            tell_point(&v, &l->point.v[g->member.v[i]]);
+            visit_point(&v, &l->point.v[g->member.v[i]]);
         return v.ok;
     }
     const td_gnode *n = l->g->nodes.v[~unit];
-    for (int k = 0; k < n->n_in && v.ok; k++) td__garg_each(&n->in[k], tell_value, &v);
-    tell_follows(&v, ~unit);
+    for (int k = 0; k < n->n_in && v.ok; k++) td__garg_each(&n->in[k], visit_value, &v);
+    visit_follows(&v, ~unit);
     return v.ok;
 }
 
 /* ---- ranks --------------------------------------------------------------- */
 
-/* Units stand in an order that works, at first that of their nodes, and a merger puts
- * those between the two to one side or the other. Members of a group may lie far apart
- * in the graph, so positions of nodes say nothing about what depends on what. */
+/* l->at is always a valid order of the units: initially that of their nodes. A merge
+ * moves the units between the two groups to either side. Members of a group may be
+ * far apart in the graph, so node indices do not tell what depends on what; ranks do.
+ */
 static int rank_of(const td_lowered *l, int unit) {
     return unit >= 0 ? l->group.v[unit].rank : l->rank[~unit];
 }
 
-static void stand(td_lowered *l, int rank, int unit) {
+/* Puts a unit at position `rank`. */
+static void set_rank(td_lowered *l, int rank, int unit) {
     l->at[rank] = unit;
     if (unit == TD_NO_UNIT) return;
     *(unit >= 0 ? &l->group.v[unit].rank : &l->rank[~unit]) = rank;
@@ -85,44 +90,49 @@ static unsigned *mark_of(td_lowered *l, int unit) {
     return unit >= 0 ? &l->group.v[unit].mark : &l->seen[~unit];
 }
 
+/* Callback: false, and so stops, at a unit that the current search marked. */
 static bool is_unmarked(void *env, int unit) {
     td_lowered *l = env;
     return *mark_of(l, unit) != l->mark;
 }
 
+/* Units between the two that depend on the first go after the merged group, others
+ * before. */
 void td__unit_merge(td_lowered *l, int a, int b) {
     int ra = rank_of(l, a), rb = rank_of(l, b), n = 0;
     int at = ra < rb ? ra : rb, last = ra < rb ? rb : ra;
     *mark_of(l, l->at[at]) = ++l->mark;
-    for (int r = at + 1; r < last; r++) { /* what depends on the first goes behind */
+    for (int r = at + 1; r < last; r++) { /* defer what depends on the first */
         int u = l->at[r];
         if (u == TD_NO_UNIT) continue;
         if (td__unit_deps(l, u, is_unmarked, l)) {
-            stand(l, at++, u);
+            set_rank(l, at++, u);
             continue;
         }
         *mark_of(l, u) = l->mark;
-        l->behind[n++] = u;
+        l->deferred[n++] = u;
     }
-    stand(l, at++, a);
-    for (int i = 0; i < n; i++) stand(l, at++, l->behind[i]);
-    while (at <= last) stand(l, at++, TD_NO_UNIT);
+    set_rank(l, at++, a);
+    for (int i = 0; i < n; i++) set_rank(l, at++, l->deferred[i]);
+    while (at <= last) set_rank(l, at++, TD_NO_UNIT);
 }
 
 /* ---- searching ----------------------------------------------------------- */
 
 enum { MOST_STEPS = 400 };
 
+/* A depth-first search for a dependence on `goal`. */
 typedef struct search {
     td_lowered *l;
-    int         goal, floor; /* nothing of a rank below that can depend on it */
+    int         goal, floor; /* units of a lower rank cannot depend on the goal */
     int         skip;
     bool        found;
     TD_VEC(int) todo;
     int steps;
 } search;
 
-static bool look_at(void *env, int unit) {
+/* Callback: adds an unvisited unit; false at the goal, or after MOST_STEPS. */
+static bool enqueue(void *env, int unit) {
     search     *s = env;
     td_lowered *l = s->l;
     unsigned   *mark = mark_of(l, unit);
@@ -134,17 +144,17 @@ static bool look_at(void *env, int unit) {
     return !s->found;
 }
 
-/* Does `from` depend on `goal` by another way than reading it itself? */
+/* Does `from` depend on `goal` through another unit? */
 static bool reaches(td_lowered *l, int from, int goal) {
     search s = {.l = l, .goal = TD_NO_UNIT, .floor = rank_of(l, goal)};
     s.skip = goal;
     l->mark++;
-    td__unit_deps(l, from, look_at, &s);
+    td__unit_deps(l, from, enqueue, &s);
     s.goal = goal;
     s.skip = TD_NO_UNIT;
     while (!s.found && s.todo.n) {
         int u = s.todo.v[--s.todo.n];
-        td__unit_deps(l, u, look_at, &s);
+        td__unit_deps(l, u, enqueue, &s);
     }
     td__vec_free(&s.todo);
     return s.found;
@@ -154,12 +164,13 @@ bool td__unit_between(td_lowered *l, int a, int b) {
     return rank_of(l, a) < rank_of(l, b) ? reaches(l, b, a) : reaches(l, a, b);
 }
 
-/* ---- writes and draws ---------------------------------------------------- */
+/* ---- dependences by writes and draws -------------------------------------- */
 
+/* The state of a walk over the nodes in order. */
 typedef struct tracks {
     td_lowered *l;
-    int        *writer;  /* [n_values] by root: 1 + the last node that wrote it */
-    td_follow **readers; /* [n_values] by root: since then */
+    int        *writer;  /* [n_values] by root: 1 + the last node that wrote it; 0 */
+    td_follow **readers; /* [n_values] by root: its readers since then */
     bool       *written; /* [n_values] by root: ever */
     int         node, drew;
     bool        failed;
@@ -173,6 +184,7 @@ static void follow(tracks *t, td_follow **list, int node) {
     *list = f;
 }
 
+/* A read comes after the last write. */
 static void note_read(void *env, td_gval *v) {
     tracks *t = env;
     int     r = t->l->bytes_of[t->l->root_of[v->id]->id];
@@ -181,12 +193,14 @@ static void note_read(void *env, td_gval *v) {
     follow(t, &t->readers[r], t->node);
 }
 
+/* Argument i if the node writes it; else NULL. */
 static const td_gval *written_arg(const td_gnode *n, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
     bool             w = n->kind == TD_N_OP && s->in[i].write;
     return w && n->in[i].kind == TD_G_VALUE ? n->in[i].u.v : NULL;
 }
 
+/* A write comes after all earlier reads. */
 static void note_write(tracks *t, const td_gval *v) {
     int r = t->l->bytes_of[t->l->root_of[v->id]->id];
     for (const td_follow *f = t->readers[r]; f; f = f->next)
@@ -204,6 +218,7 @@ static void note_node(tracks *t, const td_gnode *n) {
     t->drew = t->node;
 }
 
+/* Marks the roots that any node writes; only their reads matter. */
 static void find_written(tracks *t) {
     const td_graph *g = t->l->g;
     for (int i = 0; i < g->nodes.n; i++)
@@ -214,14 +229,15 @@ static void find_written(tracks *t) {
         }
 }
 
+/* The initial order: that of the nodes. False: out of memory. */
 static bool make_ranks(td_lowered *l) {
     size_t nodes = (size_t)l->g->nodes.n + 1;
     l->seen = td__arena_zalloc(&l->arena, sizeof *l->seen * nodes);
     l->rank = td__arena_zalloc(&l->arena, sizeof *l->rank * nodes);
     l->at = td__arena_zalloc(&l->arena, sizeof *l->at * nodes);
-    l->behind = td__arena_zalloc(&l->arena, sizeof *l->behind * nodes);
-    if (!l->seen || !l->rank || !l->at || !l->behind) return false;
-    for (int i = 0; i < l->g->nodes.n; i++) stand(l, i, unit_of_node(l, i));
+    l->deferred = td__arena_zalloc(&l->arena, sizeof *l->deferred * nodes);
+    if (!l->seen || !l->rank || !l->at || !l->deferred) return false;
+    for (int i = 0; i < l->g->nodes.n; i++) set_rank(l, i, unit_of_node(l, i));
     return true;
 }
 
@@ -241,8 +257,9 @@ bool td__unit_follows(td_lowered *l) {
     return !t.failed;
 }
 
-/* ---- order --------------------------------------------------------------- */
+/* ---- topological order ---------------------------------------------------- */
 
+/* Depth-first topological sort with an explicit stack. */
 typedef struct sorter {
     td_lowered *l;
     td_units   *out, stack;
@@ -256,7 +273,8 @@ static uint8_t *state_of(sorter *s, int unit) {
     return unit >= 0 ? &s->l->group.v[unit].state : &s->state[~unit];
 }
 
-/* What is open waits for this one already: a circle, which fusion never makes. */
+/* Callback: pushes a unit that is not emitted yet. An OPEN one would be a cycle,
+ * which fusion never makes. */
 static bool push_missing(void *env, int unit) {
     sorter *s = env;
     uint8_t state = *state_of(s, unit);
@@ -264,7 +282,7 @@ static bool push_missing(void *env, int unit) {
     return !s->failed;
 }
 
-/* A unit goes out when nothing it needs is missing; else that goes first. */
+/* Emits a unit after everything it depends on. */
 static void put(sorter *s, int unit) {
     s->failed |= !td__vec_push(&s->stack, unit);
     while (s->stack.n && !s->failed) {
@@ -282,8 +300,9 @@ static void put(sorter *s, int unit) {
     }
 }
 
+/* A view node is a unit only if one of its results is needed as a tensor. */
 static bool is_wanted(const td_lowered *l, const td_gnode *n) {
-    if (td__shown(n) < 0) return true;
+    if (td__view_operand(n) < 0) return true;
     for (int i = 0; i < n->n_out; i++)
         if (l->needed[n->out[i]->id]) return true;
     return false;

@@ -1,6 +1,6 @@
-/* cc.c -- the C compiler of the native backend: its flags, what it says, and what it
- * makes. Flags are those of eager's loops (the Makefile hands them in), at the level
- * td__cpu_level, so that both compute the same to the last bit. */
+/* cc.c -- runs the C compiler of the native backend: flags, compiling, linking,
+ * loading, and error messages. Flags are those of eager's own loops (the Makefile
+ * passes them), at td__cpu_level, so that both compute the same to the last bit. */
 #include "build/disk.h"
 #include "build/unit.h"
 #include "core/cpu.h"
@@ -13,10 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char remedy[] = "set TD_CC to a C compiler that works, or backend=interp";
+static const char cc_remedy[] =
+    "set TD_CC to a C compiler that works, or backend=interp";
 
 /* ---- flags -------------------------------------------------------------- */
 
+/* Flags for the CPU's instruction set. */
 static const char *level_flags(void) {
 #ifdef __x86_64__
     if (td__cpu_level() == TD_CPU_AVX2) return TD_FLAGS_avx2;
@@ -25,9 +27,9 @@ static const char *level_flags(void) {
     return TD_FLAGS_base;
 }
 
-/* No aliasing by type: a result may lie where an argument of another dtype lay. Tables
- * for unwinding and names of the compiler are left out: nothing is thrown, and they
- * cost time in every step. */
+/* -fno-strict-aliasing: a result may reuse the memory of an operand of another dtype.
+ * Unwind tables and the compiler's identification are left out: they cost time in
+ * every step. */
 static bool add_flags(td_cc *cc) {
     static const char always[] = "-std=c11 -fPIC -w -pipe -fno-strict-aliasing "
                                  "-fno-asynchronous-unwind-tables -fno-ident";
@@ -53,10 +55,10 @@ void td__cc_close(td_cc *cc) {
     td__arena_free(&cc->arena);
 }
 
-/* ---- what it says ------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------- */
 
-/* The first line of a log that speaks of an error, or the first at all, without the
- * directory; "" where there is none. */
+/* The first line of a log that mentions an error, else its first line, without the
+ * directory; "" if the log is empty. */
 static void first_error(const char *dir, const char *log, char *out, size_t cap) {
     char   line[512];
     size_t skip = strlen(dir) + 1;
@@ -73,6 +75,7 @@ static void first_error(const char *dir, const char *log, char *out, size_t cap)
     if (f) fclose(f);
 }
 
+/* The compiler exited with an error. Returns false. */
 static bool fail_child(td_cc *cc, const td_child *c, const char *dir, const char *log) {
     char line[320], how[64];
     first_error(dir, log, line, sizeof line);
@@ -80,40 +83,43 @@ static bool fail_child(td_cc *cc, const td_child *c, const char *dir, const char
         snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(c->status));
     else snprintf(how, sizeof how, "failed with status %d", WEXITSTATUS(c->status));
     return td__fail(cc->cx, TD_E_UNSUPPORTED, "native code: %.200s %s%s%s; %s",
-                    cc->path, how, *line ? ": " : "", line, remedy);
+                    cc->path, how, *line ? ": " : "", line, cc_remedy);
 }
 
+/* The compiler could not be started. Returns false. */
 static bool fail_start(td_cc *cc, const char *program, int why) {
     if (why == ENOMEM) return td__fail_memory(cc->cx);
     return td__fail(cc->cx, TD_E_UNSUPPORTED, "native code: cannot run %.200s: %s; %s",
-                    program, strerror(why), remedy);
+                    program, strerror(why), cc_remedy);
 }
 
+/* The compiler exceeded the setting cc_seconds. Returns false. */
 static bool fail_time(td_cc *cc, const char *program) {
     return td__fail(
         cc->cx, TD_E_UNSUPPORTED,
         "native code: %.200s took longer than %lld seconds and was stopped; "
         "raise cc_seconds, %s",
-        program, (long long)td__config(cc->cx)->cc_seconds, remedy);
+        program, (long long)td__config(cc->cx)->cc_seconds, cc_remedy);
 }
 
 /* ---- building ----------------------------------------------------------- */
 
-/* One text on its way. */
+/* One text being compiled. */
 typedef struct part {
-    const char *c, *o, *log; /* files */
+    const char *c, *o, *log; /* paths of source, object and messages */
     td_child    child;
 } part;
 
+/* One call of td__cc_build. */
 typedef struct build {
     td_cc      *cc;
-    const char *dir, *so, *log; /* of linking */
+    const char *dir, *so, *log; /* directory, library, messages of the linker */
     part       *part;
     int         n;
-    double      until; /* when it must be over */
+    double      until; /* deadline (td__seconds) */
 } build;
 
-/* dir/<stem><i>.<ending>; NULL: no memory. */
+/* dir/<stem><i>.<ending> in the arena; NULL: out of memory. */
 static char *file_name(build *b, const char *stem, int i, const char *ending) {
     return td__arena_printf(&b->cc->arena, "%s/%s%d.%s", b->dir, stem, i, ending);
 }
@@ -133,6 +139,7 @@ static bool name_files(build *b, const char *name) {
     return ok || td__fail_memory(b->cc->cx);
 }
 
+/* Writes the source of a unit; false after td__fail. */
 static bool write_text(td_ctx *cx, const char *path, const td_buf *text) {
     int         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const char *p = td__buf_str(text);
@@ -149,11 +156,11 @@ static bool write_text(td_ctx *cx, const char *path, const td_buf *text) {
     if (fd >= 0 && close(fd) != 0 && ok) ok = false, why = errno;
     return ok || td__fail(cx, TD_E_IO,
                           "native code: cannot write %.200s: %s; set TMPDIR to a "
-                          "directory with room, or backend=interp",
+                          "directory with free space, or backend=interp",
                           path, strerror(why));
 }
 
-/* Adds words up to a NULL. */
+/* Appends words up to a NULL. False: out of memory. */
 static bool add_list(td_words *w, const char *const *list) {
     for (; *list; list++)
         if (!td__vec_push(w, *list)) return false;
@@ -166,7 +173,8 @@ static bool add_compiler(build *b, td_words *w) {
     return true;
 }
 
-/* Starts the program of the words, which are freed. 0, or an errno. */
+/* Starts the program in w, which is freed. complete: w was filled without running out
+ * of memory. Returns 0 or an errno. */
 static int start(build *b, td_child *c, td_words *w, bool complete, const char *log) {
     bool ok = complete && td__vec_push(w, NULL);
     int  rc = ok ? td__child_start(c, w->v, b->dir, log) : ENOMEM;
@@ -174,6 +182,7 @@ static int start(build *b, td_child *c, td_words *w, bool complete, const char *
     return rc;
 }
 
+/* Writes a text and starts its compilation. False after td__fail. */
 static bool start_part(build *b, part *p, const td_buf *text) {
     const char *const rest[] = {"-c", p->c, "-o", p->o, NULL};
     td_words          w = {0};
@@ -183,7 +192,8 @@ static bool start_part(build *b, part *p, const td_buf *text) {
     return !rc || fail_start(b->cc, b->cc->path, rc);
 }
 
-/* Waits for every part; in no time when one could not be started. */
+/* Waits for every part. If one could not be started (ok is false), the others are
+ * killed at once. False after td__fail. */
 static bool wait_parts(build *b, bool ok) {
     bool in_time = true;
     for (int i = 0; i < b->n; i++)
@@ -203,15 +213,15 @@ static bool compile(build *b, const td_buf *text) {
     return wait_parts(b, ok);
 }
 
-/* All objects, the result, and `libs`. */
+/* All objects, the result, and libs. */
 static bool add_objects(build *b, td_words *w, const char *const *libs) {
     bool ok = td__vec_push(w, "-shared");
     for (int i = 0; i < b->n && ok; i++) ok = td__vec_push(w, b->part[i].o);
     return ok && td__vec_push(w, "-o") && td__vec_push(w, b->so) && add_list(w, libs);
 }
 
-/* The linker itself, without libraries: a fifth of the time of the compiler's way to
- * call it. False where that does not do, which is then the compiler's to say. */
+/* Calls ld itself, without libraries: a fifth of the time that the compiler driver
+ * takes. False if that does not work; the driver then reports why. */
 static bool link_plain(build *b) {
     static const char *const libs[] = {NULL};
     char                     ld[4096];
@@ -223,6 +233,7 @@ static bool link_plain(build *b) {
            c.status == 0;
 }
 
+/* Links with the compiler driver and libm. False after td__fail. */
 static bool link_by_compiler(build *b) {
     static const char *const libs[] = {"-lm", NULL};
     td_words                 w = {0};
@@ -235,7 +246,7 @@ static bool link_by_compiler(build *b) {
     return c.status == 0 || fail_child(b->cc, &c, b->dir, b->log);
 }
 
-/* Appends the whole file; false: it cannot be read. */
+/* Reads the whole library file. False: unreadable, or out of memory. */
 static bool read_library(build *b, td_buf *library) {
     char some[8192];
     int  fd = open(b->so, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -247,7 +258,7 @@ static bool read_library(build *b, td_buf *library) {
     return got == 0 && library->n > 0 && !library->failed;
 }
 
-/* NULL: *why says it. */
+/* Loads the linked library; NULL: *why says it. */
 static void *load(build *b, td_buf *library, const char *label, char *why, size_t cap) {
     if (read_library(b, library))
         return td__load_bytes(b->cc->cx, label, library->s, library->n, why, cap);
@@ -255,8 +266,9 @@ static void *load(build *b, td_buf *library, const char *label, char *why, size_
     return NULL;
 }
 
-/* Functions of libm are there where the process has it for all to see; else they are
- * missed here, as are those of a compiler's own library. */
+/* Tries ld first. Functions of libm, or of the compiler's own library, are then
+ * resolved only if the process exports them; otherwise loading fails and the driver
+ * links. */
 static void *link_and_load(build *b, const char *label, td_buf *library) {
     char  why[400] = "";
     void *lib = link_plain(b) ? load(b, library, label, why, sizeof why) : NULL;
@@ -267,8 +279,8 @@ static void *link_and_load(build *b, const char *label, td_buf *library) {
     if (lib) return lib;
     if (library->failed) td__fail_memory(b->cc->cx);
     td__fail(b->cc->cx, TD_E_UNSUPPORTED,
-             "native code: cannot load what %.200s made: %.300s; set TMPDIR to a "
-             "directory that may hold programs, or backend=interp",
+             "native code: cannot load the library that %.200s built: %.300s; set "
+             "TMPDIR to a directory without noexec, or backend=interp",
              b->cc->path, why);
     return NULL;
 }

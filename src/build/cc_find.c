@@ -1,5 +1,6 @@
-/* cc_find.c -- which C compiler: the setting `cc` as words, the search in PATH, the
- * identity that names of compiled code depend on, and what to do when there is none. */
+/* cc_find.c -- finds the C compiler: the setting `cc` as words, the search in PATH,
+ * the identity that is part of the names of compiled code, and the fallback without a
+ * compiler. */
 #include "build/disk.h"
 #include "build/unit.h"
 
@@ -9,12 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char remedy[] = "set TD_CC to a C compiler that works, or backend=interp";
+static const char cc_remedy[] =
+    "set TD_CC to a C compiler that works, or backend=interp";
 
 /* ---- words -------------------------------------------------------------- */
 
-/* Reads one word at *p as a shell does: quotes of both kinds, and a backslash before
- * any character but inside single quotes. False: a quote is not closed. */
+/* Reads a word at *p as a shell does: both kinds of quotes, and backslash outside of
+ * single quotes. False: a quote is not closed. */
 static bool read_word(const char **p, td_buf *out) {
     char quote = 0;
     for (; **p && (quote || !strchr(" \t\n", **p)); ++*p) {
@@ -84,15 +86,15 @@ static const char *identify(td_cc *cc, const char *program) {
     return text;
 }
 
-/* ---- a compiler that is gone -------------------------------------------- */
+/* ---- without a compiler ---------------------------------------------------- */
 
 static const char entry_key[] = "setting cc\n";
 
-/* One entry for each value of the setting. */
+/* The cache entry of this value of the setting `cc`. */
 static void entry_name(const td_cc *cc, char *out, size_t cap) {
-    const char *said = td__config(cc->cx)->cc;
+    const char *setting = td__config(cc->cx)->cc;
     snprintf(out, cap, "c_%016llx",
-             (unsigned long long)td__hash(said, strlen(said), 0));
+             (unsigned long long)td__hash(setting, strlen(setting), 0));
 }
 
 void td__cc_remember(const td_cc *cc, td_disk *d) {
@@ -107,13 +109,14 @@ void td__cc_remember(const td_cc *cc, td_disk *d) {
     if (known) return;
     td__buf_addn(&b, cc->identity, n);
     td__buf_printf(&note, "compiler %s", cc->identity);
-    if (!b.failed && !note.failed) td__disk_keep(d, name, entry_key, note.s, &b);
+    if (!b.failed && !note.failed) td__disk_store_entry(d, name, entry_key, note.s, &b);
     td__buf_free(&b);
     td__buf_free(&note);
 }
 
-/* Without a compiler, code that the last one of this setting compiled still serves. */
-static bool recall(td_cc *cc) {
+/* Without a compiler, code that the last compiler of this setting compiled is still
+ * usable: takes over its identity. False: it is unknown. */
+static bool use_cached_identity(td_cc *cc) {
     char          name[64];
     td_disk_entry e;
     td_disk       d;
@@ -127,30 +130,32 @@ static bool recall(td_cc *cc) {
 }
 
 bool td__cc_missing(const td_cc *cc) {
-    const char *said = td__config(cc->cx)->cc;
-    if (*said)
-        return td__fail(cc->cx, TD_E_UNSUPPORTED,
-                        "native code: no compiler \"%.200s\" (setting cc; a path with "
-                        "blanks needs quotes); %s",
-                        said, remedy);
+    const char *setting = td__config(cc->cx)->cc;
+    if (*setting)
+        return td__fail(
+            cc->cx, TD_E_UNSUPPORTED,
+            "native code: compiler \"%.200s\" not found (setting cc; a path "
+            "with blanks needs quotes); %s",
+            setting, cc_remedy);
     return td__fail(cc->cx, TD_E_UNSUPPORTED,
-                    "native code: no C compiler: neither cc, gcc nor clang is in PATH; "
-                    "install one, %s",
-                    remedy);
+                    "native code: no C compiler found: none of cc, gcc, clang is in "
+                    "PATH; install one, %s",
+                    cc_remedy);
 }
 
-/* ---- which -------------------------------------------------------------- */
+/* ---- search ---------------------------------------------------------------- */
 
 bool td__cc_find(td_cc *cc) {
     static const char *const usual[] = {"cc", "gcc", "clang"};
-    const char              *said = td__config(cc->cx)->cc;
+    const char              *setting = td__config(cc->cx)->cc;
     char                     at[4096];
     bool                     found = false;
-    if (!td__cc_words(cc, *said ? said : usual[0])) return false;
-    if (*said) found = cc->words.n && td__find_program(cc->words.v[0], at, sizeof at);
-    for (int i = 0; i < TD_COUNT(usual) && !*said && !found; i++)
+    if (!td__cc_words(cc, *setting ? setting : usual[0])) return false;
+    if (*setting)
+        found = cc->words.n && td__find_program(cc->words.v[0], at, sizeof at);
+    for (int i = 0; i < TD_COUNT(usual) && !*setting && !found; i++)
         found = td__find_program(usual[i], at, sizeof at);
-    if (!found) return (cc->words.n && recall(cc)) || td__cc_missing(cc);
+    if (!found) return (cc->words.n && use_cached_identity(cc)) || td__cc_missing(cc);
     cc->words.v[0] = cc->path = td__arena_strdup(&cc->arena, at);
     cc->identity = identify(cc, at);
     return (cc->path && cc->identity) || td__fail_memory(cc->cx);

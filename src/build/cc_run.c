@@ -1,5 +1,6 @@
-/* cc_run.c -- running the compiler: child processes with a time limit, and the
- * directory their files lie in. No shell, and a child has nothing of ours. */
+/* cc_run.c -- runs the compiler: child processes with a time limit, and their
+ * temporary directory. No shell is involved, and a child inherits no files or signal
+ * handlers. */
 #include "build/disk.h"
 #include "build/unit.h"
 
@@ -27,8 +28,9 @@ double td__seconds(void) {
 
 /* ---- the environment of a child ----------------------------------------- */
 
-/* Is this variable left out? Preloaded libraries are made for us, messages are read in
- * English, and nothing may be written where the user did not ask us to. */
+/* Is the variable removed from a child's environment? Preloaded libraries are meant
+ * for this process, messages must be in English, and the compiler must write no files
+ * that the user did not ask for. */
 static bool is_dropped(const char *var) {
     static const char *const names[] = {
         "LD_PRELOAD=",         "LC_",     "LANG=",
@@ -39,8 +41,9 @@ static bool is_dropped(const char *var) {
     return false;
 }
 
-/* A list to be freed, whose strings are borrowed; NULL: no memory. The environment of
- * a set-uid program is its caller's: nothing of it reaches the compiler. */
+/* The environment of a child; the caller frees the array, not its strings. A set-uid
+ * program's environment comes from its caller and is not passed on. NULL: out of
+ * memory. */
 static char **make_environ(char *tmpdir) {
     static char english[] = "LC_ALL=C", path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
     size_t      n = 0, at = 0;
@@ -59,7 +62,7 @@ static char **make_environ(char *tmpdir) {
 
 /* ---- starting ----------------------------------------------------------- */
 
-/* Standard files, and no others. */
+/* stdin from /dev/null, stdout and stderr to the log, no other files. 0 or an errno. */
 static int set_files(posix_spawn_file_actions_t *f, const char *log) {
     int bad = posix_spawn_file_actions_addopen(f, 0, "/dev/null", O_RDONLY, 0);
     if (!bad)
@@ -72,7 +75,8 @@ static int set_files(posix_spawn_file_actions_t *f, const char *log) {
     return bad;
 }
 
-/* Signals as a fresh process has them, and a group that can be killed as one. */
+/* Default signals, and a process group of its own, so that it can be killed with its
+ * children. */
 static int set_attributes(posix_spawnattr_t *a) {
     sigset_t none, all;
     sigemptyset(&none);
@@ -123,8 +127,8 @@ int td__child_start(td_child *c, const char *const *argv, const char *dir,
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* Is it over? A program that ignores SIGCHLD, or reaps all its children, has taken the
- * status away; then what was written must speak for itself. */
+/* Has the child exited? If this program ignores SIGCHLD or another thread reaped the
+ * child, the status is lost: it counts as 0, and the output files tell. */
 static bool is_over(td_child *c) {
     if (!c->pid) return true;
     pid_t got = waitpid(c->pid, &c->status, WNOHANG);
@@ -134,6 +138,7 @@ static bool is_over(td_child *c) {
     return true;
 }
 
+/* Kills the child's process group and reaps it. */
 static void stop(td_child *c) {
     if (!c->pid) return;
     kill(-c->pid, SIGKILL);
@@ -160,7 +165,7 @@ bool td__children_wait(td_child *c, int n, double until) {
 
 static const char prefix[] = "tandem-cc-"; /* and six letters */
 
-/* One level: neither we nor compilers make directories inside. */
+/* One level only: neither we nor compilers make subdirectories. */
 void td__temp_remove(const char *dir) {
     struct stat st;
     const int   how = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
@@ -179,8 +184,8 @@ void td__temp_remove(const char *dir) {
     rmdir(dir);
 }
 
-/* Did a process of ours that was killed over a day ago leave it behind? */
-static bool is_left(int in, const char *name) {
+/* Is it a directory that a process of this user left more than a day ago? */
+static bool is_abandoned(int in, const char *name) {
     struct stat st;
     char        unit[64];
     if (strncmp(name, prefix, strlen(prefix)) || strlen(name) != strlen(prefix) + 6)
@@ -191,7 +196,7 @@ static bool is_left(int in, const char *name) {
            time(NULL) - st.st_mtim.tv_sec > 86400 && faccessat(in, unit, F_OK, 0) == 0;
 }
 
-/* Once in a process. */
+/* Removes abandoned directories, once per process. */
 static void sweep(const char *in) {
     static _Atomic pid_t by;
     char                 path[512];
@@ -199,15 +204,15 @@ static void sweep(const char *in) {
     DIR *d = opendir(in);
     if (!d) return;
     for (struct dirent *e; (e = readdir(d));)
-        if (is_left(dirfd(d), e->d_name)) {
+        if (is_abandoned(dirfd(d), e->d_name)) {
             int n = snprintf(path, sizeof path, "%s/%s", in, e->d_name);
             if (n > 0 && (size_t)n < sizeof path) td__temp_remove(path);
         }
     closedir(d);
 }
 
-/* 0: *out is a fresh directory in `in` that only root and this user can change; else an
- * errno, EPERM where others could replace it. */
+/* Makes a fresh directory in `in` that only root and this user can change: 0, or an
+ * errno; EPERM if others could replace it. */
 static int make_private(const char *in, char *out, size_t cap) {
     int n = snprintf(out, cap, "%s/%sXXXXXX", in, prefix);
     if (n <= 0 || (size_t)n >= cap) return ENAMETOOLONG;
@@ -232,8 +237,8 @@ bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
     if (!why) return true;
     *out = 0;
     return td__fail(cx, TD_E_IO,
-                    "native code: cannot make a directory in %.200s: %s; set TMPDIR to "
-                    "one that can be written, or backend=interp",
+                    "native code: cannot create a directory in %.200s: %s; set TMPDIR "
+                    "to a writable directory, or backend=interp",
                     in,
                     why == EPERM ? "other users can replace files in it"
                                  : strerror(why));

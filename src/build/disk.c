@@ -1,6 +1,6 @@
-/* disk.c -- files of the cache: reading after a check, loading, storing. A file is read
- * once, into memory, and all that happens afterwards happens to those bytes. Nothing
- * here fails a call: what is not there is made. */
+/* disk.c -- reads, verifies, loads and stores the files of the cache. A file is read
+ * into memory once, and everything after that uses those bytes. Nothing here fails a
+ * call: a miss compiles. */
 #include "build/disk.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 
 /* ---- the footer --------------------------------------------------------- */
 
-/* The end of a file. A change of layout is another magic. */
+/* The end of a file. Another layout gets another magic. */
 typedef struct tail {
     char     magic[8];
     uint64_t payload, text; /* bytes */
-    uint64_t hi, lo;        /* code of all before it, and of the fields above */
+    uint64_t hi, lo;        /* MAC of everything before them */
 } tail;
 
 static const char magic[8] = "TDcode3";
@@ -25,14 +25,14 @@ static td_hash128 sign(const td_disk *d, const char *bytes, size_t n) {
     return td__mac128(d->secret, bytes, n - 2 * sizeof(uint64_t));
 }
 
-/* Of a whole file in memory: NULL, or what is wrong with it. */
+/* Verifies a whole file in memory: NULL, or what is wrong. */
 static const char *check_file(const td_disk *d, const char *bytes, size_t n, tail *t) {
-    if (n < sizeof *t) return "is cut off";
+    if (n < sizeof *t) return "is truncated";
     memcpy(t, bytes + n - sizeof *t, sizeof *t);
     if (memcmp(t->magic, magic, sizeof magic))
-        return "is cut off, or of another version";
+        return "is truncated, or of another version";
     if (t->payload > n || t->text > n || t->payload + t->text + sizeof *t != n)
-        return "has another size than it says";
+        return "has another size than its footer says";
     if (!d->signs) return "cannot be checked: the secret of the cache is missing";
     td_hash128 h = sign(d, bytes, n);
     return h.hi == t->hi && h.lo == t->lo
@@ -48,8 +48,8 @@ void td__disk_entry_free(td_disk_entry *e) {
     *e = (td_disk_entry){.fd = -1};
 }
 
-/* Opens a file of ours: NULL, or why not. Anything else under that name, such as a
- * pipe, a device or a link, is a miss, and does not block. */
+/* Opens a regular file of this user: NULL, or why not. Pipes, devices and links are
+ * misses, and opening them does not block. */
 static const char *open_file(const td_disk *d, const char *name, td_disk_entry *e) {
     struct stat st;
     int64_t     most = td__config(d->cx)->cache_disk_mb * 1048576;
@@ -58,7 +58,8 @@ static const char *open_file(const td_disk *d, const char *name, td_disk_entry *
     if (!td__io_fault()) e->fd = openat(d->fd, name, how);
     if (e->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
     if (fstat(e->fd, &st) != 0) return strerror(errno);
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) return "is not a file of ours";
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+        return "is not a regular file of this user";
     if (st.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
     if (st.st_size == 0) return "is empty";
     if (st.st_size > most) return "is larger than the whole cache may be";
@@ -85,7 +86,7 @@ bool td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
     return !bad;
 }
 
-/* Text of a footer: does it begin with `line`? Goes on behind it. */
+/* If the text begins with `line`, moves past it. */
 static bool skip_text(const char **at, size_t *left, const char *line) {
     size_t n = strlen(line);
     if (*left < n || memcmp(*at, line, n)) return false;
@@ -94,9 +95,9 @@ static bool skip_text(const char **at, size_t *left, const char *line) {
     return true;
 }
 
-/* NULL, or why the file cannot serve. The text of the footer begins with the key. A
- * file with one name has that next: a whole file under another name is not what it
- * seems. Libraries have a symbol for each name. */
+/* Is the file intact, and compiled from `key`? Its text begins with the key, then,
+ * except for libraries, its name: a file copied to another name is rejected. A
+ * library's symbols have its kernels' names. NULL, or why it is unusable. */
 static const char *verify(const td_disk *d, td_disk_entry *e, const char *name,
                           const char *key) {
     tail        t;
@@ -118,7 +119,7 @@ const char *td__disk_read(td_disk *d, const char *name, const char *key,
     if (d->fd < 0) return "there is no cache";
     const char *bad = read_file(d, name, e);
     if (!bad) bad = verify(d, e, name, key);
-    if (!bad) (void)futimens(e->fd, NULL); /* used just now */
+    if (!bad) (void)futimens(e->fd, NULL); /* for eviction by last use */
     return bad;
 }
 
@@ -133,7 +134,7 @@ void *td__disk_load(td_disk *d, const char *name, const char *key) {
         if (!lib) {
             bad = why;
             td__disk_warn(d->cx, "cannot load code from ", d->dir, why,
-                          "it is compiled at every start");
+                          "kernels are compiled in every process");
         }
     }
     if (bad) td__log(d->cx, TD_LOG_cache, "miss: %s %.300s", name, bad);
@@ -143,7 +144,7 @@ void *td__disk_load(td_disk *d, const char *name, const char *key) {
 
 /* ---- storing ------------------------------------------------------------ */
 
-/* The footer behind the payload; false: no memory. */
+/* Appends the footer to the payload. False: out of memory. */
 static bool add_footer(const td_disk *d, td_buf *b, const char *key, const char *note) {
     tail t = {0};
     memcpy(t.magic, magic, sizeof magic);
@@ -160,8 +161,8 @@ static bool add_footer(const td_disk *d, td_buf *b, const char *key, const char 
     return true;
 }
 
-/* Puts the file `temp` under each name as well. A name that is taken is replaced. Not
- * flushed: what a crash of the machine cuts off is a miss, as its code tells. */
+/* Links the file `temp` to each name; existing names are replaced. Not flushed to
+ * disk: a file that a crash truncates fails its MAC and is a miss. */
 static bool link_names(const td_disk *d, const char *temp, const char *const *names,
                        int n) {
     char one[64];
@@ -177,6 +178,7 @@ static bool link_names(const td_disk *d, const char *temp, const char *const *na
     return true;
 }
 
+/* Writes a temporary file and links it to its names. False: errno says why. */
 static bool put(const td_disk *d, const td_buf *b, const char *const *names, int n) {
     char temp[64];
     td__temp_name(temp, sizeof temp);
@@ -192,24 +194,25 @@ static bool put(const td_disk *d, const td_buf *b, const char *const *names, int
     return ok;
 }
 
-/* Looks at the whole directory now and then only: at first, and after what this
- * process has stored since could matter. */
+/* Evicts old files. Scans the directory only at first, and again after this process
+ * has stored a sixteenth of the limit. */
 static void bound(const td_disk *d, size_t stored) {
     static _Atomic int64_t since = INT64_MAX / 2;
     int64_t                most = td__config(d->cx)->cache_disk_mb * 1048576;
     int64_t now = atomic_fetch_add(&since, (int64_t)stored) + (int64_t)stored;
     if (now < most / 16) return;
     atomic_store(&since, 0);
-    int gone = td__disk_evict(d, most);
-    if (gone)
-        td__log(d->cx, TD_LOG_cache, "%d files were not used for long and went", gone);
+    int removed = td__disk_evict(d, most);
+    if (removed)
+        td__log(d->cx, TD_LOG_cache, "evicted %d files, least recently used first",
+                removed);
 }
 
-/* False: nothing was stored, which is a warning. */
+/* Stores a file; a failure is a warning. */
 static bool store(td_disk *d, const td_buf *b, const char *const *names, int n) {
     if (put(d, b, names, n)) return bound(d, b->n), true;
     td__disk_warn(d->cx, "cannot write in ", d->dir, strerror(errno),
-                  "compiled code is not kept");
+                  "compiled code is not cached");
     return false;
 }
 
@@ -228,8 +231,8 @@ void td__disk_store(td_disk *d, const td_buf *library, const char *key,
     td__buf_free(&note);
 }
 
-void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
-                   const td_buf *bytes) {
+void td__disk_store_entry(td_disk *d, const char *name, const char *key,
+                          const char *note, const td_buf *bytes) {
     td_buf b = {0}, more = {0};
     if (d->fd < 0 || !d->signs || !bytes->n) return;
     td__buf_addn(&b, bytes->s, bytes->n);

@@ -1,5 +1,5 @@
-/* disk_dir.c -- the directory of the cache: where it is, whether somebody else could
- * change it, and the secret that its files are signed with. */
+/* disk_dir.c -- the cache directory: where it is, whether other users could change
+ * it, and the secret that authenticates its files. */
 #include "build/disk.h"
 
 #include <errno.h>
@@ -15,22 +15,23 @@
 
 void td__disk_warn(td_ctx *cx, const char *what, const char *dir, const char *why,
                    const char *then) {
-    static _Atomic uint64_t told[8];
+    static _Atomic uint64_t warned[8];
     char                    text[1800];
     snprintf(text, sizeof text, "cache: %s%.1024s: %.300s; %.200s", what, dir, why,
              then);
     uint64_t hash = td__hash(text, strlen(text), 1) | 1;
-    for (int i = 0; i < TD_COUNT(told); i++) {
+    for (int i = 0; i < TD_COUNT(warned); i++) {
         uint64_t none = 0;
-        if (atomic_load(&told[i]) == hash) return;
-        if (atomic_compare_exchange_strong(&told[i], &none, hash)) break;
+        if (atomic_load(&warned[i]) == hash) return;
+        if (atomic_compare_exchange_strong(&warned[i], &none, hash)) break;
         if (none == hash) return;
     }
     td__warn(cx, "%s", text);
 }
 
+/* Warns that the cache is not used. */
 static void warn_unused(td_disk *d, const char *what, const char *why) {
-    td__disk_warn(d->cx, what, d->dir, why, "compiled code is not kept");
+    td__disk_warn(d->cx, what, d->dir, why, "compiled code is not cached");
 }
 
 /* ---- files -------------------------------------------------------------- */
@@ -58,7 +59,7 @@ bool td__read_all(int fd, void *bytes, size_t n) {
     while (n > 0) {
         ssize_t done = td__io_fault() ? -1 : read(fd, p, n);
         if (done < 0 && errno == EINTR) continue;
-        if (done == 0) errno = EIO; /* shorter than it was */
+        if (done == 0) errno = EIO; /* the file shrank */
         if (done <= 0) return false;
         p += done;
         n -= (size_t)done;
@@ -75,14 +76,14 @@ void td__temp_name(char *out, size_t cap) {
              now.tv_nsec);
 }
 
-/* ---- who can change it -------------------------------------------------- */
+/* ---- permissions ------------------------------------------------------------ */
 
 static bool same_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* A parent of the directory. Where others can write and the sticky bit is set, they
- * cannot rename or remove an entry that belongs to this user. */
+/* Checks a parent directory. If others may write to it, the sticky bit must keep them
+ * from renaming or removing this user's entries. */
 static const char *parent_danger(const struct stat *st) {
     bool shared = st->st_mode & (S_IWGRP | S_IWOTH);
     if (st->st_uid != 0 && st->st_uid != geteuid())
@@ -100,8 +101,8 @@ static const char *own_danger(const struct stat *st) {
     return NULL;
 }
 
-/* Walks up from the open directory itself, so that links and renames on the way to it
- * do not matter. */
+/* Walks up from the open directory itself, so that links and renames on the path to
+ * it do not matter. */
 const char *td__dir_danger(int fd) {
     struct stat at, up;
     if (fstat(fd, &at) != 0) return strerror(errno);
@@ -126,11 +127,12 @@ const char *td__dir_danger(int fd) {
 
 static const char secret_name[] = "secret";
 
+/* The outcome of reading the secret. */
 typedef enum secret {
     SECRET_READ,
     SECRET_NONE,
-    SECRET_WRONG,  /* what is there is no file that only this user can read */
-    SECRET_UNREAD, /* it may be a good one; errno says what failed */
+    SECRET_WRONG,  /* not a file that only this user can read: replace it */
+    SECRET_UNREAD, /* perhaps valid, but reading failed (errno): leave it */
 } secret;
 
 static secret read_secret(td_disk *d) {
@@ -152,8 +154,9 @@ static secret read_secret(td_disk *d) {
     return got;
 }
 
-/* Creates it where there is none: of several processes the first one's is used. A file
- * that cannot be a secret is replaced; what it had signed is then a miss. */
+/* Creates the secret; among several processes the first wins. replace: overwrites a
+ * file that cannot be a secret; entries under the old one become misses. False: errno
+ * says why. */
 static bool make_secret(td_disk *d, bool replace) {
     char    temp[64];
     uint8_t fresh[TD_SECRET_BYTES];
@@ -175,8 +178,7 @@ static bool make_secret(td_disk *d, bool replace) {
     return ok;
 }
 
-/* NULL, or what cannot be done, with errno: there is no secret to be had. One that only
- * cannot be read now stays, and with it all that it signed. */
+/* Reads or creates the secret: NULL, or what failed, with errno. */
 static const char *find_secret(td_disk *d) {
     secret got = read_secret(d);
     if (got == SECRET_WRONG)
@@ -193,26 +195,26 @@ static const char *find_secret(td_disk *d) {
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* False: no place is set, and none follows from the environment. */
+/* The setting cache_dir, else XDG_CACHE_HOME or HOME. False: none of them is usable. */
 static bool choose_dir(td_disk *d) {
-    const char *said = td__config(d->cx)->cache_dir, *rest = "";
-    if (!*said) said = secure_getenv("XDG_CACHE_HOME"), rest = "/tandem";
-    if (!said || *said != '/') {
-        if (said && *said && !*rest) {
-            td__disk_warn(d->cx, "", said, "is not an absolute path",
-                          "compiled code is not kept");
+    const char *setting = td__config(d->cx)->cache_dir, *rest = "";
+    if (!*setting) setting = secure_getenv("XDG_CACHE_HOME"), rest = "/tandem";
+    if (!setting || *setting != '/') {
+        if (setting && *setting && !*rest) {
+            td__disk_warn(d->cx, "", setting, "is not an absolute path",
+                          "compiled code is not cached");
             return false;
         }
-        said = secure_getenv("HOME"), rest = "/.cache/tandem";
+        setting = secure_getenv("HOME"), rest = "/.cache/tandem";
     }
-    if (!said || *said != '/') return false;
-    int n = snprintf(d->dir, sizeof d->dir, "%s%s", said, rest);
+    if (!setting || *setting != '/') return false;
+    int n = snprintf(d->dir, sizeof d->dir, "%s%s", setting, rest);
     if (n > 0 && (size_t)n < sizeof d->dir) return true;
     *d->dir = 0;
     return false;
 }
 
-/* With all directories above it, for this user alone. */
+/* Creates the directory and its parents for this user only. */
 static void make_dir(const char *dir) {
     char path[1024];
     snprintf(path, sizeof path, "%s", dir);

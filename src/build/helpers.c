@@ -1,6 +1,6 @@
-/* helpers.c -- what emitted code uses of the math headers, as text. A unit begins with
- * it: no header is included, which saves more time than the rest of a small unit
- * takes. */
+/* helpers.c -- the functions of the math headers that generated code calls, as text.
+ * A unit starts with the ones it needs instead of including headers: parsing those
+ * takes longer than compiling a small unit. */
 #include "build/helpers.h"
 
 #include "build/kernel.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is `name`, of n letters, one of the words? */
+/* Is `name`, n characters long, one of the words? */
 static bool is_among(const char *words, const char *name, size_t n) {
     for (const char *w = words; *w; w += strspn(w, " ")) {
         size_t m = strcspn(w, " ");
@@ -18,13 +18,14 @@ static bool is_among(const char *words, const char *name, size_t n) {
     return false;
 }
 
+/* The item that defines the name; -1: none. */
 static int find(const char *name, size_t n) {
     for (int i = 0; i < td__n_helpers; i++)
         if (is_among(td__helpers[i].names, name, n)) return i;
     return -1;
 }
 
-/* Items use earlier ones only: from the last to the first, one walk marks all. */
+/* Items use only earlier ones, so one walk from the last to the first marks all. */
 static void mark_uses(bool *need) {
     for (int i = td__n_helpers - 1; i >= 0; i--) {
         char *end;

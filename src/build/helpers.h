@@ -1,13 +1,12 @@
-/* build/helpers.h -- the table that helpers.c reads. helpers_text.c fills it, which
- * src/ops/gen/gen_helpers.c writes below the build folder. */
+/* build/helpers.h -- the table of helper functions. src/ops/gen/gen_helpers.c
+ * generates it as helpers_text.c. */
 #ifndef TD_HELPERS_H
 #define TD_HELPERS_H
 
-/* A function, type or define of the math headers. Items stand in an order where each
- * uses earlier ones only. */
+/* A function, type or macro of the math headers. An item uses earlier items only. */
 typedef struct td_helper {
-    const char *names; /* what it defines, by blanks */
-    const char *uses;  /* items by number */
+    const char *names; /* names it defines, separated by blanks */
+    const char *uses;  /* indices of items it uses */
     const char *text;
 } td_helper;
 

@@ -1,7 +1,7 @@
-/* load_bytes.c -- a shared library from bytes in memory. dlopen takes a path only, and
- * between a check of a file and dlopen of its path the file can be another. So bytes
- * are copied to a sealed file in memory, which has no name in any directory; where that
- * is not to be had, to a file in a private directory. */
+/* load_bytes.c -- loads a shared library from bytes in memory. dlopen takes a path,
+ * and between verifying a file and opening its path the file could be replaced. So
+ * the bytes are copied to a sealed memory file (memfd), or, if that is unavailable,
+ * to a file in a private directory. */
 #include "build/disk.h"
 #include "build/unit.h"
 
@@ -22,10 +22,10 @@ static unsigned next_nr(void) {
     return atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
 }
 
-/* The loader takes two libraries of equal paths for one, and numbers of descriptors are
- * used again. So each load spells the path in another way: a slash, or a slash and a
- * dot, for each bit of a number. */
-static void spell_path(char *out, int fd) {
+/* dlopen takes two libraries with equal paths for one, and descriptor numbers are
+ * reused. So every load writes the path differently: "/" or "/." for each bit of a
+ * counter. */
+static void unique_path(char *out, int fd) {
     unsigned nr = next_nr();
     out += sprintf(out, "/proc/self/fd");
     for (int bit = 0; bit < 32; bit++)
@@ -33,19 +33,19 @@ static void spell_path(char *out, int fd) {
     sprintf(out, "/%d", fd);
 }
 
-/* What dlopen has to say, without the path it begins with. */
+/* dlopen; NULL: *why has its message without the path. */
 static void *open_path(const char *path, char *why, size_t cap) {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (lib) return lib;
-    const char *said = dlerror();
+    const char *message = dlerror();
     size_t      n = strlen(path);
-    if (!said) said = "the loader does not say why";
-    if (!strncmp(said, path, n) && said[n] == ':') said += n + 2;
-    snprintf(why, cap, "%s", said);
+    if (!message) message = "unknown error of the dynamic loader";
+    if (!strncmp(message, path, n) && message[n] == ':') message += n + 2;
+    snprintf(why, cap, "%s", message);
     return NULL;
 }
 
-/* A sealed file in memory with these bytes; -1: errno says why not. */
+/* A sealed memory file with these bytes; -1: errno says why. */
 static int make_sealed(const char *label, const void *bytes, size_t n) {
     const unsigned how = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     if (td__io_fault()) return -1;
@@ -60,20 +60,20 @@ static int make_sealed(const char *label, const void *bytes, size_t n) {
     return -1;
 }
 
-/* NULL: *made says whether there was a file, *why what failed. */
+/* NULL: *why says it; *made tells whether the memory file could be created. */
 static void *load_sealed(const char *label, const void *bytes, size_t n, bool *made,
                          char *why, size_t cap) {
     char path[128];
     int  fd = make_sealed(label, bytes, n);
     *made = fd >= 0;
     if (fd < 0) return NULL;
-    spell_path(path, fd);
+    unique_path(path, fd);
     void *lib = open_path(path, why, cap);
     close(fd);
     return lib;
 }
 
-/* Nobody else can write in the directory, or replace it (td__temp_dir). */
+/* Loads from a file in a directory that no one else can change (td__temp_dir). */
 static void *load_private(td_ctx *cx, const void *bytes, size_t n, char *why,
                           size_t cap) {
     char  dir[512], path[600];
@@ -93,7 +93,8 @@ static void *load_private(td_ctx *cx, const void *bytes, size_t n, char *why,
     return lib;
 }
 
-/* A context that has failed already keeps its first error: no second try then. */
+/* A context with an error keeps it: then there is no second attempt, which could fail
+ * too. */
 void *td__load_bytes(td_ctx *cx, const char *label, const void *bytes, size_t n,
                      char *why, size_t cap) {
     char  other[400];

@@ -1,5 +1,5 @@
-/* unit.c -- loaded kernels of the process: each text once, whoever asks first compiles
- * it, who asks meanwhile waits. */
+/* unit.c -- the loaded kernels of the process. Each text is compiled once: the first
+ * call that needs it compiles, other calls wait. */
 #include "build/unit.h"
 #include "build/disk.h"
 
@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what is loaded ----------------------------------------------------- */
+/* ---- the table of kernels --------------------------------------------------- */
 
 typedef enum state { FREE, BUILDING, READY } state;
 
-/* Never freed: a kernel stays as long as the process. */
+/* A kernel of the process. Never freed: code may run until the process ends. */
 typedef struct loaded {
     char            name[TD_UNIT_NAME];
     state           state;
-    pid_t           by; /* who is building: a fork in the midst of it leaves nobody */
+    pid_t           by; /* the builder; after a fork the child has no such thread */
     td_nest_fn     *run;
     td_nest_end_fn *end;
 } loaded;
@@ -35,7 +35,7 @@ static void in_child(void) {
 }
 static void guard_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
-/* Under the lock; NULL: no memory. */
+/* The entry of that name, added if missing. Call with the lock; NULL: out of memory. */
 static loaded *find_or_add(const char *name) {
     loaded *e = td__map_get(&all, name);
     if (e || !(e = td__zalloc(sizeof *e))) return e;
@@ -47,22 +47,24 @@ static loaded *find_or_add(const char *name) {
 
 /* ---- one call ----------------------------------------------------------- */
 
-/* What a call of td__kernels_load is at. */
+/* One call of td__kernels_load or td__kernels_find. */
 typedef struct job {
-    td_ctx   *cx;
-    td_cc     cc;
-    td_buf    key;    /* what all names are made of, but for texts */
-    int       n;      /* kernels asked for */
-    td_named *asked;  /* [n] */
-    loaded  **entry;  /* [n], of each of them */
-    td_named *mine;   /* those that this call builds, each once */
-    loaded  **target; /* ...and where they go */
-    int       n_mine;
-    bool      finds; /* names are given, and nothing is compiled */
+    td_ctx          *cx;
+    td_cc            cc;
+    td_buf           key;       /* what all names depend on, beside the texts */
+    int              n;         /* number of kernels requested */
+    td_named_kernel *requested; /* [n] */
+    loaded         **entry;     /* [n] their entries */
+    td_named_kernel *mine;      /* kernels that this call builds, each once */
+    loaded         **target;    /* and their entries */
+    int              n_mine;
+    bool             finds; /* by given names; never compiles */
 } job;
 
+/* Sets the kernel's name: the given one, or a hash. False after td__fail, or if too
+ * long. */
 static bool name_kernel(job *j, int i) {
-    td_named *a = &j->asked[i];
+    td_named_kernel *a = &j->requested[i];
     if (!j->finds) return td__unit_name(j->cx, td__buf_str(&j->key), a->k, a->name);
     if (strlen(a->k->name) >= sizeof a->name) return false;
     strcpy(a->name, a->k->name);
@@ -73,22 +75,22 @@ static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n, bool finds) {
     size_t m = (size_t)n;
     *j = (job){.cx = cx, .n = n, .finds = finds};
     if (!td__cc_open(&j->cc, cx)) return false;
-    j->asked = td__zalloc(sizeof *j->asked * m);
+    j->requested = td__zalloc(sizeof *j->requested * m);
     j->entry = td__zalloc(sizeof *j->entry * m);
     j->mine = td__zalloc(sizeof *j->mine * m);
     j->target = td__zalloc(sizeof *j->target * m);
-    bool ok =
-        j->asked && j->entry && j->mine && j->target && td__unit_key(&j->key, &j->cc);
+    bool ok = j->requested && j->entry && j->mine && j->target &&
+              td__unit_key(&j->key, &j->cc);
     ok = ok || td__fail_memory(cx);
     for (int i = 0; i < n && ok; i++) {
-        j->asked[i].k = &k[i];
+        j->requested[i].k = &k[i];
         ok = name_kernel(j, i);
     }
     return ok;
 }
 
 static void end_job(job *j) {
-    td__free(j->asked);
+    td__free(j->requested);
     td__free(j->entry);
     td__free(j->mine);
     td__free(j->target);
@@ -96,33 +98,34 @@ static void end_job(job *j) {
     td__cc_close(&j->cc);
 }
 
-/* Under the lock: takes what nobody has and nobody is building. */
+/* Takes every kernel that is neither loaded nor being built. Call with the lock;
+ * false: out of memory. */
 static bool claim(job *j) {
     pid_t me = getpid();
     j->n_mine = 0;
     for (int i = 0; i < j->n; i++) {
-        loaded *e = j->entry[i] = find_or_add(j->asked[i].name);
+        loaded *e = j->entry[i] = find_or_add(j->requested[i].name);
         if (!e) return false;
         if (e->state == READY || (e->state == BUILDING && e->by == me)) continue;
         e->state = BUILDING;
         e->by = me;
         e->run = NULL;
-        j->mine[j->n_mine] = j->asked[i];
+        j->mine[j->n_mine] = j->requested[i];
         j->target[j->n_mine++] = e;
     }
     return true;
 }
 
-/* Under the lock: what was claimed is there, or free for others to try. */
-static void settle(job *j) {
+/* Claimed kernels are ready, or free for other calls to try. Call with the lock. */
+static void publish(job *j) {
     for (int i = 0; i < j->n_mine; i++)
         j->target[i]->state = j->target[i]->run ? READY : FREE;
     j->n_mine = 0;
     pthread_cond_broadcast(&changed);
 }
 
-/* Under the lock. True: all are there. False: one that another call had taken failed
- * there, and is ours to try. */
+/* Waits for kernels that other calls build. False: one of them failed, try it here.
+ * Call with the lock. */
 static bool await_others(job *j) {
     for (int i = 0; i < j->n; i++) {
         while (j->entry[i]->state == BUILDING) pthread_cond_wait(&changed, &lock);
@@ -133,14 +136,14 @@ static bool await_others(job *j) {
 
 /* ---- loading ------------------------------------------------------------ */
 
-/* dlsym gives an object pointer; C has no cast from it to a function. */
+/* dlsym returns an object pointer, which C does not cast to a function pointer. */
 static bool symbol(void *from, const char *name, void *fn, size_t n) {
     void *p = dlsym(from, name);
     memcpy(fn, &p, n);
     return p != NULL;
 }
 
-static bool find_functions(void *from, const td_named *k, loaded *e) {
+static bool find_functions(void *from, const td_named_kernel *k, loaded *e) {
     char end[TD_UNIT_NAME + 8];
     snprintf(end, sizeof end, "%s_end", k->name);
     return symbol(from, k->name, &e->run, sizeof e->run) &&
@@ -149,8 +152,8 @@ static bool find_functions(void *from, const td_named *k, loaded *e) {
 
 /* ---- from disk ---------------------------------------------------------- */
 
-/* Takes from a library what was claimed and is not there yet. Forgets what it took of
- * a kernel that has but half of its functions. */
+/* Takes the claimed kernels that the library has; a kernel with only one of its two
+ * functions does not count. Returns their number. */
 static int take_functions(job *j, void *lib, bool cached) {
     int got = 0;
     for (int i = 0; i < j->n_mine; i++) {
@@ -166,7 +169,7 @@ static int take_functions(job *j, void *lib, bool cached) {
     return got;
 }
 
-/* How many kernels were found; a library that gives nothing goes again. */
+/* Returns the number of kernels found. A library without any of them is closed. */
 static int load_from_disk(job *j, td_disk *d) {
     int got = 0;
     td__span_begin(j->cx, "cache");
@@ -192,24 +195,25 @@ static int count_cores(void) {
     return n < 1 ? 1 : n > MOST_UNITS ? MOST_UNITS : n;
 }
 
-/* What is being compiled: those of the claimed that were not on disk. */
+/* What is compiled: claimed kernels that were not on disk. */
 typedef struct making {
-    td_named    *k;
-    const char **name;
-    int          n, units;
-    td_buf       text[MOST_UNITS];
-    td_buf       library;
-    char         dir[512], file[32]; /* dir/file.so is the result */
+    td_named_kernel *k;
+    const char     **name;
+    int              n, units;
+    td_buf           text[MOST_UNITS];
+    td_buf           library;
+    char             dir[512], file[32]; /* dir/file.so is the result */
 } making;
 
-/* Files of one name are one to dlopen, so names are not used twice. */
+/* dlopen takes equal file names for one library, so names are unique. */
 static void choose_file(making *m) {
     static _Atomic unsigned counter;
     unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
     snprintf(m->file, sizeof m->file, "tandem%u", nr);
 }
 
-static bool gather(job *j, making *m) {
+/* Collects the kernels and writes the texts of units. False after td__fail. */
+static bool prepare(job *j, making *m) {
     m->k = td__alloc(sizeof *m->k * (size_t)j->n_mine);
     m->name = td__alloc(sizeof *m->name * (size_t)j->n_mine);
     if (!m->k || !m->name) return td__fail_memory(j->cx);
@@ -223,6 +227,7 @@ static bool gather(job *j, making *m) {
            td__temp_dir(j->cx, m->dir, sizeof m->dir);
 }
 
+/* Compiles, loads and stores. False after td__fail. */
 static bool make(job *j, making *m, td_disk *d) {
     void *lib = td__cc_build(&j->cc, m->dir, m->text, m->units, m->file, &m->library);
     if (!lib) return false;
@@ -234,8 +239,8 @@ static bool make(job *j, making *m, td_disk *d) {
     for (int i = 0; i < j->n_mine; i++)
         if (!j->target[i]->run)
             td__fail(j->cx, TD_E_UNSUPPORTED,
-                     "native code: %.200s made a library without %s", j->cc.path,
-                     j->mine[i].name);
+                     "native code: the library that %.200s built lacks the symbol %s",
+                     j->cc.path, j->mine[i].name);
     return false;
 }
 
@@ -249,7 +254,7 @@ static bool compile(job *j, td_disk *d) {
     making m = {0};
     if (!j->cc.path) return td__cc_missing(&j->cc);
     double start = td__seconds();
-    bool   ok = gather(j, &m);
+    bool   ok = prepare(j, &m);
     td__span_arg(j->cx, "compiled", m.n);
     td__span_arg(j->cx, "units", m.units);
     ok = ok && make(j, &m, d);
@@ -262,7 +267,7 @@ static bool compile(job *j, td_disk *d) {
     return ok;
 }
 
-/* Loads what was claimed: from disk, and the rest by the compiler. */
+/* Loads the claimed kernels: from disk, then by the compiler. False after td__fail. */
 static bool build(job *j) {
     td_disk d;
     td__span_begin(j->cx, "kernels");
@@ -274,6 +279,8 @@ static bool build(job *j) {
     return ok;
 }
 
+/* Repeats until all kernels are loaded, because a kernel that another call failed to
+ * build is tried here. False after td__fail. */
 static bool work(job *j) {
     bool ok = true, done = false;
     pthread_mutex_lock(&lock);
@@ -284,19 +291,19 @@ static bool work(job *j) {
             ok = build(j);
             pthread_mutex_lock(&lock);
         } else if (!ok) td__fail_memory(j->cx);
-        settle(j);
+        publish(j);
         done = ok && await_others(j);
     }
     pthread_mutex_unlock(&lock);
     return ok;
 }
 
-/* ---- holding back ------------------------------------------------------- */
+/* ---- deferring (tests) ------------------------------------------------------ */
 
 static struct {
     bool on;
     TD_VEC(td_kernel) k; /* texts are copies */
-} held;
+} deferred;
 
 static char *copy(const char *s) {
     size_t n = strlen(s) + 1;
@@ -309,11 +316,12 @@ static void drop_kernel(td_kernel *k) {
     td__free((void *)(uintptr_t)k->helpers);
 }
 
-static bool note(td_ctx *cx, const td_kernel *k) {
+/* Records a copy of a kernel. False after td__fail. */
+static bool defer(td_ctx *cx, const td_kernel *k) {
     td_kernel c = {.has_end = k->has_end};
     c.text = copy(k->text);
     c.helpers = copy(k->helpers ? k->helpers : "");
-    if (c.text && c.helpers && td__vec_push(&held.k, c)) return true;
+    if (c.text && c.helpers && td__vec_push(&deferred.k, c)) return true;
     drop_kernel(&c);
     return td__fail_memory(cx);
 }
@@ -325,20 +333,20 @@ int td__kernels_loaded(void) {
     return n;
 }
 
-void td__kernels_hold(void) { held.on = true; }
+void td__kernels_defer(void) { deferred.on = true; }
 
-bool td__kernels_release(td_ctx *cx) {
-    held.on = false;
-    bool ok = td__kernels_load(cx, held.k.v, held.k.n);
-    for (int i = 0; i < held.k.n; i++) drop_kernel(&held.k.v[i]);
-    td__vec_free(&held.k);
+bool td__kernels_build_deferred(td_ctx *cx) {
+    deferred.on = false;
+    bool ok = td__kernels_load(cx, deferred.k.v, deferred.k.n);
+    for (int i = 0; i < deferred.k.n; i++) drop_kernel(&deferred.k.v[i]);
+    td__vec_free(&deferred.k);
     return ok;
 }
 
-/* ---- the door ----------------------------------------------------------- */
+/* ---- interface -------------------------------------------------------------- */
 
-/* Fills in the functions of k[0..n). The thread cannot be cancelled meanwhile: it would
- * end as the one that builds a kernel, and others would wait for it forever. */
+/* Fills in the functions of k[0..n). Thread cancellation is disabled meanwhile: a
+ * cancelled builder would leave other calls waiting forever. */
 static bool get(td_ctx *cx, td_kernel *k, int n, bool finds) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     job                   j;
@@ -358,16 +366,16 @@ static bool get(td_ctx *cx, td_kernel *k, int n, bool finds) {
 
 bool td__kernels_load(td_ctx *cx, td_kernel *k, int n) {
     if (n == 0) return true;
-    if (held.on) {
+    if (deferred.on) {
         for (int i = 0; i < n; i++)
-            if (!note(cx, &k[i])) return false;
+            if (!defer(cx, &k[i])) return false;
         return true;
     }
     return get(cx, k, n, false);
 }
 
 bool td__kernels_find(td_ctx *cx, td_kernel *k, int n) {
-    if (held.on) return false;
+    if (deferred.on) return false;
     bool ok = n == 0 || get(cx, k, n, true);
     if (!ok) td_clear(cx);
     return ok;

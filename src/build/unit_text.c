@@ -1,5 +1,5 @@
-/* unit_text.c -- the text of a unit: what all begin with, helper functions, kernels
- * under their names; and what a kernel's name is made of. */
+/* unit_text.c -- the source of a unit: preamble, helper functions, kernels under
+ * their names; and the names, which are hashes of all of that. */
 #include "build/unit.h"
 #include "kernels/loops/loops.h"
 #include "tandem/version.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No headers: including one costs more than a kernel. */
+/* No headers: including one takes longer than compiling a kernel. */
 const char td__unit_preamble[] = "typedef __INT8_TYPE__ int8_t;\n"
                                  "typedef __INT16_TYPE__ int16_t;\n"
                                  "typedef __INT32_TYPE__ int32_t;\n"
@@ -40,8 +40,8 @@ _Static_assert(offsetof(td_nest_run, ptr) == 0 && offsetof(td_nest_run, size) ==
 
 /* ---- names -------------------------------------------------------------- */
 
-/* Of what the op table says about computing. Two threads may both find it; it is the
- * same. */
+/* A hash of the op table's definitions. Two threads may both compute it; the result
+ * is equal. */
 static uint64_t hash_ops(void) {
     static _Atomic uint64_t known;
     uint64_t                h = atomic_load_explicit(&known, memory_order_relaxed);
@@ -49,9 +49,9 @@ static uint64_t hash_ops(void) {
     h = 1;
     for (int i = 0; i < TD_OP_COUNT; i++) {
         const td_opdef   *o = &td__ops[i];
-        const char *const said[] = {o->name, o->schema, o->expr, o->simpler};
-        for (int k = 0; k < TD_COUNT(said); k++)
-            if (said[k]) h = td__hash(said[k], strlen(said[k]) + 1, h);
+        const char *const fields[] = {o->name, o->schema, o->expr, o->simpler};
+        for (int k = 0; k < TD_COUNT(fields); k++)
+            if (fields[k]) h = td__hash(fields[k], strlen(fields[k]) + 1, h);
     }
     atomic_store_explicit(&known, h, memory_order_relaxed);
     return h;
@@ -75,7 +75,7 @@ static bool add_helpers(td_ctx *cx, td_buf *b, const char *names) {
     if (td__helpers_text(b, names)) return true;
     if (b->failed) return td__fail_memory(cx);
     return td__fail(cx, TD_E_UNSUPPORTED,
-                    "native code: a helper is missing, of: %.300s", names);
+                    "native code: internal error: unknown helper among: %.300s", names);
 }
 
 bool td__unit_name(td_ctx *cx, const char *key, const td_kernel *k, char *name) {
@@ -99,7 +99,7 @@ bool td__unit_name(td_ctx *cx, const char *key, const td_kernel *k, char *name) 
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* The text with its name for the word KERNEL and for the start of KERNEL_end. */
+/* The text with `name` in place of the word KERNEL, also in KERNEL_end. */
 static void add_named(td_buf *b, const char *text, const char *name) {
     const char *from = text;
     for (const char *p = text; (p = strstr(p, "KERNEL"));) {
@@ -115,7 +115,7 @@ static void add_named(td_buf *b, const char *text, const char *name) {
     td__buf_add(b, from);
 }
 
-/* A comment, which nothing in the note can end. */
+/* A comment; an end-of-comment mark inside the note is broken up. */
 static void add_note(td_buf *b, const char *note) {
     if (!note || !*note) return;
     td__buf_add(b, "/* ");
@@ -127,9 +127,9 @@ static void add_note(td_buf *b, const char *note) {
     td__buf_add(b, " */\n");
 }
 
-/* One unit: those kernels whose unit is `u`. */
-static bool write_unit(td_ctx *cx, td_buf *b, const td_named *k, const int *of, int n,
-                       int u) {
+/* Writes the kernels with of[i] == u. False after td__fail. */
+static bool write_unit(td_ctx *cx, td_buf *b, const td_named_kernel *k, const int *of,
+                       int n, int u) {
     td_buf names = {0};
     td__buf_add(b, td__unit_preamble);
     for (int i = 0; i < n; i++)
@@ -150,14 +150,14 @@ static bool write_unit(td_ctx *cx, td_buf *b, const td_named *k, const int *of, 
     return ok && (!b->failed || td__fail_memory(cx));
 }
 
-/* ---- spreading ---------------------------------------------------------- */
+/* ---- distribution ------------------------------------------------------------ */
 
-/* A compiler that starts costs as much as so many bytes of text. */
+/* Starting a compiler costs as much as compiling this many bytes. */
 enum { START_COST = 600 };
 
-static size_t cost_of(const td_named *k) { return strlen(k->k->text) + 100; }
+static size_t cost_of(const td_named_kernel *k) { return strlen(k->k->text) + 100; }
 
-/* How many units pay: each one more should save more than its own start. */
+/* The number of units that pays: each further one must save more than its start. */
 static int count_units(const size_t *cost, int n, int most) {
     size_t total = 0;
     for (int i = 0; i < n; i++) total += cost[i];
@@ -167,7 +167,8 @@ static int count_units(const size_t *cost, int n, int most) {
     return units < 1 ? 1 : (int)units;
 }
 
-/* The largest that is left goes where least is: of[i] is the unit of kernel i. */
+/* Greedy: the largest remaining kernel goes to the unit with the least load. of[i] is
+ * the unit of kernel i. */
 static void spread(const size_t *cost, int n, int units, size_t *load, int *of) {
     for (int i = 0; i < n; i++) of[i] = -1;
     for (int done = 0; done < n; done++) {
@@ -181,7 +182,7 @@ static void spread(const size_t *cost, int n, int units, size_t *load, int *of) 
     }
 }
 
-bool td__unit_texts(td_ctx *cx, const td_named *k, int n, td_buf *text, int most,
+bool td__unit_texts(td_ctx *cx, const td_named_kernel *k, int n, td_buf *text, int most,
                     int *units) {
     size_t *cost = td__alloc(sizeof *cost * (size_t)n);
     size_t *load = td__zalloc(sizeof *load * (size_t)most);

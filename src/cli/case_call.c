@@ -1,6 +1,6 @@
-/* case_call.c -- what the options of a call mean. Inside the function: a module applied
- * to its results, and their gradients (case_body). Around the call: autocast,
- * saved-tensor hooks, a checkpoint (case_call). */
+/* case_call.c -- the options of a call in a .td case. Inside the function: a module
+ * applied to its results, gradients of its results (case_body). Around the call:
+ * autocast, saved-tensor hooks, checkpoint, rehearsal (case_call). */
 #include "cli/case_run.h"
 #include "trace/trace.h"
 
@@ -20,7 +20,7 @@ bool case_is_literal(const td_graph *fn, int input) {
     return case_is_closed_over(fn, input) && fn->in_desc.v[input].index >= 0;
 }
 
-/* Is input i named by an argument of the call? Literals and own gradients are not. */
+/* Is input i passed as an argument? Literals and .grad inputs are not. */
 static bool is_argument(const td_graph *fn, int i) {
     return !case_is_literal(fn, i) && fn->in_desc.v[i].kind != TD_D_OWN_GRAD;
 }
@@ -29,6 +29,7 @@ int case_results(const td_gstep *s) {
     return s->grads ? td__graph_results(s->fn) + s->n_args : s->fn->outputs.n;
 }
 
+/* Replaces each float result by the module's output for it. False after td__fail. */
 static bool apply_module(case_run *run, const td_gstep *s, td_value *out) {
     for (int i = 0; i < td__graph_results(s->fn); i++) {
         if (out[i].kind != TD_K_TENSOR || !td__is_float((td_dtype)out[i].u.t->dtype))
@@ -43,7 +44,8 @@ static bool wants_grad(td_value v) {
     return v.kind == TD_K_TENSOR && td_requires_grad(v.u.t);
 }
 
-/* td_grad of all results that require grad, by all arguments that do. */
+/* Appends td_grad of all results that require grad with respect to all arguments that
+ * do. False after td__fail. */
 static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
     td_ctx     *cx = s->fn->cx;
     int         n_out = td__graph_results(s->fn), n = 0, m = 0;
@@ -84,12 +86,13 @@ bool case_needs_body(const td_gcase *c) {
 
 /* ---- saved-tensor hooks ------------------------------------------------- */
 
+/* What the pack hook stores for a saved tensor. */
 typedef struct packed {
     td_tensor *t;
-    td_dtype   dtype; /* to unpack to */
+    td_dtype   dtype; /* the dtype that unpack converts to */
 } packed;
 
-/* env is one of the words of hooks=. What is no float is held as it is. */
+/* The pack hook; env is the word after hooks=. Only floats are converted. */
 static void *pack(void *env, td_tensor *t) {
     packed *p = td__alloc(sizeof *p);
     bool    real = td__is_float((td_dtype)t->dtype);
@@ -131,7 +134,8 @@ void case_hooks_end(case_run *run, const td_gstep *s) {
 
 /* ---- autocast ----------------------------------------------------------- */
 
-/* The function with its casts, with autocast off. */
+/* Calls the function with autocast's casts made explicit and autocast off, for ways
+ * that take graphs. */
 static bool call_cast(case_run *run, const td_gstep *s, const td_value *in,
                       td_value *out) {
     td_ctx    *cx = run->file->cx;
@@ -159,17 +163,18 @@ static bool call_way(case_run *run, const td_gstep *s, const td_value *in,
 
 /* ---- checkpoints -------------------------------------------------------- */
 
-/* A call as a region, which may run again in backward. */
+/* A call as a checkpoint region, which backward may run again. */
 typedef struct case_region {
     case_run       *run;
     const td_gstep *s;
-    td_value        in[]; /* with the tensors of the first time */
+    td_value        in[]; /* inputs of the first run */
 } region;
 
 static bool is_region_input(const region *r, int i) {
     return r->in[i].kind == TD_K_TENSOR && !case_is_closed_over(r->s->fn, i);
 }
 
+/* The region's body. False after td__fail. */
 static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
                        int n_out) {
     const region *r = env;
@@ -186,14 +191,18 @@ static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
     r->run->step = was;
     for (int i = 0; ok && i < n_out; i++) {
         ok = o[i].kind == TD_K_TENSOR ||
-             td__fail(cx, TD_E_ARG, "checkpoint: result %d of @%s is no tensor", i,
-                      r->s->fn->name);
+             td__fail(cx, TD_E_ARG,
+                      "checkpoint: result %d of @%s is not a tensor; a checkpoint "
+                      "returns tensors only",
+                      i, r->s->fn->name);
         out[i] = ok ? o[i].u.t : td_nil(cx);
     }
     td__free(v);
     return ok;
 }
 
+/* Calls the function through td_checkpoint. run->regions owns the region, because
+ * backward may need it until the case ends. */
 static bool checkpointed(case_run *run, const td_gstep *s, const td_value *in,
                          td_value *out) {
     td_ctx     *cx = run->file->cx;
@@ -216,7 +225,7 @@ static bool checkpointed(case_run *run, const td_gstep *s, const td_value *in,
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* The run's one dropout module, in the mode the call asks for. */
+/* Puts the run's dropout module into the mode that the call names. */
 static bool set_mode(case_run *run, const td_gstep *s) {
     if (!s->module) return true;
     if (!run->module) run->module = td_nn_dropout(run->file->cx, 0.5);
@@ -225,14 +234,14 @@ static bool set_mode(case_run *run, const td_gstep *s) {
     return true;
 }
 
-static bool call_plainly(case_run *run, const td_gstep *s, const td_value *in,
-                         td_value *out) {
+static bool call_or_checkpoint(case_run *run, const td_gstep *s, const td_value *in,
+                               td_value *out) {
     return s->checkpoint ? checkpointed(run, s, in, out) : call_way(run, s, in, out);
 }
 
-/* ---- rehearsals --------------------------------------------------------- */
+/* ---- rehearsal: compile a call and its gradients beforehand ----------------- */
 
-/* A leaf with the elements and the layout of t. */
+/* A leaf with the elements and layout of v. */
 static td_value copy_of(td_value v) {
     if (v.kind != TD_K_TENSOR) return v;
     bool         grad = td_requires_grad(v.u.t);
@@ -242,8 +251,9 @@ static td_value copy_of(td_value v) {
     return td_value_tensor(grad ? td_set_requires_grad(t, true) : t);
 }
 
-/* Backward from those of v that require grad, with history. */
-static bool go_back(const td_value *v, int n, td_tensor **room) {
+/* Backward, with create_graph, from those of v that require grad. room: scratch for
+ * 2n tensors. */
+static bool run_backward_from(const td_value *v, int n, td_tensor **room) {
     int              m = 0;
     td_tensor      **ones = room + n;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .create_graph = true};
@@ -256,7 +266,8 @@ static bool go_back(const td_value *v, int n, td_tensor **room) {
     return m && td_backward_with((td_tensors){room, m}, (td_tensors){ones, m}, &opts);
 }
 
-/* The call on copies, its gradients and theirs. Whether that works does not matter. */
+/* Runs the call on copies, its backward and double backward, so that everything is
+ * compiled before the real call. Errors are ignored. False: out of memory. */
 static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     td_ctx     *cx = run->file->cx;
     int         n_in = s->fn->inputs.n, n_out = case_results(s), n = n_in + n_out;
@@ -266,11 +277,11 @@ static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     if (!v || !room) return td__free(v), td__free(room), td__fail_memory(cx);
     td_value *out = v + n_in;
     for (int i = 0; i < n_in; i++) v[i] = copy_of(in[i]);
-    if (call_plainly(run, s, v, out) && go_back(out, n_out, room)) {
+    if (call_or_checkpoint(run, s, v, out) && run_backward_from(out, n_out, room)) {
         for (int i = 0; i < n_in; i++)
             if (wants_grad(v[i]) && td_is_leaf(v[i].u.t) && td_grad_of(v[i].u.t))
                 v[i] = td_value_tensor(td_grad_of(v[i].u.t));
-        go_back(v, n_in, room);
+        run_backward_from(v, n_in, room);
     }
     run->refused = false;
     td_clear(cx);
@@ -280,7 +291,7 @@ static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     return true;
 }
 
-/* ---- the call with all around it ---------------------------------------- */
+/* ---- the call with all its options ------------------------------------------- */
 
 bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *out) {
     td_ctx          *cx = run->file->cx;
@@ -289,7 +300,7 @@ bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *o
     if (!set_mode(run, s) || !case_hooks_begin(run, s)) return false;
     if (s->autocast)
         was = td_autocast_begin(cx, strcmp(s->autocast, "f16") ? TD_BF16 : TD_F16);
-    bool ok = s->rehearse ? rehearse(run, s, in) : call_plainly(run, s, in, out);
+    bool ok = s->rehearse ? rehearse(run, s, in) : call_or_checkpoint(run, s, in, out);
     if (s->autocast) td_autocast_end(cx, was);
     case_hooks_end(run, s);
     return ok;

@@ -1,5 +1,5 @@
-/* case_check.c -- two runs of one case, a step of this one and a step of that one, each
- * with the generator and the grad mode it left. */
+/* case_check.c -- runs one case eagerly and in another way, in lock step; each run
+ * has the generator and grad mode that it left itself. */
 #include "cli/case_check.h"
 
 #include "tandem/grad.h"
@@ -7,27 +7,29 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a run sees and changes in the context. */
+/* The part of the context that a run sees and changes. */
 typedef struct state {
     uint64_t seed, offset;
     bool     grad, inference;
 } state;
 
+/* One of the two runs. */
 typedef struct side {
     case_run run;
     state    s;
-    td_code  code;  /* of its failure */
-    bool     stale; /* a saved value was written: td_ctx.stale */
-    bool     gone;  /* ...or let go: td_ctx.gone */
+    td_code  code;  /* of its failure; 0: none */
+    bool     stale; /* failed because a saved value was modified (td_ctx.stale) */
+    bool     gone;  /* failed because a saved value was freed (td_ctx.gone) */
     char     message[200];
 } side;
 
+/* A comparison in progress. */
 typedef struct check {
     td_ctx         *cx;
     const td_gcase *c;
     case_pair       p;
     side            eager, other;
-    bool            backward; /* the step at hand is one */
+    bool            backward; /* the current step is a backward */
 } check;
 
 /* ---- one side ----------------------------------------------------------- */
@@ -42,8 +44,8 @@ static void set_state(td_ctx *cx, state s) {
     cx->inference = s.inference;
 }
 
-/* The end of what a side did: its state and failure go from the context to it. */
-static bool pause(check *k, side *s, bool ok) {
+/* Moves state and error of the context to the side. Returns ok. */
+static bool end_step(check *k, side *s, bool ok) {
     td_ctx *cx = k->cx;
     s->s = state_of(cx);
     if (!ok && !s->code) {
@@ -58,25 +60,26 @@ static bool pause(check *k, side *s, bool ok) {
 
 static bool step(check *k, side *s, int i) {
     set_state(k->cx, s->s);
-    return pause(k, s, case_step(&s->run, i));
+    return end_step(k, s, case_step(&s->run, i));
 }
 
 static bool begin(check *k, side *s, const case_way *way, const td_gfile *f) {
     *s = (side){.run = {.file = f, .c = k->c, .way = way}};
-    return pause(k, s, case_begin(&s->run));
+    return end_step(k, s, case_begin(&s->run));
 }
 
 /* ---- both --------------------------------------------------------------- */
 
+/* Compares generator and grad mode. */
 static void compare_states(const check *k) {
     const state *a = &k->eager.s, *b = &k->other.s;
     const char  *way = k->other.run.way->name;
     if (a->seed != b->seed || a->offset != b->offset)
-        case_differ(&k->p, "the generator is at %llu:%llu, %s %llu:%llu",
+        case_differ(&k->p, "the generator is at seed:offset %llu:%llu, %s at %llu:%llu",
                     (unsigned long long)a->seed, (unsigned long long)a->offset, way,
                     (unsigned long long)b->seed, (unsigned long long)b->offset);
     if (a->grad != b->grad || a->inference != b->inference)
-        case_differ(&k->p, "gradients are %s%s, %s %s%s", a->grad ? "on" : "off",
+        case_differ(&k->p, "grad mode is %s%s, %s %s%s", a->grad ? "on" : "off",
                     a->inference ? " in inference mode" : "", way,
                     b->grad ? "on" : "off", b->inference ? " in inference mode" : "");
 }
@@ -86,19 +89,19 @@ static void compare(check *k) {
     compare_states(k);
 }
 
-/* Eager's backward wants a value that the program has overwritten, or that went with
- * the backward of a gradient, whose history leads through it. The other way has it
- * still, and may fail later for another reason. */
-static bool goes_on(const check *k) {
+/* Is it correct that only eager's backward fails? Eager needs a saved value that the
+ * program overwrote, or that an earlier backward freed; compiled code saved a copy or
+ * recomputes. */
+static bool only_eager_fails(const check *k) {
     bool    gone = k->eager.gone && k->eager.run.higher;
     td_code code = k->eager.code ? k->eager.code : k->other.code;
     if (k->p.v->vain && k->backward && code == TD_E_GRAD)
-        return true; /* zeros, or nothing to go through */
+        return true; /* gradients are zero, or there is no history */
     return (k->eager.stale || gone) && k->other.run.way->saves_copies;
 }
 
-/* Saved-tensor hooks and checkpoints hold values of their own, which eager does not
- * check for writes. A compiled function checks what its graph would have saved. */
+/* Saved-tensor hooks and checkpoints make eager skip its check for modified values;
+ * compiled functions check what their graph saves. */
 static bool checks_more(const check *k) {
     const td_gcase *c = k->eager.run.c;
     bool            holds = false;
@@ -107,16 +110,15 @@ static bool checks_more(const check *k) {
     return holds && strstr(k->other.message, "it has been modified in place");
 }
 
-/* The other way computes values again where eager has kept them: its backward says
- * that what it computes them from was overwritten since. Where eager checks less, it
- * may go on from there to another error. */
-static bool stops(const check *k) {
+/* Is it correct that only the other way fails? It recomputes a value that eager
+ * saved, and reports that its operand was modified in between. */
+static bool only_other_detects_write(const check *k) {
     bool stale = k->other.stale && !k->eager.code;
     return (stale || checks_more(k)) && k->other.run.way->saves_copies;
 }
 
-/* Eager failed at an op that fails for certain values. A trace does not see those, and
- * may come to another error behind it first. */
+/* Did eager fail in an op whose failure depends on values? A trace does not see
+ * values, and may report a later error first. */
 static bool by_value(const side *a) {
     char        name[64];
     const char *end = strstr(a->message, ": ");
@@ -131,54 +133,56 @@ static bool by_value(const side *a) {
     return td__ops[op].flags & TD_OPF_PICKY;
 }
 
-/* A way says that it does not do this: when it compiles the function, or in a backward
- * the gradient of its gradient. */
-static bool refuses(const check *k) {
+/* Did the way report that it does not support the function, or double backward of it?
+ */
+static bool is_unsupported(const check *k) {
     td_code code = k->other.code;
     bool    compiles =
         k->other.run.refused || (k->backward && k->other.run.way->saves_copies);
     return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
 }
 
-/* At least one side failed at this step. */
+/* Sets the verdict; at least one side failed at this step. */
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
-    /* of several nodes of a backward that fail, any may be the first */
+    /* if several nodes of a backward fail, either may come first */
     bool          both = a->code && b->code && (k->backward || by_value(a));
     if (a->code == b->code || both) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
-    } else if (goes_on(k)) {
+    } else if (only_eager_fails(k)) {
         v->result = a->code && b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->code ? a->message : b->message);
-    } else if (stops(k) || refuses(k)) {
+    } else if (only_other_detects_write(k) || is_unsupported(k)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (a->code && b->code)
-        case_differ(&k->p, "both fail: %s; %s: %s", a->message, b->run.way->name,
-                    b->message);
+        case_differ(&k->p, "both fail, with different errors: %s; %s: %s", a->message,
+                    b->run.way->name, b->message);
     else if (a->code)
-        case_differ(&k->p, "fails (%s), %s does not", a->message, b->run.way->name);
-    else case_differ(&k->p, "works, %s fails: %s", b->run.way->name, b->message);
+        case_differ(&k->p, "eager fails (%s), %s does not", a->message,
+                    b->run.way->name);
+    else case_differ(&k->p, "eager works, %s fails: %s", b->run.way->name, b->message);
 }
 
-/* False: there is a verdict other than equal. */
-static bool run_both(check *k, bool looks) {
+/* Runs all steps of both sides; `compares`: also compares after each call. False: the
+ * verdict is set. */
+static bool run_both(check *k, bool compares) {
     for (int i = 0; i < k->c->steps.n; i++) {
         k->p.line = k->c->steps.v[i].line;
         bool a = step(k, &k->eager, i), b = step(k, &k->other, i);
         k->backward = k->c->steps.v[i].kind == TD_STEP_BACKWARD;
         if (!a || !b) return judge_failure(k), false;
-        if (looks && k->c->steps.v[i].kind >= TD_STEP_CALL) compare(k);
+        if (compares && k->c->steps.v[i].kind >= TD_STEP_CALL) compare(k);
         if (k->p.v->differences) return false;
     }
     return true;
 }
 
-/* ---- writing outputs ---------------------------------------------------- */
+/* ---- writing to outputs ------------------------------------------------------ */
 
-/* Adds 2 to it. A leaf that requires grad may be written with gradients off only. */
+/* Adds 2 to the value, under no_grad if it is a leaf that requires grad. */
 static bool write(check *k, side *s, int id) {
     td_ctx  *cx = k->cx;
     td_value v = s->run.r.val[id];
@@ -189,10 +193,10 @@ static bool write(check *k, side *s, int id) {
     td_tensor *t = dt == TD_BOOL ? td_op_logical_not_(v.u.t)
                                  : td_op_add_(v.u.t, td_value_int(2), td_value_int(1));
     td_set_grad_enabled(cx, s->s.grad);
-    return pause(k, s, !td_is_nil(t));
+    return end_step(k, s, !td_is_nil(t));
 }
 
-/* Writes output i of the last call on both sides and compares. */
+/* Writes output i of the last call on both sides and compares everything. */
 static void write_output(check *k, int i) {
     const td_gstep *s = k->eager.run.last;
     int             id = s->out[i]->id;
@@ -207,8 +211,8 @@ static void write_output(check *k, int i) {
 
 /* ---- runs --------------------------------------------------------------- */
 
-/* A run of both sides from the start; output `nr` of the last call is written then,
- * none when it is -1. How many outputs that call has; -1: there is a verdict. */
+/* Runs both sides from the start, then writes output nr of the last call (-1: none).
+ * Returns the number of outputs of that call; -1: the verdict is set. */
 static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
     td_ctx *cx = k->cx;
     state   was = state_of(cx);

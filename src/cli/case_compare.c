@@ -1,5 +1,5 @@
-/* case_compare.c -- what two runs of a case show: values, geometry, flags, versions,
- * gradients, and which tensors are one or share bytes. */
+/* case_compare.c -- compares what two runs of a case show: elements, types, flags,
+ * versions, gradients, and which values are the same tensor or share storage. */
 #include "cli/case_check.h"
 
 #include "tandem/grad.h"
@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TOLD = 3 }; /* differences described; the others are counted */
+enum { MOST_DESCRIBED = 3 }; /* differences described; further ones are counted */
 
 void case_differ(const case_pair *p, const char *fmt, ...) {
     td_buf *b = &p->v->why;
     char    text[400];
     va_list ap;
     p->v->result = CASE_DIFFERS;
-    if (p->v->differences++ >= TOLD) return;
+    if (p->v->differences++ >= MOST_DESCRIBED) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -49,7 +49,7 @@ static td_tensor *tensor_at(const case_run *r, int i) {
 
 /* ---- elements ----------------------------------------------------------- */
 
-/* What one unit of precision is near 1. */
+/* The machine epsilon of a float dtype; 0 for others. */
 static double unit_of(td_dtype dt) {
     switch (dt) {
     case TD_F64: return 0x1p-52;
@@ -61,13 +61,13 @@ static double unit_of(td_dtype dt) {
 }
 
 enum {
-    COARSE = 8,   /* units of another dtype's that sums in another order differ by */
-    NATIVE = 512, /* units that norms and losses in fused loops differ by */
-    THIRD = 16    /* times that for gradients of gradients of gradients */
+    COARSE = 8,   /* tolerance in units of the coarsest dtype, for reordered sums */
+    NATIVE = 512, /* tolerance in units for norms and losses in fused loops */
+    THIRD = 16    /* factor for third derivatives */
 };
 
-/* Of what a node makes of a value by naming a dtype, as casts do; 0: nothing. Losses
- * make floats of the default dtype of integers. */
+/* The epsilon of the coarsest dtype that the node casts to; 0: none. Losses convert
+ * integers to the default float dtype. */
 static double unit_named(const td_gnode *n) {
     double unit = 0;
     for (int i = 1; i < n->n_in; i++) {
@@ -87,7 +87,8 @@ static double coarsest_named(const td_gfile *f) {
     return unit;
 }
 
-/* Of the coarsest floats among values and casts, which gradients may come through. */
+/* The epsilon of the coarsest float dtype among values and casts: gradients may pass
+ * through it. */
 static double coarsest(const case_run *r) {
     double unit = coarsest_named(r->file);
     for (int i = 0; i < r->r.g->n_values; i++)
@@ -96,13 +97,16 @@ static double coarsest(const case_run *r) {
     return unit;
 }
 
-/* Third gradients beside a pole are terms that cancel: infinite or none, as it is. */
-static bool are_endless(const case_pair *p, td_dtype dt, const char *pa,
-                        const char *pb) {
+/* Near a pole, third derivatives are differences of infinities: both runs give inf or
+ * nan. */
+static bool are_infinite(const case_pair *p, td_dtype dt, const char *pa,
+                         const char *pb) {
     return p->other->higher > 1 && td__is_float(dt) && !isfinite(td__load_f(dt, pa)) &&
            !isfinite(td__load_f(dt, pb));
 }
 
+/* Equal within `slack`, relative to the larger or 1; 0: equal to the bit, all NaNs
+ * alike. */
 static bool near(td_dtype dt, const char *pa, const char *pb, double slack) {
     if (!td__is_float(dt)) return td__load_i(dt, pa) == td__load_i(dt, pb);
     double a = td__load_f(dt, pa), b = td__load_f(dt, pb);
@@ -112,7 +116,8 @@ static bool near(td_dtype dt, const char *pa, const char *pb, double slack) {
     return fabs(a - b) <= slack * fmax(1, fmax(fabs(a), fabs(b)));
 }
 
-/* Moves to the next element in row-major order; `at` counts, a and b are places. */
+/* Moves to the next element in row-major order; at[] is the index, *a and *b are
+ * offsets. */
 static void advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
                     int64_t *b) {
     for (int d = x->rank - 1; d >= 0; d--) {
@@ -125,6 +130,7 @@ static void advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t
     }
 }
 
+/* Does this byte belong to an element of t that is NaN? */
 static bool is_nan_at(const td_tensor *t, const char *byte) {
     int64_t at[TD_MAX_RANK] = {0}, a = 0, b = 0;
     int64_t item = (int64_t)td__dtype_bytes[t->dtype];
@@ -137,8 +143,8 @@ static bool is_nan_at(const td_tensor *t, const char *byte) {
     return false;
 }
 
-/* Which NaN comes of two is nobody's promise, so bits of one seen as another dtype say
- * nothing: every byte that differs belongs, in both runs, to a NaN of some value. */
+/* The bits of a NaN are unspecified. So a value that views them as another dtype may
+ * differ where, in both runs, the bytes belong to a NaN of a float value. */
 static bool bits_of_nan(const case_pair *p, const td_tensor *x, const char *pa,
                         const char *pb) {
     for (size_t i = 0; i < td__dtype_bytes[x->dtype]; i++) {
@@ -161,7 +167,8 @@ static bool same_bytes(const td_tensor *x, const td_tensor *y) {
            !memcmp(td__ptr(x), td__ptr(y), n);
 }
 
-/* The first element, in row-major order, that differs; -1: none. *pa, *pb: it. */
+/* The first element that differs, in row-major order; -1: none. *pa and *pb point to
+ * it. */
 static int64_t find_element(const case_pair *p, const td_tensor *x, const td_tensor *y,
                             double slack, const char **pa, const char **pb) {
     int64_t at[TD_MAX_RANK] = {0}, a = 0, b = 0;
@@ -172,14 +179,14 @@ static int64_t find_element(const case_pair *p, const td_tensor *x, const td_ten
         *pb = td__ptr(y) + b * (int64_t)item;
         if (memcmp(*pa, *pb, item) && !near((td_dtype)x->dtype, *pa, *pb, slack) &&
             !bits_of_nan(p, x, *pa, *pb) &&
-            !are_endless(p, (td_dtype)x->dtype, *pa, *pb))
+            !are_infinite(p, (td_dtype)x->dtype, *pa, *pb))
             return i;
         advance(x, y, at, &a, &b);
     }
     return -1;
 }
 
-/* How far apart numbers are at most; infinite where one is none. */
+/* The largest relative difference; infinite if one element is no number. */
 static double farthest(const td_tensor *x, const td_tensor *y) {
     int64_t  at[TD_MAX_RANK] = {0}, a = 0, b = 0;
     int64_t  item = (int64_t)td__dtype_bytes[x->dtype];
@@ -222,7 +229,7 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* A stride counts where a step along it can be taken. */
+/* Strides of dims with fewer than two elements do not matter. */
 static bool same_strides(const td_tensor *x, const td_tensor *y) {
     for (int d = 0; d < x->rank; d++)
         if (x->stride[d] != y->stride[d] && x->size[d] > 1 && x->numel > 0)
@@ -230,7 +237,7 @@ static bool same_strides(const td_tensor *x, const td_tensor *y) {
     return true;
 }
 
-/* False: nothing else can be compared. */
+/* False: dtype or sizes differ, nothing else can be compared. */
 static bool compare_geometry(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     const char *way = p->other->way->name;
@@ -262,8 +269,8 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     compare_elements(p, name, "'s gradient", a, b);
 }
 
-/* Are all gradients of t with respect to the leaves of the case none or zero? */
-static bool leads_nowhere(const case_run *r, td_tensor *t) {
+/* Are all gradients of t with respect to the leaves of the case absent or zero? */
+static bool has_zero_gradients(const case_run *r, td_tensor *t) {
     bool         zero = td__is_float((td_dtype)t->dtype);
     td_tensor   *ones = td_op_ones_like(t, (td_dtype)t->dtype);
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .allow_unused = true};
@@ -279,19 +286,19 @@ static bool leads_nowhere(const case_run *r, td_tensor *t) {
     return zero;
 }
 
-/* A gradient may have history in one way and none in another, where nothing comes of
- * it: eager's tape goes through views that a graph does not have. */
-static bool is_vain(const case_pair *p, td_tensor *x, td_tensor *y) {
+/* May one run have a history that the other lacks? Eager's tape passes through views
+ * that a graph does not have; without effect on any gradient, that is no difference. */
+static bool is_harmless_history(const case_pair *p, td_tensor *x, td_tensor *y) {
     bool a = td_requires_grad(x), b = td_requires_grad(y);
     if (a == b || !p->other->higher) return false;
-    bool vain = leads_nowhere(a ? p->eager : p->other, a ? x : y);
+    bool vain = has_zero_gradients(a ? p->eager : p->other, a ? x : y);
     p->v->vain |= vain;
     return vain;
 }
 
 static void compare_history(const case_pair *p, const char *name, td_tensor *x,
                             td_tensor *y) {
-    if (!is_vain(p, x, y)) {
+    if (!is_harmless_history(p, x, y)) {
         compare_flag(p, name, "requires_grad", td_requires_grad(x),
                      td_requires_grad(y));
         compare_flag(p, name, "is_leaf", td_is_leaf(x), td_is_leaf(y));
@@ -322,9 +329,9 @@ static void compare_values(const case_pair *p, const char *name, td_value a,
     if (!same) case_differ(p, "%%%s is another value", name);
 }
 
-/* ---- who is who --------------------------------------------------------- */
+/* ---- aliasing ----------------------------------------------------------------- */
 
-/* The first value that is the same tensor, or in the same storage. */
+/* The first value that is the same tensor, or has the same storage. */
 static int first_like(const case_run *r, int i, bool storage) {
     td_tensor *t = tensor_at(r, i);
     for (int k = 0; k < i; k++) {
@@ -338,7 +345,7 @@ static void compare_alias(const case_pair *p, int i, bool storage) {
     int         a = first_like(p->eager, i, storage);
     int         b = first_like(p->other, i, storage);
     const char *name = case_value_name(p->eager->c, i);
-    const char *verb = storage ? "shares bytes with" : "is the tensor";
+    const char *verb = storage ? "shares storage with" : "is the same tensor as";
     const char *way = p->other->way->name;
     if (a == b) return;
     if (a == i)
@@ -349,7 +356,7 @@ static void compare_alias(const case_pair *p, int i, bool storage) {
                     case_value_name(p->eager->c, a), way);
 }
 
-/* Did a call give the value, perhaps under another name? */
+/* Is the value a result of a call, perhaps under another name? */
 static bool is_output(const case_run *r, int id) {
     const td_gcase *c = r->c;
     for (int i = 0; i < c->steps.n; i++)
@@ -366,9 +373,9 @@ static bool shares_at(const case_pair *p, int k, int i) {
            b->st == tensor_at(p->other, i)->st;
 }
 
-/* Where an output that no input shares bytes with begins in its storage is its own
- * affair: what shares its bytes has to begin as far from it. A tensor without elements
- * begins nowhere. */
+/* The absolute offset of an output in a storage of its own is unspecified; only its
+ * distance to other values in that storage counts. Tensors without elements have no
+ * offset to compare. */
 static void compare_offset(const case_pair *p, int i) {
     int of = first_like(p->eager, i, true);
     while (of < i && (!shares_at(p, of, i) || !tensor_at(p->eager, of)->numel)) of++;
@@ -392,7 +399,8 @@ static void compare_consts(const case_pair *p) {
     }
 }
 
-/* How often the engine wrote a gradient is its own affair. */
+/* A gradient's version is not compared: how often the engine writes it is
+ * unspecified. */
 static bool is_gradient(const td_gcase *c, int id) {
     for (int i = 0; i < c->steps.n; i++)
         if (c->steps.v[i].kind == TD_STEP_GRAD && c->steps.v[i].out[0]->id == id)

@@ -1,11 +1,11 @@
-/* case_draws.c -- what random ops draw, for the JSON report: a mode hears the ops of
- * an eager call, or a draw of the case itself, and writes down the result of each
- * random one with the values it has then. Another implementation, given these numbers,
- * can run the same case. */
+/* case_draws.c -- records the results of random ops for the JSON report, with a mode
+ * that sees the ops of an eager call or of the case itself. Another implementation
+ * can run the same case with these numbers. */
 #include "cli/case_run.h"
 
-/* Appends the result to the report's list. Memory that runs out shows in the buffer. */
-static bool hear(void *env, td_heard *h) {
+/* Appends the result of a random op to run->draws. Out of memory shows in the buffer.
+ */
+static bool record_draw(void *env, td_heard *h) {
     case_run *run = env;
     td_op     op = td__op_find(td_heard_name(h));
     if (!td_heard_go(h)) return false;
@@ -26,8 +26,10 @@ static bool hear(void *env, td_heard *h) {
 bool case_draws_begin(case_run *run, bool draws) {
     bool wanted = run->out && run->json && run->way == &case_eager;
     if (!wanted || !draws) return true;
-    run->listener =
-        (td_mode_hook){.name = "draws", .call = hear, .env = run, .composites = true};
+    run->listener = (td_mode_hook){.name = "draws",
+                                   .call = record_draw,
+                                   .env = run,
+                                   .composites = true};
     return td_mode_push(run->file->cx, &run->listener);
 }
 

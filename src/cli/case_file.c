@@ -1,4 +1,4 @@
-/* case_file.c -- what commands that look at a whole .td file have in common. */
+/* case_file.c -- shared by commands that process a whole .td file. */
 #include "cli/case_run.h"
 #include "cli/cli.h"
 

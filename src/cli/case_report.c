@@ -1,6 +1,6 @@
-/* case_report.c -- what came of a case, for people and as JSON: every input before and
- * after a call, every output, every gradient, with geometry, flags and which of them
- * share storage. Numbers read back exactly. */
+/* case_report.c -- the report of a case, as text and as JSON: inputs before and after
+ * each call, outputs, gradients, with types, flags and shared storage. Numbers are
+ * printed exactly. */
 #include "cli/case_run.h"
 
 #include "tandem/grad.h"
@@ -11,7 +11,8 @@
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* Storages are numbered as they are met; held, so that no two have one address. */
+/* Numbers storages in order of appearance. A reference keeps each alive, so that no
+ * address is reused. */
 static int storage_number(case_run *run, td_storage *st) {
     for (int i = 0; i < run->storages.n; i++)
         if (run->storages.v[i] == st) return i;
@@ -31,9 +32,9 @@ static void json_flag(td_buf *b, const char *key, bool on) {
     td__buf_printf(b, ",\"%s\":%s", key, on ? "true" : "false");
 }
 
-/* Eager refuses to tell the history of a view that is out of date; a report is no
- * failure of the case. */
-static bool tells_history(td_tensor *t) {
+/* Can is_leaf and grad_fn be read? For some stale views eager fails instead; the
+ * report clears that error. */
+static bool has_current_history(td_tensor *t) {
     bool before = td_ok(t->cx);
     (void)td_is_leaf(t);
     if (td_ok(t->cx) || !before) return true;
@@ -43,7 +44,7 @@ static bool tells_history(td_tensor *t) {
 
 static void json_tensor(case_run *run, td_tensor *t) {
     td_buf *b = run->out;
-    bool    told = tells_history(t);
+    bool    known = has_current_history(t);
     td__buf_printf(b, "\"dtype\":\"%s\"", td_dtype_name((td_dtype)t->dtype));
     json_ints(b, "sizes", t->size, t->rank);
     json_ints(b, "strides", t->stride, t->rank);
@@ -51,12 +52,12 @@ static void json_tensor(case_run *run, td_tensor *t) {
                    (long long)t->offset, storage_number(run, t->st),
                    (unsigned long long)td_version(t));
     json_flag(b, "requires_grad", td_requires_grad(t));
-    if (told) json_flag(b, "is_leaf", td_is_leaf(t));
+    if (known) json_flag(b, "is_leaf", td_is_leaf(t));
     else td__buf_add(b, ",\"is_leaf\":null");
     json_flag(b, "is_view", td_is_view(t));
     json_flag(b, "is_inference", td_is_inference(t));
     td__buf_add(b, ",\"grad_fn\":");
-    if (told) td__json_string(b, td_grad_fn_name(t));
+    if (known) td__json_string(b, td_grad_fn_name(t));
     else td__buf_add(b, "null");
     td__buf_add(b, ",\"elements\":");
     td__json_elements(b, t);
@@ -81,7 +82,7 @@ static void json_value(case_run *run, const char *name, td_value v) {
     td__buf_add(b, "}");
 }
 
-/* The tensor as td_print shows it, moved in. */
+/* The tensor as td_print prints it, indented. */
 static void show_tensor(case_run *run, td_tensor *t) {
     size_t n = td_format(t, NULL, 0);
     char  *text = malloc(n + 1);
@@ -109,14 +110,14 @@ static void show_value(case_run *run, const char *name, td_value v) {
     td__buf_printf(b, ": %s, storage %d, version %llu", td__type_str(t),
                    storage_number(run, t->st), (unsigned long long)td_version(t));
     if (td_requires_grad(t)) td__buf_add(b, ", requires grad");
-    if (!tells_history(t)) td__buf_add(b, ", a view that is out of date");
+    if (!has_current_history(t)) td__buf_add(b, ", a stale view");
     else if (*td_grad_fn_name(t)) td__buf_printf(b, " from %s", td_grad_fn_name(t));
     if (td_is_view(t)) td__buf_add(b, ", view");
     td__buf_add(b, "\n");
     show_tensor(run, t);
 }
 
-/* ---- parts of a report -------------------------------------------------- */
+/* ---- report parts -------------------------------------------------------------- */
 
 static void begin_list(case_run *run, const char *key) {
     if (run->json) td__buf_printf(run->out, ",\n    \"%s\":[", key);
@@ -145,7 +146,7 @@ void case_report_begin(case_run *run) {
     td__buf_add(b, run->json ? ",\n   \"steps\":[" : "\n");
 }
 
-/* The message ends in the place of the statement that failed. */
+/* The error message ends with the line of the statement that failed. */
 void case_report_end(case_run *run, bool ok) {
     int line = 0;
     if (!run->out) return;
@@ -181,7 +182,7 @@ void case_report_call(case_run *run, const td_gstep *s) {
 }
 
 void case_report_inputs(case_run *run, const td_gstep *s, const char *key) {
-    if (!run->out || !run->json) return; /* for people, the outputs; --json has all */
+    if (!run->out || !run->json) return; /* text has outputs only */
     begin_list(run, key);
     for (int i = 0; i < s->n_args; i++) {
         const td_garg *a = &s->args[i];
@@ -192,7 +193,7 @@ void case_report_inputs(case_run *run, const td_gstep *s, const char *key) {
     end_list(run);
 }
 
-/* Pairs of values in one storage, inputs and outputs of the call. */
+/* Pairs of inputs and outputs of the call that share a storage. */
 static void report_aliases(case_run *run, const td_gstep *s) {
     td_buf *b = run->out;
     int     n = s->n_args + s->n_out, any = 0;
@@ -218,7 +219,7 @@ static void report_aliases(case_run *run, const td_gstep *s) {
     td__buf_add(b, "]");
 }
 
-/* What the call left behind. */
+/* Generator and modes after the call. */
 static void report_context(case_run *run) {
     td_ctx *cx = run->file->cx;
     td__buf_printf(run->out, ",\n    \"generator\":{\"seed\":%llu,\"offset\":%llu}",

@@ -1,6 +1,6 @@
-/* case_run.c -- runs one case of a .td file: builds its inputs, calls functions, goes
- * backward. The generator starts at seed 0; a seed= draws from its own and leaves
- * the generator alone. */
+/* case_run.c -- runs one case of a .td file: builds inputs, calls functions, runs
+ * backward. The generator starts at seed 0; a statement with seed= uses its own seed
+ * and leaves the generator as it was. */
 #include "cli/case_run.h"
 #include "trace/trace.h"
 #include "tandem/aot.h"
@@ -13,21 +13,24 @@
 
 /* ---- building inputs ---------------------------------------------------- */
 
+/* A position of the random generator. */
 typedef struct generator {
     uint64_t seed, offset;
 } generator;
 
-static generator seed_with(td_ctx *cx, const td_gstep *s) {
+/* Sets the statement's own seed, if it has one; returns the previous position. */
+static generator set_generator(td_ctx *cx, const td_gstep *s) {
     generator was = {td_rng_seed(cx), td_rng_offset(cx)};
     if (s->seeded) td_rng_set(cx, (uint64_t)s->seed, 0);
     return was;
 }
 
-static void seed_back(td_ctx *cx, const td_gstep *s, generator was) {
+static void restore_generator(td_ctx *cx, const td_gstep *s, generator was) {
     if (s->seeded) td_rng_set(cx, was.seed, was.offset);
 }
 
-/* Sets a fresh value of the case; requires_grad= makes it a leaf that wants one. */
+/* Sets a new value of the case; requires_grad= makes it a leaf. False after td__fail.
+ */
 static bool set_value(case_run *run, const td_gstep *s, td_gval *v, td_tensor *t) {
     if (td_is_nil(t)) return false;
     if (s->requires_grad && td_is_nil(td_set_requires_grad(t, true))) return false;
@@ -38,11 +41,11 @@ static bool set_value(case_run *run, const td_gstep *s, td_gval *v, td_tensor *t
 
 static bool run_node(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
-    generator was = seed_with(cx, s);
+    generator was = set_generator(cx, s);
     bool      own = !s->seeded && td__gnode_draws(s->node);
     bool      ok = case_draws_begin(run, own) && td__replay_node(&run->r, s->node);
     ok = case_draws_end(run) && ok;
-    seed_back(cx, s, was);
+    restore_generator(cx, s, was);
     for (int i = 0; ok && i < s->node->n_out; i++) {
         td_value v = run->r.val[s->node->out[i]->id];
         ok = v.kind != TD_K_TENSOR || set_value(run, s, s->node->out[i], v.u.t);
@@ -50,7 +53,7 @@ static bool run_node(case_run *run, const td_gstep *s) {
     return ok;
 }
 
-/* Beside the file, unless the path says where. */
+/* Relative paths are relative to the .td file. */
 static void full_path(const case_run *run, const char *path, char *out, size_t cap) {
     const char *slash = strrchr(run->file->name, '/');
     int         n = path[0] == '/' || !slash ? 0 : (int)(slash + 1 - run->file->name);
@@ -65,18 +68,19 @@ static td_tensor *load(case_run *run, const td_gstep *s) {
     if (n > 4 && !strcmp(path + n - 4, ".npy"))
         return td_op_clone(td_load_npy(cx, path), true);
     if (!s->name)
-        return td_fail(cx, TD_E_ARG, "load: \"%s\" needs the name of a tensor",
+        return td_fail(cx, TD_E_ARG,
+                       "load: \"%s\" holds several tensors; give the name of one",
                        s->path);
     td_safetensors *f = td_safetensors_open(cx, path);
     td_tensor      *t = f ? td_safetensors_get(f, s->name) : td_nil(cx);
-    if (!td_is_nil(t)) t = td_op_clone(t, true); /* a mapped one may not be written */
+    if (!td_is_nil(t)) t = td_op_clone(t, true); /* a mapped tensor is read-only */
     td_safetensors_close(f);
     return t;
 }
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* A function's types are a promise: other dtypes or sizes are refused. */
+/* The types of a function's inputs are checked: another dtype or size fails. */
 static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
     td_ctx        *cx = run->file->cx;
     const td_look *l = s->fn->inputs.v[i]->look;
@@ -96,7 +100,7 @@ static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
                     td__type_str(v.u.t));
 }
 
-/* The run's own copy of a const of fn; nil after a failure. */
+/* The run's copy of a const of fn, since a run may write it; nil after td__fail. */
 static td_tensor *own_const(case_run *run, const td_graph *fn, int i) {
     td_ctx     *cx = run->file->cx;
     case_consts c = {fn, NULL};
@@ -119,6 +123,7 @@ static bool read_const(case_run *run, const td_gstep *s, int nr, td_value *to) {
     return !td_is_nil(t);
 }
 
+/* Fills in[] from arguments and consts. False after td__fail. */
 static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
     for (int i = 0, k = 0; i < s->fn->inputs.n; i++) {
         const td_desc *d = &s->fn->in_desc.v[i];
@@ -130,14 +135,19 @@ static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
         if (d->kind == TD_D_OWN_GRAD) continue;
         if (!td__replay_arg(&run->r, &s->args[k++], &in[i])) return false;
         if (in[i].kind == TD_K_INTS || in[i].kind == TD_K_TENSORS)
-            return td__fail(run->file->cx, TD_E_UNSUPPORTED, "a list cannot be passed");
+            return td__fail(run->file->cx, TD_E_UNSUPPORTED,
+                            "@%s: argument %d is a list; functions of a case take "
+                            "tensors and numbers",
+                            s->fn->name, i);
         if (!fits(run, s, i, in[i])) return false;
     }
     return td__own_grads_read(s->fn, in) ||
-           td__fail(run->file->cx, TD_E_ARG, "@%s: an argument has no gradient",
+           td__fail(run->file->cx, TD_E_ARG,
+                    "@%s: an argument has no .grad, which the function reads",
                     s->fn->name);
 }
 
+/* A call statement. False after td__fail. */
 static bool run_call(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
     size_t    n_in = (size_t)s->fn->inputs.n, n_out = (size_t)case_results(s);
@@ -167,7 +177,8 @@ static void add_root(case_run *run, const td_gval *v, td_tensor **roots, int *n)
     if (x.kind == TD_K_TENSOR && td_requires_grad(x.u.t)) roots[(*n)++] = x.u.t;
 }
 
-/* The tensors to start from: those named, or all outputs that have a history. */
+/* The tensors to start backward from: those named, or all outputs of the last call
+ * that require grad. */
 static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots) {
     int n = 0;
     for (int i = 0; i < s->n_args; i++) add_root(run, s->args[i].u.v, roots, &n);
@@ -176,17 +187,17 @@ static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots) {
     return n;
 }
 
-/* Random tangents from the seed, in the order of the roots; without one, ones. */
+/* Random tangents if the statement has a seed, else ones. */
 static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
                           td_tensor **grads) {
     td_ctx      *cx = run->file->cx;
-    generator    was = seed_with(cx, s);
+    generator    was = set_generator(cx, s);
     td_grad_mode mode = td_no_grad_begin(cx);
     for (int i = 0; i < roots.n; i++)
         grads[i] = s->seeded ? td_op_randn_like(roots.v[i], TD_DTYPE_NONE)
                              : td_op_ones_like(roots.v[i], TD_DTYPE_NONE);
     td_no_grad_end(cx, mode);
-    seed_back(cx, s, was);
+    restore_generator(cx, s, was);
     return td_ok(cx);
 }
 
@@ -199,7 +210,9 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     if (!room) return td__fail_memory(cx);
     int        n = find_roots(run, s, room);
     td_tensors roots = {room, n}, grads = {room + most + 1, n};
-    bool       ok = n > 0 || td__fail(cx, TD_E_GRAD, "backward: nothing requires grad");
+    bool       ok = n > 0 || td__fail(cx, TD_E_GRAD,
+                                      "backward: no output of the last "
+                                            "call requires grad");
     ok = ok && make_tangents(run, s, roots, room + most + 1);
     ok = ok && case_hooks_begin(run, s);
     if (ok) {
@@ -211,13 +224,13 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     return ok;
 }
 
-/* A gradient as a value, for gradients of gradients. */
+/* Makes a .grad a value of the case, for gradients of gradients. */
 static bool run_grad(case_run *run, const td_gstep *s) {
     td_value x = run->r.val[s->args[0].u.v->id];
     run->higher++;
     td_tensor *g = x.kind == TD_K_TENSOR ? td_grad_of(x.u.t) : NULL;
     if (!g || td_is_nil(g))
-        return td__fail(run->file->cx, TD_E_GRAD, "grad: there is none");
+        return td__fail(run->file->cx, TD_E_GRAD, "grad: the value has no .grad");
     return td__replay_set(&run->r, s->out[0], td_value_tensor(g));
 }
 
@@ -225,7 +238,7 @@ static bool run_grad(case_run *run, const td_gstep *s) {
 
 bool case_step(case_run *run, int i) {
     const td_gstep *s = &run->c->steps.v[i];
-    td_here = (td_where){run->file->name, s->line}; /* case_run_all restores it */
+    td_here = (td_where){run->file->name, s->line}; /* case_run_all restores td_here */
     switch ((td_gstep_kind)s->kind) {
     case TD_STEP_NODE: return run_node(run, s);
     case TD_STEP_TENSOR:
@@ -258,7 +271,7 @@ void case_end(case_run *run) {
 
 bool case_run_all(case_run *run) {
     td_ctx  *cx = run->file->cx;
-    td_where here = td_here; /* steps name the file, which may be dropped next */
+    td_where here = td_here; /* the file that steps name may be dropped next */
     td_scope_begin(cx, run->c->name);
     bool ok = case_begin(run);
     case_report_begin(run);
@@ -270,9 +283,9 @@ bool case_run_all(case_run *run) {
     return ok;
 }
 
-/* ---- cleaning up -------------------------------------------------------- */
+/* ---- clean-up passes (--clean) ------------------------------------------------- */
 
-/* What does not fit its arguments is left as it is, to fail when it is called. */
+/* A function whose types do not fit is left unchanged; calling it reports the error. */
 bool case_clean(const td_gfile *f) {
     for (int i = 0; i < f->graphs.n; i++) {
         td_graph *g = f->graphs.v[i];

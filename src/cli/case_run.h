@@ -1,4 +1,4 @@
-/* cli/case_run.h -- runs the cases of a .td file and says what came of them. */
+/* cli/case_run.h -- runs the cases of .td files and reports the results. */
 #ifndef TD_CASE_RUN_H
 #define TD_CASE_RUN_H
 
@@ -7,27 +7,27 @@
 
 typedef struct case_run case_run;
 
-/* Executes a function on inputs; for a const, in[i] is the run's own copy. May say
- * in run->refused that it cannot. */
+/* Executes a function on inputs; consts are the run's own copies. Sets run->refused
+ * if it does not support the function. */
 typedef bool case_call_fn(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out);
 
-/* A way of execution. */
+/* A way to execute functions: eagerly, or compiled with some options. */
 typedef struct case_way {
     const char            *name;
     case_call_fn          *call;
-    void                  *env;   /* the call's own */
-    double                 slack; /* values may differ by so many units of precision */
-    double                 grad_slack; /* gradients */
-    /* What it saves for backward is its own: where eager's backward fails because the
-     * program has written a saved value, it may go on. */
+    void                  *env;   /* for call */
+    double                 slack; /* tolerance of values, in units of machine epsilon */
+    double                 grad_slack; /* tolerance of gradients */
+    /* It saves copies for backward: where eager's backward fails because a saved value
+     * was modified, this way may succeed. */
     bool                   saves_copies;
-    bool                   of_graphs; /* cannot run bodies: see case_needs_body */
-    /* What it is compared with; NULL: eager. */
+    bool                   of_graphs; /* takes graphs only: see case_needs_body */
+    /* The way it is compared with; NULL: eager. */
     const struct case_way *against;
 } case_way;
 
-/* The consts of a function, copied: a run may write them. */
+/* Copies of a function's consts: a run may write them. */
 typedef struct case_consts {
     const td_graph *fn;
     td_tensor     **copy; /* [fn->consts.n] */
@@ -35,32 +35,33 @@ typedef struct case_consts {
 
 /* A function of the case, compiled. */
 typedef struct case_closure case_closure;
+/* A compiled function of the case. */
 typedef struct case_fn {
     const td_graph *fn;
     struct td_fn   *f;
-    case_closure   *closure; /* it is a body with this env; NULL: a graph */
+    case_closure   *closure; /* env of its body; NULL: it is a graph */
 } case_fn;
 
 struct case_run {
     const td_gfile *file;
     const td_gcase *c;
     const case_way *way;
-    td_replay       r;              /* the case's values */
-    const td_gstep *step;           /* the call under way */
-    const td_gstep *last;           /* the last call, whose outputs go backward */
-    bool            refused;        /* the way said no, the context why */
-    int             higher;         /* how often gradients were taken as values */
+    td_replay       r;       /* the values of the case */
+    const td_gstep *step;    /* the current call */
+    const td_gstep *last;    /* the last call; backward starts at its outputs */
+    bool            refused; /* the way does not support it; error in context */
+    int             higher;  /* number of `grad` statements: order of derivatives */
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
-    TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
+    TD_VEC(td_storage *) storages;  /* by their number in reports */
     TD_VEC(case_consts) consts;
-    TD_VEC(case_fn) fns;                  /* way_compiled.c's */
-    TD_VEC(struct case_region *) regions; /* case_call.c's, of checkpoints, */
-    struct td_module *module;             /* ...and of module= */
+    TD_VEC(case_fn) fns;                  /* used by way_compiled.c */
+    TD_VEC(struct case_region *) regions; /* checkpoint regions (case_call.c) */
+    struct td_module *module;             /* of module= (case_call.c) */
     td_buf           *out;                /* the report; NULL: none */
     bool              json;
-    bool              open;     /* JSON: a step is begun and not closed */
-    td_mode_hook      listener; /* case_draws.c's */
-    td_buf            draws;    /* JSON of what was drawn since the last call */
+    bool              open;     /* JSON: the current step's object is open */
+    td_mode_hook      listener; /* used by case_draws.c */
+    td_buf            draws;    /* JSON: random results since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
@@ -68,42 +69,42 @@ extern const case_way        case_eager;
 extern const case_way *const case_ways[];
 enum { CASE_COMPILED = 7 };
 extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
-extern const case_way case_as_set; /* compiled as the settings say, for `cache why` */
-/* The same with the graphs of native code replayed: what it is made of. */
+extern const case_way case_as_set; /* compiled with the settings, for `cache why` */
+/* The same with the graphs of native code interpreted. */
 extern const case_way case_replayed[CASE_COMPILED];
 
-/* Runs the case inside a scope of its own, reporting as it goes. False: it failed
- * and the context says why and where. */
+/* Runs the case inside a scope of its own, with a report. False: it failed, and the
+ * context has the error. */
 bool case_run_all(case_run *run);
 
-/* The same in steps, in the caller's scope. _end is needed either way. */
+/* The same step by step, in the caller's scope; case_end in any case. */
 bool case_begin(case_run *run);
 bool case_step(case_run *run, int i);
 void case_end(case_run *run);
 
-/* case_file.c: does a case call g? */
+/* case_file.c: does any case call g? */
 bool case_calls(const td_gfile *f, const td_graph *g);
-/* Opens a context, reads the file and shows it; the status of the command. */
+/* Opens a context, reads the file and calls `show`. Returns the exit status. */
 int  case_file(const char *command, const char *path, int (*show)(const td_gfile *f));
 
-/* Every function of the file through the clean-up passes. False: no memory. */
+/* Runs the clean-up passes on every function of the file. False: out of memory. */
 bool case_clean(const td_gfile *f);
 
-/* case_call.c: runs the call of a step in the run's way, with its options around it;
+/* case_call.c: executes the call of a step in the run's way, with all its options;
  * out has room for case_results. */
 bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
-/* Around a backward with hooks=; _end also after a failure in between. */
+/* For a backward with hooks=; case_hooks_end also after a failure in between. */
 bool case_hooks_begin(case_run *run, const td_gstep *s);
 void case_hooks_end(case_run *run, const td_gstep *s);
 void case_call_end(case_run *run);
 void case_fns_end(case_run *run); /* way_compiled.c */
-/* The function of a call with what its options put inside, run eagerly. */
+/* The function of a call, with what its options add inside it, run eagerly. */
 bool case_body(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
-int  case_results(const td_gstep *s); /* how many it gives */
-/* Is the input no argument: a literal, or a tensor of the case that is closed over? */
+int  case_results(const td_gstep *s); /* number of results */
+/* Is the input no argument, but a literal or a closed-over tensor? */
 bool case_is_closed_over(const td_graph *fn, int input);
 bool case_is_literal(const td_graph *fn, int input);
-/* Does a call of the case have more inside than the graph of its function? */
+/* Does a call of the case do more than the graph of its function? */
 bool case_needs_body(const td_gcase *c);
 
 /* case_draws.c: around what `draws` random numbers, for JSON reports: lists them in

@@ -1,5 +1,5 @@
-/* case_ways.c -- the ways a function can be executed: eagerly, which is the measure,
- * and those that must do the same. */
+/* case_ways.c -- the ways to execute a function: eagerly, the reference, and those
+ * that must give the same results. */
 #include "cli/case_run.h"
 
 static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,

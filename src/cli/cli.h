@@ -14,19 +14,21 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_MISUSED = 2 };
 
 typedef enum cli_kind { CLI_FLAG, CLI_INT, CLI_WORD } cli_kind;
 
+/* An option of a command: how it is parsed, and its line in help. */
 typedef struct cli_option {
     const char *name; /* without dashes */
-    const char *arg;  /* what help calls the value; NULL for a flag */
+    const char *arg;  /* name of the value in help; NULL for a flag */
     const char *doc;
     cli_kind    kind;
     void       *to;          /* bool *, int64_t * or const char ** */
     int64_t     least, most; /* of a CLI_INT */
-    const char *words;       /* of a CLI_WORD: "auto always never", NULL: any */
+    const char *words;       /* allowed values of a CLI_WORD; NULL: any */
 } cli_option;
 
+/* A command: its help page and its entry point. */
 typedef struct cli_command {
     const char       *name;
-    const char       *operand; /* "NAME" when one may follow, else NULL */
+    const char       *operand; /* name of the operand in help; NULL: it takes none */
     const char       *summary; /* one line, no full stop */
     const char       *about;   /* paragraphs, already wrapped */
     const char       *examples;
@@ -37,30 +39,32 @@ typedef struct cli_command {
 extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts,
     cli_check, cli_config, cli_explain, cli_cache;
 
-/* Reads the options of argv[1..) and the operand, NULL when there is none. False:
- * the command ends with *status (help was asked for, or one line on stderr). */
+/* Parses the options in argv[1..) and at most one operand (NULL: none). False: the
+ * command must return *status, because it printed help or an error. */
 bool cli_parse(const cli_command *c, int argc, char **argv, const char **operand,
                int *status);
-/* The same for any number of operands: how many, moved to argv[1..]; -1: it ends. */
+/* The same for any number of operands, which move to argv[1..]. Returns their number;
+ * -1: the command must return *status. */
 int  cli_parse_all(const cli_command *c, int argc, char **argv, int *status);
-void cli_help(const cli_command *c); /* a page about it, to stdout */
-/* One line on stderr, "tandem demo: ..." and where help is. CLI_MISUSED. */
+void cli_help(const cli_command *c); /* prints the command's help page */
+/* Prints "tandem demo: message (tandem help demo)" to stderr. Returns CLI_MISUSED. */
 int  cli_misuse(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- the terminal (term.c) ---------------------------------------------- */
 
+/* The properties of an output stream. */
 typedef struct cli_term {
     FILE *out;
-    bool  live;   /* a terminal that can redraw a line */
-    bool  colour; /* wanted and understood */
+    bool  live;   /* a terminal, which can redraw a line */
+    bool  colour; /* use colours */
     bool  utf8;
     int   width;
 } cli_term;
 
-/* How to write to a stream. when: "always", "never" or "auto", where colour needs
- * a terminal and no NO_COLOR in the environment. */
-cli_term cli_look(FILE *out, const char *when);
+/* when: "always", "never" or "auto", which uses colours on a terminal unless NO_COLOR
+ * is set. */
+cli_term cli_term_open(FILE *out, const char *when);
 
 typedef enum cli_ink {
     CLI_PLAIN,
@@ -72,34 +76,34 @@ typedef enum cli_ink {
 } cli_ink;
 const char *cli_ink_on(const cli_term *t, cli_ink ink); /* "" without colour */
 
-double                    cli_now(void); /* seconds */
-/* The ending of a plural: "" for one. */
-static inline const char *cli_s(int n) { return n == 1 ? "" : "s"; }
+double                    cli_now(void); /* seconds, monotonic */
+/* The plural ending: "" for 1. */
+static inline const char *cli_plural(int n) { return n == 1 ? "" : "s"; }
 
-/* ---- pictures (progress.c, plot.c) -------------------------------------- */
+/* ---- progress and plots (progress.c, plot.c) ------------------------------ */
 
-/* A bar that redraws itself on a terminal and is a line now and then elsewhere. */
+/* A progress bar; where the output is no terminal, ten plain lines. */
 typedef struct cli_progress {
     const cli_term *t;
     int64_t         total;
     const char     *unit; /* "steps" */
     double          start, shown;
-    int             tenth; /* the last one told, where nothing can be redrawn */
+    int             tenth; /* the last tenth printed, if not a terminal */
 } cli_progress;
 
 void   cli_progress_begin(cli_progress *p, const cli_term *t, int64_t total,
                           const char *unit);
-/* Is it time to call cli_progress_show? Asking is cheap. */
+/* Is it time to call cli_progress_show? Cheap. */
 bool   cli_progress_due(cli_progress *p, int64_t done);
 void   cli_progress_show(cli_progress *p, int64_t done, const char *text);
-/* Leaves the last state on its own line. Seconds since begin. */
+/* Ends the line of the bar. Returns the seconds since begin. */
 double cli_progress_end(cli_progress *p);
 
-/* A curve of n positive values on a log scale, with axes. */
+/* Plots n positive values on a log scale, with axes. */
 void cli_plot_log(const cli_term *t, const float *v, int n, const char *unit);
 
-/* Adds text of any bytes to an object; bytes that are not UTF-8 become \xHH. False: no
- * memory. */
+/* Adds a string of any bytes to an object; bytes that are not UTF-8 become \xHH. False:
+ * out of memory. */
 struct cJSON;
 bool cli_json_text(struct cJSON *object, const char *key, const char *text);
 

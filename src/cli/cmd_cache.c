@@ -1,5 +1,5 @@
-/* cmd_cache.c -- `tandem cache`: what is kept on disk, what finding it depends on,
- * whether it is whole, and getting rid of it. */
+/* cmd_cache.c -- `tandem cache`: lists, verifies and clears the cache on disk, and
+ * explains hits and misses. */
 #include "build/disk.h"
 #include "build/unit.h"
 #include "cli/case_run.h"
@@ -25,9 +25,9 @@ typedef struct cache {
     cli_term      t;
 } cache;
 
-/* ---- what lies there ---------------------------------------------------- */
+/* ---- list ----------------------------------------------------------------------- */
 
-/* How many names from i on are those of one file. */
+/* The number of names, from i on, of one file. */
 static int count_names(const cache *c, int i) {
     const td_disk_file *f = &c->files.v[i];
     int                 n = 1;
@@ -55,8 +55,7 @@ static void print_age(char *out, size_t cap, int64_t used) {
     snprintf(out, cap, "%lld %s%s ago", (long long)n, units[u].name, n == 1 ? "" : "s");
 }
 
-/* What the file says it is: the last line of its footer, but for kernels, whose names
- * say it all. */
+/* Prints the last line of the file's footer, which describes it. Kernels have none. */
 static void print_note(const cache *c, const td_disk_file *f) {
     td_buf text = {0};
     char   why[8];
@@ -71,7 +70,7 @@ static void print_note(const cache *c, const td_disk_file *f) {
     td__buf_free(&text);
 }
 
-/* Names that begin so. */
+/* The number of names with this first letter. */
 static int count_kind(const cache *c, char kind) {
     int n = 0;
     for (int i = 0; i < c->files.n; i++) n += c->files.v[i].name[0] == kind;
@@ -96,13 +95,13 @@ static int list_text(cache *c) {
     }
     int k = count_kind(c, 'k'), g = count_kind(c, 'n'), f = count_kind(c, 'f');
     printf("%d file%s, %d kernel%s, %d graph%s, %d function%s, %.1f of %lld MiB\n",
-           count_files(c), cli_s(count_files(c)), k, cli_s(k), g, cli_s(g), f, cli_s(f),
-           (double)td__disk_bytes(&c->files) / 0x1p20,
+           count_files(c), cli_plural(count_files(c)), k, cli_plural(k), g,
+           cli_plural(g), f, cli_plural(f), (double)td__disk_bytes(&c->files) / 0x1p20,
            (long long)td__config(c->cx)->cache_disk_mb);
     return CLI_OK;
 }
 
-/* The lines "word rest" of a footer as fields; kernels as a list. */
+/* The lines "word rest" of a footer as JSON fields; kernels as a list. */
 static bool add_parts(cJSON *row, char *text) {
     for (char *line; (line = strsep(&text, "\n")) && *line;) {
         char *rest = strchr(line, ' ');
@@ -183,7 +182,7 @@ static int verify(cache *c, const char *file) {
     if (bad)
         printf("%d of %d files will not be used and are replaced when needed\n", bad,
                n);
-    else printf("%d file%s, all whole\n", n, cli_s(n));
+    else printf("%d file%s, all whole\n", n, cli_plural(n));
     return bad ? CLI_FAILED : CLI_OK;
 }
 
@@ -192,19 +191,19 @@ static int clear(cache *c, const char *file) {
     int     n = count_files(c);
     (void)file;
     td__disk_clear(&c->d);
-    printf("%d file%s, %.1f MiB removed from %s\n", n, cli_s(n), (double)bytes / 0x1p20,
-           c->d.dir);
+    printf("%d file%s, %.1f MiB removed from %s\n", n, cli_plural(n),
+           (double)bytes / 0x1p20, c->d.dir);
     return CLI_OK;
 }
 
-/* ---- why ---------------------------------------------------------------- */
+/* ---- why ----------------------------------------------------------------- */
 
 static void print_line(const cli_term *t, const char *what, const char *rest, int n) {
     printf("%s%-9s%s %.*s\n", cli_ink_on(t, CLI_BOLD), what, cli_ink_on(t, CLI_PLAIN),
            n, rest);
 }
 
-/* The parts that all kernels share, one by one. */
+/* Prints what the names of all kernels depend on. */
 static bool print_parts(const cache *c) {
     td_cc  cc;
     td_buf key = {0};
@@ -223,17 +222,18 @@ static bool print_parts(const cache *c) {
     return ok;
 }
 
-typedef struct heard {
+/* Counts of a run. */
+typedef struct lookups {
     int hits, misses;
-} heard;
+} lookups;
 
-/* "hit: k_..." and "miss: k_... why", of graphs (n_) and functions (f_) too; why one is
- * not kept. */
-static void tell(void *env, const char *topic, const char *text) {
-    heard *h = env;
-    bool   hit = !strncmp(text, "hit: ", 5), miss = !strncmp(text, "miss: ", 6);
+/* The log callback: prints hits and misses of kernels (k_), graphs (n_) and functions
+ * (f_), and functions that are not cached. */
+static void on_log(void *env, const char *topic, const char *text) {
+    lookups *h = env;
+    bool     hit = !strncmp(text, "hit: ", 5), miss = !strncmp(text, "miss: ", 6);
     if (!strcmp(topic, "warning")) fprintf(stderr, "tandem cache: %s\n", text);
-    if (!strncmp(text, "bypass: ", 8)) printf("  not kept: %s\n", text + 8);
+    if (!strncmp(text, "bypass: ", 8)) printf("  not cached: %s\n", text + 8);
     else if (strstr(text, " is f_")) printf("  %s\n", text);
     if (!hit && !miss) return;
     printf("  %s %s\n", hit ? "hit " : "miss", strchr(text, ' ') + 1);
@@ -241,13 +241,13 @@ static void tell(void *env, const char *topic, const char *text) {
     h->misses += miss;
 }
 
-/* Compiles what each case calls, and tells of every kernel as it is looked up. */
+/* Runs each case with native code and prints every lookup. */
 static int why_file(const td_gfile *f) {
-    heard h = {0};
-    int   bad = 0;
+    lookups h = {0};
+    int     bad = 0;
     td_config_set(f->cx, "backend", "native");
     td_config_set(f->cx, "log", "cache");
-    td_log_to(f->cx, tell, &h);
+    td_log_to(f->cx, on_log, &h);
     for (int i = 0; i < f->cases.n; i++) {
         case_run run = {.file = f, .c = f->cases.v[i], .way = &case_as_set};
         printf("\n# case %s\n", run.c->name);
@@ -277,7 +277,7 @@ static const action actions[] = {{"list", list},
                                  {"why", why}};
 
 static int perform(const action *a, const char *file) {
-    cache c = {.cx = td_open(), .t = cli_look(stdout, "auto")};
+    cache c = {.cx = td_open(), .t = cli_term_open(stdout, "auto")};
     int   status = CLI_OK;
     if (!c.cx) {
         fprintf(stderr, "tandem cache: memory is exhausted\n");
@@ -299,43 +299,45 @@ static int run(int argc, char **argv) {
     json = false;
     int n = cli_parse_all(&cli_cache, argc, argv, &status);
     if (n < 0) return status;
-    if (n == 0) return cli_misuse("cache", "list, verify, clear or why?");
+    if (n == 0)
+        return cli_misuse("cache", "an action is missing: list, verify, clear or why");
     bool takes_file = !strcmp(argv[1], "why");
     if (n > 1 + takes_file)
-        return cli_misuse("cache", "what is \"%s\"?", argv[2 + takes_file]);
+        return cli_misuse("cache", "unexpected argument \"%s\"", argv[2 + takes_file]);
     for (int i = 0; i < TD_COUNT(actions); i++)
         if (!strcmp(argv[1], actions[i].name))
             return perform(&actions[i], n > 1 ? argv[2] : NULL);
-    return cli_misuse("cache", "no action \"%s\"; there are list, verify, clear, why",
+    return cli_misuse("cache",
+                      "no action \"%s\"; the actions are list, verify, clear, why",
                       argv[1]);
 }
 
 const cli_command cli_cache = {
     .name = "cache",
     .operand = "list|verify|clear|why [FILE]",
-    .summary = "what compiling has left on disk",
+    .summary = "list, verify, clear or explain the cache of compiled code",
     .about =
-        "What compiling comes to is kept in a directory of the user, so that the next\n"
-        "process need not do it again: kernels (k_), the steps of compiled graphs "
-        "(n_),\n"
-        "and functions as traced, differentiated and partitioned (f_).\n"
+        "Compiled code is cached on disk, so that the next process need not compile\n"
+        "again: kernels (k_), native code of graphs (n_), and functions as traced,\n"
+        "differentiated and partitioned (f_).\n"
         "\n"
-        "list    Prints each file: its size, when it was last used, what is in it.\n"
-        "verify  Reads each file and compares its checksum. A file that is not whole\n"
-        "        is never used; the status is then 1.\n"
-        "clear   Removes them all. Processes that have loaded them go on.\n"
-        "why     Prints one by one what finding code depends on, besides the text of "
-        "a\n"
-        "        kernel. With FILE, a .td file, its cases are run by the native "
-        "backend,\n"
-        "        and of each function, graph and kernel it says whether it was found,\n"
-        "        and why not; of a function also hashes of the program, the call, the\n"
-        "        settings and the options, which are what its name is made of. What\n"
-        "        was not found is made and kept.\n"
+        "list    Prints each file with its size, time of last use and contents.\n"
+        "verify  Reads each file and checks its checksum. The exit status is 1 if one\n"
+        "        is damaged. Damaged files are never used.\n"
+        "clear   Removes all files. Running processes are not affected.\n"
+        "why     Prints what the names of cached kernels depend on: version, "
+        "compiler,\n"
+        "        flags. With FILE, a .td file, also runs its cases with native code "
+        "and\n"
+        "        prints for each function, graph and kernel whether it was found, or\n"
+        "        why not; for a function also hashes of program, call, settings and\n"
+        "        options, of which its name is made. What was not found is compiled "
+        "and\n"
+        "        stored.\n"
         "\n"
-        "The directory is TD_CACHE_DIR, else tandem in XDG_CACHE_HOME, else in\n"
-        "~/.cache; TD_CACHE_DISK_MB bounds its size. TD_LOG=cache tells of every file\n"
-        "that is found, missed or stored.\n",
+        "The directory is $TD_CACHE_DIR, else $XDG_CACHE_HOME/tandem, else\n"
+        "~/.cache/tandem. TD_CACHE_DISK_MB bounds its size. TD_LOG=cache logs every\n"
+        "lookup and every file stored.\n",
     .examples = "tandem cache list\n"
                 "tandem cache why f.td\n"
                 "tandem cache list --json | jq '[.files[].bytes] | add'\n"

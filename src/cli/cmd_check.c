@@ -1,5 +1,5 @@
-/* cmd_check.c -- `tandem check FILE...`: every case run eagerly and in the other ways
- * there are, and everything that can be seen compared. */
+/* cmd_check.c -- `tandem check FILE...`: runs every case eagerly and in every other
+ * way, and compares everything observable. */
 #include "cli/case_check.h"
 #include "cli/cli.h"
 
@@ -13,27 +13,30 @@ static bool        json, clean, allow_refused, quiet;
 static const char *only, *only_way;
 
 static const cli_option options[] = {
-    {"json", NULL, "All that was seen in each way of execution, as one JSON object.",
+    {"json", NULL, "Print all results of every way of execution as one JSON object.",
      CLI_FLAG, &json, 0, 0, NULL},
-    {"way", "NAME", "Only this way of execution.", CLI_WORD, &only_way, 0, 0, NULL},
+    {"way", "NAME", "Check only this way of execution (see above).", CLI_WORD,
+     &only_way, 0, 0, NULL},
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
     {"clean", NULL, "Clean up every function first: views, constants, dead code...",
      CLI_FLAG, &clean, 0, 0, NULL},
-    {"allow-refused", NULL, "What a way refuses, saying why, is no failure.", CLI_FLAG,
-     &allow_refused, 0, 0, NULL},
-    {"quiet", NULL, "Only what is not equal, and the counts.", CLI_FLAG, &quiet, 0, 0,
-     NULL},
+    {"allow-refused", NULL, "Do not fail for functions that a way does not support.",
+     CLI_FLAG, &allow_refused, 0, 0, NULL},
+    {"quiet", NULL, "Print only cases that are not equal, and the totals.", CLI_FLAG,
+     &quiet, 0, 0, NULL},
     {0}};
 
+/* Cases by result. */
 typedef struct counts {
     int equal, both_fail, goes_on, refused, differ;
 } counts;
 
+/* Totals, and the JSON of the current case. */
 typedef struct report {
     int    files, cases;
-    counts n;              /* of cases, each by its worst way */
-    td_buf verdicts, runs; /* JSON of the case at hand */
+    counts n;              /* cases, each counted by its worst way */
+    td_buf verdicts, runs; /* JSON of the current case */
 } report;
 
 /* ---- one case ----------------------------------------------------------- */
@@ -46,7 +49,8 @@ static void count(counts *n, const case_verdict *v) {
     n->differ += v->result == CASE_DIFFERS;
 }
 
-static void tell(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
+/* Prints the line of a case. */
+static void print_verdict(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
     const char *why = td__buf_str(&v->why);
     switch (v->result) {
     case CASE_EQUAL:
@@ -72,7 +76,7 @@ static const char *const results[] = {[CASE_EQUAL] = "equal",
                                       [CASE_BOTH_FAIL] = "both fail",
                                       [CASE_GOES_ON] = "goes on"};
 
-/* A run of its own, for the report. */
+/* Runs the case once more in this way, for its JSON report. */
 static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
                     const case_way *way) {
     td_ctx  *cx = f->cx;
@@ -114,21 +118,21 @@ static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     add_run(&r->runs, f, c, way);
 }
 
-/* One line where the ways agree; else one for each that is not plainly equal. */
-static void tell_all(const td_gfile *f, const td_gcase *c, const case_way *const *ways,
-                     const case_verdict *v, int n) {
+/* One line if no way differs or refuses; else one line for each way that does. */
+static void print_verdicts(const td_gfile *f, const td_gcase *c,
+                           const case_way *const *ways, const case_verdict *v, int n) {
     int worst = 0;
     for (int i = 1; i < n; i++)
         if (badness(&v[i]) > badness(&v[worst])) worst = i;
     bool loud = v[worst].result == CASE_REFUSED || v[worst].result == CASE_DIFFERS;
     if (!loud) {
-        tell(f, c, &v[worst]);
+        print_verdict(f, c, &v[worst]);
         return;
     }
     for (int i = 0; i < n; i++) {
         if (v[i].result != CASE_REFUSED && v[i].result != CASE_DIFFERS) continue;
         printf("%-26s", ways[i]->name);
-        tell(f, c, &v[i]);
+        print_verdict(f, c, &v[i]);
     }
 }
 
@@ -161,14 +165,14 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
         if (badness(&v[i]) > badness(&v[worst])) worst = i;
     if (n) count(&r->n, &v[worst]);
     if (json) print_json(c, r);
-    else if (n) tell_all(f, c, ways, v, n);
+    else if (n) print_verdicts(f, c, ways, v, n);
     for (int i = 0; i < n; i++) td__buf_free(&v[i].why);
 }
 
 /* ---- files -------------------------------------------------------------- */
 
-/* One line on stderr; the file is none of ours. */
-static int wrong_file(td_ctx *cx) {
+/* Prints the error of a file that cannot be read or parsed. */
+static int report_bad_file(td_ctx *cx) {
     fprintf(stderr, "tandem check: %s\n", td_message(cx));
     td_clear(cx);
     return CLI_MISUSED;
@@ -187,7 +191,7 @@ static int check_file(td_ctx *cx, const char *path, report *r) {
     td_gfile *f = td__gfile_read(cx, path);
     if (td_is_nil(f) || (clean && !case_clean(f))) {
         td__gfile_drop(f);
-        return wrong_file(cx);
+        return report_bad_file(cx);
     }
     begin_file(f, r);
     for (int i = 0; i < f->cases.n; i++) {
@@ -213,7 +217,7 @@ static int is_wanted(const struct dirent *e) {
            (n > 3 && !strcmp(e->d_name + n - 3, ".td"));
 }
 
-/* All .td files below it, in order of their names. */
+/* Checks all .td files below a directory, in order of their names. */
 static int check_folder(td_ctx *cx, const char *path, report *r) {
     struct dirent **list;
     int             n = scandir(path, &list, is_wanted, alphasort), status = CLI_OK;
@@ -237,7 +241,7 @@ static int check_path(td_ctx *cx, const char *path, report *r) {
 
 /* ---- the command -------------------------------------------------------- */
 
-static void sum_up(const report *r) {
+static void print_totals(const report *r) {
     const counts *n = &r->n;
     if (json)
         printf("],\n\"counts\":{\"files\":%d,\"cases\":%d,\"equal\":%d,"
@@ -248,10 +252,11 @@ static void sum_up(const report *r) {
     else
         printf("%d file%s, %d case%s: %d equal, %d fail both ways, "
                "%d eagerly only, %d refused, %d differ\n",
-               r->files, cli_s(r->files), r->cases, cli_s(r->cases), n->equal,
+               r->files, cli_plural(r->files), r->cases, cli_plural(r->cases), n->equal,
                n->both_fail, n->goes_on, n->refused, n->differ);
 }
 
+/* Does --way name a way? Else prints the names. */
 static int check_way_name(void) {
     td_buf names = {0};
     for (int i = 0; case_ways[i]; i++) {
@@ -261,7 +266,7 @@ static int check_way_name(void) {
         }
         td__buf_printf(&names, "%s%s", i ? ", " : "", case_ways[i]->name);
     }
-    int status = cli_misuse("check", "no way \"%s\"; there are: %s", only_way,
+    int status = cli_misuse("check", "no way \"%s\"; the ways are: %s", only_way,
                             td__buf_str(&names));
     td__buf_free(&names);
     return status;
@@ -273,7 +278,7 @@ static int run(int argc, char **argv) {
     json = clean = allow_refused = quiet = false, only = only_way = NULL;
     int n = cli_parse_all(&cli_check, argc, argv, &status);
     if (n < 0) return status;
-    if (n == 0) return cli_misuse("check", "which FILE?");
+    if (n == 0) return cli_misuse("check", "FILE is missing");
     if ((status = check_way_name()) != CLI_OK) return status;
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
@@ -283,46 +288,54 @@ static int run(int argc, char **argv) {
         status = got > status ? got : status;
     }
     td_close(cx);
-    if (r.files || json) sum_up(&r);
+    if (r.files || json) print_totals(&r);
     if (status != CLI_OK) return status;
     if (r.cases == 0)
         return cli_misuse("check",
-                          only ? "no case with \"%s\" in its name" : "no cases", only);
+                          only ? "no case has \"%s\" in its name"
+                               : "the files have no cases",
+                          only);
     return r.n.differ || (r.n.refused && !allow_refused) ? CLI_FAILED : CLI_OK;
 }
 
 const cli_command cli_check = {
     .name = "check",
     .operand = "FILE...",
-    .summary = "run cases eagerly and otherwise, and compare all that can be seen",
+    .summary = "check that compiled functions behave exactly like eager ones",
     .about =
-        "Each case of each FILE (a .td file, or a directory with such files) is run\n"
-        "eagerly and in every other way there is, both times with inputs built from\n"
-        "scratch. After each call and each backward these must be equal:\n"
+        "Runs each case of each FILE (a .td file, or a directory of .td files) "
+        "eagerly\n"
+        "and in every other way of execution, each time with new inputs. After each\n"
+        "call and each backward these must be equal:\n"
         "\n"
         "  - outputs and all tensors of the case: elements (to the bit, all NaNs\n"
         "    alike), dtype, sizes, strides, offset, version;\n"
-        "  - which are the same tensor, and which share bytes;\n"
-        "  - requires_grad, is_leaf, is_inference, and gradients, none or some;\n"
-        "  - the state of the random generator, and the grad mode left behind;\n"
-        "  - failure: at the same step and with the same code.\n"
+        "  - which values are the same tensor, and which share storage;\n"
+        "  - requires_grad, is_leaf, is_inference and .grad;\n"
+        "  - the state of the random generator and the grad mode;\n"
+        "  - failures: at the same step, with the same error code.\n"
         "\n"
         "Then each output of the last call is written in place, in a run of its own,\n"
-        "and everything is compared again: that shows who shares bytes with whom.\n"
+        "and everything is compared again; that reveals shared storage.\n"
         "\n"
-        "The ways are:\n"
-        "  compiled    the function compiled ahead of time; -all keeps all that\n"
-        "              backward reads instead of what min-cut chooses, -keep leaves\n"
-        "              writes in the graph, -dynamic has symbols for sizes.\n"
-        "  functional  the graph without writes as it was traced, interpreted, and\n"
-        "              every write a step behind it: no pass that may be left out.\n"
+        "The ways of execution are:\n"
+        "  compiled    the function compiled ahead of time. Variants: -all saves\n"
+        "              everything that backward reads instead of using min-cut, -keep\n"
+        "              leaves writes to inputs in the graph (keep_mutations), "
+        "-dynamic\n"
+        "              compiles with symbolic sizes.\n"
+        "  functional  the graph without writes, as traced, run by the interpreter\n"
+        "              without optional passes; every write is a step after it.\n"
         "\n"
-        "A line per case says ok; where a way differs or refuses, a line for each\n"
-        "such way says so and why. A case counts once, by its worst way.\n"
-        "docs/check.md describes --json.\n"
+        "Prints one line per case: ok, FAIL where a way differs from eager, or "
+        "refused\n"
+        "where a way does not support the function; the last two per way, with the\n"
+        "reason. A case counts once, by its worst way. docs/check.md describes "
+        "--json.\n"
         "\n"
-        "The status is 0 when all are equal, 1 when something differs or is refused,\n"
-        "2 when a FILE cannot be read.\n",
+        "The exit status is 0 if all are equal, 1 if one differs or is refused, 2 if "
+        "a\n"
+        "FILE cannot be read.\n",
     .examples = "tandem check tests/cases\n"
                 "tandem check --case=batch f.td g.td\n"
                 "tandem check --json f.td | jq '.files[].cases[].verdicts[].result'\n",

@@ -1,5 +1,5 @@
-/* cmd_config.c -- `tandem config`: every setting, its value here and now, and where
- * the value comes from. */
+/* cmd_config.c -- `tandem config`: every setting, its value and where the value comes
+ * from. */
 #include "cli/cli.h"
 #include "core/core.h"
 #include "tandem/tandem.h"
@@ -14,7 +14,7 @@ static const cli_option options[] = {
 
 static const char *const kinds[] = {"bool", "int", "real", "word", "text"};
 
-/* "default", "TD_CSE" or "call". */
+/* Where the value comes from: "default", the environment variable, or "call". */
 static const char *source(td_ctx *cx, int nr) {
     static const char *const names[] = {"default", NULL, "call"};
     td_knob_from             from = td__knob_from(cx, nr);
@@ -100,7 +100,7 @@ static void print_row(const cli_term *t, td_ctx *cx, int nr) {
 }
 
 static int print_text(td_ctx *cx, const int *rows, int n) {
-    cli_term t = cli_look(stdout, "auto");
+    cli_term t = cli_term_open(stdout, "auto");
     for (int i = 0; i < n; i++) print_row(&t, cx, rows[i]);
     if (n < TD_KNOB_COUNT) return CLI_OK;
     fprintf(t.out, "\nTopics of the log\n");
@@ -112,6 +112,7 @@ static int print_text(td_ctx *cx, const int *rows, int n) {
 
 /* ---- the command -------------------------------------------------------- */
 
+/* Reports an unknown setting, with a suggestion if one is similar. */
 static int unknown(const char *name) {
     for (int i = 0; i < TD_KNOB_COUNT; i++)
         if (td__is_typo(name, td__knobs[i].name)) {
@@ -144,12 +145,13 @@ static int run(int argc, char **argv) {
 const cli_command cli_config = {
     .name = "config",
     .operand = "NAME",
-    .summary = "list the settings, their values and where those come from",
+    .summary = "list all settings, their values and where these come from",
     .about =
-        "Prints every setting of the library as a context opened here has it: its\n"
-        "value, where that comes from (the default or an environment variable), what\n"
-        "it means and what it takes. With NAME, that setting alone. A variable with a\n"
-        "wrong value is told on stderr, and the default holds.\n"
+        "Prints every setting of the library with its value, the source of the value\n"
+        "(the default or an environment variable), its meaning and its range. With\n"
+        "NAME, prints that setting only. An environment variable with an invalid "
+        "value\n"
+        "is reported on stderr, and the default is used.\n"
         "\n"
         "In a program: td_config_get, td_config_put and td_config_set.\n",
     .examples =

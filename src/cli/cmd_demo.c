@@ -1,5 +1,5 @@
 /* cmd_demo.c -- `tandem demo`: checks gradients, trains a small GPT as one compiled
- * function, lets it write, measures it, and writes a page about all of it. */
+ * function, samples text from it, measures it, and writes an HTML report. */
 #include "cli/cli.h"
 #include "cli/demo_report.h"
 
@@ -18,39 +18,39 @@ static bool        quick;
 static const char *colour, *path;
 
 static const cli_option options[] = {
-    {"steps", "N", "Steps of training. 2400 unless given.", CLI_INT, &steps, 1, 1000000,
-     NULL},
+    {"steps", "N", "Number of training steps. Default: 2400.", CLI_INT, &steps, 1,
+     1000000, NULL},
     {"seed", "N",
-     "Where random numbers start. The same seed gives the same run. 1 unless "
-     "given.",
+     "Seed of the random generator; the same seed gives the same run. Default: 1.",
      CLI_INT, &seed, 0, INT64_MAX, NULL},
-    {"quick", NULL, "A few seconds: a tiny model, 40 steps.", CLI_FLAG, &quick, 0, 0,
-     NULL},
-    {"report", "FILE", "Where the page goes. report.html unless given.", CLI_WORD,
+    {"quick", NULL, "Run for a few seconds only: a tiny model, 40 steps.", CLI_FLAG,
+     &quick, 0, 0, NULL},
+    {"report", "FILE", "Path of the HTML report. Default: report.html.", CLI_WORD,
      &path, 0, 0, NULL},
     {"color", "WHEN",
-     "auto, always or never. auto colours a terminal, unless NO_COLOR is "
-     "set.",
+     "Use colours: auto (on a terminal, unless NO_COLOR is set), always or never.",
      CLI_WORD, &colour, 0, 0, "auto always never"},
     {0}};
 
-/* Everything a run finds out. */
-typedef struct show {
+/* Everything that a run finds out. */
+typedef struct demo {
     td_ctx    *cx;
     cli_term   t;
     demo_check checks[DEMO_CHECKS];
     demo_gpt   gpt;
     float     *loss; /* by step */
     td_buf     wrote;
-} show;
+} demo;
 
 static void heading(const cli_term *t, const char *text) {
     printf("\n  %s%s%s\n\n", cli_ink_on(t, CLI_BOLD), text, cli_ink_on(t, CLI_PLAIN));
 }
 
-/* ---- the acts ----------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------- */
 
-static bool check(show *s) {
+/* Compares gradients with finite differences. False after td__fail, or if they
+ * differ. */
+static bool check(demo *s) {
     bool good = true;
     heading(&s->t, "Gradients: compiled, against finite differences in f64");
     for (int i = 0; i < DEMO_CHECKS; i++) {
@@ -66,7 +66,7 @@ static bool check(show *s) {
     return good;
 }
 
-static bool train(show *s) {
+static bool train(demo *s) {
     demo_gpt    *g = &s->gpt;
     cli_progress bar;
     char         text[96];
@@ -93,7 +93,7 @@ static bool train(show *s) {
     return true;
 }
 
-/* Wrapped at the width of the page; what is no text, is a dot. */
+/* Wraps the text; bytes that are not printable become dots. */
 static void print_text(const char *text, size_t n) {
     int column = 0;
     fputs("    ", stdout);
@@ -107,7 +107,7 @@ static void print_text(const char *text, size_t n) {
     putchar('\n');
 }
 
-static bool write(show *s) {
+static bool write(demo *s) {
     heading(&s->t, "What it writes");
     td__buf_add(&s->wrote, PROMPT);
     if (!demo_gpt_write(&s->gpt, &s->wrote, s->gpt.size.sample)) return false;
@@ -115,33 +115,33 @@ static bool write(show *s) {
     return true;
 }
 
-static void speed_line(const show *s, const char *name, const demo_speed *v,
+static void speed_line(const demo *s, const char *name, const demo_speed *v,
                        const demo_speed *than) {
-    printf("    %-10s %8.0f tokens/s %9.2f ms a step %8.2f MiB at most", name,
-           v->tokens, v->ms, (double)v->peak / 1048576);
+    printf("    %-10s %8.0f tokens/s %9.2f ms a step %8.2f MiB peak", name, v->tokens,
+           v->ms, (double)v->peak / 1048576);
     if (than)
-        printf("   %s%.2f x as fast%s", cli_ink_on(&s->t, CLI_GOOD), than->ms / v->ms,
+        printf("   %sspeedup %.2f x%s", cli_ink_on(&s->t, CLI_GOOD), than->ms / v->ms,
                cli_ink_on(&s->t, CLI_PLAIN));
     putchar('\n');
 }
 
-static bool measure(show *s) {
+static bool measure(demo *s) {
     heading(&s->t, "A step, eager and compiled in turn (medians)");
     if (!demo_gpt_measure(&s->gpt)) return false;
     speed_line(s, "eager", &s->gpt.eager, NULL);
     speed_line(s, "compiled", &s->gpt.compiled, &s->gpt.eager);
-    printf("    %.2f MiB of both are parameters and the optimizer's state\n",
+    printf("    of both peaks, %.2f MiB are parameters and optimizer state\n",
            (double)s->gpt.state / 1048576);
     return true;
 }
 
-static bool write_report(show *s) {
+static bool write_report(demo *s) {
     report r = {s->cx, s->checks, &s->gpt, s->loss, &s->wrote};
     char   where[PATH_MAX];
     heading(&s->t, "Report");
     if (!report_write(&r, path)) return false;
-    printf("    the joint graph, what is kept and why, memory over time, kernels and "
-           "their C:\n    %s%s%s\n\n",
+    printf("    joint graph, partition, memory over time, kernels with their C:\n"
+           "    %s%s%s\n\n",
            cli_ink_on(&s->t, CLI_BOLD), realpath(path, where) ? where : path,
            cli_ink_on(&s->t, CLI_PLAIN));
     return true;
@@ -149,7 +149,7 @@ static bool write_report(show *s) {
 
 /* ---- the whole ---------------------------------------------------------- */
 
-static bool play(show *s) {
+static bool run_demo(demo *s) {
     demo_sizes size = quick ? small : usual;
     if (steps) size.steps = steps;
     td_seed(s->cx, (uint64_t)seed);
@@ -163,12 +163,12 @@ static bool play(show *s) {
 static int run(int argc, char **argv) {
     const char *operand;
     int         status;
-    show        s = {0};
+    demo        s = {0};
     steps = 0, seed = 1, quick = false, colour = "auto", path = "report.html";
     if (!cli_parse(&cli_demo, argc, argv, &operand, &status)) return status;
-    s.t = cli_look(stdout, colour);
+    s.t = cli_term_open(stdout, colour);
     s.cx = td_open();
-    bool good = s.cx && play(&s);
+    bool good = s.cx && run_demo(&s);
     if (!s.cx) fprintf(stderr, "tandem demo: memory is exhausted\n");
     else if (!td_ok(s.cx)) fprintf(stderr, "tandem demo: %s\n", td_message(s.cx));
     demo_gpt_close(&s.gpt);
@@ -180,18 +180,17 @@ static int run(int argc, char **argv) {
 
 const cli_command cli_demo = {
     .name = "demo",
-    .summary = "check gradients, train a small GPT, show how it was compiled",
+    .summary = "check gradients, train a small GPT, report how it was compiled",
     .about =
         "Compares gradients of compiled functions with finite differences, trains a\n"
-        "small GPT on a built-in text with a whole step as one compiled function, "
-        "lets\n"
-        "it write, and measures the same step eagerly and compiled. Then writes a "
-        "page\n"
-        "for a browser, one file: the joint graph of a small function, what is kept\n"
-        "for backward and why, memory over time, and each kernel of the training step\n"
-        "with its C and its share of time. The status is 1 when gradients disagree.\n"
+        "small GPT on a built-in text with the whole training step as one compiled\n"
+        "function, samples text from it, and measures the step eagerly and compiled.\n"
+        "Then writes an HTML report, one file that needs no network: the joint graph\n"
+        "of a small function, which values are saved for backward and why, memory "
+        "over\n"
+        "time, and each kernel of the training step with its C and its share of time.\n"
         "\n"
-        "On a terminal a bar shows progress; elsewhere ten plain lines do.\n",
+        "The exit status is 1 if gradients disagree.\n",
     .examples = "tandem demo\n"
                 "tandem demo --seed=7 --steps=4000\n"
                 "tandem demo --quick --color=never | less\n",

@@ -1,5 +1,5 @@
-/* cmd_doctor.c -- `tandem doctor`: what this build and this machine are. Paste its
- * output into a bug report. */
+/* cmd_doctor.c -- `tandem doctor`: describes the build and the machine, for bug
+ * reports. */
 #include "build/disk.h"
 #include "build/unit.h"
 #include "cli/cli.h"
@@ -72,7 +72,7 @@ static void show_features(const cli_term *t) {
          yes[!!__builtin_cpu_supports("avx512dq")],
          yes[!!__builtin_cpu_supports("avx512vl")]);
 #else
-    line(t, "features", "not looked at on this kind of machine");
+    line(t, "features", "not detected on this architecture");
 #endif
     const char *wish = secure_getenv("TD_ISA");
     line(t, "level", "%s of %s%s%s%s", td__level_name(td__cpu_level()),
@@ -89,7 +89,7 @@ static void show_compiler(const cli_term *t, td_ctx *cx) {
     td_cc cc;
     if (td__cc_open(&cc, cx)) {
         line(t, "cc", "%.*s%s", (int)strcspn(cc.identity, ","), cc.identity,
-             cc.path ? "" : " (not there now; its code in the cache is used)");
+             cc.path ? "" : " (not found now; its cached code is used)");
         line(t, "cc flags", "%s", cc.flags);
     } else line(t, "cc", "%s", td_message(cx));
     td__cc_close(&cc);
@@ -120,18 +120,19 @@ static void show_native(const cli_term *t) {
 
 /* ---- does it work ------------------------------------------------------- */
 
-/* A product, a gradient and an error, on a fresh context. */
-static bool works(char *why, size_t cap) {
+/* A product, a gradient and an error on a fresh context. False: *why says what
+ * failed. */
+static bool self_test(char *why, size_t cap) {
     td_ctx *cx = td_open();
-    if (!cx) return snprintf(why, cap, "no memory for a context"), false;
+    if (!cx) return snprintf(why, cap, "out of memory"), false;
     td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 3)));
     td_backward(td_sum(td_matmul(x, x)));
     double sum = td_item(td_sum(td_grad_of(x)));
     bool   ok = td_ok(cx) && sum == 54;
-    snprintf(why, cap, "%s", td_ok(cx) ? "a gradient came out wrong" : td_message(cx));
+    snprintf(why, cap, "%s", td_ok(cx) ? "a gradient is wrong" : td_message(cx));
     td_clear(cx);
     bool refused = td_is_nil(td_matmul(x, td_ones(cx, TD_SHAPE(2)))) && !td_ok(cx);
-    if (ok && !refused) snprintf(why, cap, "a wrong shape was not refused");
+    if (ok && !refused) snprintf(why, cap, "a wrong shape was not detected");
     td_close(cx);
     return ok && refused;
 }
@@ -141,13 +142,13 @@ static int run(int argc, char **argv) {
     char        why[512];
     int         status;
     if (!cli_parse(&cli_doctor, argc, argv, &operand, &status)) return status;
-    cli_term t = cli_look(stdout, "auto");
+    cli_term t = cli_term_open(stdout, "auto");
     show_build(&t);
     show_system(&t);
     show_cpu(&t);
     show_features(&t);
     show_native(&t);
-    bool ok = works(why, sizeof why);
+    bool ok = self_test(why, sizeof why);
     line(&t, "self-test", "%s%s%s", cli_ink_on(&t, ok ? CLI_GOOD : CLI_BAD),
          ok ? "fine" : why, cli_ink_on(&t, CLI_PLAIN));
     return ok ? CLI_OK : CLI_FAILED;
@@ -155,15 +156,16 @@ static int run(int argc, char **argv) {
 
 const cli_command cli_doctor = {
     .name = "doctor",
-    .summary = "what this build and this machine are, and whether it works",
-    .about = "Prints the compiler and libraries Tandem was built with, the machine, "
-             "which of\n"
-             "the compiled versions of the kernels it runs, how many threads it uses, "
-             "the C\n"
-             "compiler and cache of the native backend, and the outcome of a small\n"
-             "self-test. The status is 1 when that fails.\n"
+    .summary = "describe this build and machine, and run a self-test",
+    .about = "Prints the compiler and libraries that Tandem was built with, the "
+             "machine, the\n"
+             "instruction set of its kernels, the number of threads, the C compiler "
+             "and the\n"
+             "cache of native code, and the result of a small self-test. Please "
+             "include this\n"
+             "output in bug reports.\n"
              "\n"
-             "A bug report with this output is easier to answer.\n",
+             "The exit status is 1 if the self-test fails.\n",
     .examples = "tandem doctor\n"
                 "TD_ISA=base TD_NUM_THREADS=1 tandem doctor\n",
     .options = options,

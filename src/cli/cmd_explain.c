@@ -1,5 +1,5 @@
-/* cmd_explain.c -- `tandem explain FILE`: what compiling makes of each function, for
- * the inputs of every case. */
+/* cmd_explain.c -- `tandem explain FILE`: what was compiled for the inputs of every
+ * case. */
 #include "aot/aot.h"
 #include "cli/case_run.h"
 #include "cli/cli.h"
@@ -12,14 +12,14 @@ static const char *only;
 static const cli_option options[] = {
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
-    {"graphs", NULL, "Print the graphs of every stage, too.", CLI_FLAG, &graphs, 0, 0,
+    {"graphs", NULL, "Also print the graphs of every stage.", CLI_FLAG, &graphs, 0, 0,
      NULL},
-    {"json", NULL, "One JSON object.", CLI_FLAG, &json, 0, 0, NULL},
-    {"no-times", NULL, "Leave out how long it took, for comparing.", CLI_FLAG,
+    {"json", NULL, "Print one JSON object.", CLI_FLAG, &json, 0, 0, NULL},
+    {"no-times", NULL, "Omit times, so that outputs can be compared.", CLI_FLAG,
      &no_times, 0, 0, NULL},
     {0}};
 
-/* The functions of the case under way, compiled. */
+/* The compiled functions of the current case. */
 typedef struct compiled {
     const td_graph *g;
     td_fn          *f;
@@ -78,12 +78,12 @@ static void as_json(const char *key, const char *name, const char *error, bool f
     td__buf_free(&b);
 }
 
-/* Prints what was compiled and forgets it. */
+/* Prints what was compiled, then drops it. */
 static void show(td_ctx *cx, const char *key, const char *name, bool first) {
     const char *error = td_ok(cx) ? NULL : td_message(cx);
     if (json) as_json(key, name, error, first);
     else as_text(strcmp(key, "case") ? "function @" : "case ", name, error);
-    td__span_reset(cx); /* names are those of kernels */
+    td__span_reset(cx); /* kernel names of one case must not count in the next */
     for (int i = 0; i < fns.n; i++) td_fn_drop(fns.v[i].f);
     td__vec_free(&fns);
     td_clear(cx);
@@ -100,7 +100,7 @@ static bool show_case(const td_gfile *f, const td_gcase *c, bool first) {
     return ok;
 }
 
-/* A function no case calls is compiled for the types of its inputs. */
+/* Compiles a function that no case calls, for the types of its inputs. */
 static bool show_function(const td_gfile *f, const td_graph *g, bool first) {
     td_value *in = td__zalloc(sizeof *in * ((size_t)g->inputs.n + 1));
     bool      ok = in || td__fail_memory(f->cx);
@@ -128,7 +128,7 @@ static int show_file(const td_gfile *f) {
     if (json) puts("]}");
     if (!shown)
         return cli_misuse("explain",
-                          only ? "%s has no case with \"%s\" in its name"
+                          only ? "no case of %s has \"%s\" in its name"
                                : "%s has neither functions nor cases",
                           f->name, only);
     return bad ? CLI_FAILED : CLI_OK;
@@ -139,26 +139,27 @@ static int run(int argc, char **argv) {
     int         status;
     json = graphs = no_times = false, only = NULL;
     if (!cli_parse(&cli_explain, argc, argv, &path, &status)) return status;
-    if (!path) return cli_misuse("explain", "which FILE?");
+    if (!path) return cli_misuse("explain", "FILE is missing");
     return case_file("explain", path, show_file);
 }
 
 const cli_command cli_explain = {
     .name = "explain",
     .operand = "FILE",
-    .summary = "what compiling makes of the functions of a .td file",
+    .summary = "explain how the functions of a .td file are compiled",
     .about =
-        "Runs each case of FILE with compiled functions and tells what was compiled:\n"
-        "what was captured, what is written back to inputs and how, which results are\n"
-        "views of what, which gradients come in and go out, what is kept for backward\n"
-        "or computed again and why, memory, guards, and how long each stage took.\n"
-        "Functions that no case calls are compiled for the types of their inputs.\n"
-        "docs/explain.md reads a report line by line and lists the fields of --json.\n"
+        "Runs each case of FILE with compiled functions and prints what was compiled:\n"
+        "captured ops, writes to inputs, which results are views of which tensors,\n"
+        "incoming and outgoing gradients, which values are saved for backward or\n"
+        "recomputed and why, memory, guards, and the time of each stage. Functions\n"
+        "that no case calls are compiled for the types of their inputs.\n"
+        "docs/explain.md explains a report line by line and lists the fields of "
+        "--json.\n"
         "\n"
         "Settings come from the environment: TD_PARTITION=default tandem explain "
         "f.td.\n"
         "\n"
-        "The status is 1 when a case fails, 2 when FILE cannot be read.\n",
+        "The exit status is 1 if a case fails, 2 if FILE cannot be read.\n",
     .examples = "tandem explain f.td\n"
                 "tandem explain --graphs --case=batch f.td\n"
                 "tandem explain --json f.td | jq '.explained[].functions[].function'\n",

@@ -12,10 +12,10 @@ static const char *only;
 static td_buf      text; /* of the case being run */
 
 static const cli_option options[] = {
-    {"keep-mutations", NULL, "Writes to inputs may stay in the graph where they can.",
+    {"keep-mutations", NULL, "Leave writes to inputs in the graph where possible.",
      CLI_FLAG, &keep, 0, 0, NULL},
-    {"dynamic", NULL, "Sizes of inputs are symbols; shows the guards.", CLI_FLAG,
-     &dynamic, 0, 0, NULL},
+    {"dynamic", NULL, "Use symbolic sizes and print the guards.", CLI_FLAG, &dynamic, 0,
+     0, NULL},
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
     {0}};
@@ -27,7 +27,7 @@ static bool static_facts(const td_graph *fn, const td_value *in) {
     return ok;
 }
 
-/* Printed inside the trace: they speak of its symbols. */
+/* Facts with symbolic sizes, printed while the symbols exist. */
 static bool dynamic_facts(const td_graph *fn, const td_value *in) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_ALL, .named_as = fn};
     td_symenv *e = td__symenv_make(fn->cx);
@@ -52,13 +52,14 @@ static bool add_facts(const td_graph *fn, const td_value *in) {
     return dynamic ? dynamic_facts(fn, in) : static_facts(fn, in);
 }
 
-/* A call of the case: its facts, then the call itself. */
-static bool look(case_run *run, const td_graph *fn, const td_value *in, td_value *out) {
+/* Executes a call of the case: prints its facts, then runs it eagerly. */
+static bool print_facts_and_call(case_run *run, const td_graph *fn, const td_value *in,
+                                 td_value *out) {
     (void)run;
     return add_facts(fn, in) && td__graph_replay(fn, in, out);
 }
 
-static const case_way looking = {.name = "facts", .call = look};
+static const case_way facts_way = {.name = "facts", .call = print_facts_and_call};
 
 static void show(const char *title, const char *name) {
     printf("%s%s\n%s\n", title, name, td__buf_str(&text));
@@ -67,7 +68,7 @@ static void show(const char *title, const char *name) {
 }
 
 static bool show_case(const td_gfile *f, const td_gcase *c) {
-    case_run run = {.file = f, .c = c, .way = &looking};
+    case_run run = {.file = f, .c = c, .way = &facts_way};
     bool     ok = case_run_all(&run);
     show("# case ", c->name);
     if (!ok) printf("error: %s\n\n", td_message(f->cx));
@@ -75,7 +76,7 @@ static bool show_case(const td_gfile *f, const td_gcase *c) {
     return ok;
 }
 
-/* A function no case calls is looked at by the types of its inputs. */
+/* Analyzes a function that no case calls, for the types of its inputs. */
 static bool show_function(const td_gfile *f, const td_graph *g) {
     td_value *in = td__zalloc(sizeof *in * ((size_t)g->inputs.n + 1));
     bool      ok = in || td__fail_memory(f->cx);
@@ -103,7 +104,7 @@ static int show_file(const td_gfile *f) {
     }
     if (!shown)
         return cli_misuse("facts",
-                          only ? "%s has no case with \"%s\" in its name"
+                          only ? "no case of %s has \"%s\" in its name"
                                : "%s has neither functions nor cases",
                           f->name, only);
     return bad ? CLI_FAILED : CLI_OK;
@@ -114,24 +115,26 @@ static int run(int argc, char **argv) {
     int         status;
     keep = dynamic = false, only = NULL;
     if (!cli_parse(&cli_facts, argc, argv, &path, &status)) return status;
-    if (!path) return cli_misuse("facts", "which FILE?");
+    if (!path) return cli_misuse("facts", "FILE is missing");
     return case_file("facts", path, show_file);
 }
 
 const cli_command cli_facts = {
     .name = "facts",
     .operand = "FILE",
-    .summary = "what functions do to their inputs, and what their outputs are",
+    .summary = "print what functions do to inputs and what their outputs are",
     .about =
-        "For each case of FILE, every call's function is run once without bytes, and\n"
-        "what was learned is printed: which inputs are written or change their\n"
-        "geometry, where and under which grad mode; which outputs are inputs, views\n"
-        "of inputs, views of intermediates, and by which view ops; which\n"
-        "intermediates must become outputs; which gradients come in from outside, in\n"
-        "which order and layout; whether random numbers are drawn. Functions that no\n"
-        "case calls are looked at by the types of their inputs.\n"
+        "Traces the function of every call in FILE once on fake tensors and prints:\n"
+        "which inputs are written or change sizes, strides or offset, where, and "
+        "under\n"
+        "which grad mode; which outputs are inputs, views of inputs or views of\n"
+        "intermediates, and by which view ops; which intermediates must become\n"
+        "outputs; which tangents the backward takes, in which order and layout; and\n"
+        "whether random numbers are drawn. Functions that no case calls are traced "
+        "for\n"
+        "the types of their inputs.\n"
         "\n"
-        "The status is 1 when a case fails, 2 when FILE cannot be read.\n",
+        "The exit status is 1 if a case fails, 2 if FILE cannot be read.\n",
     .examples = "tandem facts tests/cases/func/views.td\n"
                 "tandem facts --keep-mutations --case=batch f.td\n",
     .options = options,

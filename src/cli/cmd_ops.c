@@ -1,4 +1,4 @@
-/* cmd_ops.c -- `tandem ops`: the op table, for people and as JSON for tools. */
+/* cmd_ops.c -- `tandem ops`: the op table, as text and as JSON. */
 #include "cli/cli.h"
 #include "ops/ops.h"
 
@@ -8,12 +8,11 @@
 
 static bool json;
 
-static const cli_option options[] = {{"json", NULL,
-                                      "One JSON array of objects, for tools.", CLI_FLAG,
-                                      &json, 0, 0, NULL},
+static const cli_option options[] = {{"json", NULL, "Print one JSON array of objects.",
+                                      CLI_FLAG, &json, 0, 0, NULL},
                                      {0}};
 
-/* ---- what a row says ---------------------------------------------------- */
+/* ---- properties of a row ------------------------------------------------ */
 
 typedef struct flag_name {
     uint32_t    bits;
@@ -43,7 +42,8 @@ static const flag_name dtype_names[] = {
     {TD_DT_SATURATES, "numbers-saturate"},
 };
 
-/* The schema; a writer without one is its twin's with the first argument written. */
+/* The op's schema; for an in-place op without one, its functional twin's with the
+ * first argument written. */
 static void schema_text(td_op op, char *out, size_t cap) {
     const td_opdef *def = &td__ops[op];
     if (def->schema) {
@@ -57,6 +57,7 @@ static void schema_text(td_op op, char *out, size_t cap) {
              end ? (int)(end - rest) : 0, rest);
 }
 
+/* How the op is computed; the words are explained in the help text. */
 static const char *computed_by(const td_opdef *def) {
     if (def->expr) return "expression";
     if (def->cpu) return "kernel";
@@ -75,7 +76,7 @@ static const char *derivative_kind(const td_opdef *def) {
     return "formula";
 }
 
-/* The formula, or why there is no derivative; NULL when neither is written down. */
+/* The formula, or why there is no derivative; NULL: neither is written in the row. */
 static const char *derivative_text(const td_opdef *def) {
     if (!def->vjp) return NULL;
     if (def->vjp[0] == '!') return def->vjp + 1;
@@ -84,7 +85,7 @@ static const char *derivative_text(const td_opdef *def) {
 
 /* ---- JSON --------------------------------------------------------------- */
 
-/* Rows are laid out for reading: runs of spaces become one. */
+/* Runs of blanks, which rows use for alignment, become one. */
 static bool add_text(cJSON *to, const char *key, const char *text) {
     char   one[1024];
     size_t n = 0;
@@ -145,8 +146,7 @@ static int print_json(const td_op *ops, int n) {
 
 /* ---- text --------------------------------------------------------------- */
 
-/* Breaks at spaces so that lines stay within the width; lines after the first are
- * moved in by `hang`. */
+/* Wraps text at blanks; lines after the first are indented by `hang`. */
 static void wrapped(const cli_term *t, const char *text, int indent, int hang) {
     int width = t->width > 100 ? 100 : t->width, at = 0;
     while (*text) {
@@ -196,7 +196,7 @@ static void print_row(const cli_term *t, td_op op) {
 
 /* ---- the command -------------------------------------------------------- */
 
-/* The row of that name, else every row whose name contains it; all for NULL. */
+/* The op of that name, else every op whose name contains it; all for NULL. */
 static int choose(const char *name, td_op *ops) {
     int n = 0;
     if (name && td__op_find(name) != TD_OP_COUNT) {
@@ -229,7 +229,7 @@ static int run(int argc, char **argv) {
     int n = choose(name, ops);
     if (n == 0) return unknown(name);
     if (json) return print_json(ops, n);
-    cli_term t = cli_look(stdout, "auto");
+    cli_term t = cli_term_open(stdout, "auto");
     if (n == 1) print_row(&t, ops[0]);
     else
         for (int i = 0; i < n; i++) print_line(&t, ops[i]);
@@ -239,17 +239,17 @@ static int run(int argc, char **argv) {
 const cli_command cli_ops = {
     .name = "ops",
     .operand = "NAME",
-    .summary = "list the ops of the library",
+    .summary = "list all ops, or describe one",
     .about =
-        "Prints the schema and the meaning of every op. With NAME, of that op alone,\n"
-        "with how it is computed, its derivative and its flags; when there is no such "
-        "op,\n"
-        "of those whose name contains NAME.\n"
+        "Prints the schema and the meaning of every op. With NAME, prints that op "
+        "with\n"
+        "its computation, derivative and flags; if there is no such op, those whose\n"
+        "names contain NAME.\n"
         "\n"
-        "In a schema Tensor(a) shares storage with the other a, Tensor(a!) is "
+        "In a schema, Tensor(a) shares storage with the other a, Tensor(a!) is "
         "written,\n"
-        "Operand is a tensor or a number, and ? may be left out. In a derivative g is\n"
-        "the incoming gradient and out the result.\n"
+        "Operand is a tensor or a number, and ? marks an optional argument. In a\n"
+        "derivative, g is the incoming gradient and out the result.\n"
         "\n"
         "With --json every row is an object: name, schema, doc, computed_by (kernel,\n"
         "expression, view, parts or twin), derivative (kind and text), flags, and "

@@ -1,4 +1,4 @@
-/* cmd_run.c -- `tandem run FILE`: every case of a .td file, executed eagerly. */
+/* cmd_run.c -- `tandem run FILE`: executes every case of a .td file eagerly. */
 #include "cli/cli.h"
 #include "cli/case_run.h"
 
@@ -8,7 +8,7 @@ static bool        json, clean;
 static const char *only;
 
 static const cli_option options[] = {
-    {"json", NULL, "All inputs, outputs, gradients and flags as one JSON object.",
+    {"json", NULL, "Print inputs, outputs, gradients and flags as one JSON object.",
      CLI_FLAG, &json, 0, 0, NULL},
     {"clean", NULL, "Clean up every function first: views, constants, dead code...",
      CLI_FLAG, &clean, 0, 0, NULL},
@@ -43,7 +43,7 @@ static int run_file(const td_gfile *f) {
     if (json) puts("]}");
     if (ran == 0)
         return cli_misuse("run",
-                          only ? "%s has no case with \"%s\" in its name"
+                          only ? "no case of %s has \"%s\" in its name"
                                : "%s has no cases",
                           f->name, only);
     return bad ? CLI_FAILED : CLI_OK;
@@ -54,7 +54,7 @@ static int run(int argc, char **argv) {
     int         status;
     json = clean = false, only = NULL;
     if (!cli_parse(&cli_run, argc, argv, &path, &status)) return status;
-    if (!path) return cli_misuse("run", "which FILE?");
+    if (!path) return cli_misuse("run", "FILE is missing");
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_gfile *f = td__gfile_read(cx, path);
@@ -85,14 +85,14 @@ const cli_command cli_run = {
         "inputs_after, a backward has tangents and gradients. A tensor has name,\n"
         "dtype, sizes, strides, offset, storage (equal numbers share one), version,\n"
         "requires_grad, is_leaf, is_view, is_inference, grad_fn and\n"
-        "elements in row-major order; is_leaf and grad_fn are null for a view whose\n"
-        "history is out of date. Numbers read back exactly; inf and nan are strings.\n"
+        "elements in row-major order; is_leaf and grad_fn are null for a stale view.\n"
+        "Numbers are printed exactly; inf and nan are strings.\n"
         "\n"
-        "With --clean every function goes through the clean-up passes first. That may\n"
-        "change nothing but grad_fn names and what a later draw gives where an op is\n"
-        "refused.\n"
+        "With --clean every function goes through the clean-up passes first. They may\n"
+        "change only the names in grad_fn and, after an op that fails, random "
+        "results.\n"
         "\n"
-        "The status is 1 when a case fails, 2 when FILE cannot be read.\n",
+        "The exit status is 1 if a case fails, 2 if FILE cannot be read.\n",
     .examples = "tandem run tests/cases/views.td\n"
                 "tandem run --json f.td | jq '.cases[].steps[].outputs[].elements'\n",
     .options = options,

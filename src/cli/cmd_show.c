@@ -1,5 +1,5 @@
-/* cmd_show.c -- `tandem show FILE`: the functions of a .td file, normalized, as JSON
- * or as a drawing. */
+/* cmd_show.c -- `tandem show FILE`: prints the functions of a .td file, normalized or
+ * after a stage of compilation, as text, JSON or a Graphviz drawing. */
 #include "aot/aot.h"
 #include "cli/cli.h"
 #include "trace/sym_args.h"
@@ -10,20 +10,21 @@ static bool        json, dot, types, places, dynamic;
 static const char *only, *after, *simpler;
 
 static const cli_option options[] = {
-    {"json", NULL, "One JSON array with an object per function.", CLI_FLAG, &json, 0, 0,
-     NULL},
-    {"dot", NULL, "Drawings for Graphviz.", CLI_FLAG, &dot, 0, 0, NULL},
-    {"types", NULL, "Work out the type of every value from those of the inputs.",
+    {"json", NULL, "Print one JSON array with an object per function.", CLI_FLAG, &json,
+     0, 0, NULL},
+    {"dot", NULL, "Print Graphviz input.", CLI_FLAG, &dot, 0, 0, NULL},
+    {"types", NULL, "Infer the type of every value from the types of the inputs.",
      CLI_FLAG, &types, 0, 0, NULL},
-    {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
+    {"places", NULL, "Print source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
     {"after", "STAGE",
-     "Show what a stage makes of it: capture, functional, joint, forward, backward or "
+     "Print the graph after a stage: capture, functional, joint, forward, backward or "
      "plan.",
      CLI_WORD, &after, 0, 0, NULL},
     {"decompose", "OPS",
-     "Replace ops by simpler ones: all, or names with commas between.", CLI_WORD,
+     "Decompose ops into simpler ones: all, or a list of names with commas.", CLI_WORD,
      &simpler, 0, 0, NULL},
-    {"dynamic", NULL, "With --after: sizes of inputs are symbols; shows the guards.",
+    {"dynamic", NULL,
+     "With --after=capture or functional: use symbolic sizes and print guards.",
      CLI_FLAG, &dynamic, 0, 0, NULL},
     {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
     {0}};
@@ -42,7 +43,7 @@ static bool print_as_is(td_buf *b, td_graph *g, int nth) {
     return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
 }
 
-/* As a remark, since they are no part of the graph. */
+/* Guards are printed as a comment: they are no part of the graph. */
 static void print_guards(td_buf *b, const char *text) {
     if (!json && !dot) td__buf_printf(b, "# guards: %s\n", text);
 }
@@ -78,7 +79,7 @@ static bool show_capture(td_buf *b, const td_graph *g, const td_value *in, int n
     return ok;
 }
 
-/* For arguments that look as the function's inputs do. */
+/* Prints `capture` or `functional`, for arguments of the types of the inputs. */
 static bool show_stage(td_buf *b, const td_graph *g, int nth) {
     td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
     bool      ok = in || td__fail_memory(g->cx);
@@ -90,8 +91,8 @@ static bool show_stage(td_buf *b, const td_graph *g, int nth) {
     return ok;
 }
 
-/* A stage of the pipeline that a text file goes through like a body does; a capture of
- * one is shown by itself. */
+/* Is it a stage of the pipeline, which compiles the function? `capture` is printed
+ * without compiling. */
 static bool is_compiled(const char *stage) {
     return td__stage_artifact(stage) && strcmp(stage, "capture") != 0;
 }
@@ -104,16 +105,16 @@ static bool is_stage(const char *word) {
 static const td_graph *stage_of(const td_fn *f) {
     const td_spec  *s = f->specs;
     const td_graph *g = td__stage_artifact(after)->graph(f, s);
-    if (!g && !strcmp(after, "forward")) return s->plan->j->g; /* all of it */
+    if (!g && !strcmp(after, "forward")) return s->plan->j->g; /* not partitioned */
     if (!g)
         td__fail(f->cx, TD_E_ARG,
-                 "@%.60s has no backward: nothing it returns or writes depends on an "
-                 "input that requires grad (`grad` behind its type)",
+                 "@%.60s has no backward: no result depends on an input that requires "
+                 "grad; write `grad` after the type of an input",
                  f->name);
     return g;
 }
 
-/* What is compiled for arguments that look as its inputs do, as leaves. */
+/* Compiles the function for leaves of its inputs' types and prints a stage. */
 static bool show_compiled(td_buf *b, const td_graph *g, int nth) {
     td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
     if (!in) return td__fail_memory(g->cx);
@@ -135,7 +136,7 @@ static bool show_graph(td_buf *b, td_graph *g, int nth) {
     return is_compiled(after) ? show_compiled(b, g, nth) : show_stage(b, g, nth);
 }
 
-/* A whole file as text has its cases too. */
+/* Without options, prints the whole file with its cases. */
 static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
     bool whole = !json && !dot && !only && !after && !simpler;
     if (json) td__buf_add(b, "[");
@@ -157,15 +158,16 @@ static int run(int argc, char **argv) {
     int         status, shown = 0;
     json = dot = types = places = dynamic = false, only = after = simpler = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
-    if (!path) return cli_misuse("show", "which FILE?");
-    if (json && dot) return cli_misuse("show", "--json or --dot, not both");
+    if (!path) return cli_misuse("show", "FILE is missing");
+    if (json && dot) return cli_misuse("show", "--json and --dot exclude each other");
     if (after && !is_stage(after))
         return cli_misuse("show",
                           "--after=%s: the stages are: capture, functional, joint, "
                           "forward, backward, plan",
                           after);
     if (after && dynamic && is_compiled(after))
-        return cli_misuse("show", "--dynamic goes with --after=capture and functional");
+        return cli_misuse("show",
+                          "--dynamic requires --after=capture or --after=functional");
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_buf    b = {0};
@@ -188,19 +190,18 @@ const cli_command cli_show = {
     .operand = "FILE",
     .summary = "print the functions of a .td file",
     .about =
-        "Reads FILE, checks it and prints it normalized: arguments by position,\n"
-        "defaults left out, one statement a line. What it prints reads back as the\n"
-        "same functions and cases. docs/text-format.md describes the form.\n"
+        "Reads FILE, checks it and prints it normalized: positional arguments, no\n"
+        "defaults, one statement per line. The output is a valid .td file with the\n"
+        "same functions and cases. docs/text-format.md describes the format.\n"
         "\n"
-        "With --after the stages of compiling run for inputs of the types given,\n"
-        "leaves that require grad where the type says `grad`. --after=plan prints "
-        "what\n"
-        "a call does once the forward code has run: new tensors, views, writes, "
-        "changes\n"
-        "of geometry and of requires_grad; %f0, %f1, ... are the forward outputs.\n"
-        "`tandem explain` tells what else was decided.\n"
+        "With --after, compiles each function for inputs of the given types (leaves\n"
+        "that require grad where the type ends in `grad`) and prints a stage.\n"
+        "--after=plan prints the epilogue, which a call runs after the forward code:\n"
+        "new tensors, views, writes, metadata writes and changes of requires_grad;\n"
+        "%f0, %f1, ... are the forward outputs. `tandem explain` prints all other\n"
+        "decisions.\n"
         "\n"
-        "The status is 2 when FILE is not right; the line on stderr begins with\n"
+        "The exit status is 2 if FILE has an error; the message on stderr begins with\n"
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
                 "tandem show --after=functional f.td\n"

@@ -1,12 +1,12 @@
-/* demo_gpt.c -- the model of `tandem demo`: examples/gpt2 at a small size, trained on a
- * text that is built in, a byte a token. */
+/* demo_gpt.c -- the model of `tandem demo`: examples/gpt2 at a small size, trained on
+ * a built-in text, one byte per token. */
 #include "cli/cli.h"
 #include "cli/demo.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static const double RATE = 4e-3, HEAT = 0.5;
+static const double RATE = 4e-3, TEMPERATURE = 0.5;
 enum { MOST_ROUNDS = 64 };
 
 /* ---- a step ------------------------------------------------------------- */
@@ -23,6 +23,7 @@ static bool step(td_call *c) {
     return td_return(c, loss);
 }
 
+/* One training step with this rate; the loss, or NaN. */
 static double take_step(demo_gpt *g, double rate, bool compiled) {
     td_tensor *x, *y, *loss = NULL;
     double     value = (double)NAN;
@@ -59,7 +60,7 @@ static bool join_text(demo_gpt *g) {
     return !g->text.failed || td__fail_memory(g->cx);
 }
 
-/* Squares fade sooner than is usual: the run is short. */
+/* A smaller beta2 than usual, because the run is short. */
 static td_rule rule(void) {
     td_rule r = td_adamw(RATE);
     r.beta2 = 0.99;
@@ -102,7 +103,7 @@ int64_t demo_gpt_numel(demo_gpt *g) {
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* The next byte after the last ones of `text`, drawn by what the model thinks of it. */
+/* Samples the next byte from the model's prediction. */
 static int next_byte(demo_gpt *g, const td_buf *text) {
     int64_t     most = g->size.net.context, at[1024];
     int64_t     n = (int64_t)text->n < most ? (int64_t)text->n : most;
@@ -111,7 +112,7 @@ static int next_byte(demo_gpt *g, const td_buf *text) {
     td_scope_begin(g->cx, "write");
     td_tensor *x = td_from(g->cx, TD_I64, TD_SHAPE(1, n), at);
     td_tensor *y = td_select(td_module_call(g->net, TD_ARGS(x)), 1, -1);
-    y = td_multinomial(td_softmax(td_div(y, HEAT), -1), 1);
+    y = td_multinomial(td_softmax(td_div(y, TEMPERATURE), -1), 1);
     int byte = (int)td_item(y);
     td_scope_end(g->cx, "write", NULL);
     return byte;

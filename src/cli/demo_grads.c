@@ -1,5 +1,5 @@
-/* demo_grads.c -- gradients of compiled functions against central differences in f64:
- * some ops alone, and a whole GPT. */
+/* demo_grads.c -- compares gradients of compiled functions with central differences
+ * in f64: single ops, and a whole GPT. */
 #include "cli/demo.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ typedef struct probe {
     td_ctx    *cx;
     td_body   *body;
     void      *env;
-    td_tensor *x[MOST_PARAMS]; /* varied; the body's arguments unless env has them */
+    td_tensor *x[MOST_PARAMS]; /* varied: arguments, or parameters of env */
     int        n;
     td_value   args[4];
     int        n_args;
@@ -20,7 +20,7 @@ typedef struct probe {
 
 /* ---- the functions ------------------------------------------------------ */
 
-/* Weighs the elements differently: a plain sum would hide mistakes. */
+/* Weights the elements differently: a plain sum would hide mistakes. */
 static bool weigh(td_call *c, td_tensor *y) {
     td_tensor *w = td_sin(td_arange(td_call_ctx(c), 0, td_numel(y)));
     w = td_to(w, TD_F64);
@@ -47,7 +47,7 @@ static bool attention(td_call *c) {
     return weigh(c,
                  td_scaled_dot_product_attention(q, k, td_mul(q, k), NULL, 0.0, true));
 }
-/* Writes through a view of its own copy: what capture takes out again. */
+/* Writes through a view of a copy, which the compiler makes functional. */
 static bool in_place(td_call *c) {
     td_tensor *y = td_clone(td_arg(c, 0));
     td_mul_(td_select(y, 0, 1), td_select(td_arg(c, 1), 0, 2));
@@ -74,7 +74,8 @@ static double value_at(probe *p) {
     return value;
 }
 
-/* Writes behind Tandem's back, which td_bump makes known. */
+/* A central difference of fourth order. Writes the element directly; td_bump
+ * announces that. */
 static double slope_at(probe *p, td_tensor *x, int64_t i) {
     static const double step[] = {-2, -1, 1, 2};
     const double        h = 1e-4;
@@ -89,7 +90,7 @@ static double slope_at(probe *p, td_tensor *x, int64_t i) {
     return (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h);
 }
 
-/* Gradients of the compiled function, in the innermost scope. */
+/* Gradients of the compiled function, in the innermost scope. False after td__fail. */
 static bool gradients(probe *p, td_tensor **grad) {
     td_aot_opts o = {TD_AOT_OPTS, .name = "check"};
     td_fn      *f = td_aot_function(p->cx, p->body, p->env, &o);

@@ -1,5 +1,5 @@
-/* demo_report.c -- the page of `tandem demo`: figures of its runs, a small function,
- * and the kernels of its training step. */
+/* demo_report.c -- the HTML report of `tandem demo`: results of the run, a small
+ * function, and the kernels of the training step. */
 #include "cli/demo_report.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static const char *const block_source =
 
 static const char *const block_names[] = {"norm.w", "norm.b", "gate", "up", "down"};
 
-/* As block_source has it. */
+/* The function in block_source. */
 static bool block(td_call *c) {
     td_tensor *w = td_arg(c, 0), *b = td_arg(c, 1), *x = td_arg(c, 5);
     td_tensor *n = td_layer_norm(x, TD_SHAPE(WIDE), w, b);
@@ -34,7 +34,7 @@ static bool block(td_call *c) {
     return td_return(c, td_mean(td_mul(y, y)));
 }
 
-/* Compiled for arguments of its own and called once; NULL after a failure. */
+/* Compiles the block, runs it forward and backward once; NULL after td__fail. */
 static td_fn *make_block(td_ctx *cx, td_partition how) {
     td_ints     shape[] = {TD_SHAPE(WIDE),        TD_SHAPE(WIDE),
                            TD_SHAPE(INNER, WIDE), TD_SHAPE(INNER, WIDE),
@@ -78,7 +78,7 @@ static bool about_block(td_buf *b, const td_fn *f, const td_fn *all) {
                     "partition counts them. The dashed line is the "
                     "same function with everything saved that backward reads.");
     td__buf_printf(b, "<p>Saved between the halves: <b>%s</b> of %s.</p>\n",
-                   td__size_text(one, p->h->bytes_kept),
+                   td__size_text(one, p->h->bytes_saved),
                    td__size_text(most, p->h->bytes_most));
     ok = ok && td__report_memory(b, p->h, report_plan(all)->h);
     td__report_close(b);
@@ -162,7 +162,7 @@ static bool model_sections(td_buf *b, const report *r) {
     return true;
 }
 
-/* Runs some steps with spans, so that the table has times. */
+/* Runs some steps with spans on, so that kernels have times. */
 static bool time_kernels(const report *r) {
     bool ok = true;
     td__span_reset(r->cx);

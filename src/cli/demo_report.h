@@ -1,10 +1,11 @@
-/* cli/demo_report.h -- the page `tandem demo` writes, made of the pieces of report/. */
+/* cli/demo_report.h -- the HTML report of `tandem demo`, made with the room report. */
 #ifndef TD_DEMO_REPORT_H
 #define TD_DEMO_REPORT_H
 
 #include "cli/demo.h"
 #include "report/report.h"
 
+/* What the report shows. */
 typedef struct report {
     td_ctx           *cx;
     const demo_check *checks; /* [DEMO_CHECKS] */
@@ -13,10 +14,10 @@ typedef struct report {
     const td_buf     *wrote;
 } report;
 
-/* Writes the page; false after a failure, which td_message tells. */
+/* Writes the report; false after td__fail. */
 bool report_write(const report *r, const char *path);
 
-/* The plan of the function's last specialization; NULL: it has none. */
+/* The plan of the function's last specialization; NULL: none. */
 const td_plan *report_plan(const td_fn *f);
 
 #endif

@@ -1,5 +1,5 @@
-/* demo_text.c -- what the model of `tandem demo` reads: plain facts in short words, so
- * that a small model has a chance. */
+/* demo_text.c -- the training text of `tandem demo`: plain facts in short words,
+ * which a small model can learn. */
 #include "cli/demo.h"
 
 const char *const demo_text[] = {

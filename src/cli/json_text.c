@@ -1,4 +1,4 @@
-/* json_text.c -- text from outside in JSON, which is UTF-8. */
+/* json_text.c -- strings from outside in JSON, which must be UTF-8. */
 #include "cli/cli.h"
 #include "core/utf8.h"
 

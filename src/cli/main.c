@@ -1,4 +1,4 @@
-/* main.c -- the `tandem` command: finds the subcommand and hands over. */
+/* main.c -- the `tandem` command: finds the subcommand and calls it. */
 #include "cli/cli.h"
 #include "base/base.h"
 
@@ -14,7 +14,7 @@ static const cli_command *const commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int overview(void) {
-    cli_term    t = cli_look(stdout, "auto");
+    cli_term    t = cli_term_open(stdout, "auto");
     const char *bold = cli_ink_on(&t, CLI_BOLD), *plain = cli_ink_on(&t, CLI_PLAIN);
     printf("%sNAME%s\n    tandem - ahead-of-time autograd for C\n\n", bold, plain);
     printf("%sSYNOPSIS%s\n    tandem COMMAND [OPTION]...\n"
@@ -26,15 +26,16 @@ static int overview(void) {
                commands[i]->summary);
     printf("    %s%-8s%s  this page, or the page of a command\n\n", bold, "help",
            plain);
-    printf("%sENVIRONMENT%s\n"
-           "    TD_NUM_THREADS  threads of the pool; without it, the machine's cores\n"
-           "    TD_ISA          base, avx2 or avx512: the most that kernels may use\n"
-           "    NO_COLOR        when set, no colours\n"
-           "    TD_...          settings of the library: tandem config\n\n",
-           bold, plain);
+    printf(
+        "%sENVIRONMENT%s\n"
+        "    TD_NUM_THREADS  number of threads; default: the number of cores\n"
+        "    TD_ISA          base, avx2 or avx512: highest instruction set of kernels\n"
+        "    NO_COLOR        if set, no colours\n"
+        "    TD_...          all settings: see tandem config\n\n",
+        bold, plain);
     printf(
         "%sEXIT STATUS%s\n"
-        "    0 when all is well, 1 when the command failed, 2 when it was misused.\n",
+        "    0 on success, 1 if the command failed, 2 for wrong usage or bad files.\n",
         bold, plain);
     return CLI_OK;
 }
@@ -45,6 +46,7 @@ static const cli_command *find(const char *name) {
     return NULL;
 }
 
+/* Reports an unknown command, with a suggestion if one is similar. */
 static int unknown(const char *name) {
     for (int i = 0; i < COMMANDS; i++)
         if (td__is_typo(name, commands[i]->name))
@@ -57,7 +59,8 @@ static int unknown(const char *name) {
 static int help(int argc, char **argv) {
     if (argc < 2) return overview();
     if (argc > 2)
-        return cli_misuse("help", "one command at a time, got \"%s\" too", argv[2]);
+        return cli_misuse("help", "takes one command; unexpected argument \"%s\"",
+                          argv[2]);
     if (!strcmp(argv[1], "help")) return overview();
     const cli_command *c = find(argv[1]);
     if (!c) return unknown(argv[1]);
@@ -79,7 +82,7 @@ int main(int argc, char **argv) {
     if (!c) return unknown(word);
     int status = c->run(argc - 1, argv + 1);
     if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "tandem %s: cannot write the output\n", c->name);
+        fprintf(stderr, "tandem %s: cannot write to standard output\n", c->name);
         return CLI_FAILED;
     }
     return status;

@@ -1,5 +1,4 @@
-/* options.c -- reads a command's options and prints its help page, both from the
- * same table. */
+/* options.c -- parses a command's options and prints its help page, from one table. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -21,6 +20,7 @@ int cli_misuse(const char *command, const char *fmt, ...) {
 
 /* ---- reading ------------------------------------------------------------ */
 
+/* Is `word` one of the blank-separated words? */
 static bool word_in(const char *words, const char *word) {
     size_t n = strlen(word);
     for (const char *p = words; n && (p = strstr(p, word)); p++)
@@ -34,7 +34,7 @@ static int set_int(const cli_command *c, const cli_option *o, const char *text) 
     long long got = strtoll(text, &end, 10);
     if (!*text || *end || errno || got < o->least || got > o->most)
         return cli_misuse(c->name,
-                          "--%s takes a number from %" PRId64 " to %" PRId64
+                          "--%s must be a number from %" PRId64 " to %" PRId64
                           ", not \"%s\"",
                           o->name, o->least, o->most, text);
     *(int64_t *)o->to = got;
@@ -44,13 +44,13 @@ static int set_int(const cli_command *c, const cli_option *o, const char *text) 
 static int set_value(const cli_command *c, const cli_option *o, const char *text) {
     if (o->kind == CLI_INT) return set_int(c, o, text);
     if (o->words && !word_in(o->words, text))
-        return cli_misuse(c->name, "--%s takes one of: %s; not \"%s\"", o->name,
+        return cli_misuse(c->name, "--%s must be one of: %s; not \"%s\"", o->name,
                           o->words, text);
     *(const char **)o->to = text;
     return CLI_OK;
 }
 
-/* One option at argv[*i]; a value may be behind = or in the next word. */
+/* Parses the option at argv[*i]; its value follows "=" or is the next argument. */
 static int read_option(const cli_command *c, int argc, char **argv, int *i) {
     const char *word = argv[*i] + 2, *eq = strchr(word, '=');
     size_t      n = eq ? (size_t)(eq - word) : strlen(word);
@@ -68,8 +68,8 @@ static int read_option(const cli_command *c, int argc, char **argv, int *i) {
     return cli_misuse(c->name, "no option \"--%.*s\"", (int)n, word);
 }
 
-/* Options and at most `most` operands, these moved to argv[1..]. How many; -1: the
- * command ends with *status. */
+/* Parses options and at most `most` operands, which move to argv[1..]. Returns their
+ * number; -1: the command must return *status. */
 static int parse(const cli_command *c, int argc, char **argv, int most, int *status) {
     bool options = true;
     int  n = 0;
@@ -83,7 +83,8 @@ static int parse(const cli_command *c, int argc, char **argv, int most, int *sta
             *status = read_option(c, argc, argv, &i);
         else if (options && word[0] == '-' && word[1])
             *status = cli_misuse(c->name, "no option \"%s\"", word);
-        else if (n == most) *status = cli_misuse(c->name, "what is \"%s\"?", word);
+        else if (n == most)
+            *status = cli_misuse(c->name, "unexpected argument \"%s\"", word);
         else argv[++n] = word;
     }
     return *status == CLI_OK ? n : -1;
@@ -102,7 +103,7 @@ int cli_parse_all(const cli_command *c, int argc, char **argv, int *status) {
 
 /* ---- help --------------------------------------------------------------- */
 
-/* A block of text, each line moved in. */
+/* Prints a block of text, indented. */
 static void indented(const char *text) {
     while (*text) {
         size_t n = strcspn(text, "\n");
@@ -121,8 +122,8 @@ static void option_line(const cli_term *t, const cli_option *o) {
 }
 
 void cli_help(const cli_command *c) {
-    static const cli_option asked = {.name = "help", .doc = "This page."};
-    cli_term                t = cli_look(stdout, "auto");
+    static const cli_option asked = {.name = "help", .doc = "Print this page."};
+    cli_term                t = cli_term_open(stdout, "auto");
     printf("%sNAME%s\n    tandem %s - %s\n", cli_ink_on(&t, CLI_BOLD),
            cli_ink_on(&t, CLI_PLAIN), c->name, c->summary);
     heading(&t, "SYNOPSIS");

@@ -1,4 +1,4 @@
-/* plot.c -- a curve in braille dots; of stars where there is no UTF-8. */
+/* plot.c -- plots a curve with braille dots; with stars where there is no UTF-8. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 
 enum { ROWS = 12, MAX_COLS = 100 };
 
-/* A cell of text holds 2 by 4 dots, or one where there is no braille. */
+/* A cell of text has 2 by 4 dots, or one without braille. */
 typedef struct canvas {
     bool    fine;
     int     cols;
-    uint8_t cell[ROWS][MAX_COLS]; /* bit per dot, as in Unicode's braille block */
+    uint8_t cell[ROWS][MAX_COLS]; /* a bit per dot, as in Unicode's braille block */
 } canvas;
 
 static int dots_wide(const canvas *c) { return c->fine ? 2 * c->cols : c->cols; }
@@ -33,12 +33,13 @@ static void put_cell(const cli_term *t, const canvas *c, uint8_t dots) {
 
 /* ---- the curve ---------------------------------------------------------- */
 
-/* Powers of ten at the top and the bottom of the picture. */
+/* Exponents of ten at the top and bottom of the plot. */
 typedef struct scale {
     double top, low;
 } scale;
 
-/* A little more than the values span; whole decades where that has no two of them. */
+/* Slightly more than the values span; whole decades if the plot would show fewer than
+ * two. */
 static scale scale_of(const float *v, int n) {
     double most = -300, least = 300;
     for (int i = 0; i < n; i++) {
@@ -52,7 +53,7 @@ static scale scale_of(const float *v, int n) {
     return s;
 }
 
-/* Where along the height the geometric mean of a column's values lies. */
+/* The row of the geometric mean of a column's values. */
 static int height_of(const canvas *c, scale s, const float *v, int from, int to) {
     double sum = 0;
     for (int i = from; i < to; i++) sum += v[i] > 0 ? log10((double)v[i]) : s.low;
@@ -73,7 +74,7 @@ static void draw_curve(canvas *c, scale s, const float *v, int n) {
     }
 }
 
-/* The decade whose line this text row is on, as a label; "" between decades. */
+/* The label of the decade line on this text row; "" between decades. */
 static void label_of(scale s, int row, char *out, size_t cap) {
     out[0] = 0;
     for (int e = (int)floor(s.top); e >= (int)ceil(s.low); e--) {

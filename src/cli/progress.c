@@ -1,4 +1,5 @@
-/* progress.c -- a bar with rate and time left; plain lines where nothing redraws. */
+/* progress.c -- a progress bar with rate and remaining time; plain lines if the
+ * output is no terminal. */
 #include "cli/cli.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* term.c -- what the terminal can do, and colours for it. */
+/* term.c -- properties of the terminal, and colours. */
 #include "cli/cli.h"
 
 #include <langinfo.h>
@@ -14,16 +14,17 @@ double cli_now(void) {
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
+/* The width of the terminal: COLUMNS, the terminal's own answer, or 80. */
 static int columns(int fd) {
     struct winsize size;
-    const char    *said = getenv("COLUMNS");
-    int            n = said ? atoi(said) : 0;
+    const char    *setting = getenv("COLUMNS");
+    int            n = setting ? atoi(setting) : 0;
     if (n <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0) n = size.ws_col;
     if (n <= 0) n = 80;
     return n < 40 ? 40 : n > 200 ? 200 : n;
 }
 
-cli_term cli_look(FILE *out, const char *when) {
+cli_term cli_term_open(FILE *out, const char *when) {
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
     cli_term    t = {.out = out, .width = columns(fileno(out))};
     bool        dumb = !term || !strcmp(term, "dumb");

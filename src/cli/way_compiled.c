@@ -1,24 +1,25 @@
-/* way_compiled.c -- functions of a case, compiled ahead of time. A run keeps one
- * compiled function for each function it calls, so that later calls find what earlier
- * ones compiled. A function that closes over tensors of the case, or has gradients or a
- * module inside, is compiled as a C body. */
+/* way_compiled.c -- executes functions of a case compiled ahead of time. A run has
+ * one compiled function per function it calls, so that later calls reuse earlier
+ * specializations. A function that closes over tensors of the case, or computes
+ * gradients or calls a module inside, is compiled as a C body. */
 #include "cli/case_run.h"
 
 #include "backend/backend.h"
 #include "tandem/aot.h"
 
-/* What the ways differ in. */
+/* The options in which the ways differ. */
 typedef struct variant {
-    bool all;      /* partition=default */
-    bool keep;     /* writes of inputs may stay in the graph */
-    bool dynamic;  /* symbols for sizes; else as the settings say */
-    bool traced;   /* all, interpreted, without any pass that may be left out */
-    bool replayed; /* by the graphs of native code */
+    bool all;      /* save everything: partition=default */
+    bool keep;     /* keep_mutations */
+    bool dynamic;  /* symbolic sizes; else as in the settings */
+    bool traced;   /* interpreted, without optional passes */
+    bool replayed; /* interpret the graphs of native code */
 } variant;
 
 /* ---- bodies ------------------------------------------------------------- */
 
-/* A call's function as a body. `in` has what it closes over; of arguments the kind. */
+/* A call's function as a body. in[] has the closed-over values; of arguments only the
+ * kind. */
 struct case_closure {
     case_run       *run;
     const td_gstep *s;
@@ -42,7 +43,7 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
     return k;
 }
 
-/* Another tensor closed over is another closure. */
+/* A closure over another tensor is another function. */
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
     bool same = k->s->grads == s->grads && !k->s->module == !s->module;
@@ -79,7 +80,7 @@ static bool run_closure(td_call *c) {
 
 /* ---- functions ---------------------------------------------------------- */
 
-/* v may be NULL: as the settings say. */
+/* Compiles fn with the variant's options; v NULL: with the settings. */
 static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     td_config c = {TD_CONFIG};
     if (!td_config_get(fn->cx, &c)) return NULL;
@@ -96,6 +97,7 @@ static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     return k ? td_aot_function(fn->cx, run_closure, k, &opts) : td_aot_graph(fn, &opts);
 }
 
+/* The compiled function for the current call, made if missing; NULL after td__fail. */
 static const case_fn *compiled(case_run *run, const td_graph *fn, const td_value *in) {
     bool closes = needs_closure(run->step);
     for (int i = 0; i < run->fns.n; i++) {
@@ -115,7 +117,7 @@ static const case_fn *compiled(case_run *run, const td_graph *fn, const td_value
     return NULL;
 }
 
-/* Arguments without what is closed over. */
+/* Calls it with the arguments, without closed-over values. False after td__fail. */
 static bool invoke(const case_fn *c, const td_value *in, td_value *out, int n_out) {
     int       n = c->fn->inputs.n, n_args = 0;
     td_value *args = td__zalloc(sizeof *args * ((size_t)n + 1));

@@ -1,7 +1,7 @@
-/* deps.c -- what a captured body read besides its arguments. While a function is
- * captured, td_ctx.deps points to the list of its specialization; modules that are
- * called or asked, and bytes that td_watch names, add themselves. A later call fits
- * only where all of it is as it was. */
+/* deps.c -- what a captured body read besides its arguments. During a capture,
+ * td_ctx.deps points to the specialization's list; modules that are called or
+ * queried, and bytes passed to td_watch, add themselves. A later call fits only if
+ * all of them are unchanged. */
 #include "module/deps.h"
 
 #include <inttypes.h>
@@ -18,12 +18,13 @@ bool td__deps_name(td_ctx *cx, td_dep_name n) {
     return td__fail_memory(cx);
 }
 
-void td__deps_forget_names(td_deps *d) {
+void td__deps_drop_names(td_deps *d) {
     for (int i = 0; i < d->names.n; i++) td__free(d->names.v[i].name);
     td__vec_free(&d->names);
 }
 
-/* Members of a module that is no argument: "Linear.weight". */
+/* Names the members of a module that is no argument: "Linear.weight". False after
+ * td__fail. */
 static bool name_members(td_ctx *cx, td_module *m) {
     td_flat *flat = td__module_flat(m);
     td_buf   b = {0};
@@ -42,7 +43,7 @@ static bool name_members(td_ctx *cx, td_module *m) {
 
 /* ---- modules ------------------------------------------------------------ */
 
-/* The way to a module that may be freed meanwhile; NULL after td__fail. */
+/* A reference to a module that may be freed meanwhile; NULL after td__fail. */
 static td_module_link *link_to(td_module *m) {
     if (!m->link) {
         m->link = td__alloc(sizeof *m->link);
@@ -57,6 +58,7 @@ void td__module_unlink(td_module_link *l) {
     if (l && --l->refs == 0) td__free(l);
 }
 
+/* Adds a module of a tree to d->seen. False after td__fail. */
 static bool mark_seen(void *env, td_module *m, const char *path) {
     td_deps *d = env;
     (void)path;
@@ -75,6 +77,8 @@ static void drop_module(td_used_module *u) {
     td__free(u->form);
 }
 
+/* Adds a module with its current form, and marks its tree as seen. False after
+ * td__fail. */
 static bool add_module(td_deps *d, td_module *m) {
     td_used_module u = {.link = link_to(m), .name = td__strdup(m->label)};
     td_buf         b = {0};
@@ -90,18 +94,19 @@ void td__module_used(const td_module *m) {
     td_ctx  *cx = m->cx;
     td_deps *d = cx->deps;
     if (TD_LIKELY(!d) || td__ptrmap_get(&d->seen, m)) return;
-    cx->deps = NULL; /* what follows asks modules, too */
+    cx->deps = NULL; /* the walk below reads modules too */
     if (!d->modules.n) d->epoch = td__module_epoch();
     bool ok = add_module(d, (td_module *)(uintptr_t)m);
     cx->deps = d;
     if (ok) (void)name_members(cx, (td_module *)(uintptr_t)m);
 }
 
-/* The form it has now; NULL: it was freed, or after td__fail. */
+/* Writes the module's current form. False: it was freed, or td__fail. */
 static bool form_now(const td_used_module *u, td_buf *b) {
     return u->link->m && td__form_write(b, u->link->m, true);
 }
 
+/* Has the module the form it had when it was captured? */
 static bool same_form(const td_used_module *u) {
     td_buf b = {0};
     bool   same = form_now(u, &b) && !strcmp(td__buf_str(&b), u->form);
@@ -141,6 +146,7 @@ bool td__deps_use(td_ctx *cx, td_revision *r, const char *what, bool *first) {
 
 /* ---- bytes -------------------------------------------------------------- */
 
+/* The entry of these bytes; NULL: none. */
 static td_watched *find_watched(td_deps *d, const void *at, size_t n) {
     for (int i = 0; i < d->watched.n; i++)
         if (d->watched.v[i].at == at && d->watched.v[i].n == n) return &d->watched.v[i];
@@ -152,6 +158,7 @@ static void drop_watched(td_watched *w) {
     td__free(w->place);
 }
 
+/* Records a copy of the bytes and the source line. False after td__fail. */
 static bool add_watched(td_ctx *cx, td_deps *d, const void *at, size_t n) {
     char place[256] = "";
     if (td_here.file)
@@ -171,20 +178,22 @@ bool(td_watch)(td_call *c, const void *bytes, size_t n) {
     td_deps *d = cx->deps;
     if (!td_ok(cx)) return false;
     if (!bytes && n)
-        return td__fail(cx, TD_E_ARG, "td_watch: the address of %zu bytes is NULL", n);
+        return td__fail(
+            cx, TD_E_ARG,
+            "td_watch: bytes is NULL, n is %zu; pass the address of the value", n);
     if (!d || !n || find_watched(d, bytes, n)) return true;
     if (n > TD_WATCH_MOST - d->bytes)
         return td__fail(cx, TD_E_ARG,
-                        "td_watch: %zu bytes, and %zu are watched already; at most %d "
-                        "bytes are compared at each call: watch single fields, and "
-                        "pass larger data as a tensor",
+                        "td_watch: %zu bytes exceed the limit of a function (%zu are "
+                        "watched already, at most %d, as each call compares them); "
+                        "watch single fields, and pass larger data as a tensor",
                         n, d->bytes, (int)TD_WATCH_MOST);
     return add_watched(cx, d, bytes, n);
 }
 
-/* ---- all ---------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------- */
 
-bool td__deps_hold(td_deps *d) {
+bool td__deps_unchanged(td_deps *d) {
     for (int i = 0; i < d->watched.n; i++) {
         const td_watched *w = &d->watched.v[i];
         if (memcmp(w->at, w->copy, w->n)) return false;
@@ -203,7 +212,7 @@ void td__deps_free(td_deps *d) {
     for (int i = 0; i < d->watched.n; i++) drop_watched(&d->watched.v[i]);
     for (int i = 0; i < d->modules.n; i++) drop_module(&d->modules.v[i]);
     for (int i = 0; i < d->objects.n; i++) drop_revision(d->objects.v[i].now);
-    td__deps_forget_names(d);
+    td__deps_drop_names(d);
     td__vec_free(&d->watched);
     td__vec_free(&d->modules);
     td__vec_free(&d->objects);
@@ -213,7 +222,8 @@ void td__deps_free(td_deps *d) {
 
 /* ---- as text ------------------------------------------------------------ */
 
-/* Nobody said what type they are: four and eight bytes as a float, and as an int. */
+/* The type of watched bytes is unknown: 4 and 8 bytes print as a float and as an int.
+ */
 static void bytes_text(td_buf *b, const void *at, size_t n) {
     float   f;
     double  g;
@@ -237,6 +247,7 @@ static void watched_name(td_buf *b, const td_deps *d, int i) {
     if (*w->place) td__buf_printf(b, " (%s)", w->place);
 }
 
+/* Appends how watched value i changed. False: it did not. */
 static bool differ_watched(td_buf *b, const td_deps *d, int i) {
     const td_watched *w = &d->watched.v[i];
     if (!memcmp(w->at, w->copy, w->n)) return false;
@@ -248,6 +259,7 @@ static bool differ_watched(td_buf *b, const td_deps *d, int i) {
     return true;
 }
 
+/* Appends how the module changed. False: it did not. */
 static bool differ_module(td_buf *b, const td_used_module *u) {
     td_buf now = {0};
     size_t was = b->n;
@@ -266,7 +278,7 @@ void td__deps_difference(td_buf *b, const td_deps *d) {
     for (int i = 0; i < d->objects.n; i++) {
         const td_used_object *u = &d->objects.v[i];
         if (u->now->nr == u->was) continue;
-        td__buf_printf(b, "%s was changed or freed since", u->what);
+        td__buf_printf(b, "%s was changed or freed after the capture", u->what);
         return;
     }
 }

@@ -1,9 +1,11 @@
-/* module.c -- a module's own things: making and freeing, registering under names,
- * finding by dotted name, calling. Walks over whole modules are module_walk.c. */
+/* module.c -- modules: making and freeing, registering members by name, finding them
+ * by dotted name, calling. module_walk.c walks whole trees. */
 #include "module/modules.h"
 
 #include <string.h>
 
+/* Counts changes of any module in the process, so that a compiled call can skip its
+ * checks. */
 static _Atomic uint64_t epoch;
 
 uint64_t td__module_epoch(void) {
@@ -52,7 +54,9 @@ void td__module_destroy(td_module *m) {
     for (int i = 0; i < m->children.n; i++) {
         td_module *child = m->children.v[i].m;
         if (--child->parents == 0) td__module_destroy(child);
-        else child->label = td_module_name(child); /* its label may be of this module */
+        else
+            child->label =
+                td_module_name(child); /* its label may be a name in this module */
         td__free(m->children.v[i].name);
     }
     td__vec_free(&m->tensors);
@@ -61,7 +65,7 @@ void td__module_destroy(td_module *m) {
     td__handle_free(m, TD_H_MODULE);
 }
 
-/* Names of children are labels of scopes while their forward runs. */
+/* Is a forward in its tree running? Scopes then use names of children as labels. */
 static bool is_running(const td_module *m) {
     for (int i = 0; i < m->children.n; i++)
         if (is_running(m->children.v[i].m)) return true;
@@ -72,15 +76,15 @@ void td_module_free(td_module *m) {
     if (!TD_MAY_FREE(m, MODULE)) return;
     if (is_running(m)) {
         td__fail(m->cx, TD_E_ARG,
-                 "td_module_free: the forward of this %s, or of a child of it, is "
-                 "running; free it after that call",
+                 "td_module_free: the forward of this %s or of one of its children is "
+                 "running; free it after the call",
                  m->type->name);
         return;
     }
     if (m->parents) {
         td__fail(m->cx, TD_E_ARG,
-                 "td_module_free: this %s is the child \"%s\" of another module, and "
-                 "is freed with it",
+                 "td_module_free: this %s is child \"%s\" of another module, which "
+                 "frees it; free the parent instead",
                  td_module_name(m), m->label);
         return;
     }
@@ -108,6 +112,7 @@ td_own_tensor *td__module_own(td_module *m, const char *name) {
     return NULL;
 }
 
+/* The child of that name, n characters long; NULL: none. */
 static td_own_child *own_child(td_module *m, const char *name, size_t n) {
     for (int i = 0; i < m->children.n; i++) {
         const char *have = m->children.v[i].name;
@@ -116,19 +121,20 @@ static td_own_child *own_child(td_module *m, const char *name, size_t n) {
     return NULL;
 }
 
+/* Is the name valid and free? False after td__fail. */
 static bool check_name(td_module *m, const char *who, const char *name) {
     const char *why = NULL;
-    if (!name || !*name) why = "a name may not be empty";
+    if (!name || !*name) why = "a name must not be empty";
     else if (strchr(name, '.'))
-        why = "a name may not have a dot, which leads to children";
+        why = "a name must not contain a dot, which separates names of children";
     else if (td__module_own(m, name) || own_child(m, name, strlen(name)))
-        why = "the name is taken; td_module_set replaces a tensor";
+        why = "the name is in use; td_module_set replaces a tensor";
     if (!why) return true;
     return td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\": %s", who, td_module_name(m),
                     name ? name : "", why);
 }
 
-/* May t stand under this name? */
+/* May t be registered under this name? False after td__fail. */
 static bool check_tensor(td_module *m, const char *who, const char *name, td_tensor *t,
                          bool buffer) {
     const char *kind = td_module_name(m);
@@ -142,19 +148,20 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
                         who, kind, name);
     if (td__is_fake(t))
         return td__fail(m->cx, TD_E_TRACE,
-                        "%s: %s \"%.80s\" is made during a capture; make modules "
-                        "outside, and return new values or write them",
+                        "%s: %s \"%.80s\": the tensor was made during a capture; "
+                        "register tensors outside of captured bodies",
                         who, kind, name);
     if (buffer) return true;
     if (!td__is_float((td_dtype)t->dtype))
-        return td__fail(m->cx, TD_E_DTYPE,
-                        "%s: %s \"%.80s\": a parameter takes gradients and is a float, "
-                        "not %s; register it as a buffer",
-                        who, kind, name, td__type_str(t));
+        return td__fail(
+            m->cx, TD_E_DTYPE,
+            "%s: %s \"%.80s\": a parameter must have a float dtype; this is "
+            "%s. Register it as a buffer (td_module_buffer)",
+            who, kind, name, td__type_str(t));
     if (!td_is_leaf(t))
         return td__fail(m->cx, TD_E_GRAD,
-                        "%s: %s \"%.80s\" was made by %s: a parameter is a leaf; make "
-                        "it under td_no_grad_begin, or td_detach it",
+                        "%s: %s \"%.80s\": the tensor was made by %s; a parameter must "
+                        "be a leaf. Make it under td_no_grad_begin, or td_detach it",
                         who, kind, name, td__made_by(t));
     return true;
 }
@@ -192,7 +199,7 @@ td_tensor *td_module_buffer(td_module *m, const char *name, td_tensor *t,
     return t;
 }
 
-/* Is `it` m or below it? */
+/* Is `it` m itself or in its tree? */
 static bool contains(const td_module *m, const td_module *it) {
     if (m == it) return true;
     for (int i = 0; i < m->children.n; i++)
@@ -219,12 +226,13 @@ td_module *td_module_child(td_module *m, const char *name, td_module *child) {
     if (child->cx != m->cx || contains(child, m)) {
         td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, td_module_name(m), name,
                  child->cx != m->cx ? "belongs to another context"
-                                    : "has the module itself inside");
+                                    : "contains the module itself");
         return TD_NIL(m->cx, MODULE);
     }
     return td__module_adopt(m, name, child) ? child : TD_NIL(m->cx, MODULE);
 }
 
+/* Fails: there is no such member. Returns false. */
 static bool no_name(td_module *m, const char *who, const char *what, const char *name) {
     return td__fail(m->cx, TD_E_ARG, "%s: %s has no %s \"%.200s\"", who,
                     td_module_name(m), what, name);
@@ -256,7 +264,8 @@ bool td_module_follow_child(td_module *m, const char *name, td_module **slot) {
 
 /* ---- dotted names ------------------------------------------------------- */
 
-/* The module that path leads to but for its last part, *last. NULL: none. */
+/* The module that holds the last part of a dotted path, which goes to *last. NULL:
+ * none. */
 static td_module *descend(td_module *m, const char *path, const char **last) {
     const char *dot;
     while ((dot = strchr(path, '.'))) {
@@ -296,8 +305,8 @@ td_tensor *td_module_get(td_module *m, const char *name) {
 bool td__module_may_change(td_module *m, const char *who) {
     return !m->cx->fake ||
            td__fail(m->cx, TD_E_TRACE,
-                    "%s: a captured body cannot change a module (%s): compiled code "
-                    "would not do it again; change it around the call",
+                    "%s: a captured body must not change a module (%s), as compiled "
+                    "code would not repeat the change; change it outside of the call",
                     who, td_module_name(m));
 }
 
@@ -345,11 +354,13 @@ bool td_module_body(td_call *c) {
         m->running--;
         return ok;
     }
-    return td__fail(m->cx, TD_E_ARG, "%s has no forward; call its children",
+    return td__fail(m->cx, TD_E_ARG,
+                    "%s has no forward function; call its children instead",
                     td_module_name(m));
 }
 
-/* Ends the call's scope, and those left open inside; results go to the parent. */
+/* Ends the call's scope and those left open inside it; results move to the parent
+ * scope. */
 static void leave(td_ctx *cx, int depth, td_tensor **results, int n) {
     while (cx->scopes.n > depth) td__scope_pop(cx, results, n);
 }
@@ -388,7 +399,7 @@ td_tensor *td_module_call(td_module *m, td_values args) {
     if (n && out.kind == TD_K_TENSOR) return out.u.t;
     if (!n || out.kind == TD_K_NONE) return NULL;
     return td_fail(m->cx, TD_E_ARG,
-                   "td_module_call: the first result of %s is a number; "
-                   "td_module_call_values gives it",
+                   "td_module_call: the first result of %s is a number; use "
+                   "td_module_call_values",
                    td_module_name(m));
 }

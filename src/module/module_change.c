@@ -1,5 +1,5 @@
-/* module_change.c -- what is done to a whole module at once: modes, gradients, dtypes,
- * copies. */
+/* module_change.c -- operations on a whole module: train and eval mode,
+ * requires_grad, gradients, dtypes, copies. */
 #include "module/modules.h"
 #include "eager/node.h"
 
@@ -25,7 +25,7 @@ bool td_module_training(const td_module *m) {
     return m->training;
 }
 
-/* Without a walk, which may want memory: this cannot fail. */
+/* Recursive instead of a walk, which could run out of memory: this cannot fail. */
 void td_module_zero_grad(td_module *m) {
     if (!TD_ENTER(m, MODULE)) return;
     for (int i = 0; i < m->tensors.n; i++)
@@ -34,12 +34,13 @@ void td_module_zero_grad(td_module *m) {
     for (int i = 0; i < m->children.n; i++) td_module_zero_grad(m->children.v[i].m);
 }
 
+/* Checks all parameters before any is changed. */
 static bool is_a_leaf(void *env, const td_member *m) {
     (void)env;
     return td_is_leaf(m->t) ||
            td__fail(m->owner->cx, TD_E_GRAD,
-                    "td_module_requires_grad: \"%s\" has become the result of %s, and "
-                    "is no leaf any more",
+                    "td_module_requires_grad: \"%s\" is a result of %s; only leaves "
+                    "have requires_grad of their own. Replace it with td_module_set",
                     m->name, td__made_by(m->t));
 }
 
@@ -57,10 +58,12 @@ bool td_module_requires_grad(td_module *m, bool on) {
 
 /* ---- dtypes ------------------------------------------------------------- */
 
+/* t gets the storage of fresh; one reference to each. */
 typedef struct swap {
-    td_tensor *t, *fresh; /* t is to have the bytes of fresh; both held */
+    td_tensor *t, *fresh;
 } swap;
 
+/* Conversions are planned first, then done, so that a failure changes nothing. */
 typedef struct casting {
     td_ctx  *cx;
     td_dtype to;
@@ -77,14 +80,15 @@ static bool plan_swap(casting *c, td_tensor *t) {
     return true;
 }
 
+/* Plans the conversion of a member and its gradient. False after td__fail. */
 static bool plan_cast(void *env, const td_member *m) {
     casting   *c = env;
     td_tensor *grad = td_grad_of(m->t);
     if (!td__is_float((td_dtype)m->t->dtype) || m->t->dtype == c->to) return true;
     if (m->t->base)
         return td__fail(c->cx, TD_E_ALIAS,
-                        "td_module_to: \"%s\" is a view of another tensor, which would "
-                        "keep its dtype; td_clone it before it is registered",
+                        "td_module_to: \"%s\" is a view of another tensor, which keeps "
+                        "its dtype; register a clone (td_clone) instead",
                         m->name);
     return plan_swap(c, m->t) && (td_is_nil(grad) || plan_swap(c, grad));
 }
@@ -94,8 +98,8 @@ static void count_write(td_storage *st, uint64_t version) {
     st->writer = "td_module_to";
 }
 
-/* The tensor stays, its bytes are others. Both count it as a write, which tells the
- * histories that saved the tensor, or a view of what it was. */
+/* The tensor stays the same object with a new storage. Both storages count a write,
+ * so that histories that saved the tensor, or a view of it, detect the change. */
 static void do_swap(const swap *s) {
     td_meta  meta;
     uint64_t version = td__version(s->t) + 1;
@@ -111,7 +115,7 @@ bool td_module_to(td_module *m, td_dtype dtype) {
     casting c = {.cx = m->cx, .to = dtype};
     if (!td_dtype_is_float(dtype))
         return td__fail(m->cx, TD_E_DTYPE,
-                        "td_module_to: %s is no float dtype; parameters are floats",
+                        "td_module_to: the dtype is %s; it must be a float dtype",
                         td_dtype_name(dtype));
     if (m->cx->fake)
         return td__fail_no_bytes(m->cx, "td_module_to", "parameters are fixed there");
@@ -132,21 +136,24 @@ bool td_module_to(td_module *m, td_dtype dtype) {
 
 /* ---- copies ------------------------------------------------------------- */
 
+/* Maps originals to copies, so that shared modules and tied tensors stay shared. */
 typedef struct copier {
     td_ctx   *cx;
     td_ptrmap modules, tensors; /* original: copy */
 } copier;
 
+/* A state with a drop function needs a copy function. False after td__fail. */
 static bool can_copy(void *env, td_module *m, const char *name) {
     (void)env;
     if (!m->type->drop || m->type->copy) return true;
     return td__fail(m->cx, TD_E_ARG,
-                    "td_module_copy: \"%s\": a %s has a drop for its state and no "
-                    "copy; give its td_module_type one",
+                    "td_module_copy: \"%s\": td_module_type of %s has `drop` but no "
+                    "`copy`; set `copy` to make it copyable",
                     name, td_module_name(m));
 }
 
-/* Where a slot of `from` is in its copy; NULL: outside the state. */
+/* The address in the copy that corresponds to a slot in from's state; NULL: outside
+ * of it. */
 static void *moved(const td_module *from, const td_module *to, void *slot) {
     uintptr_t at = (uintptr_t)slot - (uintptr_t)from->state;
     if (!slot || at >= from->type->bytes) return NULL;
@@ -194,13 +201,14 @@ static bool copy_children(copier *c, td_module *from, td_module *to) {
     return true;
 }
 
-/* A module whose state is not complete: its drop may not see it. */
+/* Destroys a module whose state is incomplete, without calling its drop function. */
 static void abandon(td_module *m) {
     static const td_module_type bare = {.name = "copy"};
     m->type = &bare;
     td__module_destroy(m);
 }
 
+/* The copy of a module, made if it is the first time; NULL after td__fail. */
 static td_module *copy_module(copier *c, td_module *from) {
     td_module *to = td__ptrmap_get(&c->modules, from);
     if (to) return to;

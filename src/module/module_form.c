@@ -1,17 +1,18 @@
-/* module_form.c -- what a capture sees of a module as text that can be compared. Lines
- * are "m path mode type" for a module, "p path tie tensor" for a parameter and "b ..."
- * for a buffer; members of one tie number are one tensor, and a tensor that does not
- * count is "-". */
+/* module_form.c -- the form of a module as comparable text. Lines: "m path mode type"
+ * for a module, "p path tie tensor" for a parameter, "b ..." for a buffer. Members
+ * with the same tie number are the same tensor; without identities the tensor is "-".
+ */
 #include "module/deps.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The state of writing. */
 typedef struct form {
     td_ctx   *cx;
     td_buf   *b;
-    td_ptrmap at; /* member: the number of its tie, plus 1 */
+    td_ptrmap at; /* tensor -> its tie number + 1 */
     intptr_t  n;
     bool      identities;
 } form;
@@ -47,15 +48,16 @@ bool td__form_write(td_buf *b, td_module *m, bool identities) {
 
 /* ---- differences -------------------------------------------------------- */
 
-/* One line; pointers into the form. */
+/* A parsed line; pointers into the form. */
 typedef struct line {
-    char        kind; /* 0: there is none */
+    char        kind; /* 'm', 'p', 'b'; 0: no more lines */
     const char *path;
     int         path_n;
     const char *rest; /* mode or tie, then type or tensor */
     int         rest_n;
 } line;
 
+/* Parses the line at *at and moves past it. */
 static line next_line(const char **at) {
     const char *s = *at, *end = strchr(s, '\n');
     line        l = {0};
@@ -77,7 +79,7 @@ static const char *mode_of(const line *l) {
     return *l->rest == '1' ? "training" : "eval";
 }
 
-/* Both lines are of the same module or member. */
+/* Appends the difference of two lines of the same module or member. */
 static void differ_rest(td_buf *b, const line *now, const line *was) {
     if (now->kind != 'm') {
         bool tied = atoi(now->rest) != atoi(was->rest);
@@ -88,7 +90,7 @@ static void differ_rest(td_buf *b, const line *now, const line *was) {
         return;
     }
     bool root = now->path_n == 1 && *now->path == '.';
-    if (*now->rest == *was->rest) td__buf_add(b, ": a module is of another type");
+    if (*now->rest == *was->rest) td__buf_add(b, ": a module has another type");
     else if (root)
         td__buf_printf(b, " is in %s mode, was in %s mode", mode_of(now), mode_of(was));
     else

@@ -1,5 +1,6 @@
-/* module_state.c -- modules to and from .safetensors files. Loading checks names,
- * sizes, dtypes and ties first; what it then does is copy bytes, which cannot fail. */
+/* module_state.c -- saves and loads modules as .safetensors files. Loading checks
+ * names, sizes, dtypes and ties of all tensors before it writes any, so that a
+ * failure changes nothing. */
 #include "module/modules.h"
 #include "core/files.h"
 #include "core/readonly.h"
@@ -10,11 +11,13 @@
 
 /* ---- saving ------------------------------------------------------------- */
 
+/* The tensors to be saved; with `distinct`, tied tensors once, and notes with their
+ * other names. */
 typedef struct saving {
     td_ctx   *cx;
     bool      distinct;
     td_arena  arena;
-    td_ptrmap first; /* tensor: its first name */
+    td_ptrmap first; /* tensor -> its first name */
     TD_VEC(const char *) names, notes;
     TD_VEC(td_tensor *) tensors;
 } saving;
@@ -58,21 +61,22 @@ bool td_module_save(td_module *m, const char *path, const td_save_opts *opts) {
 
 /* ---- loading: what goes where ------------------------------------------- */
 
-/* A name of the module, and the file's tensor for it. */
+/* A member of the module and the file's tensor for it. */
 typedef struct item {
     const char *name;
     td_tensor  *to, *from; /* from NULL: the file has no such name */
 } item;
 
+/* The state of loading. */
 typedef struct loading {
     td_ctx             *cx;
     const char         *path;
     const td_load_opts *opts;
     td_safetensors     *file;
     td_arena            arena;
-    td_map              names;  /* of the file: where its mark is */
-    bool               *used;   /* by tensor of the file */
-    td_ptrmap           loaded; /* tensor of the module: its first item */
+    td_map              names;  /* name in the file -> its entry in used */
+    bool               *used;   /* by tensor of the file: a member matches it */
+    td_ptrmap           loaded; /* tensor of the module -> its first item */
     TD_VEC(item *) items;
 } loading;
 
@@ -107,7 +111,7 @@ static bool match_one(void *env, const td_member *m) {
 
 enum { LISTED = 8 };
 
-/* One more name of a list in a message; after some of them they are only counted. */
+/* Appends a name to a list in a message; at most LISTED names. */
 static void list_name(td_buf *b, const char *what, const char *name, int nr) {
     if (nr == 0) td__buf_printf(b, "%s%s: ", b->n ? "; " : "", what);
     if (nr < LISTED) td__buf_printf(b, "%s%.120s", nr ? ", " : "", name);
@@ -117,26 +121,27 @@ static void list_end(td_buf *b, int n) {
     if (n > LISTED) td__buf_printf(b, " and %d more", n - LISTED);
 }
 
-static void tell(const loading *l, const char *name, bool missing) {
+/* Calls the user's callback and logs a missing or unexpected name. */
+static void report_name(const loading *l, const char *name, bool missing) {
     if (l->opts->tell) l->opts->tell(l->opts->env, name, missing);
     td__log(l->cx, TD_LOG_modules, "%s: %s %s", l->path,
             missing ? "missing" : "unexpected", name);
 }
 
-/* Names on one side only. */
+/* Fails for names that only the module or only the file has, unless opts->partial. */
 static bool check_names(const loading *l) {
     td_buf b = {0};
     int    missing = 0, extra = 0;
     for (int i = 0; i < l->items.n; i++) {
         const item *it = l->items.v[i];
         if (it->from || td__ptrmap_get(&l->loaded, it->to)) continue;
-        tell(l, it->name, true);
+        report_name(l, it->name, true);
         list_name(&b, "missing", it->name, missing++);
     }
     list_end(&b, missing);
     for (int i = 0; i < td_safetensors_count(l->file); i++) {
         if (l->used[i]) continue;
-        tell(l, td_safetensors_name(l->file, i), false);
+        report_name(l, td_safetensors_name(l->file, i), false);
         list_name(&b, "unexpected", td_safetensors_name(l->file, i), extra++);
     }
     list_end(&b, extra);
@@ -150,11 +155,12 @@ static bool check_names(const loading *l) {
     return ok;
 }
 
+/* Fails for a tensor that does not fit. Returns false. */
 static bool wrong(const loading *l, td_code code, const item *it, const char *why) {
     char from[160];
     snprintf(from, sizeof from, "%s", td__type_str(it->from));
     return td__fail(l->cx, code,
-                    "td_module_load: %s: \"%.200s\" is %s there and %s in "
+                    "td_module_load: %s: \"%.200s\" is %s in the file and %s in "
                     "the module%s",
                     l->path, it->name, from, td__type_str(it->to), why);
 }
@@ -168,11 +174,13 @@ static size_t bytes_of(const td_tensor *t) {
     return (size_t)t->numel * td__dtype_bytes[t->dtype];
 }
 
+/* Sizes, dtype, and equal contents if several names are one tensor. False after
+ * td__fail. */
 static bool check_item(const loading *l, const item *it) {
     const item *first = td__ptrmap_get(&l->loaded, it->to);
     if (!same_sizes(it->from, it->to)) return wrong(l, TD_E_SHAPE, it, "");
     if (it->from->dtype != it->to->dtype && !l->opts->cast)
-        return wrong(l, TD_E_DTYPE, it, "; the option `cast` converts");
+        return wrong(l, TD_E_DTYPE, it, "; set td_load_opts.cast to convert it");
     if (it->to->st->readonly)
         return wrong(l, TD_E_ALIAS, it,
                      ", where it " TD_READONLY
@@ -185,12 +193,13 @@ static bool check_item(const loading *l, const item *it) {
     if (same) return true;
     return td__fail(l->cx, TD_E_IO,
                     "td_module_load: %s: \"%.200s\" and \"%.200s\" are one tensor in "
-                    "the module, and differ there",
+                    "the module, but differ in the file",
                     l->path, first->name, it->name);
 }
 
 /* ---- loading ------------------------------------------------------------ */
 
+/* Matches, checks, then writes. False after td__fail. */
 static bool load_checked(loading *l, td_module *m) {
     int what = TD_VISIT_ALL | TD_VISIT_DUPLICATES, n = 0;
     if (!index_file(l) || !td_module_visit(m, what, match_one, l) || !check_names(l))

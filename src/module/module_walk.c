@@ -1,18 +1,19 @@
-/* module_walk.c -- walks over a module and all below it, in the order of PyTorch's
- * state dicts: own parameters, own buffers, then the children. */
+/* module_walk.c -- walks over a module and its tree in the order of PyTorch's state
+ * dicts: own parameters, own buffers, then children. */
 #include "core/callback.h"
 #include "module/modules.h"
 
 #include <string.h>
 
+/* The state of a walk. */
 typedef struct walk {
     td_ctx       *cx;
     int           what;
     td_member_fn *fn;
-    td_module_fn *each; /* instead of fn */
+    td_module_fn *each; /* called for modules; instead of fn */
     void         *env;
-    td_ptrmap     modules, tensors; /* those seen */
-    td_buf        path;
+    td_ptrmap     modules, tensors; /* visited already */
+    td_buf        path;             /* dotted name of the current module */
 } walk;
 
 static void walk_end(walk *w) {
@@ -21,7 +22,7 @@ static void walk_end(walk *w) {
     td__buf_free(&w->path);
 }
 
-/* Adds ".name" to the path and gives where it was; false: no memory. */
+/* Appends ".name" to the path; *was is its previous length. False after td__fail. */
 static bool path_add(walk *w, const char *name, size_t *was) {
     *was = w->path.n;
     if (w->path.n) td__buf_add(&w->path, ".");
@@ -34,13 +35,14 @@ static void path_back(walk *w, size_t was) {
     if (w->path.s) w->path.s[was] = 0;
 }
 
-/* Notes a pointer; *news: it was not there. False after td__fail. */
+/* Adds p to the set; *news: it is new. False after td__fail. */
 static bool note(walk *w, td_ptrmap *seen, void *p, bool *news) {
     *news = !td__ptrmap_get(seen, p);
     if (!*news || td__ptrmap_put(seen, p, p)) return true;
     return td__fail_memory(w->cx);
 }
 
+/* Calls fn for a member, unless it was visited before. */
 static bool visit_own(walk *w, td_module *m, const td_own_tensor *own) {
     bool   news = true;
     size_t was;
@@ -64,6 +66,7 @@ static bool visit_kind(walk *w, td_module *m, bool buffers) {
     return true;
 }
 
+/* Visits a module and its tree. False: fn returned false, or td__fail. */
 static bool visit_module(walk *w, td_module *m) {
     bool   news = true;
     size_t was;
@@ -124,22 +127,25 @@ int td_module_buffers(td_module *m, td_tensor **out, int cap) {
     return td_module_visit(m, TD_VISIT_BUFFERS, add_to_list, &l) ? l.n : -1;
 }
 
-/* ---- flat --------------------------------------------------------------- */
+/* ---- flat lists of members (td_flat) ------------------------------------------ */
 
 typedef struct flat_name {
     int         entry;
     const char *name;
 } flat_name;
 
+/* A td_flat under construction; users see pub. */
 typedef struct flat {
     TD_OWNED_FIELDS;
     td_flat   pub; /* what users see */
     td_arena  arena;
-    td_ptrmap at; /* tensor: its entry, plus 1 */
+    td_ptrmap at; /* tensor -> its entry + 1 */
     TD_VEC(td_flat_entry) entries;
     TD_VEC(flat_name) names;
 } flat;
 
+/* Adds a member; a tied tensor has one entry with several names. False after
+ * td__fail. */
 static bool flat_add(void *env, const td_member *m) {
     flat         *f = env;
     intptr_t      at = (intptr_t)td__ptrmap_get(&f->at, m->t);
@@ -158,7 +164,7 @@ static bool flat_add(void *env, const td_member *m) {
     return true;
 }
 
-/* Gives each entry its names, in order. */
+/* Gives each entry its names, in order. False after td__fail. */
 static bool flat_names(flat *f) {
     size_t       bytes = sizeof(char *) * ((size_t)f->names.n + 1);
     const char **all = td__arena_alloc(&f->arena, bytes);
@@ -208,7 +214,7 @@ td_flat *td__module_flat(td_module *m) {
     return NULL;
 }
 
-/* Empty, of all contexts. */
+/* The nil list: empty, shared by all contexts. */
 static flat nil_flat = {.tag = TD_TAG_NIL | TD_H_FLAT};
 
 td_flat *td_module_flat(td_module *m) {

@@ -1,60 +1,62 @@
-/* module/modules.h -- what the files of modules share. */
+/* module/modules.h -- shared by the files of modules. */
 #ifndef TD_MODULES_H
 #define TD_MODULES_H
 
 #include "tandem/module.h"
 #include "trace/trace.h"
 
+/* A parameter or buffer of a module. */
 typedef struct td_own_tensor {
     char       *name;
-    td_tensor  *t; /* held; NULL: absent */
+    td_tensor  *t; /* one reference; NULL: absent */
     bool        buffer, persistent;
-    td_tensor **slot; /* follows t; NULL: none */
+    td_tensor **slot; /* always set to t (td_module_follow); or NULL */
 } td_own_tensor;
 
+/* A child module. */
 typedef struct td_own_child {
     char       *name;
-    td_module  *m; /* counted in its parents */
+    td_module  *m; /* counted in m->parents */
     td_module **slot;
 } td_own_child;
 
-/* The way to a module for those who do not keep it alive. */
+/* A weak reference to a module. */
 typedef struct td_module_link {
     int        refs;
-    td_module *m; /* NULL: it was freed */
+    td_module *m; /* NULL: freed */
 } td_module_link;
-void td__module_unlink(td_module_link *l); /* NULL is fine */
+void td__module_unlink(td_module_link *l); /* NULL is allowed */
 
-/* Invariant: children make no circle. */
+/* A module. Invariant: children form no cycle. */
 struct td_module {
-    TD_OWNED_FIELDS; /* parents: entries of children that are this module */
+    TD_OWNED_FIELDS; /* parents: how many times it is a child */
     const td_module_type *type;
     void                 *state;
     bool                  training;
-    int                   running; /* calls of its forward that have not returned */
-    const char           *label;   /* of its scope: the name it was first given */
+    int                   running; /* forward calls in progress */
+    const char           *label;   /* of its scope: its first name as a child */
     TD_VEC(td_own_tensor) tensors;
     TD_VEC(td_own_child) children;
-    td_module_link *link; /* held; NULL: nobody asked for one */
+    td_module_link *link; /* one reference; NULL: not needed yet */
 };
 
-/* Called wherever a mode or member is read: a capture under way depends on m from now
- * on (deps.c). A failure sticks to the context. */
+/* Called wherever a mode or member is read: the capture in progress, if any, depends
+ * on m from now on (deps.c). Errors are left in the context. */
 void td__module_used(const td_module *m);
 
-/* Moves whenever any module of the process changes what a capture would see. */
+/* Changes whenever any module of the process changes what a capture would see. */
 uint64_t       td__module_epoch(void);
 void           td__module_changed(void);
-/* Not in a captured body: false after td__fail. */
+/* False after td__fail in a captured body. */
 bool           td__module_may_change(td_module *m, const char *who);
-/* The entry of that own name; NULL: none. */
+/* The member of that name, not searched in children; NULL: none. */
 td_own_tensor *td__module_own(td_module *m, const char *name);
-/* As td_module_flat, but nobody owns it: NULL after td__fail; td__flat_free frees. */
+/* As td_module_flat, but owned by the caller (td__flat_free). NULL after td__fail. */
 td_flat       *td__module_flat(td_module *m);
-void           td__flat_free(td_flat *f); /* NULL is fine */
-/* Frees m and what only it has, whoever its parents are. */
+void           td__flat_free(td_flat *f); /* NULL is allowed */
+/* Frees m and the children that only it has, even if m has parents. */
 void           td__module_destroy(td_module *m);
-/* Appends an entry that holds t; takes nothing over. False after td__fail. */
+/* Appends a member, with a reference of its own to t. False after td__fail. */
 bool           td__module_add(td_module *m, const char *name, td_own_tensor own);
 bool           td__module_adopt(td_module *m, const char *name, td_module *child);
 

@@ -1,8 +1,11 @@
-/* attention.c -- MultiheadAttention. */
+/* attention.c -- MultiheadAttention, with PyTorch's parameter names and mask
+ * conventions. */
 #include "nn/nn.h"
 
 #include <math.h>
 
+/* The module's state. in_weight is [3*dim, dim]: the projections of query, key and
+ * value. */
 typedef struct attention {
     td_tensor *in_weight, *in_bias;
     td_module *out;
@@ -13,7 +16,7 @@ typedef struct attention {
 
 /* ---- projections -------------------------------------------------------- */
 
-/* Part `which` of the packed projection of x [B,T,dim]. */
+/* Projection `which` (0 query, 1 key, 2 value) of x [B,T,dim]. */
 static td_tensor *project(const attention *a, td_tensor *x, int which) {
     td_tensor *w = td_narrow(a->in_weight, 0, which * a->dim, a->dim);
     td_tensor *b = a->in_bias ? td_narrow(a->in_bias, 0, which * a->dim, a->dim) : NULL;
@@ -26,7 +29,8 @@ static td_tensor *split_heads(const attention *a, td_tensor *x) {
     return td_transpose(y, 1, 2);
 }
 
-/* What is the same tensor is projected by one product. */
+/* Query, key and value as [B,heads,T,dim/heads]. Self-attention projects all three in
+ * one product. */
 static void project_all(const attention *a, td_tensor *const in[3], td_tensor **qkv) {
     if (in[0] == in[1] && in[1] == in[2]) {
         td_tensor *all = td_linear(in[0], a->in_weight, a->in_bias);
@@ -39,50 +43,57 @@ static void project_all(const attention *a, td_tensor *const in[3], td_tensor **
 
 /* ---- masks -------------------------------------------------------------- */
 
-/* PyTorch's layer marks what not to see, its attention op what to see. */
-static td_tensor *as_seen(td_tensor *mask) {
+/* The layer's bool masks mark positions to ignore, those of the attention op
+ * positions to attend to, as in PyTorch. */
+static td_tensor *invert_bool(td_tensor *mask) {
     if (!mask || td_dtype_of(mask) != TD_BOOL) return mask;
     return td_logical_not(mask);
 }
 
-/* [T,S] as it is, [B*heads,T,S] as [B,heads,T,S]. */
+/* [T,S] stays, [B*heads,T,S] becomes [B,heads,T,S]. */
 static td_tensor *shape_mask(const attention *a, td_tensor *mask) {
     if (!mask || td_rank(mask) != 3) return mask;
     return td_unflatten(mask, 0, TD_SHAPE(-1, a->heads));
 }
 
-static td_tensor *as_added(td_tensor *seen, td_tensor *like) {
+/* A bool mask as a float mask: 0 to attend, -inf to ignore. */
+static td_tensor *as_float_mask(td_tensor *seen, td_tensor *like) {
     if (td_dtype_of(seen) != TD_BOOL) return seen;
     td_tensor *zero = td_zeros(td_ctx_of(like), td_sym_sizes(seen), td_dtype_of(like));
     return td_masked_fill(zero, td_logical_not(seen), -INFINITY);
 }
 
-/* Both, and what comes later if that is asked for; NULL: everything is seen. */
+/* Combines the attention mask, the key padding mask and, if causal, the triangle.
+ * NULL: no mask, every position is attended to. If causal is the only restriction,
+ * the op applies it itself, which is faster. */
 static td_tensor *join_masks(const attention *a, td_tensor *mask, td_tensor *padding,
                              td_tensor *const *qkv) {
-    td_tensor *seen = as_seen(shape_mask(a, mask)), *keys = as_seen(padding);
+    td_tensor *seen = invert_bool(shape_mask(a, mask)), *keys = invert_bool(padding);
     td_ctx    *cx = td_ctx_of(qkv[0]);
     if (keys) keys = td_unsqueeze(td_unsqueeze(keys, -2), -2); /* [B,1,1,S] */
     if (a->causal && (seen || keys)) {
         td_ints    square = TD_SHAPE(td_sym_size(qkv[0], 2), td_sym_size(qkv[1], 2));
         td_tensor *before = td_tril(td_ones(cx, square, TD_BOOL));
-        keys = !keys                          ? before
-               : td_dtype_of(keys) == TD_BOOL ? td_logical_and(keys, before)
-                                              : td_add(keys, as_added(before, keys));
+        keys = !keys ? before
+               : td_dtype_of(keys) == TD_BOOL
+                   ? td_logical_and(keys, before)
+                   : td_add(keys, as_float_mask(before, keys));
     }
     if (!seen || !keys) return seen ? seen : keys;
     if (td_dtype_of(seen) == TD_BOOL && td_dtype_of(keys) == TD_BOOL)
         return td_logical_and(seen, keys);
-    return td_add(as_added(seen, qkv[0]), as_added(keys, qkv[0]));
+    return td_add(as_float_mask(seen, qkv[0]), as_float_mask(keys, qkv[0]));
 }
 
 /* ---- forward ------------------------------------------------------------ */
 
+/* Argument i; NULL if absent. */
 static td_tensor *optional(td_call *c, int i) {
     return i < td_arg_count(c) && !td_arg_absent(c, i) ? td_arg(c, i) : NULL;
 }
 
-/* Query, key and value as [B,T,dim]; false after td__fail. */
+/* Query, key and value as [B,T,dim]; an absent key or value is the one before it.
+ * False after td__fail. */
 static bool read_inputs(const attention *a, td_call *c, td_tensor **in) {
     td_tensor *given[3] = {td_arg(c, 0), optional(c, 1), optional(c, 2)};
     td_ctx    *cx = td_call_ctx(c);
@@ -96,8 +107,8 @@ static bool read_inputs(const attention *a, td_call *c, td_tensor **in) {
         if ((td_rank(x) != 2 && td_rank(x) != 3) || td_rank(x) != td_rank(given[0]) ||
             td_size(x, -1) != a->dim)
             return td__fail(cx, TD_E_SHAPE,
-                            "MultiheadAttention: argument %d is %s, and must have 2 or "
-                            "3 dims, as the query has, the last of %lld",
+                            "MultiheadAttention: argument %d is %s; it must have 2 or "
+                            "3 dims, as many as the query, and last size %lld",
                             i, td__type_str(x), (long long)a->dim);
         if (td_rank(x) == 2) in[i] = td_unsqueeze(x, 0);
         else in[i] = a->batch_first ? x : td_transpose(x, 0, 1);
@@ -106,6 +117,8 @@ static bool read_inputs(const attention *a, td_call *c, td_tensor **in) {
     return td_ok(cx);
 }
 
+/* Arguments: query, key, value, attention mask, key padding mask; all but the first
+ * optional. */
 static bool attention_forward(td_module *m, td_call *c) {
     const attention *a = td_module_state(m);
     td_tensor       *in[3], *qkv[3];
@@ -131,6 +144,7 @@ static const td_module_type attention_type = {.name = "MultiheadAttention",
 
 /* ---- making ------------------------------------------------------------- */
 
+/* Sets the options and makes the parameters: Xavier uniform weights, zero biases. */
 static void fill(td_making *k, const td_nn_attention_opts *o, int64_t dim,
                  int64_t heads) {
     attention        *a = td_module_state(k->m);
@@ -161,7 +175,7 @@ td_module *td_nn_multihead_attention(td_ctx *cx, int64_t dim, int64_t heads,
         !td__nn_fraction(cx, who, "dropout", o.dropout))
         return TD_NIL(cx, MODULE);
     if (dim % heads) {
-        td__fail(cx, TD_E_ARG, "%s: a dim of %lld does not make %lld heads", who,
+        td__fail(cx, TD_E_ARG, "%s: dim is %lld, not divisible by %lld heads", who,
                  (long long)dim, (long long)heads);
         return TD_NIL(cx, MODULE);
     }

@@ -1,19 +1,20 @@
-/* clip.c -- bounds for gradients, and learning rates as functions of the step. */
+/* clip.c -- gradient clipping, and learning rate schedules as functions of the step. */
 #include "nn/optim.h"
 
 #include <math.h>
 
 /* ---- clipping ----------------------------------------------------------- */
 
-static bool is_there(const td_tensor *t) { return t && !td_is_nil(t); }
+/* A gradient exists: neither NULL nor nil. */
+static bool is_present(const td_tensor *t) { return t && !td_is_nil(t); }
 
-/* The norm of norms, 0-d; zero where there are no gradients. */
+/* The p-norm of all gradients together, 0-d; zero if there are none. */
 static td_tensor *total_norm(td_ctx *cx, td_tensors grads, double p) {
     td_tensor **norms = td__alloc(sizeof *norms * ((size_t)grads.n + 1));
     int         n = 0;
     if (!norms) return td__fail_memory(cx), td_nil(cx);
     for (int i = 0; i < grads.n; i++)
-        if (is_there(grads.v[i])) norms[n++] = td_norm(grads.v[i], p);
+        if (is_present(grads.v[i])) norms[n++] = td_norm(grads.v[i], p);
     td_tensor *all = n == 0   ? td_zeros(cx, TD_SHAPE())
                      : n == 1 ? norms[0]
                               : td_norm(td_stack(td__nn_list(norms, n)), p);
@@ -27,16 +28,16 @@ td_tensor *td_clip_norm(td_ctx *cx, td_tensors grads, double most, double p) {
         return td_nil(cx);
     if (!(most >= 0) || !(p > 0))
         return td_fail(cx, TD_E_ARG,
-                       "td_clip_norm: a norm of order %g of at most %g; the order must "
-                       "be above 0, the bound not below",
+                       "td_clip_norm: order %g, bound %g; the order must be above 0, "
+                       "the bound at least 0",
                        p, most);
     td_grad_mode was = td_no_grad_begin(cx);
     td_scope_begin(cx, "td_clip_norm");
     td_tensor *norm = total_norm(cx, grads, p);
-    /* most / (norm + 1e-6), at most 1: no branch on a value, which a capture lacks */
+    /* min(1, most / (norm + 1e-6)): no branch, so that it can be captured */
     td_tensor *by = td_clamp_max(td_mul(td_reciprocal(td_add(norm, 1e-6)), most), 1.0);
     for (int i = 0; i < grads.n; i++)
-        if (is_there(grads.v[i])) td_mul_(grads.v[i], by);
+        if (is_present(grads.v[i])) td_mul_(grads.v[i], by);
     norm = td_scope_end(cx, "td_clip_norm", norm);
     td_no_grad_end(cx, was);
     return td_ok(cx) ? norm : td_nil(cx);
@@ -47,10 +48,11 @@ bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
     if (!td_ok(cx) || !td__has_list(cx, "td_clip_value", grads.v, grads.n))
         return false;
     if (!(most >= 0))
-        return td__fail(cx, TD_E_ARG, "td_clip_value: the bound %g is below 0", most);
+        return td__fail(cx, TD_E_ARG,
+                        "td_clip_value: the bound is %g; it must be at least 0", most);
     td_grad_mode was = td_no_grad_begin(cx);
     for (int i = 0; i < grads.n; i++)
-        if (is_there(grads.v[i])) td_clamp_(grads.v[i], -most, most);
+        if (is_present(grads.v[i])) td_clamp_(grads.v[i], -most, most);
     td_no_grad_end(cx, was);
     return td_ok(cx);
 }
@@ -69,27 +71,27 @@ bool td_optim_clip_value(td_optim *o, double most) {
 
 /* ---- learning rates ----------------------------------------------------- */
 
-/* How far along, 0 to 1. */
-static double part(int64_t step, int64_t steps) {
+/* Progress from 0 to 1, clamped. */
+static double progress(int64_t step, int64_t steps) {
     if (step >= steps) return 1;
     return step <= 0 ? 0 : (double)step / (double)steps;
 }
 
-/* From one value to another along half a cosine. */
+/* Half a cosine from one value to another. */
 static double cosine(double along, double from, double to) {
     return to + (from - to) * (1 + cos(3.14159265358979323846 * along)) / 2;
 }
 
 double td_lr_linear(int64_t step, int64_t steps, double from, double to) {
-    return from + (to - from) * part(step, steps);
+    return from + (to - from) * progress(step, steps);
 }
 
 double td_lr_cosine(int64_t step, int64_t steps, double from, double to) {
-    return cosine(part(step, steps), from, to);
+    return cosine(progress(step, steps), from, to);
 }
 
 double td_lr_warmup(int64_t step, int64_t warm, double lr) {
-    return lr * part(step + 1, warm);
+    return lr * progress(step + 1, warm);
 }
 
 double td_lr_warmup_cosine(int64_t step, int64_t warm, int64_t steps, double lr,
@@ -103,6 +105,8 @@ double td_lr_steps(int64_t step, int64_t every, double gamma, double lr) {
     return lr * pow(gamma, (double)(step / every));
 }
 
+/* As PyTorch's OneCycleLR with its defaults: 30% rising from lr / 25, then falling to
+ * lr / 25e4. */
 double td_lr_one_cycle(int64_t step, int64_t steps, double lr) {
     double up = 0.3 * (double)steps - 1, down = (double)steps - 1 - up;
     double at = (double)(step < 0 ? 0 : step >= steps ? steps - 1 : step);

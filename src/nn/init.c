@@ -1,12 +1,13 @@
-/* init.c -- first values of parameters, with PyTorch's distributions. */
+/* init.c -- initial values of parameters, with PyTorch's distributions. All functions
+ * write t in place under no_grad and return it, or nil after an error. */
 #include "nn/nn.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- plain ones --------------------------------------------------------- */
+/* ---- constants and distributions ------------------------------------------- */
 
-/* What follows is not on the tape; t comes back, or nil. */
+/* Restores the grad mode; returns t, or nil if the write failed. */
 static td_tensor *end(td_tensor *t, td_grad_mode was, td_tensor *written) {
     td_no_grad_end(td_ctx_of(t), was);
     return td_is_nil(written) ? written : t;
@@ -33,9 +34,8 @@ td_tensor *td_init_normal(td_tensor *t, double mean, double std) {
     return end(t, was, td_normal_(t, mean, std));
 }
 
-/* The inverse of the normal distribution function, of uniform numbers between its
- * values at -2 and 2: sqrt(2) * erfinv(u). Newton's steps from a start that is good to
- * 2e-3 (Winitzki's closed form) make it exact to f64. */
+/* Winitzki's closed form, accurate to 2e-3, then three Newton steps, accurate to f64.
+ */
 static double inverse_erf(double y) {
     double l = log(1 - y * y), a = 0.147, b = 2 / (3.14159265358979323846 * a) + l / 2;
     double x = copysign(sqrt(sqrt(b * b - l / a) - b), y);
@@ -44,6 +44,8 @@ static double inverse_erf(double y) {
     return x;
 }
 
+/* Samples by inversion: sqrt(2) * erfinv(u), u uniform between erf(-sqrt 2) and
+ * erf(sqrt 2), so that values lie within two standard deviations. */
 td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_ctx      *cx = td_ctx_of(t);
@@ -60,16 +62,16 @@ td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std) {
     return end(t, was, written);
 }
 
-/* ---- by fan ------------------------------------------------------------- */
+/* ---- scaled by fan --------------------------------------------------------- */
 
-/* Fan in and fan out of a weight; false after td__fail. */
+/* Fan in and fan out of a weight [out, in, ...]. False after td__fail. */
 static bool fans(td_tensor *t, const char *who, double *in, double *out) {
     if (td_is_nil(t)) return false;
     if (td_rank(t) < 2 || td_numel(t) == 0)
         return td__fail(
             td_ctx_of(t), TD_E_SHAPE,
-            "%s: %s has no fan; a weight has at least two dims, and elements", who,
-            td__type_str(t));
+            "%s: tensor is %s; fan in and fan out need at least 2 dims and an element",
+            who, td__type_str(t));
     double beyond = (double)(td_numel(t) / (td_size(t, 0) * td_size(t, 1)));
     *out = (double)td_size(t, 0) * beyond;
     *in = (double)td_size(t, 1) * beyond;
@@ -119,7 +121,7 @@ double td_init_gain(const char *what, double a) {
     return NAN;
 }
 
-/* ---- at right angles ---------------------------------------------------- */
+/* ---- orthogonal ------------------------------------------------------------- */
 
 static double dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
@@ -127,8 +129,9 @@ static double dot(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
-/* Gram-Schmidt on the rows, each made orthogonal to those before it twice, which is
- * enough in f64. Rows are independent but for an event of probability zero. */
+/* Gram-Schmidt on the rows of v [rows, n]; each row is made orthogonal to the
+ * previous ones twice, which suffices in f64. The rows are independent with
+ * probability 1. */
 static void orthogonal_rows(double *v, int64_t rows, int64_t n, double length) {
     for (int64_t i = 0; i < rows; i++) {
         double *row = v + i * n;
@@ -142,6 +145,7 @@ static void orthogonal_rows(double *v, int64_t rows, int64_t n, double length) {
     for (int64_t i = 0; i < rows * n; i++) v[i] *= length;
 }
 
+/* A tall matrix gets orthogonal columns: the transpose of orthogonal rows. */
 td_tensor *td_init_orthogonal(td_tensor *t, double gain) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_ctx *cx = td_ctx_of(t);

@@ -1,8 +1,10 @@
-/* layers.c -- Linear, Embedding, convolutions. */
+/* layers.c -- Linear, Embedding, Conv1d, Conv2d: PyTorch's parameter names, shapes
+ * and initial distributions. */
 #include "nn/nn.h"
 
 /* ---- Linear ------------------------------------------------------------- */
 
+/* weight [out, in], bias [out] or NULL. */
 typedef struct linear {
     td_tensor *weight, *bias;
 } linear;
@@ -38,9 +40,10 @@ td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
 
 /* ---- Embedding ---------------------------------------------------------- */
 
+/* weight [count, dim]. */
 typedef struct embedding {
     td_tensor *weight;
-    int64_t    padding; /* -1: none */
+    int64_t    padding; /* row whose gradient is zero; -1: none */
 } embedding;
 
 static bool embedding_forward(td_module *m, td_call *c) {
@@ -52,13 +55,16 @@ static const td_module_type embedding_type = {.name = "Embedding",
                                               .bytes = sizeof(embedding),
                                               .forward = embedding_forward};
 
+/* Resolves a negative padding_idx. False after td__fail. */
 static bool embedding_padding(td_ctx *cx, int64_t count, const td_nn_embedding_opts *o,
                               int64_t *padding) {
     int64_t at = o->padding_idx < 0 ? o->padding_idx + count : o->padding_idx;
     *padding = o->padded ? at : -1;
     if (!o->padded || (at >= 0 && at < count)) return true;
-    return td__fail(cx, TD_E_INDEX, "Embedding: padding_idx is %lld, of %lld rows",
-                    (long long)o->padding_idx, (long long)count);
+    return td__fail(
+        cx, TD_E_INDEX,
+        "Embedding: padding_idx is %lld; it must be a row, from %lld to %lld",
+        (long long)o->padding_idx, (long long)-count, (long long)(count - 1));
 }
 
 td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
@@ -85,6 +91,7 @@ td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
 
 /* ---- convolutions ------------------------------------------------------- */
 
+/* weight [out, in / groups, kernel...], bias [out] or NULL. */
 typedef struct conv {
     td_tensor *weight, *bias;
     int        dims;
@@ -107,28 +114,30 @@ static const td_module_type conv_types[] = {
     {.name = "Conv1d", .bytes = sizeof(conv), .forward = conv_forward},
     {.name = "Conv2d", .bytes = sizeof(conv), .forward = conv_forward}};
 
-/* A list in the options: one entry for all dims, or one for each. */
+/* A list in the options: one entry for all dims, or one per dim. */
 typedef struct conv_arg {
     const char *what;
     td_ints     given;
     int64_t     none, least;
 } conv_arg;
 
+/* Expands a list to `dims` entries and checks their minimum. False after td__fail. */
 static bool conv_list(td_ctx *cx, int dims, conv_arg a, int64_t *to) {
     const char *who = conv_types[dims - 1].name;
     if (a.given.v && a.given.n != 1 && a.given.n != dims)
-        return td__fail(cx, TD_E_ARG, "%s: %s has %d entries, and takes 1 or %d", who,
-                        a.what, a.given.n, dims);
+        return td__fail(cx, TD_E_ARG, "%s: %s has %d entries; it must have 1 or %d",
+                        who, a.what, a.given.n, dims);
     for (int i = 0; i < dims; i++) {
         to[i] = a.given.v ? a.given.v[a.given.n == 1 ? 0 : i] : a.none;
         if (to[i] < a.least)
-            return td__fail(cx, TD_E_ARG, "%s: %s is %lld, and must be at least %lld",
+            return td__fail(cx, TD_E_ARG, "%s: %s is %lld; it must be at least %lld",
                             who, a.what, (long long)to[i], (long long)a.least);
     }
     return true;
 }
 
-/* What a convolution is, but for its tensors; kernel in size[2..]. */
+/* Fills *v but for its tensors. size is [out, in, 1, 1] and becomes the weight's
+ * sizes. False after td__fail. */
 static bool conv_read(td_ctx *cx, conv *v, td_ints kernel, const td_nn_conv_opts *o,
                       int64_t *size) {
     const char *who = conv_types[v->dims - 1].name;
@@ -139,14 +148,16 @@ static bool conv_read(td_ctx *cx, conv *v, td_ints kernel, const td_nn_conv_opts
         !td__nn_positive(cx, who, "groups", v->groups))
         return false;
     if (in % v->groups || size[0] % v->groups)
-        return td__fail(cx, TD_E_ARG,
-                        "%s: %lld to %lld channels do not make %lld groups", who,
-                        (long long)in, (long long)size[0], (long long)v->groups);
+        return td__fail(
+            cx, TD_E_ARG,
+            "%s: in is %lld and out %lld; both must be divisible by groups, "
+            "%lld",
+            who, (long long)in, (long long)size[0], (long long)v->groups);
     size[1] = in / v->groups;
     if (!kernel.v || !kernel.n)
-        return td__fail(cx, TD_E_ARG,
-                        "%s: kernel has no entries; pass its sizes, TD_SHAPE(3, 3)",
-                        who);
+        return td__fail(
+            cx, TD_E_ARG,
+            "%s: kernel is empty; pass its sizes, for example TD_SHAPE(3, 3)", who);
     return conv_list(cx, v->dims, (conv_arg){"kernel", kernel, 1, 1}, size + 2) &&
            conv_list(cx, v->dims, (conv_arg){"stride", o->stride, 1, 1}, v->stride) &&
            conv_list(cx, v->dims, (conv_arg){"padding", o->padding, 0, 0},
@@ -155,6 +166,7 @@ static bool conv_read(td_ctx *cx, conv *v, td_ints kernel, const td_nn_conv_opts
                      v->dilation);
 }
 
+/* Makes a convolution; size is [out, in, 1, 1]. */
 static td_module *conv_make(td_ctx *cx, int64_t size[4], td_ints kernel, int dims,
                             const td_nn_conv_opts *opts) {
     td_nn_conv_opts o;

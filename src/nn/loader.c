@@ -1,15 +1,17 @@
 /* loader.c -- batches of tokens, read ahead by a thread. The thread fills slots of a
- * ring from a place of its own; it touches neither the context nor an allocator. */
+ * ring buffer and advances a position of its own; it uses neither the context nor the
+ * allocator. */
 #include "nn/data.h"
 #include "nn/nn.h"
 
 #include <pthread.h>
 #include <string.h>
 
+/* One batch: x and y are [batch, window]; y is x shifted by one token. */
 typedef struct slot {
     int64_t        *x, *y;
     td_loader_place at;
-    int64_t         bad; /* the first token that is none; -1: all are */
+    int64_t         bad; /* index of the first invalid token; -1: none */
 } slot;
 
 struct td_loader {
@@ -18,23 +20,24 @@ struct td_loader {
     td_loader_opts  o;
     td_token_file   file;
     int64_t         windows, batches;
-    td_loader_place next; /* what td_loader_next gives */
-    int64_t        *room; /* of all slots, and one row */
+    td_loader_place next; /* the batch that td_loader_next returns */
+    int64_t        *room; /* one allocation: a row, then all slots */
     slot           *ring;
     int             slots;
 
-    bool            running; /* there is a thread; the rest is under the lock then */
+    bool            running; /* the thread exists; the lock guards what follows */
     pthread_t       thread;
     pthread_mutex_t lock;
     pthread_cond_t  filled, freed;
-    td_loader_place fill; /* what the thread reads next */
-    int             head, full;
-    uint64_t        seeks; /* a batch begun before the last one is thrown away */
+    td_loader_place fill;       /* the batch that the thread reads next */
+    int             head, full; /* first full slot, number of full slots */
+    uint64_t        seeks;      /* a batch read before the last seek is discarded */
     bool            stop;
 };
 
 /* ---- filling ------------------------------------------------------------ */
 
+/* The first token of window k of an epoch. */
 static int64_t window_start(const td_loader *l, int64_t epoch, int64_t k) {
     const td_loader_opts *o = &l->o;
     if (o->order == TD_ORDER_RANDOM)
@@ -44,7 +47,7 @@ static int64_t window_start(const td_loader *l, int64_t epoch, int64_t k) {
     return k * o->window;
 }
 
-/* x and y differ by their first and last tokens: one more than x is read for both. */
+/* Reads window + 1 tokens per row, which x and y share. row: scratch of that length. */
 static void fill_slot(const td_loader *l, td_loader_place at, slot *s, int64_t *row) {
     int64_t w = l->o.window;
     s->at = at;
@@ -58,11 +61,13 @@ static void fill_slot(const td_loader *l, td_loader_place at, slot *s, int64_t *
     }
 }
 
+/* The position after `at`; the last batch of an epoch is followed by the next epoch. */
 static td_loader_place after(const td_loader *l, td_loader_place at) {
     if (++at.batch == l->batches) at = (td_loader_place){at.epoch + 1, 0};
     return at;
 }
 
+/* The thread: fills free slots until stopped. */
 static void *read_ahead(void *env) {
     td_loader *l = env;
     int64_t   *row = l->room;
@@ -89,6 +94,7 @@ static void *read_ahead(void *env) {
 
 /* ---- opening ------------------------------------------------------------ */
 
+/* Are the options in range? False after td__fail. */
 static bool check_opts(td_ctx *cx, const td_loader_opts *o) {
     static const char who[] = "td_loader_open";
     if (!td__nn_positive(cx, who, "batch", o->batch) ||
@@ -98,14 +104,14 @@ static bool check_opts(td_ctx *cx, const td_loader_opts *o) {
         (unsigned)o->type > TD_TOKENS_U32 || (unsigned)o->order > TD_ORDER_RANDOM ||
         o->ahead < -1 || o->ahead > 1024)
         return td__fail(cx, TD_E_ARG,
-                        "%s: an option is out of range: batch and window below 2^31, "
-                        "vocab not negative, ahead from -1 to 1024, type and order of "
-                        "their lists",
+                        "%s: an option is out of range: batch and window must be below "
+                        "2^31, vocab at least 0, ahead from -1 to 1024, type a "
+                        "td_tokens and order a td_order",
                         who);
     return true;
 }
 
-/* Each slot's x and y, behind the row. */
+/* Allocates the slots. False after td__fail. */
 static bool make_ring(td_loader *l) {
     size_t per = (size_t)(l->o.batch * l->o.window), row = (size_t)l->o.window + 1;
     l->slots = l->o.ahead > 0 ? l->o.ahead : l->o.ahead < 0 ? 1 : 2;
@@ -119,7 +125,8 @@ static bool make_ring(td_loader *l) {
     return true;
 }
 
-/* Without a thread batches are read when they are wanted: the same ones. */
+/* Starts the thread. Without one (ahead is -1, or it cannot be created), batches are
+ * read on demand; they are the same. */
 static void start(td_loader *l) {
     if (l->o.ahead < 0) return;
     pthread_mutex_init(&l->lock, NULL);
@@ -132,13 +139,14 @@ static void start(td_loader *l) {
     pthread_mutex_destroy(&l->lock);
 }
 
+/* At least one batch must fit into the file. False after td__fail. */
 static bool count_batches(td_loader *l) {
     l->windows = l->file.n > 0 ? (l->file.n - 1) / l->o.window : 0;
     l->batches = l->windows / l->o.batch;
     return l->batches > 0 ||
            td__fail(l->cx, TD_E_IO,
-                    "td_loader_open: %s: %lld tokens are too few for a batch: %lld "
-                    "windows of %lld and one more token are %lld",
+                    "td_loader_open: %s has %lld tokens; a batch of %lld windows of "
+                    "%lld needs at least %lld",
                     l->path, (long long)l->file.n, (long long)l->o.batch,
                     (long long)l->o.window, (long long)(l->o.batch * l->o.window + 1));
 }
@@ -164,7 +172,8 @@ static void end(void *object) {
     td__handle_free(l, TD_H_LOADER);
 }
 
-/* map: taken over; NULL after a failure. */
+/* Makes a loader over `map`, which it takes over; nil if that is NULL after td__fail.
+ */
 static td_loader *make(td_ctx *cx, td_mapping *map, const char *path,
                        const td_loader_opts *o) {
     td_loader *l = map ? td__handle_make(cx, TD_H_LOADER, sizeof *l) : NULL;
@@ -225,7 +234,7 @@ int64_t td_loader_batches(const td_loader *l) {
 
 /* ---- batches ------------------------------------------------------------ */
 
-/* The slot with the next batch, which stays full. */
+/* The slot with the next batch; it stays full until advance. */
 static slot *wait_for(td_loader *l) {
     if (!l->running) {
         fill_slot(l, l->next, l->ring, l->room);
@@ -238,7 +247,7 @@ static slot *wait_for(td_loader *l) {
     return s;
 }
 
-/* The batch has been taken. */
+/* Frees the slot of the batch that was returned. */
 static void advance(td_loader *l) {
     l->next = after(l, l->next);
     if (!l->running) return;
@@ -249,13 +258,14 @@ static void advance(td_loader *l) {
     pthread_mutex_unlock(&l->lock);
 }
 
+/* Fails for the token at index `at`. Returns false. */
 static bool bad_token(td_loader *l, int64_t at) {
     int64_t token = 0;
     td__tokens_read(&l->file, at, 1, 0, &token);
     return td__fail(l->cx, TD_E_INDEX,
-                    "td_loader_next: %s: token %lld is %lld, %s %lld", l->path,
-                    (long long)(at + l->o.first), (long long)token,
-                    token < 0 ? "below" : "and must be below",
+                    "td_loader_next: %s: token %lld is %lld; it must be %s %lld",
+                    l->path, (long long)(at + l->o.first), (long long)token,
+                    token < 0 ? "at least" : "below",
                     (long long)(token < 0 ? 0 : l->o.vocab));
 }
 

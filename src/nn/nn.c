@@ -1,4 +1,4 @@
-/* nn.c -- how layers are made, and those that hold others. */
+/* nn.c -- building blocks of layers, and the containers Sequential and ModuleList. */
 #include "nn/nn.h"
 
 #include <math.h>
@@ -44,22 +44,21 @@ void td__nn_child(td_making *k, const char *name, td_module *child, td_module **
 }
 
 bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v) {
-    return v > 0 || td__fail(cx, TD_E_ARG, "%s: %s is %lld, and must be at least 1",
-                             who, what, (long long)v);
+    return v > 0 || td__fail(cx, TD_E_ARG, "%s: %s is %lld; it must be at least 1", who,
+                             what, (long long)v);
 }
 
 bool td__nn_fraction(td_ctx *cx, const char *who, const char *what, double v) {
     return (v >= 0 && v <= 1) ||
-           td__fail(cx, TD_E_ARG, "%s: %s is %g, and must be from 0 to 1", who, what,
-                    v);
+           td__fail(cx, TD_E_ARG, "%s: %s is %g; it must be from 0 to 1", who, what, v);
 }
 
 bool td__nn_takes(td_module *m, td_call *c, int most) {
     int n = td_arg_count(c);
     return n <= most ||
            td__fail(td_module_ctx(m), TD_E_ARG,
-                    "%s: called with %d arguments, and takes %s%d", td_module_name(m),
-                    n, most > 1 ? "at most " : "", most);
+                    "%s: called with %d arguments; it takes %s%d", td_module_name(m), n,
+                    most > 1 ? "at most " : "", most);
 }
 
 td_tensor *td__nn_arg(td_module *m, td_call *c) {
@@ -73,6 +72,7 @@ td_tensor *td__nn_uniform(td_ctx *cx, td_ints shape, int64_t fan) {
 
 /* ---- modules of modules ------------------------------------------------- */
 
+/* Is `it` in the tree of m? */
 static bool contains(const td_module *m, const td_module *it) {
     if (m == it) return true;
     for (int i = 0; i < td_module_children(m); i++)
@@ -80,19 +80,20 @@ static bool contains(const td_module *m, const td_module *it) {
     return false;
 }
 
+/* Takes over the child even on failure; a child that contains m is not freed then. */
 td_module *td_nn_add(td_module *m, const char *name, td_module *child) {
     if (!TD_ENTER(child, MODULE)) return TD_NIL_BY(child, MODULE);
     td_ctx *cx = td_module_ctx(child);
     if (TD_ENTER(m, MODULE) && td_ok(cx) && !td_is_nil(td_module_child(m, name, child)))
         return child;
     if (td_is_nil(m) || !contains(child, m))
-        td_module_free(child); /* unless others have it */
+        td_module_free(child); /* its other parents keep it alive */
     return TD_NIL(cx, MODULE);
 }
 
 static const td_module_type sequential_type, list_type;
 
-/* Does the module call its children, or give them out, by their numbers? */
+/* Does the module number its children (Sequential, ModuleList)? */
 static bool is_list(const td_module *m) {
     const char *name = td_module_name(m);
     return name == sequential_type.name || name == list_type.name;
@@ -105,14 +106,14 @@ td_module *td_nn_append(td_module *list, td_module *child) {
     td_ctx *cx = td_module_ctx(list);
     td__fail(
         cx, TD_E_ARG,
-        "td_nn_append: the list is a %s, and must be a Sequential or a ModuleList; "
-        "td_nn_add gives any module a child with a name",
+        "td_nn_append: the module is a %s; it must be a Sequential or a ModuleList. "
+        "td_nn_add gives any module a named child",
         td_module_name(list));
     if (!td_is_nil(child) && !contains(child, list)) td_module_free(child);
     return TD_NIL(cx, MODULE);
 }
 
-/* Frees what has not been adopted, each once. */
+/* Frees modules that were not adopted, each once. */
 static void free_rest(td_modules of, int from) {
     for (int i = from; of.v && i < of.n; i++) {
         int first = 0;
@@ -121,6 +122,7 @@ static void free_rest(td_modules of, int from) {
     }
 }
 
+/* A container of the modules, which it takes over even on failure. */
 static td_module *make_holder(td_ctx *cx, const td_module_type *type, td_modules of) {
     td_making k = td__nn_begin(cx, type);
     int       i = 0;

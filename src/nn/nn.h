@@ -1,6 +1,6 @@
-/* nn/nn.h -- what layers, optimizers and loaders share. The room stands on the public
- * interface; from other rooms it takes memory (base), mapped files (core) and, for
- * optimizers, what a capture depends on (module/deps.h). */
+/* nn/nn.h -- shared by layers, optimizers and loaders. The room uses the public
+ * interface; beyond it only memory (base), mapped files (core) and, for optimizers,
+ * dependences of captures (module/deps.h). */
 #ifndef TD_NN_ROOM_H
 #define TD_NN_ROOM_H
 
@@ -9,8 +9,8 @@
 #include "tandem/nn.h"
 #include "tandem/ops.h"
 
-/* A module in the making, inside a scope and without gradients; m is NULL after a
- * failure, and every call below is then inert. */
+/* A module under construction, inside a scope and under no_grad. m is NULL after a
+ * failure; every call below does nothing then. */
 typedef struct td_making {
     td_ctx      *cx;
     td_module   *m;
@@ -19,30 +19,31 @@ typedef struct td_making {
 } td_making;
 
 td_making  td__nn_begin(td_ctx *cx, const td_module_type *type);
-/* Gives the module, or frees it and gives nil when anything has failed. */
+/* Returns the module; or frees it and returns nil if anything failed. */
 td_module *td__nn_end(td_making *k);
-/* Registers a tensor, NULL for an absent one, and follows it in *slot. */
+/* Registers a tensor (NULL: absent) under `name`; *slot always points to the current
+ * one. */
 void       td__nn_param(td_making *k, const char *name, td_tensor *t, td_tensor **slot);
 void td__nn_buffer(td_making *k, const char *name, td_tensor *t, td_tensor **slot);
-/* Takes the child over. */
+/* Registers a child module, which it takes over. */
 void td__nn_child(td_making *k, const char *name, td_module *child, td_module **slot);
 
-/* "Linear: out is 0, and must be at least 1". False after td__fail. */
+/* Fails unless v is at least 1: "Linear: out is 0; it must be at least 1". */
 bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v);
-/* A number in [0, 1]. */
+/* Fails unless v is in [0, 1]. */
 bool td__nn_fraction(td_ctx *cx, const char *who, const char *what, double v);
 
-/* Is the module called with at most this many arguments? False after td__fail. */
+/* Is the module called with at most `most` arguments? False after td__fail. */
 bool       td__nn_takes(td_module *m, td_call *c, int most);
-/* The one argument of a layer that takes one; nil after td__fail. */
+/* The argument of a layer that takes one; nil after td__fail. */
 td_tensor *td__nn_arg(td_module *m, td_call *c);
 
-/* A list made elsewhere, inside the sugar of ops. */
+/* A list for macros of ops, which take compound literals. */
 static inline td_tensors td__nn_list(td_tensor *const *v, int n) {
     return (td_tensors){v, n};
 }
 
-/* Uniform in +-1/sqrt(fan): what PyTorch's layers begin with. */
+/* Uniform in +-1/sqrt(fan), PyTorch's initial distribution of layers. */
 td_tensor *td__nn_uniform(td_ctx *cx, td_ints shape, int64_t fan);
 
 #endif

@@ -1,15 +1,15 @@
-/* norms.c -- LayerNorm, RMSNorm, GroupNorm, BatchNorm. */
+/* norms.c -- LayerNorm, RMSNorm, GroupNorm, BatchNorm1d, BatchNorm2d. */
 #include "nn/nn.h"
 
 #include <math.h>
 #include <string.h>
 
-/* All of them; what a kind has no use for stays zero. */
+/* The state of all kinds; fields that a kind does not use are zero. */
 typedef struct norm {
-    td_tensor *weight, *bias, *mean, *var, *seen;
+    td_tensor *weight, *bias, *mean, *var, *tracked; /* tracked: number of batches */
     double     eps, momentum;
-    int64_t    groups;
-    int        rank; /* of shape */
+    int64_t    groups; /* of GroupNorm; of BatchNorm: number of spatial dims */
+    int        rank;   /* of shape */
     int64_t    shape[8];
 } norm;
 
@@ -22,6 +22,7 @@ static bool layer_forward(td_module *m, td_call *c) {
                                       n->eps));
 }
 
+/* eps 0 stands for the op's default. */
 static bool rms_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
     td_ints     shape = {n->shape, n->rank};
@@ -36,16 +37,18 @@ static bool group_forward(td_module *m, td_call *c) {
                                       n->eps));
 }
 
+/* In training, normalizes by the batch and updates the running statistics; without
+ * statistics, always by the batch. */
 static bool batch_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
     td_tensor  *x = td__nn_arg(m, c);
     bool        training = td_module_training(m), flat = n->groups == 1;
     if (td_is_nil(x)) return false;
     if (flat ? td_rank(x) != 2 && td_rank(x) != 3 : td_rank(x) != 4)
-        return td__fail(td_call_ctx(c), TD_E_SHAPE, "%s: takes %s, not %s",
-                        td_module_name(m), flat ? "[N,C] or [N,C,L]" : "[N,C,H,W]",
-                        td__type_str(x));
-    if (training && n->seen) td_add_(n->seen, 1);
+        return td__fail(td_call_ctx(c), TD_E_SHAPE,
+                        "%s: the input must be %s; it is %s", td_module_name(m),
+                        flat ? "[N,C] or [N,C,L]" : "[N,C,H,W]", td__type_str(x));
+    if (training && n->tracked) td_add_(n->tracked, 1);
     return td_return(c, td_batch_norm(x, n->weight, n->bias, n->mean, n->var,
                                       training || !n->mean, n->momentum, n->eps));
 }
@@ -65,18 +68,19 @@ static const td_module_type batch_types[] = {
 
 /* ---- making ------------------------------------------------------------- */
 
+/* Checks and copies the options. False after td__fail. */
 static bool read_norm(td_ctx *cx, const char *who, norm *n, td_ints shape,
                       const td_nn_norm_opts *o) {
     if (shape.n < 1 || shape.n > TD_COUNT(n->shape))
-        return td__fail(cx, TD_E_ARG, "%s: %d dims, and can be 1 to %d", who, shape.n,
-                        TD_COUNT(n->shape));
+        return td__fail(cx, TD_E_ARG, "%s: the shape has %d dims; it must have 1 to %d",
+                        who, shape.n, TD_COUNT(n->shape));
     if (!td__has_list(cx, who, shape.v, shape.n)) return false;
     for (int i = 0; i < shape.n; i++)
         if (!td__nn_positive(cx, who, "a size", shape.v[i])) return false;
     if (!(o->eps >= 0) || !(o->momentum >= 0 && o->momentum <= 1))
         return td__fail(cx, TD_E_ARG,
-                        "%s: eps is %g and momentum %g; neither may be "
-                        "negative, nor momentum above 1",
+                        "%s: eps is %g and momentum %g; eps must be at least 0, "
+                        "momentum from 0 to 1",
                         who, o->eps, o->momentum);
     n->rank = shape.n;
     memcpy(n->shape, shape.v, sizeof *shape.v * (size_t)shape.n);
@@ -85,7 +89,7 @@ static bool read_norm(td_ctx *cx, const char *who, norm *n, td_ints shape,
     return true;
 }
 
-/* Makes the module with its weight, and bias if it has one. */
+/* Makes the module with its weight and, if the kind has one, its bias. */
 static td_making begin_norm(td_ctx *cx, const td_module_type *type, const norm *read,
                             const td_nn_norm_opts *o, bool bias) {
     td_making k = td__nn_begin(cx, type);
@@ -99,6 +103,7 @@ static td_making begin_norm(td_ctx *cx, const td_module_type *type, const norm *
     return k;
 }
 
+/* LayerNorm or RMSNorm: over the last dims, which are `shape`. */
 static td_module *last_dims_norm(td_ctx *cx, const td_module_type *type, td_ints shape,
                                  const td_nn_norm_opts *opts) {
     td_nn_norm_opts o;
@@ -132,7 +137,8 @@ td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
         !read_norm(cx, "GroupNorm", &n, TD_SHAPE(channels), &o))
         return TD_NIL(cx, MODULE);
     if (channels % groups) {
-        td__fail(cx, TD_E_ARG, "GroupNorm: %lld channels do not make %lld groups",
+        td__fail(cx, TD_E_ARG,
+                 "GroupNorm: channels is %lld, not divisible by groups, %lld",
                  (long long)channels, (long long)groups);
         return TD_NIL(cx, MODULE);
     }
@@ -160,7 +166,7 @@ static td_module *batch_norm(td_ctx *cx, int dims, int64_t channels,
         td__nn_buffer(&k, "running_mean", stats ? td_zeros(cx, shape) : NULL, &n->mean);
         td__nn_buffer(&k, "running_var", stats ? td_ones(cx, shape) : NULL, &n->var);
         td__nn_buffer(&k, "num_batches_tracked",
-                      stats ? td_zeros(cx, TD_SHAPE(), TD_I64) : NULL, &n->seen);
+                      stats ? td_zeros(cx, TD_SHAPE(), TD_I64) : NULL, &n->tracked);
     }
     return td__nn_end(&k);
 }

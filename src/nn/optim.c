@@ -1,5 +1,5 @@
-/* optim.c -- optimizers: groups, steps, clipping. What a rule does is in rules.c, files
- * are optim_state.c. */
+/* optim.c -- optimizers: groups of parameters, steps, accumulated gradients. rules.c
+ * has the update rules, optim_state.c saves and loads. */
 #include "nn/optim.h"
 #include "core/readonly.h"
 
@@ -57,36 +57,40 @@ static bool has_param(const td_optim *o, const td_tensor *p) {
     return false;
 }
 
-/* Parameter nr may join a group of this rule. */
+/* May parameter nr join a group with this rule? False after td__fail. */
 static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
     static const char who[] = "td_optim_add";
     td_tensor        *p = ps.v[nr];
-    bool              again = false;
+    bool              repeated = false;
     if (!td__enter_in(o->cx, p, TD_H_TENSOR, who)) return false;
     if (td_ctx_of(p) != o->cx)
-        return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is another context's", who,
-                        nr);
+        return td__fail(o->cx, TD_E_ARG, "%s: parameter %d belongs to another context",
+                        who, nr);
     if (!td_dtype_is_float(td_dtype_of(p)))
-        return td__fail(o->cx, TD_E_DTYPE, "%s: parameter %d is %s, and no float", who,
-                        nr, td__type_str(p));
+        return td__fail(o->cx, TD_E_DTYPE,
+                        "%s: parameter %d is %s; it must have a float dtype", who, nr,
+                        td__type_str(p));
     if (!td_is_leaf(p))
         return td__fail(o->cx, TD_E_GRAD,
-                        "%s: parameter %d was made by %s: only leaves "
-                        "can be stepped",
+                        "%s: parameter %d is a result of %s; only leaves can be "
+                        "optimized",
                         who, nr, td__made_by(p));
     if (r->kind == TD_RULE_MUON && td_rank(p) != 2)
         return td__fail(o->cx, TD_E_SHAPE,
-                        "%s: parameter %d is %s, and Muon is for matrices; give it a "
-                        "group with another rule",
+                        "%s: parameter %d is %s, but Muon takes matrices only; put it "
+                        "into a group with another rule",
                         who, nr, td__type_str(p));
-    for (int i = 0; i < nr; i++) again |= ps.v[i] == p;
-    if (!again && !has_param(o, p)) return true;
-    return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is in a group already", who, nr);
+    for (int i = 0; i < nr; i++) repeated |= ps.v[i] == p;
+    if (!repeated && !has_param(o, p)) return true;
+    return td__fail(o->cx, TD_E_ARG,
+                    "%s: parameter %d is in a group of this optimizer already", who,
+                    nr);
 }
 
-/* A kept tensor, NULL after a failure. */
-static td_tensor *kept(td_tensor *t) { return td_is_nil(t) ? NULL : td_keep(t); }
+/* t with a reference of its own; NULL for nil. */
+static td_tensor *owned(td_tensor *t) { return td_is_nil(t) ? NULL : td_keep(t); }
 
+/* Adds a parameter with its initial state. False after td__fail. */
 static bool fill_param(td_optim *o, td_group *g, td_tensor *p) {
     td_trained t = {.p = td_keep(p)};
     unsigned   slots = td__rule_slots(&g->rule) | (o->sums ? 1u << TD_S_GRAD_SUM : 0);
@@ -94,7 +98,7 @@ static bool fill_param(td_optim *o, td_group *g, td_tensor *p) {
     for (int k = 0; k < TD_S_COUNT; k++) {
         if (!(slots >> k & 1)) continue;
         double first = k == TD_S_SUM ? g->rule.initial : 0;
-        t.state[k] = kept(td_full_like(p, first));
+        t.state[k] = owned(td_full_like(p, first));
         ok &= t.state[k] != NULL;
     }
     if (ok && td__vec_push(&g->at, t)) return true;
@@ -103,9 +107,10 @@ static bool fill_param(td_optim *o, td_group *g, td_tensor *p) {
     return ok ? td__fail_memory(o->cx) : false;
 }
 
+/* Adds the parameters, the rate and the step counts. False after td__fail. */
 static bool fill_group(td_optim *o, td_group *g, td_tensors params) {
-    g->lr = kept(td_full(o->cx, TD_SHAPE(), g->rule.lr, TD_F64));
-    g->steps = kept(td_zeros(o->cx, TD_SHAPE(params.n), TD_F64));
+    g->lr = owned(td_full(o->cx, TD_SHAPE(), g->rule.lr, TD_F64));
+    g->steps = owned(td_zeros(o->cx, TD_SHAPE(params.n), TD_F64));
     bool ok = g->lr && g->steps;
     for (int i = 0; ok && i < params.n; i++)
         ok = fill_param(o, g, params.v[i]) &&
@@ -163,10 +168,11 @@ int td_optim_groups(const td_optim *o) {
     return o->groups.n;
 }
 
+/* Does the group exist? False after td__fail. */
 static bool check_group(const td_optim *o, const char *who, int group) {
     return (group >= 0 && group < o->groups.n) ||
-           td__fail(o->cx, TD_E_ARG, "%s: there is no group %d; there are %d", who,
-                    group, o->groups.n);
+           td__fail(o->cx, TD_E_ARG, "%s: there is no group %d; the optimizer has %d",
+                    who, group, o->groups.n);
 }
 
 td_rule td_optim_rule(const td_optim *o, int group) {
@@ -189,8 +195,8 @@ bool td_optim_set_lr(td_optim *o, int group, double lr) {
     static const char who[] = "td_optim_set_lr";
     if (!td_ok(o->cx) || (group != -1 && !check_group(o, who, group))) return false;
     if (!(lr >= 0 && lr < INFINITY))
-        return td__fail(o->cx, TD_E_ARG, "%s: %g, and must be finite and at least 0",
-                        who, lr);
+        return td__fail(o->cx, TD_E_ARG,
+                        "%s: lr is %g; it must be finite and at least 0", who, lr);
     td_grad_mode was = td_no_grad_begin(o->cx);
     for (int i = 0; i < o->groups.n; i++)
         if (group == -1 || group == i) td_fill_(o->groups.v[i].lr, lr);
@@ -215,8 +221,8 @@ bool td__optim_grads(td_optim *o) {
     return td_ok(o->cx);
 }
 
-/* Of one dtype and the same sizes? Symbolic ones are compared by the ops of the step:
- * looking at them here would fix them. */
+/* Equal dtype and sizes? Symbolic sizes are left to the ops of the step: comparing
+ * them here would specialize the capture. */
 static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = a->rank == b->rank && a->dtype == b->dtype;
     for (int d = 0; same && d < a->rank; d++)
@@ -225,6 +231,7 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
     return same;
 }
 
+/* Has the gradient its parameter's type? False after td__fail. */
 static bool check_grad(td_optim *o, const char *who, int nr, td_tensor *p,
                        td_tensor *g) {
     if (same_type(g, p)) return true;
@@ -235,13 +242,14 @@ static bool check_grad(td_optim *o, const char *who, int nr, td_tensor *p,
                     is, td__type_str(p));
 }
 
-/* Those the caller gives, checked, in o->grads. */
+/* Checks the caller's gradients and copies them to o->grads. False after td__fail. */
 static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
     int n = td_optim_params(o, o->grads.v, o->grads.n);
     if (!td_ok(o->cx)) return false;
     if (grads.n != n)
-        return td__fail(o->cx, TD_E_ARG, "%s: %d gradients for %d parameters", who,
-                        grads.n, n);
+        return td__fail(o->cx, TD_E_ARG,
+                        "%s: %d gradients were passed for %d parameters", who, grads.n,
+                        n);
     if (!td__has_list(o->cx, who, grads.v, grads.n)) return false;
     for (int i = 0; i < n; i++) {
         td_tensor *g = td_is_nil(grads.v[i]) ? NULL : grads.v[i];
@@ -253,8 +261,8 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
 
 /* ---- stepping ----------------------------------------------------------- */
 
-/* May parameter nr be stepped with gradient g? Its state and gradient have its dtype
- * and sizes, which td_module_to and others may have changed since they were made. */
+/* Can parameter nr be updated with gradient g? Its state and gradient must have its
+ * type, which td_module_to may have changed since. False after td__fail. */
 static bool check_state(td_optim *o, const char *who, int nr, const td_trained *t,
                         const td_tensor *g) {
     const char      *what = g && !same_type(t->p, g) ? "gradient" : NULL;
@@ -276,12 +284,13 @@ static bool check_state(td_optim *o, const char *who, int nr, const td_trained *
     }
     return !what ||
            td__fail(o->cx, TD_E_DTYPE,
-                    "%s: %s of parameter %d is %s, but the parameter is %s now; make "
-                    "the optimizer after td_module_to, and compute gradients after it",
+                    "%s: %s of parameter %d is %s, but the parameter is %s; create the "
+                    "optimizer and compute gradients after td_module_to",
                     who, what, nr, is, p);
 }
 
-/* Everything a step could fail at, but for memory, before anything is written. */
+/* Everything that can fail in a step, except memory, is checked before anything is
+ * written. */
 static bool check_step(td_optim *o, const char *who) {
     for (int i = 0, at = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++, at++)
@@ -291,7 +300,7 @@ static bool check_step(td_optim *o, const char *who) {
     return true;
 }
 
-/* With what o->grads has. */
+/* Updates all parameters with the gradients in o->grads. False after td__fail. */
 static bool step(td_optim *o, const char *who) {
     if (!check_step(o, who) || !td__optim_used(o)) return false;
     int          at = 0;
@@ -323,10 +332,11 @@ void td_optim_zero_grad(td_optim *o) {
             td_zero_grad(o->groups.v[i].at.v[k].p);
 }
 
-/* ---- sums --------------------------------------------------------------- */
+/* ---- accumulated gradients ---------------------------------------------------- */
 
+/* Makes the accumulator of a parameter, if missing. */
 static void add_sum(td_trained *t) {
-    if (!t->state[TD_S_GRAD_SUM]) t->state[TD_S_GRAD_SUM] = kept(td_zeros_like(t->p));
+    if (!t->state[TD_S_GRAD_SUM]) t->state[TD_S_GRAD_SUM] = owned(td_zeros_like(t->p));
 }
 
 bool td_optim_make_sums(td_optim *o) {
@@ -343,12 +353,13 @@ bool td_optim_make_sums(td_optim *o) {
     return o->sums = td_ok(o->cx);
 }
 
-/* The sums themselves, in `out`. */
+/* Copies pointers to the accumulators to out. False after td__fail. */
 static bool list_sums(td_optim *o, const char *who, td_tensor **out) {
     int n = 0;
     if (!td_ok(o->cx)) return false;
     if (!o->sums)
-        return td__fail(o->cx, TD_E_ARG, "%s: there are no sums; td_optim_make_sums",
+        return td__fail(o->cx, TD_E_ARG,
+                        "%s: there are no gradient sums; call td_optim_make_sums first",
                         who);
     for (int i = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++)

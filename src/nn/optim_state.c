@@ -1,5 +1,5 @@
-/* optim_state.c -- the tensors of an optimizer under names, and in files. Loading
- * checks everything; what it then does is copy bytes, which cannot fail. */
+/* optim_state.c -- the tensors of an optimizer by name, and in files. Loading checks
+ * every tensor before it writes any, so that a failure changes nothing. */
 #include "nn/optim.h"
 #include "tandem/io.h"
 
@@ -10,14 +10,17 @@ enum { NAME = 64 };
 
 /* ---- names -------------------------------------------------------------- */
 
+/* A tensor of an optimizer. */
 typedef struct listed {
-    td_tensor  *t, *of; /* of: the parameter whose state it is; NULL: the group's */
+    td_tensor  *t, *of; /* of: the parameter it belongs to; NULL: the group */
     char        name[NAME];
     const char *slot; /* the last part of the name */
 } listed;
 
+/* Called for each tensor; false stops the walk. */
 typedef bool visit_fn(void *env, const listed *it);
 
+/* Visits lr and steps of a group, then the state of its parameters. */
 static bool visit_group(const td_group *g, int nr, int first, visit_fn *fn, void *env) {
     listed it = {.t = g->lr, .slot = "lr"};
     snprintf(it.name, NAME, "group.%d.lr", nr);
@@ -37,7 +40,7 @@ static bool visit_group(const td_group *g, int nr, int first, visit_fn *fn, void
     return true;
 }
 
-/* Each tensor, in one order always. False stops, and is returned. */
+/* Visits all tensors in a fixed order. False if fn returned false. */
 static bool visit(const td_optim *o, visit_fn *fn, void *env) {
     int first = 0;
     for (int i = 0; i < o->groups.n; i++) {
@@ -47,6 +50,7 @@ static bool visit(const td_optim *o, visit_fn *fn, void *env) {
     return true;
 }
 
+/* Counts tensors and copies as many as fit. */
 typedef struct lister {
     td_tensor **out;
     int         n, cap;
@@ -135,35 +139,40 @@ typedef struct loading {
     int written;
 } loading;
 
+/* Has the file a tensor of that name? False after td__fail. */
 static bool file_has(const loading *l, const char *name) {
     for (int i = 0; i < td_safetensors_count(l->file); i++)
         if (!strcmp(td_safetensors_name(l->file, i), name)) return true;
     return td__fail(l->cx, TD_E_ARG,
-                    "td_optim_load: %s has no \"%s\"; it is of an optimizer with other "
-                    "groups, rules or parameters",
+                    "td_optim_load: %s has no tensor \"%s\"; it was saved by an "
+                    "optimizer with other groups, rules or parameters",
                     l->path, name);
 }
 
-static bool same_look(const td_tensor *a, const td_tensor *b) {
+/* Equal dtype and sizes? */
+static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = td_rank(a) == td_rank(b) && td_dtype_of(a) == td_dtype_of(b);
     for (int i = 0; same && i < td_rank(a); i++) same = td_size(a, i) == td_size(b, i);
     return same;
 }
 
+/* First walk: finds and checks each tensor in the file. False after td__fail. */
 static bool check_one(void *env, const listed *it) {
     loading *l = env;
     if (!file_has(l, it->name)) return false;
     td_tensor *from = td_safetensors_get(l->file, it->name);
     if (td_is_nil(from)) return false;
-    if (!same_look(from, it->t)) {
+    if (!same_type(from, it->t)) {
         char is[128];
         snprintf(is, sizeof is, "%s", td__type_str(from));
-        return td__fail(l->cx, TD_E_SHAPE, "td_optim_load: %s: \"%s\" is %s, here %s",
+        return td__fail(l->cx, TD_E_SHAPE,
+                        "td_optim_load: %s: \"%s\" is %s; the optimizer's is %s",
                         l->path, it->name, is, td__type_str(it->t));
     }
     return td__vec_push(&l->from, from) || td__fail_memory(l->cx);
 }
 
+/* Second walk: copies the bytes. */
 static bool write_one(void *env, const listed *it) {
     loading   *l = env;
     td_tensor *from = l->from.v[l->written++];
@@ -176,8 +185,8 @@ static bool load(td_optim *o, loading *l) {
     if (!visit(o, check_one, l)) return false;
     if (l->from.n != have)
         return td__fail(o->cx, TD_E_ARG,
-                        "td_optim_load: %s has %d tensors, the optimizer %d", l->path,
-                        have, l->from.n);
+                        "td_optim_load: %s has %d tensors; the optimizer has %d",
+                        l->path, have, l->from.n);
     return visit(o, write_one, l);
 }
 

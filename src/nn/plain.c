@@ -1,5 +1,5 @@
-/* plain.c -- layers without parameters: activations, dropout, pools, shapes. Each is a
- * function of a tensor and a few numbers. */
+/* plain.c -- layers without parameters: activations, dropout, pooling, reshaping.
+ * Each is a function of a tensor and a few numbers, in one table. */
 #include "nn/nn.h"
 
 typedef struct plain plain;
@@ -7,10 +7,10 @@ typedef td_tensor   *plain_fn(const plain *p, td_tensor *x);
 
 struct plain {
     plain_fn *fn;
-    td_tensor *(*own)(td_tensor *x); /* td_nn_function's */
+    td_tensor *(*own)(td_tensor *x); /* the function of td_nn_function */
     bool    training;
-    double  a;    /* slope, alpha, probability */
-    int64_t i, j; /* dims */
+    double  a;    /* slope, alpha or probability */
+    int64_t i, j; /* dims of softmax and flatten */
     int64_t kernel[2], stride[2], padding[2];
 };
 
@@ -21,7 +21,7 @@ static bool plain_forward(td_module *m, td_call *c) {
     return td_return(c, td_is_nil(x) ? x : p.fn(&p, x));
 }
 
-/* ---- what they compute -------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------- */
 
 #define PAIR(v) ((td_ints){(v), 2})
 
@@ -69,7 +69,7 @@ static td_tensor *adaptive_pool(const plain *p, td_tensor *x) {
     return td_adaptive_avg_pool2d(x, PAIR(p->kernel));
 }
 
-/* One row each: the name PyTorch has for it. */
+/* One row per layer, with PyTorch's name. */
 enum {
     IDENTITY,
     OWN,
@@ -125,6 +125,7 @@ static const struct row {
 
 /* ---- making ------------------------------------------------------------- */
 
+/* Makes the layer of a row with these numbers. */
 static td_module *make(td_ctx *cx, int row, plain p) {
     td_making k = td__nn_begin(cx, &rows[row].type);
     p.fn = rows[row].fn;
@@ -169,18 +170,21 @@ td_module *td_nn_dropout(td_ctx *cx, double p) {
     return make(cx, DROPOUT, (plain){.a = p});
 }
 
-/* One entry for both dims, or two; `none` stands for a list that is not given. */
+/* One entry for both dims, or two; a list that is not given is `none`. False after
+ * td__fail. */
 static bool read_pair(td_ctx *cx, int row, td_ints given, const int64_t *none,
                       int64_t *to) {
     if (given.v && given.n != 1 && given.n != 2)
-        return td__fail(cx, TD_E_ARG, "%s: a list of %d entries, and takes 1 or 2",
-                        rows[row].type.name, given.n);
+        return td__fail(
+            cx, TD_E_ARG,
+            "%s: kernel, stride or padding has %d entries; each must have 1 or 2",
+            rows[row].type.name, given.n);
     for (int i = 0; i < 2; i++)
         to[i] = given.v ? given.v[given.n == 1 ? 0 : i] : none[i];
     return true;
 }
 
-/* The numbers are judged by the op, when it is called. */
+/* The op checks the numbers when it is called. */
 static td_module *pool_make(td_ctx *cx, int row, td_ints kernel, td_ints stride,
                             td_ints padding) {
     static const int64_t zero[2] = {0, 0};

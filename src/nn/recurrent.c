@@ -1,48 +1,52 @@
-/* recurrent.c -- LSTM and GRU, their cells and layers of them. The inputs' part of the
- * gates is one product for all steps; the loop over steps is unrolled by a capture. */
+/* recurrent.c -- LSTM and GRU, as cells and as layers. The inputs' part of the gates
+ * is one product for all time steps; a capture unrolls the loop over time steps. */
 #include "nn/nn.h"
 
 #include <stdio.h>
 
 enum { MAX_LAYERS = 32 };
 
-/* The weights of one direction of one layer. */
+/* The weights of one direction of one layer: w_ih [gates*hidden, in], w_hh
+ * [gates*hidden, hidden], biases [gates*hidden] or NULL. */
 typedef struct side {
     td_tensor *w_ih, *w_hh, *b_ih, *b_hh;
 } side;
 
+/* The state of all four modules; a cell has one layer and one direction. */
 typedef struct recurrent {
     int64_t in, hidden;
     int     gates; /* 4: LSTM, 3: GRU */
     int     layers, sides;
     double  dropout;
     bool    batch_first;
-    side    at[2 * MAX_LAYERS]; /* layer by layer */
+    side    at[2 * MAX_LAYERS]; /* layer by layer, forward before reverse */
 } recurrent;
 
-/* h, and c of an LSTM. */
+/* The hidden state h and, of an LSTM, the cell state c; [B, hidden]. */
 typedef struct memory {
     td_tensor *h, *c;
 } memory;
 
 /* ---- one step ----------------------------------------------------------- */
 
-/* The gates of [B,gates*hidden]. */
+/* Splits [B, gates*hidden] into its gates. */
 static void split_gates(const recurrent *r, td_tensor *all, td_tensor **out) {
     for (int i = 0; i < r->gates; i++) out[i] = td_nil(td_ctx_of(all));
     td_split(all, r->hidden, -1, out, r->gates);
 }
 
-/* x: the inputs' part of the gates, which are input, forget, cell and output. */
+/* One time step; x is the inputs' part of the gates. Order of gates: input, forget,
+ * cell, output. */
 static memory lstm_step(const recurrent *r, const side *s, td_tensor *x, memory m) {
     td_tensor *g[4];
     split_gates(r, td_add(x, td_linear(m.h, s->w_hh, s->b_hh)), g);
-    td_tensor *kept = td_mul(td_sigmoid(g[1]), m.c);
-    td_tensor *c = td_add(kept, td_mul(td_sigmoid(g[0]), td_tanh(g[2])));
+    td_tensor *remembered = td_mul(td_sigmoid(g[1]), m.c);
+    td_tensor *c = td_add(remembered, td_mul(td_sigmoid(g[0]), td_tanh(g[2])));
     return (memory){td_mul(td_sigmoid(g[3]), td_tanh(c)), c};
 }
 
-/* Reset, update and new. The reset gate acts on h's part, bias and all. */
+/* Order of gates: reset, update, new. As in PyTorch, the reset gate scales h's part
+ * including its bias. */
 static memory gru_step(const recurrent *r, const side *s, td_tensor *x, memory m) {
     td_tensor *g[3], *h[3];
     split_gates(r, x, g);
@@ -63,7 +67,7 @@ static td_tensor *optional(td_call *c, int i) {
     return i < td_arg_count(c) && !td_arg_absent(c, i) ? td_arg(c, i) : NULL;
 }
 
-/* rank: with a batch; one dim less without. */
+/* rank: with a batch dim; without one it is one less. False after td__fail. */
 static bool check_input(td_module *m, td_call *c, int rank) {
     const recurrent *r = td_module_state(m);
     td_tensor       *x = td_arg(c, 0);
@@ -71,14 +75,15 @@ static bool check_input(td_module *m, td_call *c, int rank) {
     bool fits = td_rank(x) == rank || td_rank(x) == rank - 1;
     if (fits && td_size(x, -1) == r->in && (rank == 2 || td_size(x, 0) > 0))
         return true;
-    return td__fail(td_module_ctx(m), TD_E_SHAPE,
-                    "%s: the input is %s, and must have %d or %d dims, none empty, the "
-                    "last of %lld",
-                    td_module_name(m), td__type_str(x), rank, rank - 1,
-                    (long long)r->in);
+    return td__fail(
+        td_module_ctx(m), TD_E_SHAPE,
+        "%s: the input is %s; it must have %d or %d dims, at least one time "
+        "step, and last size %lld",
+        td_module_name(m), td__type_str(x), rank, rank - 1, (long long)r->in);
 }
 
-/* A state: zeros like those when it is absent, else it must have their sizes. */
+/* An initial state: `like`, zeros, if absent; else it must have like's sizes. Nil
+ * after td__fail. */
 static td_tensor *read_state(td_module *m, td_tensor *s, td_tensor *like) {
     if (!s || td_is_nil(s)) return s ? s : like;
     bool fits = td_rank(s) == td_rank(like);
@@ -88,8 +93,9 @@ static td_tensor *read_state(td_module *m, td_tensor *s, td_tensor *like) {
     if (fits) return s;
     char wants[64];
     snprintf(wants, sizeof wants, "%s", td__type_str(like));
-    return td_fail(td_module_ctx(m), TD_E_SHAPE, "%s: a state is %s, and must be %s",
-                   td_module_name(m), td__type_str(s), wants);
+    return td_fail(td_module_ctx(m), TD_E_SHAPE,
+                   "%s: an initial state is %s; it must be %s", td_module_name(m),
+                   td__type_str(s), wants);
 }
 
 /* ---- cells -------------------------------------------------------------- */
@@ -109,8 +115,8 @@ static bool cell_forward(td_module *m, td_call *c) {
 
 /* ---- layers ------------------------------------------------------------- */
 
-/* One direction of one layer: out [T,B,hidden] of x [T,B,...]; *m goes from the first
- * state to the last. steps has room for 2*T tensors. */
+/* One direction of one layer: [T,B,hidden] from x [T,B,...]. *m is the first state
+ * and becomes the last. steps: scratch for 2*T tensors. */
 static td_tensor *run_side(const recurrent *r, const side *s, td_tensor *x, memory *m,
                            bool reverse, td_tensor **steps) {
     int64_t     n = td_is_nil(x) ? 0 : td_size(x, 0);
@@ -125,7 +131,7 @@ static td_tensor *run_side(const recurrent *r, const side *s, td_tensor *x, memo
     return n ? td_stack(td__nn_list(out, (int)n), 0) : x;
 }
 
-/* All layers; last[] gets h, then c, of each side. */
+/* All layers; last[0] and last[1] get h and c of each direction. */
 static td_tensor *run_layers(td_module *m, td_tensor *x, memory first,
                              td_tensor *last[2][2 * MAX_LAYERS], td_tensor **steps) {
     const recurrent *r = td_module_state(m);
@@ -145,16 +151,19 @@ static td_tensor *run_layers(td_module *m, td_tensor *x, memory first,
     return x;
 }
 
-/* Into the form the layers work in, and back: [T,B,...], states [layers,B,...]. */
-static td_tensor *with_batch(td_tensor *t, bool single, bool turn) {
+/* Converts to the internal layout [T,B,...] (states [layers,B,...]): adds a batch dim
+ * if single, transposes if batch_first. */
+static td_tensor *with_batch(td_tensor *t, bool single, bool batch_first) {
     if (!t || td_is_nil(t)) return t;
-    return single ? td_unsqueeze(t, 1) : turn ? td_transpose(t, 0, 1) : t;
+    return single ? td_unsqueeze(t, 1) : batch_first ? td_transpose(t, 0, 1) : t;
 }
 
-static td_tensor *without_batch(td_tensor *t, bool single, bool turn) {
-    return single ? td_squeeze_dim(t, 1) : turn ? td_transpose(t, 0, 1) : t;
+/* The inverse of with_batch. */
+static td_tensor *without_batch(td_tensor *t, bool single, bool batch_first) {
+    return single ? td_squeeze_dim(t, 1) : batch_first ? td_transpose(t, 0, 1) : t;
 }
 
+/* Arguments: input, h0, and c0 of an LSTM, both optional. Results: output, hn, cn. */
 static bool layers_forward(td_module *m, td_call *c) {
     const recurrent *r = td_module_state(m);
     td_ctx          *cx = td_module_ctx(m);
@@ -189,7 +198,8 @@ static const td_module_type gru_type = RECURRENT("GRU", layers_forward);
 static const td_module_type lstm_cell_type = RECURRENT("LSTMCell", cell_forward);
 static const td_module_type gru_cell_type = RECURRENT("GRUCell", cell_forward);
 
-/* "weight_ih" with the suffix of its layer and direction. */
+/* Registers "weight_ih" etc. with the suffix of its layer and direction; an empty
+ * shape: NULL. */
 static void add_weight(td_making *k, const char *what, const char *suffix,
                        td_ints shape, td_tensor **slot) {
     const recurrent *r = td_module_state(k->m);
@@ -199,6 +209,7 @@ static void add_weight(td_making *k, const char *what, const char *suffix,
     td__nn_param(k, name, t, slot);
 }
 
+/* Registers the four tensors of one direction. */
 static void add_side(td_making *k, side *s, const char *suffix, int64_t in, bool bias) {
     const recurrent *r = td_module_state(k->m);
     int64_t          rows = r->gates * r->hidden;
@@ -209,6 +220,7 @@ static void add_side(td_making *k, side *s, const char *suffix, int64_t in, bool
     add_weight(k, "bias_hh", suffix, b, &s->b_hh);
 }
 
+/* Are the options in range? False after td__fail. */
 static bool check_opts(td_ctx *cx, const char *who, int64_t in, int64_t hidden,
                        const td_nn_rnn_opts *o) {
     if (!td__nn_positive(cx, who, "in", in) ||
@@ -216,7 +228,7 @@ static bool check_opts(td_ctx *cx, const char *who, int64_t in, int64_t hidden,
         !td__nn_fraction(cx, who, "dropout", o->dropout))
         return false;
     return (o->layers >= 0 && o->layers <= MAX_LAYERS) ||
-           td__fail(cx, TD_E_ARG, "%s: %lld layers, and can be 1 to %d", who,
+           td__fail(cx, TD_E_ARG, "%s: layers is %lld; it must be 1 to %d", who,
                     (long long)o->layers, MAX_LAYERS);
 }
 

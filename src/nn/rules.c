@@ -1,6 +1,7 @@
-/* rules.c -- what each rule does to a parameter, in ops alone. Numbers that change from
- * step to step (rate, step count and what follows from them) are f64 tensors of few
- * elements, all others are part of the rule. The order of operations is PyTorch's. */
+/* rules.c -- update rules of optimizers, written in ops. Numbers that change from
+ * step to step (rate, step count and derived ones) are small f64 tensors, so that a
+ * captured step stays valid; all others are constants of the rule. The order of
+ * operations is PyTorch's. */
 #include "nn/optim.h"
 
 #include <math.h>
@@ -16,18 +17,18 @@ const char *const td__slot_names[TD_S_COUNT] = {
     [TD_S_GRAD_SUM] = "grad_sum",
 };
 
-/* What a group's updates share: entries of a vector are for its parameters. */
+/* Values that the updates of a group share; a vector has one entry per parameter. */
 typedef struct shared {
-    td_tensor *rate; /* f64[] or f64[n] */
-    td_tensor *fix;  /* f64[n]; Adam: of the second moment; SGD: 1 - dampening */
-    td_tensor *keep; /* f64[]: 1 - lr * weight_decay; NULL: no such decay */
+    td_tensor *rate;  /* f64[] or f64[n] */
+    td_tensor *fix;   /* f64[n]; Adam: sqrt(1 - beta2^t); SGD: 1 - dampening */
+    td_tensor *decay; /* f64[]: 1 - lr * weight_decay; NULL: no decoupled decay */
 } shared;
 
-/* One parameter. */
+/* The update of one parameter. */
 typedef struct one {
     const td_rule    *r;
     const td_trained *t;
-    td_tensor        *g, *rate, *fix, *keep;
+    td_tensor        *g, *rate, *fix, *decay;
 } one;
 
 /* ---- PyTorch's defaults ------------------------------------------------- */
@@ -88,7 +89,7 @@ td_rule td_muon(double lr) {
 
 /* ---- SGD ---------------------------------------------------------------- */
 
-/* The gradient with decay in it, where the rule has that. */
+/* The gradient with L2 weight decay added, if the rule has it. */
 static td_tensor *decayed(const one *u) {
     double decay = u->r->weight_decay;
     return decay != 0 ? td_add(u->g, u->t->p, decay) : u->g;
@@ -99,7 +100,7 @@ static void descend(const one *u, td_tensor *by) {
     td_addcmul_(u->t->p, by, u->rate, -1);
 }
 
-/* The first step takes the gradient undamped, as if there had been no buffer. */
+/* The first step of a parameter takes the gradient without dampening, as in PyTorch. */
 static void share_sgd(const td_group *g, shared *s) {
     double d = g->rule.dampening;
     if (g->rule.momentum == 0 || d == 0) return;
@@ -125,6 +126,7 @@ static td_tensor *correction(const td_group *g, double beta) {
     return td_add(td_neg(td_pow(beta, g->steps)), 1.0);
 }
 
+/* Bias corrections depend on each parameter's step count. */
 static void share_adam(const td_group *g, shared *s) {
     s->rate = td_div(g->lr, correction(g, g->rule.beta1));
     s->fix = td_sqrt(correction(g, g->rule.beta2));
@@ -135,7 +137,7 @@ static void adam(const one *u) {
     td_tensor     *m = u->t->state[TD_S_EXP_AVG], *v = u->t->state[TD_S_EXP_AVG_SQ];
     td_tensor     *most = u->t->state[TD_S_MAX_EXP_AVG_SQ];
     td_tensor     *g = r->kind == TD_RULE_ADAM ? decayed(u) : u->g;
-    if (u->keep) td_mul_(u->t->p, u->keep);
+    if (u->decay) td_mul_(u->t->p, u->decay);
     td_lerp_(m, g, 1 - r->beta1);
     td_addcmul_(td_mul_(v, r->beta2), g, g, 1 - r->beta2);
     if (most) td_copy_(most, td_maximum(most, v));
@@ -145,6 +147,7 @@ static void adam(const one *u) {
 
 /* ---- RMSprop, Adagrad, Lion --------------------------------------------- */
 
+/* centered: subtracts the squared mean gradient from the second moment. */
 static void rmsprop(const one *u) {
     const td_rule *r = u->r;
     td_tensor     *g = decayed(u), *square = u->t->state[TD_S_SQUARE_AVG];
@@ -172,15 +175,15 @@ static void adagrad(const one *u) {
 
 static void lion(const one *u) {
     td_tensor *m = u->t->state[TD_S_EXP_AVG];
-    if (u->keep) td_mul_(u->t->p, u->keep);
+    if (u->decay) td_mul_(u->t->p, u->decay);
     descend(u, td_sign(td_lerp(m, u->g, 1 - u->r->beta1)));
     td_lerp_(m, u->g, 1 - u->r->beta2);
 }
 
 /* ---- Muon --------------------------------------------------------------- */
 
-/* Near to the orthogonal matrix nearest to x: a quintic step of Newton and Schulz takes
- * singular values towards one; these coefficients trade exactness for speed. */
+/* Approximates the nearest orthogonal matrix: Newton-Schulz iterations of degree five
+ * move the singular values towards 1; the coefficients trade accuracy for speed. */
 static td_tensor *orthogonalized(td_tensor *x, const td_rule *r) {
     const double a = 3.4445, b = -4.7750, c = 2.0315;
     bool         tall = td_size(x, 0) > td_size(x, 1);
@@ -194,6 +197,7 @@ static td_tensor *orthogonalized(td_tensor *x, const td_rule *r) {
     return tall ? td_t(y) : y;
 }
 
+/* The factor of the update by the matrix's shape. */
 static double muon_scale(const td_rule *r, td_tensor *p) {
     double rows = (double)td_size(p, 0), cols = (double)td_size(p, 1);
     return r->scale == TD_MUON_MATCH_ADAM ? 0.2 * sqrt(fmax(rows, cols))
@@ -205,9 +209,9 @@ static void muon(const one *u) {
     td_tensor     *buf = u->t->state[TD_S_MOMENTUM];
     td_lerp_(buf, u->g, 1 - r->momentum);
     td_tensor *by = r->nesterov ? td_lerp(u->g, buf, r->momentum) : buf;
-    td_tensor *turn = td_to(orthogonalized(by, r), td_dtype_of(u->t->p));
-    if (u->keep) td_mul_(u->t->p, u->keep);
-    td_addcmul_(u->t->p, turn, td_mul(u->rate, muon_scale(r, u->t->p)), -1);
+    td_tensor *update = td_to(orthogonalized(by, r), td_dtype_of(u->t->p));
+    if (u->decay) td_mul_(u->t->p, u->decay);
+    td_addcmul_(u->t->p, update, td_mul(u->rate, muon_scale(r, u->t->p)), -1);
 }
 
 /* ---- the table ---------------------------------------------------------- */
@@ -216,7 +220,7 @@ static const struct kind {
     const char *name;
     void (*share)(const td_group *g, shared *s); /* NULL: the rate is lr */
     void (*update)(const one *u);
-    bool decoupled; /* decay is of the parameter */
+    bool decoupled; /* weight decay scales the parameter, not the gradient */
 } kinds[TD_RULE_COUNT] = {
     [TD_RULE_SGD] = {"SGD", share_sgd, sgd, false},
     [TD_RULE_ADAM] = {"Adam", share_adam, adam, false},
@@ -245,20 +249,23 @@ unsigned td__rule_slots(const td_rule *r) {
 
 /* ---- checks ------------------------------------------------------------- */
 
+/* Fails unless 0 <= v < below. */
 static bool in_range(td_ctx *cx, const td_rule *r, const char *what, double v,
                      double below) {
     if (v >= 0 && v < below) return true;
     if (below == INFINITY)
-        return td__fail(cx, TD_E_ARG, "%s: %s is %g, and must be finite and at least 0",
+        return td__fail(cx, TD_E_ARG, "%s: %s is %g; it must be finite and at least 0",
                         kinds[r->kind].name, what, v);
-    return td__fail(cx, TD_E_ARG, "%s: %s is %g, and must be at least 0 and below %g",
+    return td__fail(cx, TD_E_ARG, "%s: %s is %g; it must be at least 0 and below %g",
                     kinds[r->kind].name, what, v, below);
 }
 
 bool td__rule_check(td_ctx *cx, const td_rule *r) {
     if (r->size != sizeof *r || (unsigned)r->kind >= TD_RULE_COUNT)
-        return td__fail(cx, TD_E_ARG,
-                        "td_optim_add: not a rule; td_adamw(lr) and others make one");
+        return td__fail(
+            cx, TD_E_ARG,
+            "td_optim_add: the td_rule is invalid; make it with td_adamw(lr) "
+            "or another of the td_rule functions");
     if (!in_range(cx, r, "lr", r->lr, INFINITY) ||
         !in_range(cx, r, "weight_decay", r->weight_decay, INFINITY) ||
         !in_range(cx, r, "momentum", r->momentum, INFINITY) ||
@@ -273,19 +280,20 @@ bool td__rule_check(td_ctx *cx, const td_rule *r) {
     if (r->kind == TD_RULE_SGD && r->nesterov &&
         (r->momentum <= 0 || r->dampening != 0))
         return td__fail(cx, TD_E_ARG,
-                        "SGD: nesterov needs a momentum, and no dampening");
+                        "SGD: nesterov requires momentum above 0 and dampening 0");
     if (r->kind == TD_RULE_MUON && r->maximize)
-        return td__fail(cx, TD_E_ARG, "Muon: there is no maximize");
+        return td__fail(cx, TD_E_ARG, "Muon: maximize is not supported");
     return true;
 }
 
 /* ---- a step ------------------------------------------------------------- */
 
+/* Entry i of a vector; a 0-d tensor or NULL is shared by all. */
 static td_tensor *entry(td_tensor *v, int i) {
     return v && td_rank(v) ? td_select(v, 0, i) : v;
 }
 
-/* Counts a step of each parameter that has a gradient. */
+/* Increments the step count of each parameter that has a gradient. */
 static void count(const td_group *g, td_tensor *const *grads, int n) {
     if (n == g->at.n) td_add_(g->steps, 1.0);
     for (int i = 0; n < g->at.n && i < g->at.n; i++)
@@ -302,12 +310,14 @@ void td__rule_step(const td_group *g, td_tensor *const *grads) {
     count(g, grads, n);
     if (k->share) k->share(g, &s);
     if (k->decoupled && r->weight_decay != 0)
-        s.keep = td_add(td_mul(g->lr, -r->weight_decay), 1.0);
+        s.decay = td_add(td_mul(g->lr, -r->weight_decay), 1.0);
     for (int i = 0; i < g->at.n; i++) {
         if (!grads[i]) continue;
-        one u = {r, &g->at.v[i], grads[i], entry(s.rate, i), entry(s.fix, i), s.keep};
+        one u = {r, &g->at.v[i], grads[i], entry(s.rate, i), entry(s.fix, i), s.decay};
         td_ctx *cx = td_ctx_of(u.g);
-        td_scope_begin(cx, NULL); /* what one makes serves the next */
+        td_scope_begin(
+            cx,
+            NULL); /* frees temporaries, so that the next update reuses their memory */
         if (r->maximize) u.g = td_neg(u.g);
         k->update(&u);
         td_scope_end(cx, NULL, NULL);

@@ -1,4 +1,4 @@
-/* tokens.c -- files of tokens: raw numbers or .npy, mapped. */
+/* tokens.c -- files of tokens, raw or .npy, memory-mapped; and the order of windows. */
 #include "nn/data.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct {
 
 /* ---- .npy --------------------------------------------------------------- */
 
-/* The text after `'key':`, spaces skipped; NULL: there is none. */
+/* The text after `'key':` without blanks; NULL: the key is missing. */
 static const char *value_of(const char *header, const char *key) {
     const char *at = strstr(header, key);
     if (!at) return NULL;
@@ -37,7 +37,7 @@ static bool read_descr(const char *text, td_width *w) {
     return false;
 }
 
-/* (123,) */
+/* A shape of one dim: (123,). */
 static bool read_length(const char *text, int64_t *n) {
     char *end;
     if (!text || text[0] != '(' || text[1] < '0' || text[1] > '9') return false;
@@ -47,17 +47,19 @@ static bool read_length(const char *text, int64_t *n) {
     return true;
 }
 
+/* Reads dtype and length; NULL, or what is wrong. */
 static const char *read_header(const char *header, td_token_file *f) {
     if (!read_descr(value_of(header, "'descr'"), &f->width))
-        return "its dtype is none of u1, u2, u4, i2, i4, i8, little-endian";
-    if (!read_length(value_of(header, "'shape'"), &f->n)) return "it has not one dim";
+        return "its dtype must be one of u1, u2, u4, i2, i4, i8, little-endian";
+    if (!read_length(value_of(header, "'shape'"), &f->n))
+        return "its shape must have one dim";
     return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* Opens a .npy file in memory; NULL, or what is wrong ("" after td__fail). */
 static const char *read_npy(td_ctx *cx, td_token_file *f, const uint8_t *p, size_t n) {
     if (n < 12 || memcmp(p, "\x93NUMPY", 6) != 0)
-        return "not a .npy file; `type` says what other files hold";
+        return "not a .npy file; set td_loader_opts.type for files of raw tokens";
     bool   wide = p[6] >= 2;
     size_t head = wide ? 12 : 10;
     size_t len = (size_t)p[8] | (size_t)p[9] << 8;
@@ -78,6 +80,7 @@ static const char *read_npy(td_ctx *cx, td_token_file *f, const uint8_t *p, size
 
 /* ---- opening ------------------------------------------------------------ */
 
+/* Opens raw tokens; NULL, or what is wrong. */
 static const char *read_raw(td_token_file *f, td_tokens type, const uint8_t *p,
                             size_t n) {
     f->width = type == TD_TOKENS_U8    ? TD_W_U8
@@ -85,18 +88,19 @@ static const char *read_raw(td_token_file *f, td_tokens type, const uint8_t *p,
                                        : TD_W_U32;
     f->at = p;
     f->n = (int64_t)(n / (size_t)widths[f->width].bytes);
-    return n % (size_t)widths[f->width].bytes ? "its size is no whole number of tokens"
-                                              : NULL;
+    return n % (size_t)widths[f->width].bytes
+               ? "its size is not a multiple of the token size"
+               : NULL;
 }
 
-/* Narrows to the tokens that are asked for. */
+/* Restricts f to options first and count. False after td__fail. */
 static bool take_part(td_ctx *cx, td_token_file *f, const td_loader_opts *o) {
     int64_t count = o->count ? o->count : f->n - o->first;
     if (o->first < 0 || o->count < 0 || o->first > f->n || count > f->n - o->first)
         return td__fail(
             cx, TD_E_ARG,
-            "td_loader_open: %s: %lld tokens from %lld on are not among the "
-            "%lld there are",
+            "td_loader_open: %s: count %lld from first %lld exceeds the %lld tokens of "
+            "the file",
             f->path, (long long)o->count, (long long)o->first, (long long)f->n);
     f->at += o->first * widths[f->width].bytes;
     f->n = count;
@@ -119,7 +123,7 @@ bool td__tokens_open(td_ctx *cx, td_mapping *map, const char *path,
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* Bytes need not be aligned. */
+/* Tokens may be unaligned. */
 static int64_t token_at(const uint8_t *p, td_width w) {
     uint16_t u16;
     uint32_t u32;
@@ -147,7 +151,7 @@ int64_t td__tokens_read(const td_token_file *f, int64_t from, int64_t n, int64_t
 
 /* ---- order -------------------------------------------------------------- */
 
-/* Spreads every bit over all others (the finalizer of SplitMix64). */
+/* A hash of 64 bits (the finalizer of SplitMix64). */
 static uint64_t mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -159,9 +163,9 @@ static uint64_t key_of(uint64_t seed, int64_t epoch) {
     return mix(mix(seed) ^ (uint64_t)epoch);
 }
 
-/* A Feistel network permutes 0..4^half-1, whatever its round function is; walking on
- * while the number is too large makes that a permutation of 0..n-1. At most four steps
- * on average, as 4^half < 4n. */
+/* A Feistel network is a permutation of 0..4^half-1, whatever its round function.
+ * Applying it until the result is below n makes it a permutation of 0..n-1; as 4^half
+ * < 4n, that takes at most four applications on average. */
 int64_t td__order_shuffled(uint64_t seed, int64_t epoch, int64_t k, int64_t n) {
     enum { ROUNDS = 6 };
     int      half = 1;

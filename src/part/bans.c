@@ -1,15 +1,15 @@
-/* bans.c -- which forward nodes are not done a second time in backward. First what
- * a node shows by itself: effects, randomness, heavy ops, results backward reads from
- * memory anyway, reductions. Then two rules that look at the graph: readers far apart,
- * and long chains. Only forward nodes are banned: others are done once either way, and
- * in forward where they read what is written. */
+/* bans.c -- which forward nodes are not recomputed in backward, and why. First by the
+ * node alone: effects, randomness, heavy ops, results that backward reads from memory
+ * anyway, reductions. Then two heuristics over the graph: readers far apart, and long
+ * chains. Only forward nodes are banned: other nodes run once in any case. */
 #include "part/part_int.h"
 
 enum { CHAIN = 100, LOOK_AHEAD = 1000 };
 
 /* ---- one node ----------------------------------------------------------- */
 
-/* Does a backward node that cannot fuse read it, also through views? */
+/* Does a backward node that cannot fuse with node i read it, directly or through
+ * views? todo: scratch of LOOK_AHEAD entries. */
 static bool is_materialized(const td_part *p, int i, int32_t *todo) {
     int n = 0;
     if (p->view[i]) return false;
@@ -28,6 +28,7 @@ static bool is_materialized(const td_part *p, int i, int32_t *todo) {
     return false;
 }
 
+/* Does it read more than four times the bytes it produces? */
 static bool is_reduction(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
     double          made = 0, read = 0;
@@ -37,26 +38,31 @@ static bool is_reduction(const td_part *p, int i) {
     return 4 * made < read;
 }
 
-static td_why why_not(const td_part *p, int i, td_bans b, int32_t *todo) {
+/* The reason not to recompute node i by itself; TD_REASON_FREE: none. */
+static td_reason reason_to_save(const td_part *p, int i, td_bans b, int32_t *todo) {
     td_op op = p->g->nodes.v[i]->op;
-    if (p->firm[i] || p->again[i] || p->view[i]) return (td_why)p->firm[i];
-    if (td__ops[op].work) return TD_WHY_HEAVY;
-    if (!b.aggressive && !td__op_is_cheap(op)) return TD_WHY_NOT_CHEAP;
-    if (b.materialized && is_materialized(p, i, todo)) return TD_WHY_MATERIALIZED;
-    return b.reductions && is_reduction(p, i) ? TD_WHY_REDUCTION : TD_WHY_FREE;
+    if (p->firm[i] || p->must_recompute[i] || p->view[i]) return (td_reason)p->firm[i];
+    if (td__ops[op].work) return TD_REASON_HEAVY;
+    if (!b.aggressive && !td__op_is_cheap(op)) return TD_REASON_NOT_CHEAP;
+    if (b.materialized && is_materialized(p, i, todo)) return TD_REASON_MATERIALIZED;
+    return b.reductions && is_reduction(p, i) ? TD_REASON_REDUCTION : TD_REASON_FREE;
 }
 
+/* Is it a forward node without a reason yet, which no policy decides and that is no
+ * view? */
 static bool may_ban(const td_part *p, int i) {
-    return p->fw[i] && !p->why[i] && !p->again[i] && !p->view[i];
+    return p->fw[i] && !p->reason[i] && !p->must_recompute[i] && !p->view[i];
 }
 
 /* ---- a queue of nodes, the earliest first ------------------------------- */
 
+/* A binary heap of node << 1 | fused; pop returns the earliest node. */
 typedef struct queue {
     int32_t *v; /* a binary heap of node << 1 | fused */
     int      n, cap;
 } queue;
 
+/* A full queue drops x: each node is queued once per search, and cap is n_nodes. */
 static void push(queue *q, int32_t x) {
     if (q->n == q->cap) return;
     int i = q->n++;
@@ -78,15 +84,17 @@ static int32_t pop(queue *q) {
     return top;
 }
 
-typedef struct looking {
+/* A search over forward readers in graph order. */
+typedef struct search {
     td_part *p;
     queue    q;
-    int32_t *seen; /* by node: the start it was last queued from, plus one */
+    int32_t *seen; /* by node: the search that queued it last */
     int32_t  start;
-} looking;
+} search;
 
-/* Queues the forward readers of node i (or of input v) that lie up to `last`. */
-static void push_readers(looking *l, int i, int v, int last) {
+/* Queues the forward readers of value v up to node `last`. i: its maker, -1 for an
+ * input. */
+static void push_readers(search *l, int i, int v, int last) {
     const td_part *p = l->p;
     for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++) {
         int by = p->users[u];
@@ -96,15 +104,15 @@ static void push_readers(looking *l, int i, int v, int last) {
     }
 }
 
-static void push_all(looking *l, int i, int last) {
+static void push_all(search *l, int i, int last) {
     const td_gnode *n = l->p->g->nodes.v[i];
     for (int k = 0; k < n->n_out; k++) push_readers(l, i, n->out[k]->id, last);
 }
 
 /* ---- readers far apart -------------------------------------------------- */
 
-/* The first node that cannot be fused on the way from v's readers to the last one. */
-static int fused_until(looking *l, int v, int last) {
+/* The first node that cannot be fused on the way from v's readers to node `last`. */
+static int fused_until(search *l, int v, int last) {
     int steps = 0;
     l->q.n = 0;
     l->start++;
@@ -117,7 +125,9 @@ static int fused_until(looking *l, int v, int last) {
     return last;
 }
 
-static void ban_far_apart(looking *l, int v) {
+/* v has several forward readers. Those after the first break in fusion would need v,
+ * or its recomputation, long after: they are banned. */
+static void ban_far_apart(search *l, int v) {
     td_part *p = l->p;
     int      first = -1, last = -1;
     for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++) {
@@ -130,21 +140,21 @@ static void ban_far_apart(looking *l, int v) {
     for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++) {
         int  by = p->users[u];
         bool fuse = p->maker[v] >= 0 && td__part_fuse(p, p->maker[v], by);
-        if (by > until && fuse && may_ban(p, by)) p->why[by] = TD_WHY_FAR_APART;
+        if (by > until && fuse && may_ban(p, by)) p->reason[by] = TD_REASON_FAR_APART;
     }
 }
 
 /* ---- long chains -------------------------------------------------------- */
 
-/* Queues fused readers not seen from any start before. */
-static void push_chain(looking *l, int i) {
+/* Queues fused readers that no search has seen. */
+static void push_chain(search *l, int i) {
     const td_part  *p = l->p;
     const td_gnode *n = p->g->nodes.v[i];
     for (int k = 0; k < n->n_out; k++) {
         int v = n->out[k]->id;
         for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++) {
             int by = p->users[u];
-            if (!p->fw[by] || p->why[by] || l->seen[by] || !td__part_fuse(p, i, by))
+            if (!p->fw[by] || p->reason[by] || l->seen[by] || !td__part_fuse(p, i, by))
                 continue;
             l->seen[by] = 1;
             push(&l->q, by << 1);
@@ -152,20 +162,23 @@ static void push_chain(looking *l, int i) {
     }
 }
 
-static void ban_long_chain(looking *l, int start) {
+/* Bans the node where a chain of fused nodes from `start` narrows to one node after
+ * more than CHAIN nodes, so that recomputation does not follow it to the beginning. */
+static void ban_long_chain(search *l, int start) {
     td_part *p = l->p;
     l->q.n = 0;
     push(&l->q, start << 1);
     while (l->q.n) {
         int i = pop(&l->q) >> 1;
         if (l->q.n == 0 && i > start + CHAIN && may_ban(p, i)) {
-            p->why[i] = TD_WHY_LONG_CHAIN;
+            p->reason[i] = TD_REASON_LONG_CHAIN;
             return;
         }
         push_chain(l, i);
     }
 }
 
+/* The bans that the options ask for. */
 td_bans td__part_usual_bans(const td_part_opts *o) {
     bool soft = !o->aggressive;
     return (td_bans){.aggressive = o->aggressive,
@@ -176,14 +189,14 @@ td_bans td__part_usual_bans(const td_part_opts *o) {
 }
 
 bool td__part_bans(td_part *p, td_bans b) {
-    looking  l = {.p = p};
-    int32_t *todo = td__part_room(p, LOOK_AHEAD, sizeof *todo);
+    search   l = {.p = p};
+    int32_t *todo = td__part_alloc(p, LOOK_AHEAD, sizeof *todo);
     l.q.cap = p->n_nodes;
-    l.q.v = td__part_room(p, (size_t)p->n_nodes, sizeof *l.q.v);
-    l.seen = td__part_room(p, (size_t)p->n_nodes, sizeof *l.seen);
+    l.q.v = td__part_alloc(p, (size_t)p->n_nodes, sizeof *l.q.v);
+    l.seen = td__part_alloc(p, (size_t)p->n_nodes, sizeof *l.seen);
     if (!todo || !l.q.v || !l.seen) return false;
     for (int i = 0; i < p->n_nodes; i++)
-        p->why[i] = p->fw[i] ? (uint8_t)why_not(p, i, b, todo) : p->firm[i];
+        p->reason[i] = p->fw[i] ? (uint8_t)reason_to_save(p, i, b, todo) : p->firm[i];
     for (int v = 0; v < p->n_values && b.far_apart; v++)
         if (p->maker[v] >= 0 && p->fw[p->maker[v]]) ban_far_apart(&l, v);
     for (int i = 0; i < p->n_nodes; i++) l.seen[i] = 0;

@@ -1,13 +1,14 @@
-/* cost.c -- bytes of values and the price of doing a node once more. The price is
- * in nanoseconds of a modest core: what the op's row says it multiplies, and what it
- * reads and writes. Only ratios matter. */
+/* cost.c -- bytes of values, and the cost of recomputing a node: estimated
+ * nanoseconds on a modest core, from the flops in the op's row and the bytes it reads
+ * and writes. Only ratios matter. */
 #include "part/flops.h"
 #include "part/part_int.h"
 
-enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 };
+enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 }; /* where nothing is known */
 #define FLOPS_PER_NS 50.0
 #define BYTES_PER_NS 10.0
 
+/* The value of a dim; LIKELY_SIZE if it is unknown. */
 static int64_t size_of(const td_graph *g, int64_t dim, const int64_t *bound) {
     int64_t n = td__gdim_value(g, dim, bound);
     return n == INT64_MIN || n < 0 ? LIKELY_SIZE : n;
@@ -21,7 +22,7 @@ static double elements(const td_graph *g, const td_look *l, const int64_t *bound
     return n;
 }
 
-/* States of the generator, a few bytes, are not counted. */
+/* Generator states, 16 bytes, are not counted. */
 static int64_t value_bytes(const td_graph *g, const td_gval *v, const int64_t *bound) {
     double item = 4;
     if (v->node && v->node->op == TD_OP_random_state) return 0;
@@ -48,7 +49,8 @@ void td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
         }
 }
 
-/* One word of a row's work: elements or a size of an argument or of the result. */
+/* One factor of a row's .work: the elements, a size, or the elements without a size,
+ * of an argument (t.arg) or of the result. */
 static double term_value(const td_graph *g, const td_gnode *n, const int64_t *bound,
                          td_work_term t) {
     const td_look *l = NULL;
@@ -76,7 +78,8 @@ double td__part_cost(const td_part *p, int node) {
     const td_gnode *n = p->g->nodes.v[node];
     double          moved = 0;
     if (p->o->cost) return p->o->cost(p->o->env, p->g, n);
-    if (n->n_out && p->root[n->out[0]->id] != n->out[0]->id) return 0; /* a view */
+    if (n->n_out && p->root[n->out[0]->id] != n->out[0]->id)
+        return 0; /* a view costs nothing */
     for (int k = p->read_at[node]; k < p->read_at[node + 1]; k++)
         moved += (double)p->bytes[p->reads[k]];
     for (int k = 0; k < n->n_out; k++) moved += (double)p->bytes[n->out[k]->id];

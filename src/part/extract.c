@@ -1,26 +1,29 @@
-/* extract.c -- a choice becomes two graphs. The forward half is a copy of the working
- * graph less what it does not need; the backward half is the working graph itself, its
- * kept values turned into inputs, its nodes in a new order. */
+/* extract.c -- makes the forward and backward graphs of a partition. The forward
+ * graph is a copy of the working graph without what it does not need. The backward
+ * graph is the working graph itself, with saved values as inputs and its nodes in a
+ * new order. */
 #include "part/part_int.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* The state of the extraction. */
 typedef struct making {
     td_part   *p;
     td_halves *h;
-    int32_t   *kept; /* values, in the order they are kept */
+    int32_t   *saved; /* the saved values, in the order of td_halves.saved */
     int        n;
-    int32_t   *draw;  /* forward nodes that draw and are done again, as in `order` */
-    td_gnode **note;  /* by node: notes the generator's state before such a one, */
-    td_gval  **state; /* ...and what it notes */
+    int32_t   *draw;  /* random forward nodes that are recomputed, as in `order` */
+    td_gnode **note;  /* by node: saves the generator's state before it; or NULL */
+    td_gval  **state; /* by node: the saved state; or NULL */
     int        n_draws;
-    int64_t   *syms;
+    int64_t   *syms; /* symbolic sizes passed as integers */
     int        n_syms;
-    int32_t   *order; /* of the backward half */
+    int32_t   *order; /* nodes of the backward graph */
     int        n_order;
 } making;
 
+/* Renames the graph to "name_end". False after td__fail. */
 static bool name_half(td_graph *g, const char *end) {
     const char *name = td__arena_printf(&g->arena, "%s_%s", g->name, end);
     if (!name) return td__fail_memory(g->cx);
@@ -28,17 +31,18 @@ static bool name_half(td_graph *g, const char *end) {
     return true;
 }
 
-/* ---- what is kept ------------------------------------------------------- */
+/* ---- saved values --------------------------------------------------------- */
 
 static bool is_number(const td_part *p, int v) {
     const td_gval *x = p->maker[v] < 0 ? p->g->inputs.v[v] : NULL;
     return x && x->look && x->look->kind != TD_K_TENSOR;
 }
 
-/* By value: 1 + the output it is anyway; 0: none. */
+/* By value: 1 + the index of the forward output that it is; 0: none. NULL after
+ * td__fail. */
 static int *outputs_of(const making *m) {
     td_part *p = m->p;
-    int     *out = td__part_room(p, (size_t)p->n_values, sizeof *out);
+    int     *out = td__part_alloc(p, (size_t)p->n_values, sizeof *out);
     for (int i = p->j->n_fwd - 1; out && i >= 0; i--) {
         const td_garg *a = &p->g->outputs.v[i];
         if (a->kind == TD_G_VALUE) out[a->u.v->id] = i + 1;
@@ -46,30 +50,31 @@ static int *outputs_of(const making *m) {
     return out;
 }
 
-/* A kept input must still be what forward read. */
-static bool check_kept(const td_part *p, int v) {
+/* A saved input must still have the elements that forward read. False after td__fail.
+ */
+static bool check_saved(const td_part *p, int v) {
     if (p->maker[v] >= 0 || !p->written[v]) return true;
     return td__fail(p->cx, TD_E_ARG,
-                    "partition: backward reads input %d, which forward writes; read it "
-                    "through a clone made before that",
+                    "partition: backward reads input %d after forward wrote it; save a "
+                    "clone made before the write instead",
                     v);
 }
 
-/* Tensors in the order of the graph, then numbers. */
-static bool list_kept(making *m) {
+/* Lists tensors in graph order, then numbers. False after td__fail. */
+static bool list_saved(making *m) {
     td_part *p = m->p;
-    m->kept = td__part_room(p, (size_t)p->n_values, sizeof *m->kept);
+    m->saved = td__part_alloc(p, (size_t)p->n_values, sizeof *m->saved);
     m->n_syms = td__part_symbols(p, &m->syms);
-    if (!m->kept || m->n_syms < 0) return false;
+    if (!m->saved || m->n_syms < 0) return false;
     for (int v = 0; v < p->n_values; v++)
-        if (p->kept[v] && !check_kept(p, v)) return false;
+        if (p->passed[v] && !check_saved(p, v)) return false;
     for (int pass = 0; pass < 2; pass++)
         for (int v = 0; v < p->n_values; v++)
-            if (p->kept[v] && is_number(p, v) == (pass == 1)) m->kept[m->n++] = v;
+            if (p->passed[v] && is_number(p, v) == (pass == 1)) m->saved[m->n++] = v;
     return true;
 }
 
-/* An integer input that is the symbol; -1: none. */
+/* The integer input that is the symbol; -1: none. */
 static int input_of(const td_part *p, int64_t symbol) {
     for (int i = 0; i < p->n_primals; i++) {
         const td_look *l = p->g->inputs.v[i]->look;
@@ -78,38 +83,40 @@ static int input_of(const td_part *p, int64_t symbol) {
     return -1;
 }
 
-static bool describe_kept(making *m) {
+/* Fills td_halves.saved: tensors, generator states, then symbolic sizes. False after
+ * td__fail. */
+static bool describe_saved(making *m) {
     td_halves *h = m->h;
     td_part   *p = m->p;
     int        next = p->j->n_fwd;
     int        tensors = m->n + m->n_draws;
     h->n_draws = m->n_draws;
-    h->n_kept_syms = m->n_syms;
-    h->n_kept = tensors + m->n_syms;
-    h->kept = td__arena_zalloc(&h->arena, sizeof *h->kept * ((size_t)h->n_kept + 1));
-    if (!h->kept) return td__fail_memory(p->cx);
+    h->n_saved_syms = m->n_syms;
+    h->n_saved = tensors + m->n_syms;
+    h->saved = td__arena_zalloc(&h->arena, sizeof *h->saved * ((size_t)h->n_saved + 1));
+    if (!h->saved) return td__fail_memory(p->cx);
     const int *out = outputs_of(m);
     if (!out) return false;
     for (int i = 0; i < m->n; i++) {
-        int v = m->kept[i];
-        if (p->maker[v] < 0) h->kept[i] = (td_kept){TD_SAVED_PRIMAL, v, 0};
-        else if (out[v]) h->kept[i] = (td_kept){TD_SAVED_OUTPUT, out[v] - 1, 0};
-        else h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 0};
-        h->kept[i].bytes = p->bytes[v];
+        int v = m->saved[i];
+        if (p->maker[v] < 0) h->saved[i] = (td_saved_value){TD_SAVED_PRIMAL, v, 0};
+        else if (out[v]) h->saved[i] = (td_saved_value){TD_SAVED_OUTPUT, out[v] - 1, 0};
+        else h->saved[i] = (td_saved_value){TD_SAVED_FRESH, next++, 0};
+        h->saved[i].bytes = p->bytes[v];
     }
     for (int i = m->n; i < tensors; i++)
-        h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 16};
-    for (int i = tensors; i < h->n_kept; i++) {
+        h->saved[i] = (td_saved_value){TD_SAVED_FRESH, next++, 16};
+    for (int i = tensors; i < h->n_saved; i++) {
         int in = input_of(p, m->syms[i - tensors]);
-        h->kept[i] = in >= 0 ? (td_kept){TD_SAVED_PRIMAL, in, 8}
-                             : (td_kept){TD_SAVED_FRESH, next++, 8};
+        h->saved[i] = in >= 0 ? (td_saved_value){TD_SAVED_PRIMAL, in, 8}
+                              : (td_saved_value){TD_SAVED_FRESH, next++, 8};
     }
-    h->bytes_kept = p->kept_bytes;
-    h->cost_again = p->again_cost;
+    h->bytes_saved = p->saved_bytes;
+    h->cost_recompute = p->recompute_cost;
     return true;
 }
 
-/* ---- the forward half --------------------------------------------------- */
+/* ---- the forward graph ---------------------------------------------------- */
 
 static td_gval *value_at(const td_part *p, int v) {
     if (p->maker[v] < 0) return p->g->inputs.v[v];
@@ -117,12 +124,13 @@ static td_gval *value_at(const td_part *p, int v) {
     return n->out[v - n->out[0]->id];
 }
 
-static bool keep_outputs(making *m, td_graph *g) {
-    for (int i = 0; i < m->h->n_kept; i++) {
+/* Adds outputs for the saved values that are neither inputs nor outputs already. */
+static bool add_saved_outputs(making *m, td_graph *g) {
+    for (int i = 0; i < m->h->n_saved; i++) {
         td_garg a = {TD_G_SYM, 0, {0}};
         int     at = i - m->n;
-        if (m->h->kept[i].from != TD_SAVED_FRESH) continue;
-        if (i < m->n) a = td__garg_value(value_at(m->p, m->kept[i]));
+        if (m->h->saved[i].from != TD_SAVED_FRESH) continue;
+        if (i < m->n) a = td__garg_value(value_at(m->p, m->saved[i]));
         else if (at < m->n_draws) a = td__garg_value(m->note[m->draw[at]]->out[0]);
         else a.u.i = m->syms[at - m->n_draws];
         if (!td__graph_output(g, a, (td_desc){TD_D_SAVED, i, NULL})) return false;
@@ -130,8 +138,8 @@ static bool keep_outputs(making *m, td_graph *g) {
     return true;
 }
 
-/* A copy of the working graph, with what notes the generator before what draws. */
-static bool clone_noting(making *m) {
+/* Copies the working graph, with the nodes that save generator states in place. */
+static bool clone_with_states(making *m) {
     td_part   *p = m->p;
     td_graph  *g = p->g;
     td_gnode **was = td__part_take_nodes(p);
@@ -147,13 +155,14 @@ static bool clone_noting(making *m) {
     return m->h->fwd != NULL;
 }
 
-/* The working graph looks like the forward half for the time of a copy. */
+/* Makes the working graph look like the forward graph for the time of a copy, then
+ * restores it without the forward outputs. False after td__fail. */
 static bool copy_forward(making *m) {
     td_part  *p = m->p;
     td_graph *g = p->g;
     int       n_in = g->inputs.n, n_out = g->outputs.n - p->j->n_fwd;
-    td_garg  *grads = td__part_room(p, (size_t)n_out, sizeof *grads);
-    td_desc  *descs = td__part_room(p, (size_t)n_out, sizeof *descs);
+    td_garg  *grads = td__part_alloc(p, (size_t)n_out, sizeof *grads);
+    td_desc  *descs = td__part_alloc(p, (size_t)n_out, sizeof *descs);
     if (!grads || !descs) return false;
     for (int i = 0; i < n_out; i++) {
         grads[i] = g->outputs.v[p->j->n_fwd + i];
@@ -162,7 +171,7 @@ static bool copy_forward(making *m) {
     g->outputs.n = g->out_desc.n = p->j->n_fwd;
     g->inputs.n = g->in_desc.n = p->n_primals;
     for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = !p->in_fwd[i];
-    bool ok = keep_outputs(m, g) && clone_noting(m);
+    bool ok = add_saved_outputs(m, g) && clone_with_states(m);
     for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = false;
     g->inputs.n = g->in_desc.n = n_in;
     g->outputs.n = g->out_desc.n = 0;
@@ -174,11 +183,11 @@ static bool make_forward(making *m) {
     return copy_forward(m) && name_half(m->h->fwd, "forward");
 }
 
-/* ---- the backward half -------------------------------------------------- */
+/* ---- the backward graph --------------------------------------------------- */
 
-/* A kept result is made elsewhere: its node, should it be done again for another
- * result, gets a value nobody reads in its place. */
-static bool cut_off(td_graph *g, td_gval *v) {
+/* Makes a saved result an input. Its node, if it is recomputed for another result,
+ * gets an unread value in its place. */
+static bool detach_result(td_graph *g, td_gval *v) {
     if (!v->node) return true;
     td_gval *other = td__arena_zalloc(&g->arena, sizeof *other);
     if (!other) return td__fail_memory(g->cx);
@@ -200,21 +209,23 @@ static bool add_symbol(td_graph *g, int64_t symbol, int i) {
     return look && td__graph_input(g, NULL, look, (td_desc){TD_D_SAVED, i, NULL});
 }
 
-/* Values of the inputs to be, kept before the graph's own go. */
+/* Replaces the inputs: saved tensors, generator states, symbolic sizes, then
+ * tangents. */
 static bool make_inputs(making *m) {
     td_part  *p = m->p;
     td_graph *g = p->g;
     int       n_tangents = p->j->n_tangents;
-    td_gval **in = td__part_room(p, (size_t)(m->n + n_tangents), sizeof *in);
+    td_gval **in = td__part_alloc(p, (size_t)(m->n + n_tangents), sizeof *in);
     if (!in) return false;
-    for (int i = 0; i < m->n; i++) in[i] = value_at(p, m->kept[i]);
+    for (int i = 0; i < m->n; i++) in[i] = value_at(p, m->saved[i]);
     for (int i = 0; i < n_tangents; i++) in[m->n + i] = g->inputs.v[p->n_primals + i];
-    td_desc *tangent = td__part_room(p, (size_t)n_tangents, sizeof *tangent);
+    td_desc *tangent = td__part_alloc(p, (size_t)n_tangents, sizeof *tangent);
     if (!tangent) return false;
     for (int i = 0; i < n_tangents; i++) tangent[i] = g->in_desc.v[p->n_primals + i];
     g->inputs.n = g->in_desc.n = 0;
     for (int i = 0; i < m->n; i++)
-        if (!cut_off(g, in[i]) || !add_input(g, in[i], (td_desc){TD_D_SAVED, i, NULL}))
+        if (!detach_result(g, in[i]) ||
+            !add_input(g, in[i], (td_desc){TD_D_SAVED, i, NULL}))
             return false;
     for (int i = 0; i < m->n_draws; i++) {
         td_gval *v = m->note[m->draw[i]]->out[0];
@@ -228,42 +239,45 @@ static bool make_inputs(making *m) {
     return true;
 }
 
+/* Computes m->order. False after td__fail. */
 static bool order_nodes(making *m) {
     td_part *p = m->p;
-    m->order = td__part_room(p, (size_t)p->n_nodes, sizeof *m->order);
+    m->order = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m->order);
     m->n_order = m->order ? td__part_order(p, m->order) : -1;
     return m->n_order >= 0;
 }
 
-/* Forward nodes that draw and are done again, and what notes the state they drew
- * from. */
+/* Finds random forward nodes that are recomputed, and makes the nodes that save the
+ * generator's state for them. False after td__fail. */
 static bool find_draws(making *m) {
     td_part  *p = m->p;
     td_graph *g = p->g;
-    m->draw = td__part_room(p, (size_t)m->n_order, sizeof *m->draw);
-    m->note = td__part_room(p, (size_t)p->n_nodes, sizeof *m->note);
-    m->state = td__part_room(p, (size_t)p->n_nodes, sizeof *m->state);
+    m->draw = td__part_alloc(p, (size_t)m->n_order, sizeof *m->draw);
+    m->note = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m->note);
+    m->state = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m->state);
     if (!m->draw || !m->note || !m->state) return false;
     for (int i = 0; i < m->n_order; i++) {
         int at = m->order[i];
         if (!p->fw[at] || !td__gnode_draws(g->nodes.v[at])) continue;
-        if (!(m->note[at] = td__redraw_note(g))) return false;
+        if (!(m->note[at] = td__rng_save_node(g))) return false;
         m->state[at] = m->note[at]->out[0];
         m->draw[m->n_draws++] = at;
     }
     return true;
 }
 
-static bool take_nodes(making *m) {
+/* Puts the backward nodes in order; a recomputed random node is wrapped so that it
+ * draws from the saved state. */
+static bool set_nodes(making *m) {
     td_graph  *g = m->p->g;
     int        n = 0;
-    td_gnode **v = td__part_room(m->p, 3 * (size_t)m->n_order, sizeof *v);
+    td_gnode **v = td__part_alloc(m->p, 3 * (size_t)m->n_order, sizeof *v);
     if (!v) return false;
     for (int i = 0; i < m->n_order; i++) {
         int      at = m->order[i];
         td_gval *state = m->state[at];
         v[n++] = g->nodes.v[at];
-        if (state && !td__redraw_put(g, g->nodes.v[at], state, &v[n - 1])) return false;
+        if (state && !td__rng_wrap(g, g->nodes.v[at], state, &v[n - 1])) return false;
         if (state) n += 2;
     }
     g->nodes.n = 0;
@@ -272,14 +286,14 @@ static bool take_nodes(making *m) {
     return true;
 }
 
-static void drop_consts(td_graph *g) { /* they come in as kept values */
+static void drop_consts(td_graph *g) { /* they are inputs now */
     for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
     g->consts.n = 0;
 }
 
 static bool make_backward(making *m) {
     td_graph *g = m->p->g;
-    if (!name_half(g, "backward") || !make_inputs(m) || !take_nodes(m)) return false;
+    if (!name_half(g, "backward") || !make_inputs(m) || !set_nodes(m)) return false;
     drop_consts(g);
     td__graph_pack(g);
     m->h->bwd = g;
@@ -287,12 +301,13 @@ static bool make_backward(making *m) {
     return true;
 }
 
+/* Makes both graphs; without tangents and gradients, the forward graph only. */
 static bool make_halves(making *m) {
     td_part *p = m->p;
     bool     any = p->j->n_tangents > 0 || p->g->outputs.n > p->j->n_fwd;
-    if (!list_kept(m) || !order_nodes(m) || !find_draws(m) || !describe_kept(m))
+    if (!list_saved(m) || !order_nodes(m) || !find_draws(m) || !describe_saved(m))
         return false;
-    if (p->o->keep_notes && !td__part_notes(p, m->h)) return false;
+    if (p->o->make_notes && !td__part_notes(p, m->h)) return false;
     if (!make_forward(m) || !td__graph_verify(m->h->fwd, TD_STAGE_HALF)) return false;
     if (!any) return true;
     return make_backward(m) && td__graph_verify(m->h->bwd, TD_STAGE_HALF);
@@ -322,11 +337,11 @@ static bool fail_unsaved(const td_part *p, const char *what) {
 /* Nodes that draw are done again from a state that forward saved before the draw. */
 static bool find_states(making *m) {
     td_part *p = m->p;
-    m->state = td__part_room(p, (size_t)p->n_nodes, sizeof *m->state);
+    m->state = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m->state);
     if (!m->state) return false;
     for (int i = 0; i < m->n_order; i++) {
         int at = m->order[i];
-        if (p->late[at] || !td__gnode_draws(p->g->nodes.v[at])) continue;
+        if (p->bwd_only[at] || !td__gnode_draws(p->g->nodes.v[at])) continue;
         const td_gnode *note = at ? p->g->nodes.v[at - 1] : NULL;
         if (!note || note->op != TD_OP_random_state || !p->saved[note->out[0]->id])
             return fail_unsaved(p, "random numbers");
@@ -339,15 +354,16 @@ static bool find_states(making *m) {
 static bool take_kept(making *m, const td_halves *h) {
     td_part        *p = m->p;
     const td_graph *g = p->g;
-    m->n = h->n_kept - h->n_kept_syms;
-    m->n_syms = h->n_kept_syms;
-    m->kept = td__part_room(p, (size_t)m->n, sizeof *m->kept);
-    m->syms = td__part_room(p, (size_t)m->n_syms, sizeof *m->syms);
-    if (!m->kept || !m->syms) return false;
+    m->n = h->n_saved - h->n_saved_syms;
+    m->n_syms = h->n_saved_syms;
+    m->saved = td__part_alloc(p, (size_t)m->n, sizeof *m->saved);
+    m->syms = td__part_alloc(p, (size_t)m->n_syms, sizeof *m->syms);
+    if (!m->saved || !m->syms) return false;
     for (int i = 0; i < m->n; i++) {
-        bool primal = h->kept[i].from == TD_SAVED_PRIMAL;
-        m->kept[i] = primal ? h->kept[i].index : g->outputs.v[h->kept[i].index].u.v->id;
-        p->saved[m->kept[i]] = true;
+        bool primal = h->saved[i].from == TD_SAVED_PRIMAL;
+        m->saved[i] =
+            primal ? h->saved[i].index : g->outputs.v[h->saved[i].index].u.v->id;
+        p->saved[m->saved[i]] = true;
     }
     for (int i = 0; i < m->n_syms; i++) {
         const td_gdim *d =
@@ -362,8 +378,8 @@ static bool check_reads(making *m) {
     td_part *p = m->p;
     int64_t *syms;
     for (int v = 0; v < p->n_primals; v++)
-        if (p->kept[v] && !p->saved[v]) return fail_unsaved(p, "an argument");
-    for (int i = 0; i < m->n; i++) p->kept[m->kept[i]] = true; /* they show sizes */
+        if (p->passed[v] && !p->saved[v]) return fail_unsaved(p, "an argument");
+    for (int i = 0; i < m->n; i++) p->passed[m->saved[i]] = true; /* they show sizes */
     int n = td__part_symbols(p, &syms);
     for (int i = 0; i < n; i++) {
         int k = 0;

@@ -1,18 +1,18 @@
-/* flat.c -- the working copy of a joint graph: cleaned, and laid out as arrays of
- * numbers, which is what every decision after this goes by. */
+/* flat.c -- the working copy of a joint graph: without dead nodes, and as flat arrays
+ * of indices, which all later decisions use. */
 #include "part/part_int.h"
 
 #include <limits.h>
 #include <string.h>
 
-void *td__part_room(td_part *p, size_t n, size_t item) {
-    void *got = td__arena_zalloc(&p->room, (n + 1) * item);
+void *td__part_alloc(td_part *p, size_t n, size_t item) {
+    void *got = td__arena_zalloc(&p->arena, (n + 1) * item);
     if (!got) td__fail_memory(p->cx);
     return got;
 }
 
 td_gnode **td__part_take_nodes(td_part *p) {
-    td_gnode **all = td__part_room(p, (size_t)p->n_nodes, sizeof *all);
+    td_gnode **all = td__part_alloc(p, (size_t)p->n_nodes, sizeof *all);
     for (int i = 0; all && i < p->n_nodes; i++) all[i] = p->g->nodes.v[i];
     if (all) p->g->nodes.n = 0;
     return all;
@@ -20,17 +20,18 @@ td_gnode **td__part_take_nodes(td_part *p) {
 
 void td__part_close(td_part *p) {
     td__graph_drop(p->g);
-    td__arena_free(&p->room);
+    td__arena_free(&p->arena);
 }
 
-/* ---- dead nodes --------------------------------------------------------- */
+/* ---- dead code ------------------------------------------------------------ */
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* Not td__graph_dce: inputs keep their places here, constants too. */
+/* Dead code elimination that keeps all inputs and constants in place, unlike
+ * td__graph_dce. */
 static bool sweep(td_part *p) {
     td_graph *g = p->g;
-    bool     *live = td__part_room(p, (size_t)g->n_values, sizeof *live);
+    bool     *live = td__part_alloc(p, (size_t)g->n_values, sizeof *live);
     if (!live) return false;
     for (int i = 0; i < g->outputs.n; i++) td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
@@ -47,10 +48,11 @@ static bool sweep(td_part *p) {
 
 /* ---- flat arrays -------------------------------------------------------- */
 
+/* The state of listing reads. */
 typedef struct reader {
     td_part *p;
-    int      n;    /* reads so far */
-    int      from; /* of this node */
+    int      n;    /* entries so far */
+    int      from; /* first entry of the current node */
 } reader;
 
 static void count_read(void *env, td_gval *v) {
@@ -59,7 +61,7 @@ static void count_read(void *env, td_gval *v) {
     r->n++;
 }
 
-/* A value counts once for a node that reads it twice. */
+/* A node that reads a value twice has one entry. */
 static void add_read(void *env, td_gval *v) {
     reader *r = env;
     for (int i = r->from; i < r->n; i++)
@@ -67,14 +69,15 @@ static void add_read(void *env, td_gval *v) {
     r->p->reads[r->n++] = v->id;
 }
 
+/* Fills reads and read_at. False after td__fail; likewise below. */
 static bool flatten_reads(td_part *p) {
     const td_graph *g = p->g;
     reader          r = {.p = p};
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in; k++)
             td__garg_each(&g->nodes.v[i]->in[k], count_read, &r);
-    p->read_at = td__part_room(p, (size_t)p->n_nodes + 1, sizeof *p->read_at);
-    p->reads = td__part_room(p, (size_t)r.n, sizeof *p->reads);
+    p->read_at = td__part_alloc(p, (size_t)p->n_nodes + 1, sizeof *p->read_at);
+    p->reads = td__part_alloc(p, (size_t)r.n, sizeof *p->reads);
     if (!p->read_at || !p->reads) return false;
     r.n = 0;
     for (int i = 0; i < p->n_nodes; i++) {
@@ -86,11 +89,12 @@ static bool flatten_reads(td_part *p) {
     return true;
 }
 
+/* Fills users and user_at by counting sort. */
 static bool flatten_users(td_part *p) {
     int n = p->read_at[p->n_nodes];
-    p->user_at = td__part_room(p, (size_t)p->n_values + 1, sizeof *p->user_at);
-    p->users = td__part_room(p, (size_t)n, sizeof *p->users);
-    int32_t *next = td__part_room(p, (size_t)p->n_values, sizeof *next);
+    p->user_at = td__part_alloc(p, (size_t)p->n_values + 1, sizeof *p->user_at);
+    p->users = td__part_alloc(p, (size_t)n, sizeof *p->users);
+    int32_t *next = td__part_alloc(p, (size_t)p->n_values, sizeof *next);
     if (!p->user_at || !p->users || !next) return false;
     for (int i = 0; i < n; i++) p->user_at[p->reads[i] + 1]++;
     for (int v = 0; v < p->n_values; v++) p->user_at[v + 1] += p->user_at[v];
@@ -108,17 +112,18 @@ int td__part_shares(const td_gnode *n) {
                                                                    : -1;
 }
 
+/* Fills the arrays by value, and views. */
 static bool flatten_values(td_part *p) {
     const td_graph *g = p->g;
     size_t          nv = (size_t)p->n_values, nn = (size_t)p->n_nodes;
-    p->maker = td__part_room(p, nv, sizeof *p->maker);
-    p->root = td__part_room(p, nv, sizeof *p->root);
-    p->bytes = td__part_room(p, nv, sizeof *p->bytes);
-    p->bound = td__part_room(p, (size_t)g->dims.n, sizeof *p->bound);
-    p->is_out = td__part_room(p, nv, 1);
-    p->is_grad = td__part_room(p, nv, 1);
-    p->view = td__part_room(p, nn, 1);
-    p->written = td__part_room(p, nv, 1);
+    p->maker = td__part_alloc(p, nv, sizeof *p->maker);
+    p->root = td__part_alloc(p, nv, sizeof *p->root);
+    p->bytes = td__part_alloc(p, nv, sizeof *p->bytes);
+    p->bound = td__part_alloc(p, (size_t)g->dims.n, sizeof *p->bound);
+    p->is_out = td__part_alloc(p, nv, 1);
+    p->is_grad = td__part_alloc(p, nv, 1);
+    p->view = td__part_alloc(p, nn, 1);
+    p->written = td__part_alloc(p, nv, 1);
     if (!p->maker || !p->root || !p->bytes || !p->bound || !p->is_out || !p->is_grad ||
         !p->view || !p->written)
         return false;
@@ -138,15 +143,16 @@ static bool flatten_values(td_part *p) {
     return true;
 }
 
+/* Allocates the choice and computes costs. */
 static bool flatten_choice(td_part *p) {
     size_t nv = (size_t)p->n_values, nn = (size_t)p->n_nodes;
-    p->cost = td__part_room(p, nn, sizeof *p->cost);
-    p->why = td__part_room(p, nn, 1);
-    p->saved = td__part_room(p, nv, 1);
-    p->in_bwd = td__part_room(p, nn, 1);
-    p->in_fwd = td__part_room(p, nn, 1);
-    p->kept = td__part_room(p, nv, 1);
-    if (!p->cost || !p->why || !p->saved || !p->in_bwd || !p->in_fwd || !p->kept)
+    p->cost = td__part_alloc(p, nn, sizeof *p->cost);
+    p->reason = td__part_alloc(p, nn, 1);
+    p->saved = td__part_alloc(p, nv, 1);
+    p->in_bwd = td__part_alloc(p, nn, 1);
+    p->in_fwd = td__part_alloc(p, nn, 1);
+    p->passed = td__part_alloc(p, nv, 1);
+    if (!p->cost || !p->reason || !p->saved || !p->in_bwd || !p->in_fwd || !p->passed)
         return false;
     for (int i = 0; i < p->n_nodes; i++) p->cost[i] = td__part_cost(p, i);
     return true;

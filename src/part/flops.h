@@ -4,8 +4,8 @@
 
 #include "graph/graph.h"
 
-/* Multiplications and additions of an op whose row counts them (.work), for sizes
- * bound[]; 0 of others. Sizes that are not known are taken to be ordinary. */
+/* The floating-point operations of an op whose row has .work, for sizes bound[]; 0
+ * for other ops. Unknown sizes count as 64. */
 double td__node_flops(const td_graph *g, const td_gnode *n, const int64_t *bound);
 
 #endif

@@ -1,7 +1,7 @@
-/* flow.c -- the maximal flow through a network and the minimal cut nearest to its
- * source, by Dinic's method on flat arrays: levels by breadth-first search, then ways
- * that go up one level at a time, with an explicit stack. The same edges in the same
- * order give the same cut. */
+/* flow.c -- maximal flow and the minimal cut nearest to the source, by Dinic's
+ * algorithm on flat arrays: levels by breadth-first search, then augmenting paths
+ * that rise one level per edge, with an explicit stack. Deterministic: the same edges
+ * in the same order give the same cut. */
 #include "part/part_int.h"
 
 #include <string.h>
@@ -14,11 +14,12 @@ bool td__flow_begin(td_flow *f, int n_vertices) {
 void td__flow_free(td_flow *f) {
     td__free(f->from);
     td__free(f->to);
-    td__free(f->room);
+    td__free(f->residual);
     td__free(f->first);
     *f = (td_flow){0};
 }
 
+/* Doubles the edge arrays. False: out of memory; the old arrays stay valid. */
 static bool grow(td_flow *f) {
     int      cap = f->cap ? f->cap * 2 : 1024;
     size_t   n = (size_t)cap;
@@ -26,8 +27,8 @@ static bool grow(td_flow *f) {
     if (from) f->from = from;
     int32_t *to = td__realloc(f->to, n * sizeof *to);
     if (to) f->to = to;
-    int64_t *room = td__realloc(f->room, n * sizeof *room);
-    if (room) f->room = room;
+    int64_t *room = td__realloc(f->residual, n * sizeof *room);
+    if (room) f->residual = room;
     if (!from || !to || !room) return false;
     f->cap = cap;
     return true;
@@ -37,13 +38,13 @@ bool td__flow_edge(td_flow *f, int from, int to, int64_t cap) {
     if (from == to || cap <= 0) return true;
     if (f->n_edges + 2 > f->cap && !grow(f)) return false;
     int e = f->n_edges;
-    f->from[e] = from, f->to[e] = to, f->room[e] = cap;
-    f->from[e + 1] = to, f->to[e + 1] = from, f->room[e + 1] = 0;
+    f->from[e] = from, f->to[e] = to, f->residual[e] = cap;
+    f->from[e + 1] = to, f->to[e + 1] = from, f->residual[e + 1] = 0;
     f->n_edges += 2;
     return true;
 }
 
-/* Edges sorted by where they start, and the work arrays, in one block. */
+/* Sorts edges by their start vertex; that and the work arrays are one block. */
 static bool arrange(td_flow *f) {
     size_t   n = (size_t)f->n;
     int32_t *block = td__zalloc(sizeof *block * (5 * (n + 1) + (size_t)f->n_edges));
@@ -61,7 +62,7 @@ static bool arrange(td_flow *f) {
     return true;
 }
 
-/* Levels of what can still be reached; is the sink among it? */
+/* Computes levels in the residual graph; is the sink reachable? */
 static bool measure(td_flow *f, int source, int sink) {
     int head = 0, tail = 0;
     for (int v = 0; v < f->n; v++) f->level[v] = -1;
@@ -71,7 +72,7 @@ static bool measure(td_flow *f, int source, int sink) {
         int v = f->queue[head++];
         for (int k = f->first[v]; k < f->first[v + 1]; k++) {
             int e = f->list[k], to = f->to[e];
-            if (f->room[e] <= 0 || f->level[to] >= 0) continue;
+            if (f->residual[e] <= 0 || f->level[to] >= 0) continue;
             f->level[to] = f->level[v] + 1;
             f->queue[tail++] = to;
         }
@@ -79,22 +80,23 @@ static bool measure(td_flow *f, int source, int sink) {
     return f->level[sink] >= 0;
 }
 
-/* Pushes what fits along the way; how deep the way is still good afterwards. */
+/* Pushes as much as fits along the path. Returns the depth up to which the path still
+ * has capacity. */
 static int augment(td_flow *f, int depth, int64_t *total) {
     int64_t least = INT64_MAX;
     int     good = depth;
     for (int i = 0; i < depth; i++)
-        if (f->room[f->path[i]] < least) least = f->room[f->path[i]];
+        if (f->residual[f->path[i]] < least) least = f->residual[f->path[i]];
     for (int i = depth - 1; i >= 0; i--) {
-        f->room[f->path[i]] -= least;
-        f->room[f->path[i] ^ 1] += least;
-        if (f->room[f->path[i]] == 0) good = i;
+        f->residual[f->path[i]] -= least;
+        f->residual[f->path[i] ^ 1] += least;
+        if (f->residual[f->path[i]] == 0) good = i;
     }
     *total += least;
     return good;
 }
 
-/* All ways of this round of levels. */
+/* All augmenting paths for the current levels (a blocking flow). */
 static void saturate(td_flow *f, int source, int sink, int64_t *total) {
     int depth = 0, v = source;
     memcpy(f->at, f->first, sizeof *f->at * (size_t)f->n);
@@ -107,7 +109,7 @@ static void saturate(td_flow *f, int source, int sink, int64_t *total) {
         bool moved = false;
         for (; f->at[v] < f->first[v + 1]; f->at[v]++) {
             int e = f->list[f->at[v]], to = f->to[e];
-            if (f->room[e] <= 0 || f->level[to] != f->level[v] + 1) continue;
+            if (f->residual[e] <= 0 || f->level[to] != f->level[v] + 1) continue;
             f->path[depth++] = e;
             v = to;
             moved = true;

@@ -1,14 +1,16 @@
-/* knapsack.c -- which values to keep when not all fit: the exact answer for every
- * bound at once by dynamic programming, and an order by worth for the quick one. */
+/* knapsack.c -- which values to save if not all fit: the exact answer for every bound
+ * at once by dynamic programming, and an order by value per weight for the greedy
+ * answer. */
 #include "part/part_int.h"
 
 #include <stdlib.h>
 
+/* The bit in `taken` for (item, bound). */
 static size_t bit_of(const td_sack *s, int item, int bound) {
     return (size_t)item * ((size_t)s->cap + 1) + (size_t)bound;
 }
 
-/* Taking must be strictly better: on a tie the thing is left. */
+/* An item is taken only if that is strictly better, so ties are deterministic. */
 bool td__sack_fill(td_sack *s, td_arena *a) {
     size_t bits = bit_of(s, s->n, 0);
     s->best = td__arena_zalloc(a, sizeof *s->best * ((size_t)s->cap + 1));

@@ -1,24 +1,24 @@
-/* peak.c -- how many bytes are alive at most while the halves run, node by node in
- * their order. A storage lives from the node that makes it to its last reader, views
- * included; what is handed out lives on. The same walk serves finished halves and
- * choices that have not become graphs yet. */
+/* peak.c -- the peak of live bytes when the graphs run node by node. A storage lives
+ * from the node that makes it to the last reader of it or of its views; outputs live
+ * to the end. The same simulation serves finished partitions and candidates. */
 #include "part/part_int.h"
 
 #include <limits.h>
 #include <string.h>
 
+/* The state of the simulation of one graph. */
 typedef struct running {
     const td_graph *g;
-    const int32_t  *order; /* nodes; NULL: all as they stand */
+    const int32_t  *order; /* node indices; NULL: all, in graph order */
     int             n;
-    const bool     *kept;  /* by value: comes in, whoever makes it; NULL: none */
-    int32_t        *root;  /* by value */
-    int32_t        *reads; /* by root: still to come */
-    const int64_t  *bytes; /* by value */
-    bool           *ours;  /* by root: counted in `alive` */
+    const bool     *incoming; /* by value: an input, even if a node makes it; or NULL */
+    int32_t        *root;     /* by value: the value whose storage it shares */
+    int32_t        *reads;    /* by root: reads still to come */
+    const int64_t  *bytes;    /* by value */
+    bool           *ours;     /* by root: counted in alive */
     int64_t         alive, most;
-    int             first, last; /* nodes that count for `most` */
-    td_peak_fn     *each;        /* hears of every node; NULL: nobody */
+    int             first, last; /* nodes that count for most */
+    td_peak_fn     *each;        /* called for every node; or NULL */
     void           *env;
     bool            bwd;
 } running;
@@ -27,10 +27,12 @@ static const td_gnode *node_at(const running *r, int i) {
     return r->g->nodes.v[r->order ? r->order[i] : i];
 }
 
-static void hold(running *r, int v) { r->reads[r->root[v]]++; }
+/* One more read of v's storage. */
+static void retain(running *r, int v) { r->reads[r->root[v]]++; }
 
-static void count_read(void *env, td_gval *v) { hold(env, v->id); }
+static void count_read(void *env, td_gval *v) { retain(env, v->id); }
 
+/* One read is done; the last one frees the storage. */
 static void end_read(void *env, td_gval *v) {
     running *r = env;
     int      root = r->root[v->id];
@@ -39,8 +41,11 @@ static void end_read(void *env, td_gval *v) {
     r->ours[root] = false;
 }
 
-static bool comes_in(const running *r, int v) { return r->kept && r->kept[v]; }
+static bool is_incoming(const running *r, int v) {
+    return r->incoming && r->incoming[v];
+}
 
+/* Computes roots and counts reads. */
 static void prepare(running *r) {
     for (int v = 0; v < r->g->n_values; v++) r->root[v] = v;
     for (int i = 0; i < r->n; i++) {
@@ -48,19 +53,20 @@ static void prepare(running *r) {
         int             of = td__part_shares(n);
         for (int k = 0; k < n->n_out; k++) {
             int v = n->out[k]->id;
-            if (of >= 0 && !comes_in(r, v)) r->root[v] = r->root[of];
+            if (of >= 0 && !is_incoming(r, v)) r->root[v] = r->root[of];
         }
         for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], count_read, r);
     }
 }
 
-/* A result that came in already is made and thrown away. */
+/* Allocates the node's results. A result that is also incoming is computed and thrown
+ * away. */
 static void make_results(running *r, const td_gnode *n) {
     int64_t waste = 0;
     for (int k = 0; k < n->n_out; k++) {
         int v = n->out[k]->id;
         if (r->root[v] != v) continue;
-        if (comes_in(r, v)) {
+        if (is_incoming(r, v)) {
             waste += r->bytes[v];
             continue;
         }
@@ -77,9 +83,9 @@ static void run(running *r) {
         make_results(r, n);
         if (r->each) r->each(r->env, n, r->bwd, r->alive);
         for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], end_read, r);
-        for (int k = 0; k < n->n_out; k++) { /* results nobody reads */
+        for (int k = 0; k < n->n_out; k++) { /* free unread results */
             int v = n->out[k]->id;
-            if (r->root[v] != v || comes_in(r, v) || r->reads[v] > 0) continue;
+            if (r->root[v] != v || is_incoming(r, v) || r->reads[v] > 0) continue;
             r->alive -= r->bytes[v];
             r->ours[v] = false;
         }
@@ -95,8 +101,8 @@ static bool open_run(running *r, const td_graph *g, td_arena *a) {
     return r->root && r->reads && r->ours;
 }
 
-/* Bytes of the outputs the caller holds, each storage once. */
-static int64_t held_outputs(running *r, int n_fwd) {
+/* Bytes of the outputs that the caller retains, each storage once. */
+static int64_t retained_outputs(running *r, int n_fwd) {
     int64_t sum = 0;
     for (int i = 0; i < n_fwd; i++) {
         const td_garg *a = &r->g->outputs.v[i];
@@ -108,15 +114,16 @@ static int64_t held_outputs(running *r, int n_fwd) {
     return sum;
 }
 
-/* A kept value that was made for backward alone is ours until its last reader. */
-static void bring_in(running *r, int v) {
+/* A saved value that is no output is freed after its last reader. */
+static void add_incoming(running *r, int v) {
     r->alive += r->bytes[v];
     r->ours[v] = true;
     if (r->alive > r->most) r->most = r->alive;
 }
 
-/* ---- finished halves ---------------------------------------------------- */
+/* ---- finished partitions -------------------------------------------------- */
 
+/* Prepares the simulation of a finished graph. False: out of memory. */
 static bool open_half(running *r, const td_graph *g, const td_part_opts *o,
                       td_arena *a) {
     int64_t *bound = td__arena_zalloc(a, sizeof *bound * ((size_t)g->dims.n + 1));
@@ -130,13 +137,14 @@ static bool open_half(running *r, const td_graph *g, const td_part_opts *o,
     return true;
 }
 
-/* Who listens, and the arena of a walk. */
+/* The callback, and the arena of a simulation. */
 typedef struct listener {
     td_peak_fn *each;
     void       *env;
     td_arena    room;
 } listener;
 
+/* Both graphs in turn. False: out of memory. */
 static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
                        listener *l) {
     running r;
@@ -144,16 +152,16 @@ static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
     r.each = l->each, r.env = l->env;
     run(&r);
     *out = (td_peak){.fwd = r.most};
-    int64_t held = held_outputs(&r, h->n_fwd);
+    int64_t retained = retained_outputs(&r, h->n_fwd);
     if (!h->bwd) return true;
     if (!open_half(&r, h->bwd, o, &l->room)) return false;
     r.each = l->each, r.env = l->env, r.bwd = true;
-    r.alive = r.most = held;
-    int states = h->n_kept - h->n_kept_syms - h->n_draws;
-    for (int i = 0; i < h->n_kept; i++)
-        if (h->kept[i].from == TD_SAVED_FRESH &&
+    r.alive = r.most = retained;
+    int states = h->n_saved - h->n_saved_syms - h->n_draws;
+    for (int i = 0; i < h->n_saved; i++)
+        if (h->saved[i].from == TD_SAVED_FRESH &&
             (i < states || i >= states + h->n_draws))
-            bring_in(&r, i);
+            add_incoming(&r, i);
     run(&r);
     out->bwd = r.most;
     return true;
@@ -172,8 +180,9 @@ bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out) 
     return td__peak_walk(h, opts, out, NULL, NULL);
 }
 
-/* ---- choices ------------------------------------------------------------ */
+/* ---- candidates ------------------------------------------------------------ */
 
+/* The forward part of a candidate; returns its peak. */
 static int64_t run_forward(td_part *p, running *r, int32_t *order) {
     r->bytes = p->bytes;
     r->order = order;
@@ -185,22 +194,23 @@ static int64_t run_forward(td_part *p, running *r, int32_t *order) {
     for (int i = 0; i < p->j->n_fwd; i++)
         td__garg_each(&p->g->outputs.v[i], count_read, r);
     for (int v = 0; v < p->n_values; v++)
-        if (p->kept[v] && !p->is_out[v]) hold(r, v);
+        if (p->passed[v] && !p->is_out[v]) retain(r, v);
     run(r);
     return r->most;
 }
 
-static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t held) {
+/* The backward part; `retained` bytes of outputs stay live. */
+static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t retained) {
     r->bytes = p->bytes;
     r->order = order;
-    r->kept = p->kept;
+    r->incoming = p->passed;
     r->first = p->first, r->last = p->last;
-    r->alive = r->most = held;
+    r->alive = r->most = retained;
     prepare(r);
     for (int v = 0; v < p->n_values; v++)
-        if (p->is_grad[v]) hold(r, v);
+        if (p->is_grad[v]) retain(r, v);
     for (int v = 0; v < p->n_values; v++)
-        if (p->kept[v] && p->maker[v] >= 0 && !p->is_out[v]) bring_in(r, v);
+        if (p->passed[v] && p->maker[v] >= 0 && !p->is_out[v]) add_incoming(r, v);
     run(r);
     return r->most;
 }
@@ -212,9 +222,9 @@ bool td__part_peak(td_part *p, int64_t *peak) {
     bool     ok = order && open_run(&r, p->g, &room);
     if (ok) {
         *peak = run_forward(p, &r, order);
-        int64_t held = held_outputs(&r, p->j->n_fwd), late = 0;
+        int64_t retained = retained_outputs(&r, p->j->n_fwd), late = 0;
         ok = open_run(&r, p->g, &room) && (r.n = td__part_order(p, order)) >= 0;
-        if (ok) late = run_backward(p, &r, order, held);
+        if (ok) late = run_backward(p, &r, order, retained);
         if (late > *peak) *peak = late;
     }
     td__arena_free(&room);

@@ -95,7 +95,7 @@ static td_graph *cut(const td_halves *h, const td_joint *j, td_graph *g) {
                          .n_tangents = j->n_tangents,
                          .n_targets = j->n_targets};
     td_part      p;
-    o.cse = o.keep_notes = false;
+    o.cse = o.make_notes = false;
     td_graph *to =
         td__part_open(&p, &over, &o, 0) ? td__part_extract_backward(&p, h) : NULL;
     td__part_close(&p);

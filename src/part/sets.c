@@ -1,53 +1,58 @@
-/* sets.c -- which nodes belong to backward whatever is decided, which forward needs,
- * how far each value is from backward, and what can be fused with what. */
+/* sets.c -- properties of nodes that hold for every partition: which must run in
+ * backward, which forward needs, how far each value is from backward, and what can
+ * fuse. */
 #include "part/part_int.h"
 
-static bool is_late(const td_part *p, int i) {
+/* Does it depend on a tangent, or is it an effect of backward? */
+static bool runs_in_backward(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
     if (n->origin == TD_FROM_BACKWARD && td__gnode_stays(n)) return true;
     for (int k = p->read_at[i]; k < p->read_at[i + 1]; k++)
-        if (p->late_v[p->reads[k]]) return true;
+        if (p->bwd_only_v[p->reads[k]]) return true;
     return false;
 }
 
-/* By place: what a step computes from where a backward begins on is not moved. */
-static bool find_late_run(td_part *p) {
+/* In a training step by position: nodes from the backward on are not moved. */
+static bool find_backward_run(td_part *p) {
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = p->g->nodes.v[i];
-        p->late[i] = i >= p->from;
+        p->bwd_only[i] = i >= p->from;
         for (int k = 0; k < n->n_out; k++) {
             int v = n->out[k]->id;
-            p->late_v[v] = p->late[i];
-            p->is_grad[v] = p->is_out[v] && p->late[i];
-            p->is_out[v] = p->is_out[v] && !p->late[i];
+            p->bwd_only_v[v] = p->bwd_only[i];
+            p->is_grad[v] = p->is_out[v] && p->bwd_only[i];
+            p->is_out[v] = p->is_out[v] && !p->bwd_only[i];
         }
     }
     return true;
 }
 
-static bool find_late(td_part *p) {
-    if (p->from >= 0) return find_late_run(p);
-    for (int i = 0; i < p->j->n_tangents; i++) p->late_v[p->n_primals + i] = true;
+/* Fills bwd_only. False after td__fail. */
+static bool find_backward(td_part *p) {
+    if (p->from >= 0) return find_backward_run(p);
+    for (int i = 0; i < p->j->n_tangents; i++) p->bwd_only_v[p->n_primals + i] = true;
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = p->g->nodes.v[i];
-        p->late[i] = is_late(p, i);
-        for (int k = 0; k < n->n_out; k++) p->late_v[n->out[k]->id] = p->late[i];
-        if (p->late[i] && n->origin == TD_FROM_FORWARD)
+        p->bwd_only[i] = runs_in_backward(p, i);
+        for (int k = 0; k < n->n_out; k++)
+            p->bwd_only_v[n->out[k]->id] = p->bwd_only[i];
+        if (p->bwd_only[i] && n->origin == TD_FROM_FORWARD)
             return td__fail(p->cx, TD_E_ARG,
                             "partition: forward node %d (%s) depends on a tangent", i,
                             td__ops[n->op].name);
     }
     for (int v = 0; v < p->n_values; v++)
-        if (p->is_out[v] && p->late_v[v])
+        if (p->is_out[v] && p->bwd_only_v[v])
             return td__fail(p->cx, TD_E_ARG,
                             "partition: a forward output depends on a tangent");
     return true;
 }
 
+/* Fills fw: the nodes that forward outputs and effects need. */
 static void find_forward(td_part *p) {
     for (int i = p->n_nodes - 1; i >= 0; i--) {
         const td_gnode *n = p->g->nodes.v[i];
-        bool            in = !p->late[i] && td__gnode_stays(n);
+        bool            in = !p->bwd_only[i] && td__gnode_stays(n);
         for (int k = 0; k < n->n_out && !in; k++) {
             int v = n->out[k]->id;
             in = p->is_out[v];
@@ -58,7 +63,7 @@ static void find_forward(td_part *p) {
     }
 }
 
-/* What is not forward is at 0; a forward value one further than its nearest reader. */
+/* The number of nodes from v to the nearest backward node. */
 static int distance(const td_part *p, const int32_t *of_node, int v) {
     int far = p->is_grad[v] ? 0 : TD_FAR;
     for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++)
@@ -66,8 +71,9 @@ static int distance(const td_part *p, const int32_t *of_node, int v) {
     return far >= TD_FAR ? TD_FAR : far + 1;
 }
 
+/* Fills dist. False after td__fail. */
 static bool find_distances(td_part *p) {
-    int32_t *of_node = td__part_room(p, (size_t)p->n_nodes, sizeof *of_node);
+    int32_t *of_node = td__part_alloc(p, (size_t)p->n_nodes, sizeof *of_node);
     if (!of_node) return false;
     for (int i = p->n_nodes - 1; i >= 0; i--) {
         const td_gnode *n = p->g->nodes.v[i];
@@ -82,6 +88,8 @@ static bool find_distances(td_part *p) {
     return true;
 }
 
+/* fuses: a cheap or random op. gathers: a cheap op of a list of tensors, such as cat,
+ * which reads its operands as they are computed. */
 static void find_fusible(td_part *p) {
     for (int i = 0; i < p->n_nodes; i++) {
         td_op op = p->g->nodes.v[i]->op;
@@ -92,7 +100,8 @@ static void find_fusible(td_part *p) {
     }
 }
 
-/* Writes stand at the end of the graph, whichever half they are of. */
+/* Writes are at the end of the graph, whichever half they belong to, and do not
+ * count. */
 int td__part_last_forward(const td_part *p) {
     int last = p->n_nodes - 1;
     for (; last >= 0; last--) {
@@ -104,18 +113,18 @@ int td__part_last_forward(const td_part *p) {
 
 bool td__part_sets(td_part *p) {
     size_t nn = (size_t)p->n_nodes, nv = (size_t)p->n_values;
-    p->late = td__part_room(p, nn, 1);
-    p->late_v = td__part_room(p, nv, 1);
-    p->fw = td__part_room(p, nn, 1);
-    p->again = td__part_room(p, nn, 1);
-    p->firm = td__part_room(p, nn, 1);
-    p->fuses = td__part_room(p, nn, 1);
-    p->gathers = td__part_room(p, nn, 1);
-    p->dist = td__part_room(p, nv, sizeof *p->dist);
-    if (!p->late || !p->late_v || !p->fw || !p->again || !p->firm || !p->fuses ||
-        !p->gathers || !p->dist)
+    p->bwd_only = td__part_alloc(p, nn, 1);
+    p->bwd_only_v = td__part_alloc(p, nv, 1);
+    p->fw = td__part_alloc(p, nn, 1);
+    p->must_recompute = td__part_alloc(p, nn, 1);
+    p->firm = td__part_alloc(p, nn, 1);
+    p->fuses = td__part_alloc(p, nn, 1);
+    p->gathers = td__part_alloc(p, nn, 1);
+    p->dist = td__part_alloc(p, nv, sizeof *p->dist);
+    if (!p->bwd_only || !p->bwd_only_v || !p->fw || !p->must_recompute || !p->firm ||
+        !p->fuses || !p->gathers || !p->dist)
         return false;
-    if (!find_late(p)) return false;
+    if (!find_backward(p)) return false;
     find_forward(p);
     find_fusible(p);
     return find_distances(p);

@@ -1,63 +1,64 @@
-/* symbols.c -- symbolic sizes in the backward half. Tensors that come in show the
- * sizes that are plain symbols; a symbol that is read and that none of them shows is
- * handed over as an integer. */
+/* symbols.c -- symbolic sizes in the backward graph. Input tensors determine the
+ * symbols that are their sizes; a symbol that is read and that no input determines is
+ * passed as an integer. */
 #include "part/part_int.h"
 
 #include <stdlib.h>
 
+/* Which symbolic dims are read, and which are determined by inputs. */
 typedef struct marks {
     const td_graph *g;
-    bool           *read, *shown; /* by entry of g->dims */
+    bool           *read, *known; /* by entry of g->dims */
 } marks;
 
-static void read_dim(marks *m, int64_t dim) {
+static void mark_read(marks *m, int64_t dim) {
     const td_gdim *d = td__gdim_at(m->g, dim);
     if (d) m->read[d - m->g->dims.v] = true;
 }
 
-static void show_dim(marks *m, int64_t dim) {
+static void mark_known(marks *m, int64_t dim) {
     const td_gdim *d = td__gdim_at(m->g, dim);
-    if (d && d->op == TD_GDIM_SYMBOL) m->shown[d - m->g->dims.v] = true;
+    if (d && d->op == TD_GDIM_SYMBOL) m->known[d - m->g->dims.v] = true;
 }
 
 static void read_arg(marks *m, const td_garg *a) {
-    if (a->kind == TD_G_SYM) read_dim(m, a->u.i);
+    if (a->kind == TD_G_SYM) mark_read(m, a->u.i);
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->kind == TD_G_INTS) read_dim(m, a->u.ints[i]);
+        if (a->kind == TD_G_INTS) mark_read(m, a->u.ints[i]);
         if (a->kind == TD_G_LIST) read_arg(m, &a->u.list[i]);
     }
 }
 
-static void read_look(marks *m, const td_look *l) {
+static void mark_read_type(marks *m, const td_look *l) {
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++) {
-        read_dim(m, l->size[d]);
-        read_dim(m, l->stride[d]);
+        mark_read(m, l->size[d]);
+        mark_read(m, l->stride[d]);
     }
-    if (l) read_dim(m, l->offset);
+    if (l) mark_read(m, l->offset);
 }
 
-static void show_look(marks *m, const td_look *l) {
+static void mark_known_type(marks *m, const td_look *l) {
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
-        show_dim(m, l->size[d]);
-    if (l && l->kind == TD_K_INT) show_dim(m, l->offset);
+        mark_known(m, l->size[d]);
+    if (l && l->kind == TD_K_INT) mark_known(m, l->offset);
 }
 
-/* Inputs of the half show sizes; so do its own ops whose sizes depend on values. Those
- * of forward that it does again may stand behind what reads the size. */
+/* Inputs determine sizes; so do backward ops whose sizes depend on values. Recomputed
+ * forward ops do not count, because they may run after the reader of the size. */
 static void mark_all(const td_part *p, marks *m) {
     const td_graph *g = p->g;
     for (int v = 0; v < g->inputs.n; v++) {
-        if (!p->kept[v] && !p->late_v[v]) continue;
-        read_look(m, g->inputs.v[v]->look);
-        show_look(m, g->inputs.v[v]->look);
+        if (!p->passed[v] && !p->bwd_only_v[v]) continue;
+        mark_read_type(m, g->inputs.v[v]->look);
+        mark_known_type(m, g->inputs.v[v]->look);
     }
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = g->nodes.v[i];
         bool            dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC;
         for (int k = 0; k < n->n_out; k++) {
-            bool in = p->kept[n->out[k]->id];
-            if (in || p->in_bwd[i]) read_look(m, n->out[k]->look);
-            if (in || (p->late[i] && dynamic)) show_look(m, n->out[k]->look);
+            bool in = p->passed[n->out[k]->id];
+            if (in || p->in_bwd[i]) mark_read_type(m, n->out[k]->look);
+            if (in || (p->bwd_only[i] && dynamic)) mark_known_type(m, n->out[k]->look);
         }
         for (int k = 0; k < n->n_in && p->in_bwd[i]; k++) read_arg(m, &n->in[k]);
     }
@@ -74,22 +75,23 @@ int td__part_symbols(td_part *p, int64_t **syms) {
     const td_graph *g = p->g;
     size_t          n = (size_t)g->dims.n;
     int             count = 0;
-    marks           m = {.g = g, .read = td__part_room(p, n, 1)};
-    m.shown = td__part_room(p, n, 1);
-    const td_gdim **missing = td__part_room(p, n, sizeof *missing);
-    *syms = td__part_room(p, n, sizeof **syms);
-    if (!m.read || !m.shown || !missing || !*syms) return -1;
+    marks           m = {.g = g, .read = td__part_alloc(p, n, 1)};
+    m.known = td__part_alloc(p, n, 1);
+    const td_gdim **missing = td__part_alloc(p, n, sizeof *missing);
+    *syms = td__part_alloc(p, n, sizeof **syms);
+    if (!m.read || !m.known || !missing || !*syms) return -1;
     if (n == 0) return 0;
     mark_all(p, &m);
-    for (int i = g->dims.n - 1; i >= 0; i--) { /* operands are older */
+    for (int i = g->dims.n - 1; i >= 0;
+         i--) { /* operands of an expression have lower indices */
         const td_gdim *d = &g->dims.v[i];
         if (!m.read[i]) continue;
         if (d->op == TD_GDIM_SYMBOL) {
-            if (!m.shown[i]) missing[count++] = d;
+            if (!m.known[i]) missing[count++] = d;
             continue;
         }
-        read_dim(&m, d->a);
-        read_dim(&m, d->b);
+        mark_read(&m, d->a);
+        mark_read(&m, d->b);
     }
     if (count) qsort(missing, (size_t)count, sizeof *missing, by_name);
     for (int i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* report_charts.c -- curves of the report as SVG: the loss, and bytes over time. */
+/* charts.c -- charts of the report as SVG: loss over steps, and memory over time. */
 #include "report/report.h"
 
 #include <math.h>
@@ -6,6 +6,7 @@
 
 enum { W = 1040, H = 250, LEFT = 78, RIGHT = 12, TOP = 12, BOTTOM = 28 };
 
+/* Positions in the chart; `part` is from 0 to 1. */
 static double place(double part, double from, double to) {
     return from + part * (to - from);
 }
@@ -19,7 +20,7 @@ static void begin(td_buf *b, const char *label) {
                    W, H, label);
 }
 
-/* A line across with its label. */
+/* A horizontal line with its label. */
 static void rule(td_buf *b, double part, const char *label) {
     td__buf_printf(b,
                    "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
@@ -27,6 +28,7 @@ static void rule(td_buf *b, double part, const char *label) {
                    LEFT, W - RIGHT, up(part), up(part), LEFT - 8, up(part) + 4, label);
 }
 
+/* A label below the chart. */
 static void below(td_buf *b, double part, const char *anchor, const char *label) {
     td__buf_printf(b, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n",
                    across(part), H - 8, anchor, label);
@@ -34,7 +36,7 @@ static void below(td_buf *b, double part, const char *anchor, const char *label)
 
 /* ---- the loss ----------------------------------------------------------- */
 
-/* Means over stretches of n / points values. */
+/* A curve of at most `points` points, each the mean of its values. */
 static void path_of(td_buf *b, const char *class, const float *v, int n, int points,
                     double most) {
     if (points > n) points = n;
@@ -69,20 +71,23 @@ void td__report_loss(td_buf *b, const float *loss, int n) {
 
 /* ---- memory ------------------------------------------------------------- */
 
+/* The bytes that are live while a node runs. */
 typedef struct moment {
     const char *op;
     int64_t     bytes;
     bool        bwd;
 } moment;
 
+/* The moments of forward and backward. */
 typedef struct timeline {
     TD_VEC(moment) at;
-    int     fwd; /* how many of them */
+    int     fwd; /* number of forward moments */
     int64_t most;
     bool    failed;
 } timeline;
 
-static void note(void *env, const td_gnode *n, bool bwd, int64_t alive) {
+/* The callback of td__peak_walk. */
+static void on_node(void *env, const td_gnode *n, bool bwd, int64_t alive) {
     timeline *t = env;
     moment    m = {td__ops[n->op].name, alive, bwd};
     t->failed |= !td__vec_push(&t->at, m);
@@ -90,20 +95,22 @@ static void note(void *env, const td_gnode *n, bool bwd, int64_t alive) {
     if (alive > t->most) t->most = alive;
 }
 
-static bool watch(timeline *t, const td_halves *h) {
+/* Fills the timeline of a partition. False after td__fail. */
+static bool simulate(timeline *t, const td_halves *h) {
     td_part_opts o = td__part_defaults();
     td_peak      peak;
-    return td__peak_walk(h, &o, &peak, note, t) &&
+    return td__peak_walk(h, &o, &peak, on_node, t) &&
            (!t->failed || td__fail_memory(h->cx));
 }
 
-/* Where a moment begins; forward takes the first `split` of the picture. */
+/* The start of moment i, from 0 to 1; forward takes the first `split` of the width. */
 static double begins(const timeline *t, int i, double split) {
     int bwd = t->at.n - t->fwd;
     if (i < t->fwd) return split * i / t->fwd;
     return bwd ? split + (1 - split) * (i - t->fwd) / bwd : 1;
 }
 
+/* A step curve; closed: as an area. */
 static void steps_of(td_buf *b, const timeline *t, double split, double most,
                      bool closed) {
     if (closed) td__buf_printf(b, "M%.1f %.1f", across(0), up(0));
@@ -114,7 +121,7 @@ static void steps_of(td_buf *b, const timeline *t, double split, double most,
     if (closed) td__buf_printf(b, "V%.1fZ", up(0));
 }
 
-/* What runs, when the pointer is there. */
+/* Invisible rectangles with tooltips: which op runs. */
 static void hits(td_buf *b, const timeline *t, double split) {
     char size[32];
     for (int i = 0; i < t->at.n; i++) {
@@ -128,14 +135,14 @@ static void hits(td_buf *b, const timeline *t, double split) {
     }
 }
 
-/* `all` without moments: no second line. */
+/* `all` without moments: no second curve. */
 static void draw(td_buf *b, const timeline *one, const timeline *all) {
     char   label[32];
     double most = fmax(1, (double)(all->most > one->most ? all->most : one->most));
     double split = (double)one->fwd / one->at.n;
     most *= 1.06;
     begin(b, "bytes alive over the nodes of forward and backward");
-    double apart = exp2(ceil(log2(most / 4))); /* round sizes, three to five of them */
+    double apart = exp2(ceil(log2(most / 4))); /* powers of two, three to five lines */
     for (double at = 0; at <= most; at += apart)
         rule(b, at / most, td__size_text(label, (int64_t)at));
     td__buf_add(b, "<path class=\"area\" d=\"");
@@ -158,7 +165,7 @@ static void draw(td_buf *b, const timeline *one, const timeline *all) {
 
 bool td__report_memory(td_buf *b, const td_halves *chosen, const td_halves *all) {
     timeline one = {0}, most = {0};
-    bool     ok = watch(&one, chosen) && (!all || watch(&most, all));
+    bool     ok = simulate(&one, chosen) && (!all || simulate(&most, all));
     if (ok && one.at.n) draw(b, &one, &most);
     td__vec_free(&one.at);
     td__vec_free(&most.at);

@@ -1,17 +1,17 @@
-/* kernels.c -- what native code is made of: kernels with their loops and their C, and
- * ops that are called as they are. Equal labels are one row. Rows go by time where
- * spans were collected while the code ran, else by the bytes they move. */
+/* kernels.c -- the table of native code: kernels with their loops and C, and called
+ * ops. Equal labels share a row. Rows are sorted by time if it was measured (spans),
+ * else by bytes moved. */
 #include "report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All parts of one label: they share a span. */
+/* All parts with one label. */
 typedef struct row {
-    td_native_part part; /* the first */
+    td_native_part part; /* the first of them */
     int            first, count;
-    int64_t        ns;    /* of one run of the code; 0: not measured */
-    int64_t        bytes; /* read and written in one run */
+    int64_t        ns;    /* time in one run of the code; 0: not measured */
+    int64_t        bytes; /* read and written in one run of the code */
 } row;
 
 typedef TD_VEC(row) rows;
@@ -20,6 +20,7 @@ static int64_t bytes_of(const td_native_part *p) {
     return p->read < 0 || p->written < 0 ? 0 : p->read + p->written;
 }
 
+/* Adds part i to the row of its label. False: out of memory. */
 static bool add_part(rows *to, const td_runner *r, int i) {
     td_native_part p = td__native_part(r, i);
     for (int k = 0; k < to->n; k++) {
@@ -39,7 +40,7 @@ static int by_cost(const void *a, const void *b) {
     return x->first - y->first;
 }
 
-/* A span of a label counts all runs of all its parts. */
+/* A span with a row's label counts all runs of all its parts. */
 static void add_times(rows *all, const td_ctx *cx) {
     for (int i = 0; i < all->n; i++) {
         row          *x = &all->v[i];
@@ -51,7 +52,8 @@ static void add_times(rows *all, const td_ctx *cx) {
 
 /* ---- a row -------------------------------------------------------------- */
 
-static bool told_before(const td_runner *r, const row *x, int i) {
+/* Has an earlier part of the row the same code? */
+static bool is_shown_before(const td_runner *r, const row *x, int i) {
     const char *code = td__native_part(r, i).code;
     for (int k = x->first; k < i; k++) {
         td_native_part p = td__native_part(r, k);
@@ -74,7 +76,7 @@ static bool kernel_text(td_buf *b, const td_runner *r, int i) {
     return ok;
 }
 
-/* Kernels of one label that differ, in sizes most often, are shown in turn. */
+/* The codes of all different kernels of a row; they mostly differ in sizes. */
 static bool texts(td_buf *b, const td_runner *r, const row *x) {
     bool ok = true;
     if (!x->part.code)
@@ -82,13 +84,13 @@ static bool texts(td_buf *b, const td_runner *r, const row *x) {
                        "as in eager mode.</p>\n");
     for (int i = x->first; x->part.code && ok && i < td__native_parts(r); i++)
         if (!strcmp(td__native_part(r, i).label, x->part.label) &&
-            !told_before(r, x, i))
+            !is_shown_before(r, x, i))
             ok = kernel_text(b, r, i);
     return ok;
 }
 
-/* Bars are against the first row. Times and shares stand there if they were measured,
- * else bytes. */
+/* One row with a bar relative to the first row; time and share if measured, else
+ * bytes. */
 static bool add_row(td_buf *b, const td_runner *r, const row *x, const row *most,
                     int64_t total) {
     bool   timed = most->ns > 0;
@@ -116,6 +118,7 @@ static bool add_row(td_buf *b, const td_runner *r, const row *x, const row *most
 
 /* ---- all ---------------------------------------------------------------- */
 
+/* The line above the table; returns the total time. */
 static int64_t summary(td_buf *b, const rows *all) {
     int     kernels = 0, calls = 0;
     int64_t in_kernels = 0, in_calls = 0;

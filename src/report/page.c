@@ -1,5 +1,5 @@
-/* report_page.c -- style and script of the report. Colours are named once for light and
- * once for dark; the script only highlights and folds. */
+/* page.c -- style sheet and script of the report. Colours are defined once for light
+ * and once for dark; the script only highlights and folds. */
 #include "report/report.h"
 
 const char *const td__report_style[] = {

@@ -1,4 +1,4 @@
-/* report.c -- td_report, and the frame and small pieces of every page. */
+/* report.c -- td_report, and the frame and small pieces of every HTML page. */
 #include "report/report.h"
 
 #include "kernels/loops/loops.h"
@@ -11,6 +11,7 @@
 
 /* ---- HTML --------------------------------------------------------------- */
 
+/* Escapes HTML; bytes that are not printable ASCII become a middle dot. */
 void td__report_textn(td_buf *b, const char *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
@@ -107,9 +108,10 @@ bool td__report_save(td_ctx *cx, const char *who, const td_buf *b, const char *p
 
 /* ---- a function --------------------------------------------------------- */
 
-/* Larger graphs are shown as text: a picture of them has no use. */
+/* Graphs with more nodes are shown as text only. */
 enum { DRAWN = 400 };
 
+/* The figures at the top of the page. */
 static void cards(td_buf *b, const td_fn *f, const td_spec *s) {
     const td_halves *h = td__spec_partition(s);
     char             one[64], two[160], most[32];
@@ -128,13 +130,14 @@ static void cards(td_buf *b, const td_fn *f, const td_spec *s) {
     if (h) {
         snprintf(two, sizeof two, "saved for backward, of %s that backward reads",
                  td__size_text(most, h->bytes_most));
-        td__report_card(b, td__size_text(one, h->bytes_kept), two);
+        td__report_card(b, td__size_text(one, h->bytes_saved), two);
         td__report_card(b, td__size_text(one, h->peak),
                         "peak memory beside inputs, estimated");
     }
     td__buf_add(b, "</div>\n");
 }
 
+/* The joint graph, its texts and td_explain. False after td__fail. */
 static bool joint_section(td_buf *b, const td_fn *f, const td_spec *s) {
     const td_graph *g = s->plan->j->g;
     bool            ok = true;

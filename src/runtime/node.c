@@ -240,7 +240,7 @@ static bool run_code(td_plan *p, const td_back *b, const td_value *in, td_value 
     if (TD_LIKELY(!heard(cx))) return td__plan_run(p, b->g, &b->code, in, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
-    bool ok = td__replay_heard(b->g, in, out);
+    bool ok = td__replay_under_modes(b->g, in, out);
     cx->grad_enabled = grad;
     return ok && td_ok(cx);
 }
@@ -250,18 +250,18 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     frame   *f = n->data;
     td_plan *p = f->p;
     td_back *b = back_for(p, f->missing);
-    size_t   room = (size_t)(p->n_kept + n->n_out + p->j->n_targets) + 1;
+    size_t   room = (size_t)(p->n_saved + n->n_out + p->j->n_targets) + 1;
     td_value few[24], *v = few;
     if (!b) return false;
     if (room > TD_COUNT(few) && !(v = td__alloc(sizeof *v * room)))
         return td__fail_memory(n->cx);
-    td_value *out = v + p->n_kept + n->n_out;
+    td_value *out = v + p->n_saved + n->n_out;
     bool      ok = true;
-    for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, b, i, &v[i]);
+    for (int i = 0; ok && i < p->n_saved; i++) ok = kept_value(n, b, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
         td_tensor *t = tangent(n, i, g[i]);
         ok = t ? !td_is_nil(t) : !g[i];
-        v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
+        v[p->n_saved + i] = t ? td_value_tensor(t) : TD_NONE;
     }
     ok = ok && run_code(p, b, v, out) && (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)

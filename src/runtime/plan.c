@@ -57,10 +57,10 @@ static bool is_shown(const keeping *k, int out) {
 }
 
 static td_hold keep_of(const keeping *k, int i) {
-    const td_halves *h = k->p->h;
-    const td_kept   *from = &h->kept[i];
-    td_hold          to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
-    to.number = i >= h->n_kept - h->n_kept_syms;
+    const td_halves      *h = k->p->h;
+    const td_saved_value *from = &h->saved[i];
+    td_hold to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
+    to.number = i >= h->n_saved - h->n_saved_syms;
     if (from->from == TD_SAVED_PRIMAL) return to;
     to.out = from->index;
     if (from->from == TD_SAVED_OUTPUT) to.nr = node_result(k, to.out, &to.checked);
@@ -106,7 +106,7 @@ static bool find_needs(td_plan *p, bool program) {
  * td__fail. */
 static int shield_out(keeping *k, td_gval *v) {
     td_graph *fwd = k->p->h->fwd;
-    for (int i = 0; i < k->p->n_kept; i++) {
+    for (int i = 0; i < k->p->n_saved; i++) {
         int out = k->p->keep[i].out;
         if (out >= k->p->h->n_fwd && fwd->outputs.v[out].kind == TD_G_VALUE &&
             fwd->outputs.v[out].u.v == v)
@@ -142,8 +142,8 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     keeping k = {.p = p};
     void   *heap = find_places(&k);
     if (!heap) return false;
-    for (int i = 0; i < p->h->n_kept; i++) add_keep(&k, keep_of(&k, i));
-    p->n_kept = p->n_keep;
+    for (int i = 0; i < p->h->n_saved; i++) add_keep(&k, keep_of(&k, i));
+    p->n_saved = p->n_keep;
     bool ok = !o->twice || find_needs(p, o->hold_all);
     for (int i = 0; ok && o->twice && i < p->j->n_primals; i++)
         ok = hold_primal(&k, i, o->hold_all);
@@ -153,7 +153,7 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
 
 static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     const td_joint *j = p->j;
-    size_t          n = (size_t)(p->h->n_kept + j->n_primals) + 1;
+    size_t          n = (size_t)(p->h->n_saved + j->n_primals) + 1;
     p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
     p->held = td__arena_zalloc(&p->h->arena, sizeof *p->held * n);
     p->needs = td__arena_zalloc(&p->h->arena, n);

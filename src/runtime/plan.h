@@ -67,7 +67,7 @@ typedef struct td_plan {
     int               n_vals; /* outputs of the forward code */
     int               n_keep; /* for backward, then held for gradients of gradients */
     td_hold          *keep;
-    int               n_kept;       /* of them, what the backward code takes */
+    int               n_saved;      /* of them, what the backward code takes */
     int              *held;         /* by primal: which entry of keep holds it; -1 */
     bool             *needs;        /* by primal: gradients depend on it */
     bool             *late;         /* by primal: the call needs it behind its code */

@@ -69,7 +69,7 @@ static void follow(using *u, const td_target *to) {
 /* Sets td_hold.used. Values saved for double backward stay NULL: all need them. */
 static bool note_used(td_plan *p, using *u) {
     size_t size = sizeof(uint64_t) * (size_t)u->words;
-    for (int i = 0; i < p->n_kept; i++) {
+    for (int i = 0; i < p->n_saved; i++) {
         uint64_t *own = td__arena_alloc(&p->h->arena, size);
         if (!own) return td__fail_memory(p->cx);
         memcpy(own, set_of(u, u->used, u->g->inputs.v[i]), size);

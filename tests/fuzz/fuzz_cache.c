@@ -177,7 +177,7 @@ static void try_code(const td_buf *b) {
 static void try_spec(const td_buf *b) {
     td_disk d;
     td__disk_open(&d, cx, false);
-    td__disk_keep(&d, spec.name, spec.key.s, "function f", b);
+    td__disk_store_entry(&d, spec.name, spec.key.s, "function f", b);
     td__disk_close(&d);
     call(cx);
 }

@@ -185,7 +185,7 @@ static bool one_seed(uint64_t seed) {
 /* Makes the programs and runs each with its kernels held back. */
 static bool rehearse(uint64_t seed, td_buf *text, int n) {
     bool ok = true;
-    td__kernels_hold();
+    td__kernels_defer();
     for (int i = 0; i < n && ok; i++) {
         on_your_mark(seed + (uint64_t)i);
         ok = prog_make(seed + (uint64_t)i, opt.size, &current);
@@ -194,7 +194,7 @@ static bool rehearse(uint64_t seed, td_buf *text, int n) {
         alarm(0);
     }
     td_ctx *cx = td_open();
-    ok = cx && td__kernels_release(cx) && ok;
+    ok = cx && td__kernels_build_deferred(cx) && ok;
     if (!ok) printf("a batch stops: %s\n", cx ? td_message(cx) : "no memory");
     if (cx) td_close(cx);
     return ok;

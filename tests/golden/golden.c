@@ -42,12 +42,17 @@ static bool as_half(td_graph *g) { return td__graph_verify(g, TD_STAGE_HALF); }
 static const struct {
     const char *word;
     pass_fn    *run;
-} passes[] = {{"infer", td__graph_infer}, {"dce", td__graph_dce},
-              {"cse", td__graph_cse},     {"fold", td__graph_fold},
-              {"views", td__graph_views}, {"order", td__graph_order},
-              {"program", as_program},    {"functional", as_functional},
-              {"joint", as_joint},        {"half", as_half},
-              {"gather", td__gather}};
+} passes[] = {{"infer", td__graph_infer},
+              {"dce", td__graph_dce},
+              {"cse", td__graph_cse},
+              {"fold", td__graph_fold},
+              {"views", td__graph_views},
+              {"order", td__graph_order},
+              {"program", as_program},
+              {"functional", as_functional},
+              {"joint", as_joint},
+              {"half", as_half},
+              {"gather", td__combine_products}};
 
 /* Graph i gives way to its functional one; guards go to b. */
 static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {

@@ -106,13 +106,13 @@ enum { BATCH = 400 };
 
 static void rehearse(suite *u, const sample_list *l, const exp_file *f, int from) {
     suite was = *u;
-    td__kernels_hold();
+    td__kernels_defer();
     u->quiet = true;
     for (int i = from; i < l->items.n && i < from + BATCH; i++)
         if (wanted(u, i, l->items.v[i].text)) run_sample(u, &l->items.v[i], f);
     *u = was;
     td_ctx *cx = td_open();
-    if (cx && !td__kernels_release(cx)) printf("%s\n", td_message(cx));
+    if (cx && !td__kernels_build_deferred(cx)) printf("%s\n", td_message(cx));
     if (cx) td_close(cx);
 }
 

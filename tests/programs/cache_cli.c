@@ -56,10 +56,10 @@ static void write_file(const char *name, const char *text) {
 }
 
 static void test_misuse(void) {
-    says(2, "cache", "list, verify, clear or why?");
+    says(2, "cache", "an action is missing");
     says(2, "cache lsit", "no action \"lsit\"");
-    says(2, "cache list more", "what is \"more\"?");
-    says(2, "cache why a b", "what is \"b\"?");
+    says(2, "cache list more", "unexpected argument \"more\"");
+    says(2, "cache why a b", "unexpected argument \"b\"");
     says(2, "cache why /nowhere.td", "/nowhere.td");
     says(0, "help cache", "list|verify|clear|why|TD_CACHE_DIR|EXAMPLES");
 }
@@ -149,7 +149,7 @@ static void test_damage(void) {
     check(ok, "list --json names a file, its kernels and its compiler");
     if (!ok) return;
     write_file(path, "not this");
-    says(1, "cache verify", "is cut off|1 of 9 files");
+    says(1, "cache verify", "is truncated|1 of 9 files");
     says(0, "cache clear", "9 files, ");
     says(0, "cache list", "0 files, 0 kernels");
 }

@@ -77,16 +77,17 @@ static void test_misuse(void) {
     refuses("demo --nonsense", 2,
             "tandem demo: no option \"--nonsense\" (tandem help demo)");
     refuses("demo --steps=0", 2,
-            "tandem demo: --steps takes a number from 1 to 1000000, not \"0\" "
+            "tandem demo: --steps must be a number from 1 to 1000000, not \"0\" "
             "(tandem help demo)");
     refuses("demo --steps=9e9", 2,
-            "tandem demo: --steps takes a number from 1 to 1000000, not \"9e9\" "
+            "tandem demo: --steps must be a number from 1 to 1000000, not \"9e9\" "
             "(tandem help demo)");
     refuses("demo --steps", 2, "tandem demo: --steps needs a value (tandem help demo)");
     refuses("demo --color=red", 2,
-            "tandem demo: --color takes one of: auto always never; not \"red\" "
+            "tandem demo: --color must be one of: auto always never; not \"red\" "
             "(tandem help demo)");
-    refuses("demo more", 2, "tandem demo: what is \"more\"? (tandem help demo)");
+    refuses("demo more", 2,
+            "tandem demo: unexpected argument \"more\" (tandem help demo)");
     refuses("ops --json=1", 2, "tandem ops: --json takes no value (tandem help ops)");
     refuses("ops tahn", 1, "tandem ops: no op \"tahn\"; did you mean tanh?");
     refuses("ops nonsense", 1, "tandem ops: no op \"nonsense\"");

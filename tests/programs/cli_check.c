@@ -87,12 +87,12 @@ static void test_files(void) {
     put(good);
     check_file("", 0, "ok      fine\nok      quiet\n1 file, 2 cases: 2 equal");
     check_file("--quiet --case=fi", 0, "1 file, 1 case: 1 equal");
-    check_file("--case=nothing", 2, "no case with \"nothing\" in its name");
+    check_file("--case=nothing", 2, "no case has \"nothing\" in its name");
     check_file("--way=compiled-all", 0, "2 equal");
-    check_file("--way=magic", 2, "no way \"magic\"; there are: compiled, ");
+    check_file("--way=magic", 2, "no way \"magic\"; the ways are: compiled, ");
     check_file(file, 0, "2 files, 4 cases: 4 equal");
     check(folder, 0, "1 file, 2 cases");
-    check("--case=fine", 2, "which FILE?");
+    check("--case=fine", 2, "FILE is missing");
     check("/no/such/file.td", 2, "/no/such/file.td");
     put("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n");
     check_file("", 2, ":2:8: no op \"nge\"; did you mean neg?\n");

@@ -170,9 +170,9 @@ static void test_good(void) {
     check("explain --case=fine --graphs", 0, "\n  forward\n    func @f");
     check("explain --case=fine --graphs", 0, "\n  plan\n    func @f");
     check("explain --json", 1, "\"explained\":[\n{\"case\":\"fine\"");
-    check("explain --case=nothing", 2, "has no case with \"nothing\" in its name");
-    check("run", 1, "backward: nothing requires grad");
-    check("run --case=nothing", 2, "has no case with \"nothing\" in its name");
+    check("explain --case=nothing", 2, "has \"nothing\" in its name");
+    check("run", 1, "backward: no output of the last call requires grad");
+    check("run --case=nothing", 2, "has \"nothing\" in its name");
     check("show --function=g", 2, "has no function @g");
 }
 
@@ -190,7 +190,7 @@ static void test_bad(void) {
     check("run", 2, "has no cases");
     put("");
     check("run", 2, "is empty");
-    check("show --json --dot", 2, "--json or --dot, not both");
+    check("show --json --dot", 2, "--json and --dot exclude each other");
     put("func @f(%x: f32[2]) {\n  %y = select(%x, 0, 5)\n  return %y\n}\n"
         "case \"c\" {\n  %x = ones([2])\n  call @f(%x)\n}\n"
         "case \"d\" {\n  %x = ones([3])\n  call @f(%x)\n}\n");

@@ -89,7 +89,7 @@ TEST(the_log_has_the_graph_of_each_stage) {
 TEST(the_log_has_facts_partition_wrappers_and_guards) {
     CHECK(strstr(log_of("facts"), "@layer: training graph\n"));
     CHECK(strstr(log_of("partition"), "partition: @layer #0: saved for backward\n"));
-    CHECK(strstr(heard, "kept 32 B of 32 B"));
+    CHECK(strstr(heard, "saved 32 B of 32 B"));
     CHECK(strstr(log_of("wrappers"),
                  "wrappers: @layer #0: inputs and results of a call\n"));
     CHECK(strstr(heard, "written without history, version +1\n"));

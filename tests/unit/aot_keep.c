@@ -201,7 +201,7 @@ static void prepare(td_ctx *cx, const td_aot_opts *o) {
 static void replace(td_ctx *cx, const char *name, const char *key, const td_buf *b) {
     td_disk d;
     td__disk_open(&d, cx, false);
-    td__disk_keep(&d, name, key, "function f", b);
+    td__disk_store_entry(&d, name, key, "function f", b);
     td__disk_close(&d);
 }
 

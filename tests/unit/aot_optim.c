@@ -64,7 +64,7 @@ static void check_growth(bool grow, bool clips, bool module) {
     CHECK_OK(b);
     CHECK(got == want);
     CHECK((want != 2) == grow);
-    CHECK(grow == !!strstr(heard, "the optimizer was changed or freed since"));
+    CHECK(grow == !!strstr(heard, "the optimizer was changed or freed after"));
     td_fn_drop(f);
     end(&t);
     end(&u);

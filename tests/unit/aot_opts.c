@@ -127,7 +127,8 @@ TEST(a_backend_that_gives_nothing_is_named) {
     td_fn      *f = td_aot_function(a.cx, layer, NULL, &o);
 
     CHECK(td_is_nil(gradient(&a, f)));
-    CHECK(aot_says(a.cx, TD_E_UNSUPPORTED, "backend lazy gave no forward code"));
+    CHECK(aot_says(a.cx, TD_E_UNSUPPORTED,
+                   "backend lazy: compile returned no forward code"));
     td_fn_drop(f);
     td_close(a.cx);
 }
@@ -366,10 +367,10 @@ TEST(a_partitioner_of_the_user_decides_what_is_kept) {
 }
 
 TEST(what_a_partitioner_may_not_save_is_refused) {
-    static const char *const says[] = {"no value %nothing", "no value 1000",
-                                       "belongs to backward",
-                                       "cutter: returned false without an error"};
-    args                     a = args_make();
+    static const char *const says[] = {
+        "no value %nothing", "no value 1000", "so backward computes it",
+        "cutter: the partitioner returned false without reporting an error"};
+    args a = args_make();
     for (int i = 1; i <= 4; i++) {
         wish        w = {.bad = i};
         td_aot_opts o = {TD_AOT_OPTS, .chooser = {"cutter", choose, &w, NULL}};

@@ -260,10 +260,10 @@ TEST(a_module_cannot_be_freed_while_a_child_of_it_runs) {
     td_module_child(parent, "kid", td_module_make(cx, &child_type));
 
     td_module_call(parent, TD_ARGS(x));
-    CHECK_FAILS(cx, "kid: td_module_free: the forward of this Parent, or of a child");
+    CHECK_FAILS(cx, "kid: td_module_free: the forward of this Parent or of one");
     td_clear(cx);
     CHECK(!td_invoke(td_aot_module(parent, NULL), TD_ARGS(x), &y, 1));
-    CHECK_FAILS(cx, "td_module_free: the forward of this Parent, or of a child");
+    CHECK_FAILS(cx, "td_module_free: the forward of this Parent or of one");
     td_clear(cx);
     td_module_free(parent);
     CHECK_OK(cx);

@@ -263,9 +263,9 @@ TEST(part_of_a_file_is_a_file) {
     td_loader_close(l);
     o.count = 99;
     CHECK(td_is_nil(over(cx, o)) &&
-          says(cx, TD_E_ARG, "99 tokens from 50 on are not among"));
+          says(cx, TD_E_ARG, "count 99 from first 50 exceeds"));
     o.first = -1;
-    CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "from -1 on"));
+    CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "from first -1"));
     td_close(cx);
 }
 
@@ -286,19 +286,17 @@ TEST(what_is_no_file_of_tokens_is_refused) {
         const char *name, *says;
         td_tokens   type;
     } row[] = {{"none", "No such file", TD_TOKENS_U16},
-               {"odd", "its size is no whole number of tokens", TD_TOKENS_U16},
-               {"odd", "its size is no whole number of tokens", TD_TOKENS_U32},
+               {"odd", "its size is not a multiple of the token size", TD_TOKENS_U16},
+               {"odd", "its size is not a multiple of the token size", TD_TOKENS_U32},
                {"empty", "is empty", TD_TOKENS_U8},
-               {"short",
-                "3 tokens are too few for a batch: 3 windows of 4 and one more "
-                "token are 13",
+               {"short", "3 tokens; a batch of 3 windows of 4 needs at least 13",
                 TD_TOKENS_U16},
                {"odd", "not a .npy file", TD_TOKENS_NPY},
                {"tiny", "not a .npy file", TD_TOKENS_NPY},
-               {"float", "its dtype is none of u1", TD_TOKENS_NPY},
-               {"big", "its dtype is none of u1", TD_TOKENS_NPY},
-               {"two", "it has not one dim", TD_TOKENS_NPY},
-               {"huge", "it has not one dim", TD_TOKENS_NPY},
+               {"float", "its dtype must be one of u1", TD_TOKENS_NPY},
+               {"big", "its dtype must be one of u1", TD_TOKENS_NPY},
+               {"two", "its shape must have one dim", TD_TOKENS_NPY},
+               {"huge", "its shape must have one dim", TD_TOKENS_NPY},
                {"cut", "shorter than its header says", TD_TOKENS_NPY},
                {"lies", "its header is malformed", TD_TOKENS_NPY},
                {".", "not a regular file", TD_TOKENS_U8}};
@@ -316,7 +314,7 @@ TEST(options_out_of_range_are_refused) {
     td_loader_opts o = how(TD_ORDER_SHUFFLED, 0);
     o.batch = 0;
     CHECK(td_is_nil(over(cx, o)) &&
-          says(cx, TD_E_ARG, "batch is 0, and must be at least 1"));
+          says(cx, TD_E_ARG, "batch is 0; it must be at least 1"));
     o.batch = INT64_MAX;
     CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "out of range"));
     o = how(TD_ORDER_SHUFFLED, -2);
@@ -339,7 +337,7 @@ TEST(a_token_outside_the_vocabulary_is_named) {
 
     for (int i = 0; i < 2; i++) { /* and again: the place is the same */
         CHECK(!td_loader_next(l, &x, &y) && td_is_nil(x) && td_is_nil(y));
-        CHECK(says(cx, TD_E_INDEX, "token 30 is 210, and must be below 210"));
+        CHECK(says(cx, TD_E_INDEX, "token 30 is 210; it must be below 210"));
     }
     CHECK(td_loader_tell(l).batch == 2);
     td_loader_close(l);
@@ -347,7 +345,8 @@ TEST(a_token_outside_the_vocabulary_is_named) {
     write_npy("n", "{'descr': '<i8', 'shape': (5,), }", bad, sizeof bad);
     o = (td_loader_opts){TD_LOADER_OPTS, .batch = 1, .window = 4};
     l = td_loader_open(cx, files_path("n"), &o);
-    CHECK(!td_loader_next(l, &x, &y) && says(cx, TD_E_INDEX, "token 2 is -2, below 0"));
+    CHECK(!td_loader_next(l, &x, &y) &&
+          says(cx, TD_E_INDEX, "token 2 is -2; it must be at least 0"));
     td_loader_close(l);
     files_end();
     td_close(cx);

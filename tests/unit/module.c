@@ -80,23 +80,24 @@ TEST(what_may_not_be_registered_is_refused_with_the_reason) {
     td_module *m = net_make(cx);
     td_tensor *x = td_ones(cx, TD_SHAPE(2));
 
-    CHECK(td_is_nil(td_module_param(m, "a.b", x)) && says(cx, TD_E_ARG, "have a dot"));
+    CHECK(td_is_nil(td_module_param(m, "a.b", x)) &&
+          says(cx, TD_E_ARG, "contain a dot"));
     CHECK(td_is_nil(td_module_param(m, "", x)) && says(cx, TD_E_ARG, "be empty"));
-    CHECK(td_is_nil(td_module_param(m, "steps", x)) && says(cx, TD_E_ARG, "is taken"));
+    CHECK(td_is_nil(td_module_param(m, "steps", x)) && says(cx, TD_E_ARG, "is in use"));
     CHECK(td_is_nil(td_module_buffer(m, "layers", x, true)));
-    CHECK(says(cx, TD_E_ARG, "td_module_buffer: Net \"layers\": the name is taken"));
+    CHECK(says(cx, TD_E_ARG, "td_module_buffer: Net \"layers\": the name is in use"));
     CHECK(td_is_nil(td_module_param(m, "i", td_ones(cx, TD_SHAPE(2), TD_I64))));
-    CHECK(says(cx, TD_E_DTYPE, "not i64[2]; register it as a buffer"));
+    CHECK(says(cx, TD_E_DTYPE, "this is i64[2]. Register it as a buffer"));
     CHECK(
         td_is_nil(td_module_param(m, "y", td_mul(td_module_get(m, "tok.weight"), 2))));
-    CHECK(says(cx, TD_E_GRAD, "was made by mul: a parameter is a leaf"));
+    CHECK(says(cx, TD_E_GRAD, "was made by mul; a parameter must be a leaf"));
     CHECK(td_is_nil(td_module_param(m, "o", td_ones(other, TD_SHAPE(2)))));
     CHECK(says(cx, TD_E_ARG, "another context"));
     td_module *in = td_module_find(m, "layers.0");
     CHECK(td_is_nil(td_module_child(in, "up", m)) &&
-          says(cx, TD_E_ARG, "itself inside"));
+          says(cx, TD_E_ARG, "contains the module itself"));
     td_module_free(in);
-    CHECK(says(cx, TD_E_ARG, "is freed with it"));
+    CHECK(says(cx, TD_E_ARG, "free the parent instead"));
     CHECK(td_is_nil(td_module_get(m, "layers.7.weight")));
     CHECK(says(cx, TD_E_ARG, "Net has no parameter or buffer \"layers.7.weight\""));
     CHECK(td_is_nil(td_module_find(m, "tok.x")) &&
@@ -273,10 +274,13 @@ TEST(a_wrong_tensor_in_a_file_is_an_error_before_anything_is_written) {
 
     write_file(cx, file, TD_LIST(w, td_ones(cx, TD_SHAPE(4))));
     CHECK(!td_module_load(m, PATH, NULL));
-    CHECK(says(cx, TD_E_SHAPE, "\"bias\" is f32[4] there and f32[3] in the module"));
+    CHECK(says(cx, TD_E_SHAPE,
+               "\"bias\" is f32[4] in the file and f32[3] in the module"));
     write_file(cx, file, TD_LIST(w, td_to(b, TD_F64)));
     CHECK(!td_module_load(m, PATH, NULL));
-    CHECK(says(cx, TD_E_DTYPE, "is f64[3] there and f32[3] in the module; the option"));
+    CHECK(
+        says(cx, TD_E_DTYPE,
+             "is f64[3] in the file and f32[3] in the module; set td_load_opts.cast"));
     CHECK(same(before, td_module_get(m, "weight")));
     CHECK(td_module_load(m, PATH, &(td_load_opts){TD_LOAD_OPTS, .cast = true}));
     CHECK(same(b, td_module_get(m, "bias")) && same(w, td_module_get(m, "weight")));
@@ -299,7 +303,7 @@ TEST(tied_names_that_differ_in_a_file_are_refused) {
     CHECK(!td_module_load(m, PATH, NULL));
 
     CHECK(
-        says(cx, TD_E_IO, "\"a\" and \"b\" are one tensor in the module, and differ"));
+        says(cx, TD_E_IO, "\"a\" and \"b\" are one tensor in the module, but differ"));
     CHECK(td_item(td_sum(t)) == 2);
     td_module_free(m);
     files_end();
@@ -326,7 +330,7 @@ TEST(a_module_of_another_dtype_keeps_its_tensors_and_trains) {
     CHECK(td_backward(td_sum(td_module_call(m, TD_ARGS(x)))));
     td_tensor *twice = td_mul(grad, 2.0);
     CHECK_NEAR(td_item(td_sum(td_abs(td_sub(twice, td_grad_of(w))))), 0, 1e-5);
-    CHECK(!td_module_to(m, TD_I32) && says(cx, TD_E_DTYPE, "no float"));
+    CHECK(!td_module_to(m, TD_I32) && says(cx, TD_E_DTYPE, "must be a float dtype"));
     td_module_free(m);
     td_close(cx);
 }
@@ -396,7 +400,7 @@ TEST(states_with_things_of_their_own_are_copied_by_their_type) {
     CHECK(alive == 1 && td_ok(cx));
     td_module_child(m, "s", td_module_make(cx, &selfish_type));
     CHECK(td_is_nil(td_module_copy(m)) &&
-          says(cx, TD_E_ARG, "\"s\": a Selfish has a drop"));
+          says(cx, TD_E_ARG, "\"s\": td_module_type of Selfish has `drop`"));
     td_module_free(m);
     CHECK(alive == -1);
     td_close(cx);

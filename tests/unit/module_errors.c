@@ -15,19 +15,19 @@ TEST(messages_call_a_module_by_its_type) {
     CHECK(aot_says(cx, TD_E_ARG, "td_module_make: the name of the type"));
     CHECK_STR(td_module_name(m), "module");
     td_module_param(m, "a.b", td_ones(cx, TD_SHAPE(2)));
-    CHECK(
-        aot_says(cx, TD_E_ARG, "td_module_param: module \"a.b\": a name may not have"));
+    CHECK(aot_says(cx, TD_E_ARG,
+                   "td_module_param: module \"a.b\": a name must not contain"));
     td_module_param(m, NULL, td_ones(cx, TD_SHAPE(2)));
-    CHECK(aot_says(cx, TD_E_ARG, "module \"\": a name may not be empty"));
+    CHECK(aot_says(cx, TD_E_ARG, "module \"\": a name must not be empty"));
     td_module_param(m, "", td_ones(cx, TD_SHAPE(2)));
-    CHECK(aot_says(cx, TD_E_ARG, "module \"\": a name may not be empty"));
+    CHECK(aot_says(cx, TD_E_ARG, "module \"\": a name must not be empty"));
     CHECK(td_is_nil(td_module_get(m, "w")));
     CHECK(aot_says(cx, TD_E_ARG, "module has no parameter or buffer \"w\""));
     CHECK(td_is_nil(td_module_call(m, TD_ARGS(td_ones(cx, TD_SHAPE(2))))));
     CHECK(aot_says(cx, TD_E_ARG, "module has no forward"));
     CHECK(td_module_child(m, "c", child) == child);
     td_module_free(child);
-    CHECK(aot_says(cx, TD_E_ARG, "this module is the child \"c\" of another module"));
+    CHECK(aot_says(cx, TD_E_ARG, "this module is child \"c\" of another module"));
     td_module_free(m);
     CHECK_OK(cx);
     td_close(cx);
@@ -66,7 +66,7 @@ TEST(a_parameter_is_replaced_by_what_may_be_one_only) {
     td_ctx    *cx = td_open(), *other = td_open();
     td_module *m = tower_make(cx);
     CHECK(!td_module_set(m, "norm.weight", td_ones(cx, TD_SHAPE(2), TD_I64)) &&
-          aot_says(cx, TD_E_DTYPE, "a parameter takes gradients and is a float"));
+          aot_says(cx, TD_E_DTYPE, "a parameter must have a float dtype"));
     td_tensor *w = td_mul(td_requires_grad_(td_ones(cx, TD_SHAPE(2))), 2.0);
     CHECK(!td_module_set(m, "norm.weight", w) &&
           aot_says(cx, TD_E_GRAD, "was made by"));
@@ -97,9 +97,9 @@ TEST(a_child_of_another_context_or_with_its_parent_inside_is_refused) {
           aot_says(cx, TD_E_ARG, "belongs to another context"));
     CHECK(td_module_child(m, "norm", k) == k);
     CHECK(td_is_nil(td_module_child(k, "loop", m)) &&
-          aot_says(cx, TD_E_ARG, "has the module itself inside"));
+          aot_says(cx, TD_E_ARG, "contains the module itself"));
     CHECK(td_is_nil(td_module_child(m, "self", m)) &&
-          aot_says(cx, TD_E_ARG, "has the module itself inside"));
+          aot_says(cx, TD_E_ARG, "contains the module itself"));
     td_module_free(m);
     td_module_free(n);
     td_close(other);

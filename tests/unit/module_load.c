@@ -74,7 +74,7 @@ TEST(another_dtype_takes_an_option) {
     files_begin();
     save(cx, &name, TD_LIST(half));
     CHECK(!td_module_load(m, files_path("m.safetensors"), NULL));
-    CHECK(aot_says(cx, TD_E_DTYPE, "the option `cast` converts"));
+    CHECK(aot_says(cx, TD_E_DTYPE, "set td_load_opts.cast to convert it"));
     CHECK(td_module_load(m, files_path("m.safetensors"), &o));
     CHECK(td_item(td_sum(td_detach(td_module_get(m, "p0")))) == 1);
     CHECK(td_dtype_of(td_module_get(m, "p0")) == TD_F32);
@@ -102,7 +102,8 @@ TEST(what_cannot_be_written_is_refused_before_anything_is) {
     CHECK(td_item(td_sum(td_detach(td_module_get(m, "p0")))) == 0);
     CHECK(td_module_set(m, "map", td_ones(cx, TD_SHAPE(3))));
     CHECK(!td_module_load(m, files_path("m.safetensors"), NULL));
-    CHECK(aot_says(cx, TD_E_SHAPE, "\"map\" is f32[2] there and f32[3] in the module"));
+    CHECK(aot_says(cx, TD_E_SHAPE,
+                   "\"map\" is f32[2] in the file and f32[3] in the module"));
     CHECK(td_module_set(m, "map", td_ones(cx, TD_SHAPE(2))));
     CHECK(td_module_load(m, files_path("m.safetensors"), NULL));
     CHECK(td_item(td_sum(td_detach(td_module_get(m, "p0")))) == 14);
@@ -123,13 +124,13 @@ TEST(names_of_one_tensor_agree_in_a_file) {
     save(cx, names, TD_LIST(td_ones(cx, TD_SHAPE(2)), td_full(cx, TD_SHAPE(2), 2.0)));
     CHECK(!td_module_load(m, files_path("m.safetensors"), NULL));
     CHECK(aot_says(cx, TD_E_IO,
-                   "\"a\" and \"b\" are one tensor in the module, and "
-                   "differ there"));
+                   "\"a\" and \"b\" are one tensor in the module, but "
+                   "differ in the file"));
     save(cx, names,
          TD_LIST(td_ones(cx, TD_SHAPE(2)), td_ones(cx, TD_SHAPE(2), TD_F64)));
     CHECK(!td_module_load(m, files_path("m.safetensors"),
                           &(td_load_opts){TD_LOAD_OPTS, .cast = true}));
-    CHECK(aot_says(cx, TD_E_IO, "differ there"));
+    CHECK(aot_says(cx, TD_E_IO, "differ in the file"));
     save(cx, names + 1, TD_LIST(td_full(cx, TD_SHAPE(2), 3.0))); /* one name suffices */
     CHECK(td_module_load(m, files_path("m.safetensors"), NULL));
     CHECK(td_item(td_sum(td_detach(w))) == 6);

@@ -16,13 +16,13 @@ static int pick(int n) {
     return (int)((noise >> 33) % (uint64_t)n);
 }
 
-static bool meet(const td_stay *a, const td_stay *b) {
+static bool meet(const td_live_range *a, const td_live_range *b) {
     bool time = a->first <= b->last && b->first <= a->last;
     return time && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
 }
 
 static void check_places(int n, int steps) {
-    td_stay       *s = calloc((size_t)n, sizeof *s);
+    td_live_range *s = calloc((size_t)n, sizeof *s);
     td_arena_sizes z;
     for (int i = 0; i < n; i++) {
         s[i].first = pick(steps);
@@ -49,7 +49,7 @@ TEST(bytes_that_are_needed_at_once_lie_apart) {
 
 /* Bytes early, then a large result: one block for the whole run holds both. */
 TEST(an_arena_does_not_raise_the_most_in_use) {
-    td_stay        s[3] = {{.first = 0, .last = 1, .bytes = 4000},
+    td_live_range  s[3] = {{.first = 0, .last = 1, .bytes = 4000},
                            {.first = 2, .last = 4, .bytes = 40000, .own = true},
                            {.first = 1, .last = 3, .bytes = 64}};
     td_arena_sizes z;
@@ -58,7 +58,8 @@ TEST(an_arena_does_not_raise_the_most_in_use) {
 }
 
 TEST(places_need_memory) {
-    td_stay s[2] = {{.last = 1, .bytes = 64}, {.first = 1, .last = 2, .bytes = 9}};
+    td_live_range  s[2] = {{.last = 1, .bytes = 64},
+                           {.first = 1, .last = 2, .bytes = 9}};
     td_arena_sizes z;
     bool           ok = false;
     for (int64_t n = 0; !ok && n < 50; n++) {

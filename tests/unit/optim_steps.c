@@ -75,24 +75,26 @@ TEST(what_cannot_be_stepped_is_refused) {
     td_rule    r = td_sgd(0.1);
 
     CHECK(td_optim_add(o, TD_LIST(ints), r) == -1);
-    CHECK(says(cx, TD_E_DTYPE, "parameter 0 is i64[2], and no float"));
+    CHECK(says(cx, TD_E_DTYPE, "parameter 0 is i64[2]; it must have a float dtype"));
     CHECK(td_optim_add(o, TD_LIST(w, made), r) == -1);
-    CHECK(says(cx, TD_E_GRAD, "parameter 1 was made by mul"));
+    CHECK(says(cx, TD_E_GRAD, "parameter 1 is a result of mul"));
     CHECK(td_optim_add(o, TD_LIST(w, w), r) == -1);
-    CHECK(says(cx, TD_E_ARG, "parameter 1 is in a group already"));
+    CHECK(says(cx, TD_E_ARG, "parameter 1 is in a group of this optimizer already"));
     CHECK(td_optim_add(o, TD_LIST(td_ones(other, TD_SHAPE(1))), r) == -1);
-    CHECK(says(cx, TD_E_ARG, "parameter 0 is another context's"));
+    CHECK(says(cx, TD_E_ARG, "parameter 0 belongs to another context"));
     CHECK(td_optim_add(o, TD_LIST(w), td_muon(0.1)) == -1);
-    CHECK(says(cx, TD_E_SHAPE, "parameter 0 is f32[2], and Muon is for matrices"));
+    CHECK(says(cx, TD_E_SHAPE, "parameter 0 is f32[2], but Muon takes matrices"));
     CHECK(td_optim_add(o, TD_LIST(w), r) == 0 && td_optim_groups(o) == 1);
     CHECK(td_optim_add(o, TD_LIST(w), r) == -1 && says(cx, TD_E_ARG, "already"));
-    CHECK(isnan(td_optim_lr(o, 1)) && says(cx, TD_E_ARG, "no group 1; there are 1"));
-    CHECK(!td_optim_set_lr(o, 0, NAN) && says(cx, TD_E_ARG, "td_optim_set_lr: nan"));
+    CHECK(isnan(td_optim_lr(o, 1)) &&
+          says(cx, TD_E_ARG, "no group 1; the optimizer has 1"));
+    CHECK(!td_optim_set_lr(o, 0, NAN) &&
+          says(cx, TD_E_ARG, "td_optim_set_lr: lr is nan"));
     CHECK(!td_optim_step_with(o, TD_LIST(w, w)));
-    CHECK(says(cx, TD_E_ARG, "2 gradients for 1 parameters"));
+    CHECK(says(cx, TD_E_ARG, "2 gradients were passed for 1 parameters"));
     CHECK(!td_optim_step_with(o, TD_LIST(td_ones(cx, TD_SHAPE(3)))));
     CHECK(says(cx, TD_E_SHAPE, "gradient of parameter 0 is f32[3], the parameter f32"));
-    CHECK(!td_optim_step_sums(o) && says(cx, TD_E_ARG, "there are no sums"));
+    CHECK(!td_optim_step_sums(o) && says(cx, TD_E_ARG, "there are no gradient sums"));
     td_optim_free(o);
     td_close(other);
     td_close(cx);
@@ -111,7 +113,7 @@ TEST(a_step_after_the_parameters_changed_their_dtype_writes_nothing) {
     CHECK(
         says(cx, TD_E_DTYPE,
              "td_optim_step: exp_avg of parameter 0 is f32[3,3], but the parameter is "
-             "f64[3,3] now; make the optimizer after td_module_to"));
+             "f64[3,3]; create the optimizer"));
     for (int i = 0; i < 2; i++) g[i] = td_grad_of(i ? td_module_get(m, "bias") : w);
     CHECK(!td_optim_step_with(o, (td_tensors){g, 2}));
     CHECK(says(cx, TD_E_DTYPE, "td_optim_step_with: exp_avg of parameter 0"));
@@ -142,17 +144,18 @@ TEST(numbers_out_of_range_are_refused_by_name) {
     td_optim *o = td_optim_make(cx);
     td_rule   r = td_adam(-1);
     CHECK(td_optim_add(o, TD_LIST(NULL), r) == -1);
-    CHECK(says(cx, TD_E_ARG, "Adam: lr is -1, and must be finite and at least 0"));
+    CHECK(says(cx, TD_E_ARG, "Adam: lr is -1; it must be finite and at least 0"));
     r = td_adam(1);
     r.beta2 = 1;
     CHECK(td_optim_add(o, TD_LIST(NULL), r) == -1);
-    CHECK(says(cx, TD_E_ARG, "Adam: beta2 is 1, and must be at least 0 and below 1"));
+    CHECK(says(cx, TD_E_ARG, "Adam: beta2 is 1; it must be at least 0 and below 1"));
     r = td_sgd(1);
     r.nesterov = true;
     CHECK(td_optim_add(o, TD_LIST(NULL), r) == -1);
-    CHECK(says(cx, TD_E_ARG, "SGD: nesterov needs a momentum"));
+    CHECK(says(cx, TD_E_ARG, "SGD: nesterov requires momentum"));
     r = (td_rule){0};
-    CHECK(td_optim_add(o, TD_LIST(NULL), r) == -1 && says(cx, TD_E_ARG, "not a rule"));
+    CHECK(td_optim_add(o, TD_LIST(NULL), r) == -1 &&
+          says(cx, TD_E_ARG, "the td_rule is invalid"));
     td_optim_free(o);
     td_close(cx);
 }
@@ -416,14 +419,15 @@ TEST(state_of_another_optimizer_is_refused_and_changes_nothing) {
     CHECK(td_optim_save(o, files_path("o.safetensors")));
 
     CHECK(!td_optim_load(sgd, files_path("o.safetensors")));
-    CHECK(says(cx, TD_E_ARG, "has 10 tensors, the optimizer 2"));
+    CHECK(says(cx, TD_E_ARG, "has 10 tensors; the optimizer has 2"));
     CHECK(td_optim_lr(sgd, 0) == 0.25);
     CHECK(!td_optim_load(small, files_path("o.safetensors")));
-    CHECK(says(cx, TD_E_SHAPE, "\"group.0.step\" is f64[4], here f64[2]"));
+    CHECK(
+        says(cx, TD_E_SHAPE, "\"group.0.step\" is f64[4]; the optimizer's is f64[2]"));
     CHECK(td_optim_lr(small, 0) == 1);
     CHECK(td_optim_save(sgd, files_path("s.safetensors")));
     CHECK(!td_optim_load(o, files_path("s.safetensors")));
-    CHECK(says(cx, TD_E_ARG, "has no \"state.0.exp_avg\""));
+    CHECK(says(cx, TD_E_ARG, "has no tensor \"state.0.exp_avg\""));
     CHECK(!td_optim_load(o, files_path("none")) && says(cx, TD_E_IO, "No such file"));
     files_end();
     td_optim_free(o);
@@ -452,7 +456,7 @@ TEST(clipping_bounds_the_norm_or_each_element) {
     CHECK(td_item(b) == 0.125 && td_item(td_select(a, 0, 1)) == -0.125);
     CHECK(td_item(td_clip_norm(cx, (td_tensors){NULL, 0}, 1, 2)) == 0);
     CHECK(td_is_nil(td_clip_norm(cx, TD_LIST(a), -1, 2)));
-    CHECK(says(cx, TD_E_ARG, "td_clip_norm: a norm of order 2 of at most -1"));
+    CHECK(says(cx, TD_E_ARG, "td_clip_norm: order 2, bound -1"));
     td_close(cx);
 }
 

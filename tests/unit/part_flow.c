@@ -94,11 +94,11 @@ TEST(what_can_neither_be_kept_nor_repeated_is_named) {
                                   "}\n");
     CHECK(f && td__graph_infer(f->graphs.v[0]) && td__joint_over(f->graphs.v[0], &j));
     CHECK(td__part_open(&p, &j, &o, 0) && td__part_bans(&p, (td_bans){0}));
-    p.why[1] = TD_WHY_EFFECT;
+    p.reason[1] = TD_REASON_EFFECT;
     CHECK(!td__part_cut(&p));
     CHECK(td_error(cx) == TD_E_BUILD);
-    CHECK(strstr(td_message(cx), "can neither be kept nor computed again: backward <- "
-                                 "cannot be computed again") != NULL);
+    CHECK(strstr(td_message(cx), "can neither be saved nor recomputed: backward <- "
+                                 "must not be recomputed") != NULL);
     td__part_close(&p);
     td__gfile_drop(f);
     td_close(cx);
@@ -198,7 +198,7 @@ TEST(a_budget_that_is_a_sum_of_sizes_is_met_exactly) {
         o.cost = cost_by_width;
         td_halves *h = td__part_mincut(&j, &o);
         CHECK_OK(cx);
-        CHECK(h->bytes_kept == sum * 32);
+        CHECK(h->bytes_saved == sum * 32);
         check_same(&j, h);
         td__halves_drop(h);
     }
@@ -224,7 +224,7 @@ TEST(a_callers_cost_decides_what_is_repeated) {
     CHECK(td__joint_over(g, &j));
     td_halves *h = td__part_mincut(&j, &o);
     CHECK_OK(cx);
-    CHECK(h->cost_again == 3);
+    CHECK(h->cost_recompute == 3);
     td__halves_drop(h);
     td__graph_drop(g);
     td_close(cx);
@@ -249,9 +249,9 @@ TEST(a_chain_of_products_gives_up_one_product_at_a_time) {
         td_halves *h = td__part_mincut(&j, &o);
         CHECK_OK(cx);
         int mm = count_op(h->bwd, TD_OP_mm) - 10;
-        CHECK(b < 10 || h->bytes_kept == 9 * 1024);
-        CHECK(b == 10 || h->bytes_kept <= b * 9 * 1024 / 10);
-        CHECK(mm == 5 - (int)(h->bytes_kept / 1024) || b == 10);
+        CHECK(b < 10 || h->bytes_saved == 9 * 1024);
+        CHECK(b == 10 || h->bytes_saved <= b * 9 * 1024 / 10);
+        CHECK(mm == 5 - (int)(h->bytes_saved / 1024) || b == 10);
         td__halves_drop(h);
     }
     td__graph_drop(g);

@@ -53,7 +53,7 @@ static inline bool same_bits(td_value a, td_value b) {
                    (size_t)x->numel * td__dtype_bytes[x->dtype]);
 }
 
-static inline td_value kept_value(const td_kept *k, const td_value *in,
+static inline td_value kept_value(const td_saved_value *k, const td_value *in,
                                   const td_value *out) {
     return k->from == TD_SAVED_PRIMAL ? in[k->index] : out[k->index];
 }
@@ -62,12 +62,12 @@ static inline td_value kept_value(const td_kept *k, const td_value *in,
 static inline bool run_halves(const td_halves *h, const td_value *in, int n_primals,
                               td_value *all) {
     td_value out[MAX_IO * 8], late[MAX_IO * 8];
-    int      n_tangents = h->bwd ? h->bwd->inputs.n - h->n_kept : 0;
+    int      n_tangents = h->bwd ? h->bwd->inputs.n - h->n_saved : 0;
     if (!run_half(h->fwd, in, out)) return false;
     for (int i = 0; i < h->n_fwd; i++) all[i] = out[i];
     if (!h->bwd) return true;
-    for (int i = 0; i < h->n_kept; i++) late[i] = kept_value(&h->kept[i], in, out);
-    for (int i = 0; i < n_tangents; i++) late[h->n_kept + i] = in[n_primals + i];
+    for (int i = 0; i < h->n_saved; i++) late[i] = kept_value(&h->saved[i], in, out);
+    for (int i = 0; i < n_tangents; i++) late[h->n_saved + i] = in[n_primals + i];
     return run_half(h->bwd, late, all + h->n_fwd);
 }
 
@@ -75,7 +75,7 @@ static inline bool run_halves(const td_halves *h, const td_value *in, int n_prim
 static inline void check_same(const td_joint *j, const td_halves *h) {
     td_ctx  *cx = j->cx;
     td_value in[MAX_IO], want[MAX_IO], got[MAX_IO];
-    CHECK(j->g->inputs.n <= MAX_IO && j->g->outputs.n <= MAX_IO && h->n_kept < 400);
+    CHECK(j->g->inputs.n <= MAX_IO && j->g->outputs.n <= MAX_IO && h->n_saved < 400);
     td_scope_begin(cx, "same");
     make_inputs(j->g, in);
     td_seed(cx, 9);

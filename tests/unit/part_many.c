@@ -30,18 +30,18 @@ static void check_graph(td_ctx *cx, int nr, td_part_opts o) {
     CHECK_OK(cx);
     CHECK(td__joint_over(g, &j));
     td_halves *all = check_cut(&j, false, o);
-    CHECK(all->bytes_kept == all->bytes_most && all->peak == all->peak_most);
+    CHECK(all->bytes_saved == all->bytes_most && all->peak == all->peak_most);
     int64_t last = INT64_MAX;
     double  cost = -1;
     for (int b = 4; b >= 0; b--) {
         o.budget = b / 4.0;
         td_halves *h = check_cut(&j, true, o);
-        CHECK(h->bytes_most == all->bytes_kept && h->peak_most == all->peak);
-        CHECK(h->bytes_kept <= last);
-        CHECK(b == 4 || h->cost_again >= cost || h->bytes_kept == last);
+        CHECK(h->bytes_most == all->bytes_saved && h->peak_most == all->peak);
+        CHECK(h->bytes_saved <= last);
+        CHECK(b == 4 || h->cost_recompute >= cost || h->bytes_saved == last);
         CHECK(h->peak <= all->peak);
-        last = h->bytes_kept;
-        cost = h->cost_again;
+        last = h->bytes_saved;
+        cost = h->cost_recompute;
         td__halves_drop(h);
     }
     td__halves_drop(all);
@@ -113,9 +113,9 @@ static bool is_valid(td_part *p, int64_t *cost) {
     td__part_walk(p);
     *cost = 0;
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->in_bwd[i] && p->fw[i] && p->why[i]) return false;
+        if (p->in_bwd[i] && p->fw[i] && p->reason[i]) return false;
     for (int v = 0; v < p->n_values; v++) {
-        if (!p->kept[v]) continue;
+        if (!p->passed[v]) continue;
         int64_t w = td__part_weight(p, v);
         if (w >= TD_FLOW_INF) return false;
         *cost += w;
@@ -129,7 +129,7 @@ static int64_t least_cost(td_part *p) {
     int64_t best = INT64_MAX, cost;
     for (int v = 0; v < p->n_values; v++) {
         int m = p->maker[v];
-        if (m < 0 || p->late_v[v] || p->dist[v] >= TD_FAR) continue;
+        if (m < 0 || p->bwd_only_v[v] || p->dist[v] >= TD_FAR) continue;
         if (n == 14) return -1;
         item[n++] = v;
     }

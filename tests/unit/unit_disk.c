@@ -63,9 +63,9 @@ TEST(a_file_that_is_cut_off_is_a_miss_and_replaced) {
     load((wish){.by = 31});
     only_file(path, sizeof path);
     CHECK(stat(path, &st) == 0 && truncate(path, st.st_size - 1) == 0);
-    is_replaced("cut off");
+    is_replaced("truncated");
     CHECK(truncate(path, 10) == 0);
-    is_replaced("cut off");
+    is_replaced("truncated");
     CHECK(truncate(path, 0) == 0);
     is_replaced("is empty");
     leave();

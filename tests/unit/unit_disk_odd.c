@@ -76,7 +76,7 @@ TEST(without_its_secret_a_cache_is_looked_at_and_not_believed) {
     CHECK(!td__disk_check(&d, name, &text, why, sizeof why));
     CHECK_STR(why, "cannot be checked: the secret of the cache is missing");
     td__disk_store(&d, &some, "key\n", &other, 1);
-    td__disk_keep(&d, "n_other", "key\n", "a note", &some);
+    td__disk_store_entry(&d, "n_other", "key\n", "a note", &some);
     CHECK(faccessat(d.fd, other, F_OK, 0) != 0);
     CHECK(faccessat(d.fd, "n_other", F_OK, 0) != 0);
     td__disk_close(&d);

@@ -120,7 +120,7 @@ TEST(a_library_without_the_function_is_an_error) {
     td_kernel k = {.text = "int other_than_said;\n"};
     enter();
     CHECK(!td__kernels_load(cx, &k, 1) && td_error(cx) == TD_E_UNSUPPORTED);
-    CHECK(strstr(td_message(cx), "without k_") != NULL);
+    CHECK(strstr(td_message(cx), "lacks the symbol k_") != NULL);
     leave();
     td_close(cx);
 }

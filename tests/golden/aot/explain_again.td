@@ -35,12 +35,12 @@ specialization 0: forward and backward
   for backward
     %x      input             16.0 KiB  saved       an input
     %b      input                256 B  saved       an input
-    %4      mm                16.0 KiB  saved       heavy: not repeated
+    %4      mm                16.0 KiB  saved       heavy op
     %5      add               16.0 KiB  recomputed  cheap: pointwise
     %6      tanh              16.0 KiB  recomputed  cheap: pointwise
     %7      exp               16.0 KiB  recomputed  cheap: pointwise
-    %8      native_dropout    16.0 KiB  saved       random: drawing takes long
-    %9      native_dropout     4.0 KiB  saved       random: drawing takes long
+    %8      native_dropout    16.0 KiB  saved       random numbers are expensive
+    %9      native_dropout     4.0 KiB  saved       random numbers are expensive
     input 1 is saved too, for double backward
   memory, without inputs and incoming gradients
     saved   36.0 KiB  of 52.0 KiB that backward reads

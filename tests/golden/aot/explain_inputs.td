@@ -94,7 +94,7 @@ specialization 0: forward and backward
     in   written input 1: f32[3]
     out  input 0 %x
   for backward
-    %3      clone        12 B  saved       writes, or reads what is written
+    %3      clone        12 B  saved       writes, or reads a written input
   memory, without inputs and incoming gradients
     saved       12 B  of 12 B that backward reads
     peak        36 B  estimated; 36 B if all of it were saved

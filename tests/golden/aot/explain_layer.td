@@ -28,7 +28,7 @@ specialization 0: forward and backward
     out  input 1 %w
   for backward
     %x      input        48 B  saved       an input
-    %7      tanh         32 B  saved       the cheapest place to cut
+    %7      tanh         32 B  saved       chosen by the min-cut
     input 1 is saved too, for double backward
   memory, without inputs and incoming gradients
     saved       32 B  of 32 B that backward reads

@@ -29,7 +29,7 @@ specialization 0: forward and backward
     in   result 0: f32[3]
     out  input 0 %x
   for backward
-    %2      exp          12 B  saved       the cheapest place to cut
+    %2      exp          12 B  saved       chosen by the min-cut
     input 0 is saved too, for double backward
   memory, without inputs and incoming gradients
     saved       12 B  of 12 B that backward reads

@@ -29,10 +29,10 @@ func @f_backward(
   %gw = mm(%xt, %g2) : f32[8,8] backward
   return %gw <grad 1>
 }
-value   op          bytes          why
-%x      input       128 B  kept    an input
-%w      input       256 B  kept    an input
-%h      mm          128 B  again   the budget is short (heavy: not repeated)
-%a      tanh        128 B  again   cheap: pointwise
-%y      exp         128 B  again   cheap: pointwise
-kept 0 B of 256 B, peak 512 B of 512 B; computed again: 3
+value   op          bytes              why
+%x      input       128 B  saved       an input
+%w      input       256 B  saved       an input
+%h      mm          128 B  recomputed  memory budget (heavy op)
+%a      tanh        128 B  recomputed  cheap: pointwise
+%y      exp         128 B  recomputed  cheap: pointwise
+saved 0 B of 256 B, peak 512 B of 512 B; recomputed: 3

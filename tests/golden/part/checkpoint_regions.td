@@ -46,11 +46,11 @@ func @f_backward(
   %gw = mm(%mt, %g2) : f32[s1,s1] backward
   return none <grad 0>, %gw <grad 1>
 }
-value   op              bytes          why
-%x      input        16.0 KiB  kept    an input
-%r      rand_like    16.0 KiB  again   checkpoint region 1
-%m      mul          16.0 KiB  again   checkpoint region 1
-%h      mm           16.0 KiB  kept    between two checkpoint regions
-%a      tanh         16.0 KiB  again   checkpoint region 2
-kept 16.0 KiB of 16.0 KiB, peak 48.2 KiB of 48.2 KiB; computed again: 3
-random ops drawn again, with the same numbers: 1
+value   op              bytes              why
+%x      input        16.0 KiB  saved       an input
+%r      rand_like    16.0 KiB  recomputed  checkpoint region 1
+%m      mul          16.0 KiB  recomputed  checkpoint region 1
+%h      mm           16.0 KiB  saved       between two checkpoint regions
+%a      tanh         16.0 KiB  recomputed  checkpoint region 2
+saved 16.0 KiB of 16.0 KiB, peak 48.2 KiB of 48.2 KiB; recomputed: 3
+random ops recomputed with the same numbers: 1

@@ -27,8 +27,8 @@ func @f_backward(
   %gw = mm(%xt, %g2) : f32[8,8] backward
   return %gw <grad 1>
 }
-value   op          bytes          why
-%x      input       128 B  kept    an input
-%a      tanh        128 B  kept    backward reads it
-%y      exp         128 B  kept    backward reads it
-kept 256 B of 256 B, peak 512 B of 512 B; computed again: 0
+value   op          bytes              why
+%x      input       128 B  saved       an input
+%a      tanh        128 B  saved       backward reads it
+%y      exp         128 B  saved       backward reads it
+saved 256 B of 256 B, peak 512 B of 512 B; recomputed: 0

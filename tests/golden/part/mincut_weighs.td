@@ -28,9 +28,9 @@ func @f_backward(
   %gw = mm(%xt, %g2) : f32[8,8] backward
   return %gw <grad 1>
 }
-value   op          bytes          why
-%x      input       128 B  kept    an input
-%h      mm          128 B  kept    heavy: not repeated
-%a      tanh        128 B  again   cheap: pointwise
-%y      exp         128 B  again   cheap: pointwise
-kept 128 B of 256 B, peak 512 B of 512 B; computed again: 2
+value   op          bytes              why
+%x      input       128 B  saved       an input
+%h      mm          128 B  saved       heavy op
+%a      tanh        128 B  recomputed  cheap: pointwise
+%y      exp         128 B  recomputed  cheap: pointwise
+saved 128 B of 256 B, peak 512 B of 512 B; recomputed: 2

@@ -15,6 +15,6 @@ func @f_backward(%0: int=s1 <saved 0>, %t: f32[s0] <tangent 0>) {
   %g = expand(%u, [s0,s1]) : f32[s0,s1]{1,0} backward
   return %g <grad 0>
 }
-value   op       bytes          why
-kept 0 B of 0 B, peak 256 B of 256 B; computed again: 0
-sizes handed over: 1
+value   op       bytes              why
+saved 0 B of 0 B, peak 256 B of 256 B; recomputed: 0
+sizes passed to backward: 1

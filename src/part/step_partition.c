@@ -1,15 +1,16 @@
-/* step.c -- a graph with backwards inside, such as a training step. Each backward is a
- * stretch of nodes that have its mark. What stands before a stretch is forward; from it
- * on everything stays where it is, and reads what was kept, or what is computed once
- * more in front of its first reader. One graph comes of it. */
+/* step_partition.c -- partitions a graph with backwards inside, such as a training
+ * step. Each backward is a run of consecutive nodes. Nodes before it are forward;
+ * from it on nodes stay in place, and read values that are saved, or recomputed just
+ * before their first reader. The result is again one graph. */
 #include "part/part_int.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* Looking for each backward takes a walk over all nodes. */
+/* Finding each backward costs a walk over all nodes. */
 enum { MOST_RUNS = 64 };
 
+/* Is the node part of a backward? */
 static bool in_run(const td_gnode *n) {
     return n->origin == TD_FROM_BACKWARD || n->origin == TD_FROM_AGAIN;
 }
@@ -28,13 +29,14 @@ bool td__part_find_run(td_part *p, int run) {
     return p->from >= 0;
 }
 
-/* ---- one graph again ---------------------------------------------------- */
+/* ---- rebuilding the graph ------------------------------------------------- */
 
+/* The state of rebuilding. */
 typedef struct joining {
     td_part   *p;
-    td_gval  **now;  /* by value: what later nodes read in its place; NULL: itself */
-    td_gnode **note; /* by node: notes the generator's state before it */
-    td_gnode **late; /* the nodes from p->from on */
+    td_gval  **now;  /* by value: its recomputed copy, for later nodes; or NULL */
+    td_gnode **note; /* by node: saves the generator's state before it; or NULL */
+    td_gnode **late; /* the new nodes from p->from on */
     int        n_late;
     bool       any;
 } joining;
@@ -49,20 +51,22 @@ static void look_now(void *env, td_gval *v) {
     m->any |= read_now(m, v) != v;
 }
 
-/* A view of what is still there need not be made again. */
-static bool is_there(joining *m, int i) {
+/* A view of values that are not recomputed need not be recomputed either. */
+static bool is_available(joining *m, int i) {
     const td_gnode *n = m->p->g->nodes.v[i];
     m->any = false;
     for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], look_now, m);
     return !m->any && td__opinfo(n->op)->view_of >= 0;
 }
 
+/* Appends a node, with its operands replaced by recomputed ones. */
 static void take(joining *m, td_gnode *n) {
     for (int k = 0; k < n->n_in; k++) td__garg_map(&n->in[k], read_now, m);
     m->late[m->n_late++] = n;
 }
 
-static bool copy_looks(td_graph *g, const td_gnode *from, td_gnode *to) {
+/* Copies types; each result gets a new storage. */
+static bool copy_types(td_graph *g, const td_gnode *from, td_gnode *to) {
     for (int k = 0; k < from->n_out; k++) {
         if (!from->out[k]->look) continue;
         td_look l = *from->out[k]->look;
@@ -72,8 +76,8 @@ static bool copy_looks(td_graph *g, const td_gnode *from, td_gnode *to) {
     return true;
 }
 
-/* Node i once more. */
-static bool repeat(joining *m, int i) {
+/* Appends a copy of node i. False after td__fail. */
+static bool recompute(joining *m, int i) {
     td_graph *g = m->p->g;
     td_gnode *n = g->nodes.v[i];
     td_gnode *c = td__graph_op(g, n->op, n->in, n->n_in, n->n_out);
@@ -83,34 +87,35 @@ static bool repeat(joining *m, int i) {
     c->scope = n->scope;
     c->tags = n->tags;
     c->origin = TD_FROM_AGAIN;
-    if (!copy_looks(g, n, c)) return false;
+    if (!copy_types(g, n, c)) return false;
     take(m, c);
     for (int k = 0; k < n->n_out; k++)
-        if (!m->p->kept[n->out[k]->id]) m->now[n->out[k]->id] = c->out[k];
+        if (!m->p->passed[n->out[k]->id]) m->now[n->out[k]->id] = c->out[k];
     if (!td__gnode_draws(n)) return true;
-    if (!(m->note[i] = td__redraw_note(g))) return false;
+    if (!(m->note[i] = td__rng_save_node(g))) return false;
     m->n_late += 2;
-    return td__redraw_put(g, c, m->note[i]->out[0], &m->late[m->n_late - 3]);
+    return td__rng_wrap(g, c, m->note[i]->out[0], &m->late[m->n_late - 3]);
 }
 
+/* Fills late[] in the order of td__part_order. False after td__fail. */
 static bool place_late(joining *m) {
     td_part *p = m->p;
-    int32_t *order = td__part_room(p, (size_t)p->n_nodes, sizeof *order);
+    int32_t *order = td__part_alloc(p, (size_t)p->n_nodes, sizeof *order);
     int      n = order ? td__part_order(p, order) : -1;
     for (int i = 0; i < n; i++) {
         int       at = order[i];
         td_gnode *node = p->g->nodes.v[at];
         bool      both = at < p->from && p->in_fwd[at];
-        if (both && is_there(m, at)) continue;
-        if (both && !repeat(m, at)) return false;
+        if (both && is_available(m, at)) continue;
+        if (both && !recompute(m, at)) return false;
         if (both) continue;
-        if (at < p->from) node->origin = TD_FROM_BACKWARD; /* nobody else reads it */
+        if (at < p->from) node->origin = TD_FROM_BACKWARD; /* only backward reads it */
         take(m, node);
     }
     return n >= 0;
 }
 
-/* What the late part does not do stands where it stood. */
+/* The nodes before the backward, then late[]. False after td__fail. */
 static bool join_parts(joining *m) {
     td_part   *p = m->p;
     td_graph  *g = p->g;
@@ -130,14 +135,15 @@ static bool join_parts(joining *m) {
 
 static bool rejoin(td_part *p) {
     joining m = {.p = p};
-    m.now = td__part_room(p, (size_t)p->n_values, sizeof *m.now);
-    m.note = td__part_room(p, (size_t)p->n_nodes, sizeof *m.note);
-    m.late = td__part_room(p, 4 * (size_t)p->n_nodes, sizeof *m.late);
+    m.now = td__part_alloc(p, (size_t)p->n_values, sizeof *m.now);
+    m.note = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m.note);
+    m.late = td__part_alloc(p, 4 * (size_t)p->n_nodes, sizeof *m.late);
     return m.now && m.note && m.late && place_late(&m) && join_parts(&m);
 }
 
-/* ---- what is decided ---------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------- */
 
+/* Appends the notes of this backward to h. False after td__fail. */
 static bool note_run(const td_part *p, td_halves *h) {
     td_part_note *was = h->notes;
     int           n = h->n_notes;
@@ -160,37 +166,38 @@ static int count_draws(const td_part *p) {
     return n;
 }
 
-/* All that is kept when nobody asks for less. */
+/* Adds what saving everything would take, without checkpoints. */
 static bool measure_most(td_part *p, td_halves *h, int64_t *peak) {
-    bool *again = p->again, *none = td__part_room(p, (size_t)p->n_nodes, 1);
+    bool *again = p->must_recompute, *none = td__part_alloc(p, (size_t)p->n_nodes, 1);
     if (!none) return false;
-    p->again = none;
-    td__part_keep_all(p);
+    p->must_recompute = none;
+    td__part_save_all(p);
     bool ok = td__part_measure(p, peak);
-    p->again = again;
+    p->must_recompute = again;
     if (!ok) return false;
-    h->bytes_most += p->kept_bytes;
+    h->bytes_most += p->saved_bytes;
     if (*peak > h->peak_most) h->peak_most = *peak;
     return true;
 }
 
+/* Chooses p->saved for one backward and adds it to the report. False after td__fail. */
 static bool choose(td_part *p, td_halves *h) {
     int64_t peak;
     if (!measure_most(p, h, &peak)) return false;
-    td__part_keep_all(p);
+    td__part_save_all(p);
     if (!td__part_measure(p, &peak)) return false;
     if (p->o->budget < 1 && (!td__part_budget(p, peak) || !td__part_measure(p, &peak)))
         return false;
-    h->bytes_kept += p->kept_bytes;
-    h->cost_again += p->again_cost;
+    h->bytes_saved += p->saved_bytes;
+    h->cost_recompute += p->recompute_cost;
     h->n_draws += count_draws(p);
     if (peak > h->peak) h->peak = peak;
-    return !p->o->keep_notes || note_run(p, h);
+    return !p->o->make_notes || note_run(p, h);
 }
 
-/* One backward; *more: there was one. */
-static bool settle(td_joint *j, const td_part_opts *o, int run, td_halves *h,
-                   bool *more) {
+/* Partitions the run-th backward; *more: it exists. False after td__fail. */
+static bool partition_run(td_joint *j, const td_part_opts *o, int run, td_halves *h,
+                          bool *more) {
     td_part p;
     bool    ok = td__part_open(&p, j, o, run);
     *more = ok && p.from >= 0;
@@ -203,7 +210,8 @@ static bool settle(td_joint *j, const td_part_opts *o, int run, td_halves *h,
     return ok;
 }
 
-static bool is_asked_for(const td_graph *g, const td_part_opts *o) {
+/* Is there a backward, and a checkpoint region or a budget below 1? */
+static bool is_needed_at_all(const td_graph *g, const td_part_opts *o) {
     bool any = o->budget < 1, backward = false;
     for (int i = 0; i < g->nodes.n && !(any && backward); i++) {
         any |= g->nodes.v[i]->tags != 0;
@@ -212,21 +220,21 @@ static bool is_asked_for(const td_graph *g, const td_part_opts *o) {
     return any && backward;
 }
 
-bool td__part_step(td_joint *j, const td_part_opts *opts, td_halves **said) {
+bool td__part_step(td_joint *j, const td_part_opts *opts, td_halves **report) {
     bool more = true, ok = true;
-    *said = NULL;
-    if (!is_asked_for(j->g, opts)) return true;
+    *report = NULL;
+    if (!is_needed_at_all(j->g, opts)) return true;
     td_halves *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(j->cx);
     h->cx = j->cx;
     for (int run = 1; ok && more && run <= MOST_RUNS; run++) {
-        ok = settle(j, opts, run, h, &more);
+        ok = partition_run(j, opts, run, h, &more);
         if (ok && run == 1 && !more) break;
-        if (ok) *said = h;
+        if (ok) *report = h;
     }
-    if (!*said || !ok) {
+    if (!*report || !ok) {
         td__halves_drop(h);
-        *said = NULL;
+        *report = NULL;
     }
     return ok;
 }

@@ -1,25 +1,25 @@
-/* gather.c -- sums of products become one product. Where a loop was unrolled, the
- * gradient of a weight that all its steps read is mm(a1, b1) + mm(a2, b2) + ..., which
- * is one product of [a1 a2 ...] and [b1; b2; ...]: instead of adding up matrices of the
- * weight's size, what each step knows is put side by side. Sums over rows, the gradient
- * of a bias, are gathered the same way. Only the order of summation changes. What is
- * stacked is put side by side too, so that both may be the same copy. */
+/* combine_products.c -- turns sums of matrix products into one product. If a loop is
+ * unrolled, the gradient of a weight that all its steps read is mm(a1, b1) + mm(a2,
+ * b2) + ..., which equals mm([a1 a2 ...], [b1; b2; ...]): the steps' operands are
+ * concatenated instead of adding matrices of the weight's size. Sums over rows, the
+ * gradients of biases, are combined likewise. Only the order of summation changes.
+ * stack becomes a view of cat, so that CSE can merge it with such a concatenation. */
 #include "backend/native.h"
 
 enum { LEAST_TERMS = 4, MOST_COPIED = 16 };
 
 typedef TD_VEC(td_gval *) values;
 
-/* What one sum is made of. */
+/* A sum of terms: add(add(add(t1, t2), t3), ...). */
 typedef struct chain {
     td_graph *g;
     td_gnode *root; /* the last addition */
-    int       at;   /* where it stands among the nodes */
-    td_op     op;   /* what makes the terms: mm or sum */
-    values    term; /* last to first, the order of a loop whose backward this is */
+    int       at;   /* its index among the nodes; new nodes go before it */
+    td_op     op;   /* the op of all terms: mm or sum */
+    values    term; /* last to first: backward runs the loop in reverse */
 } chain;
 
-/* ---- what is looked for ------------------------------------------------- */
+/* ---- finding sums -------------------------------------------------------- */
 
 static const td_look *look_of(const td_garg *a) {
     const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
@@ -32,7 +32,7 @@ static bool same_sizes(const td_look *a, const td_look *b) {
     return same;
 }
 
-/* The sum of two equally large tensors of one dtype, which is not halves: those round
+/* An add of two tensors of equal sizes in f32 or f64. Halves are excluded: they round
  * after every op. */
 static bool is_addition(const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || n->op != TD_OP_add || n->n_in != 2) return false;
@@ -41,7 +41,7 @@ static bool is_addition(const td_gnode *n) {
            same_sizes(look_of(&n->in[0]), l) && same_sizes(look_of(&n->in[1]), l);
 }
 
-/* Made by that op for its one reader, from matrices? */
+/* The node of that op that makes v from matrices, for one reader only; else NULL. */
 static const td_gnode *maker(const td_gval *v, td_op op) {
     const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
     if (!n || n->kind != TD_N_OP || n->op != op) return NULL;
@@ -49,7 +49,7 @@ static const td_gnode *maker(const td_gval *v, td_op op) {
     return l && l->rank == 2 ? n : NULL;
 }
 
-/* view(sum(x, [0], true), [n]) */
+/* The sum in view(sum(x, [0], true), [n]), the gradient of a bias; else NULL. */
 static const td_gnode *row_sum(const td_gval *v) {
     const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
     if (!n || n->kind != TD_N_OP || n->op != TD_OP_view || !look_of(&n->in[0]))
@@ -65,7 +65,7 @@ static const td_gnode *term_node(const chain *c, const td_gval *v) {
     return c->op == TD_OP_mm ? maker(v, TD_OP_mm) : row_sum(v);
 }
 
-/* From the last addition back to the first. False: no memory. */
+/* Collects the terms from the last addition to the first. False: out of memory. */
 static bool find_terms(chain *c) {
     const td_gnode *n = c->root;
     for (;;) {
@@ -77,8 +77,8 @@ static bool find_terms(chain *c) {
     }
 }
 
-/* Copying the operands costs less than the additions did, and holds no more than a few
- * results. */
+/* Does concatenating cost less than the additions, and need no more than a few
+ * results' memory? */
 static bool pays(const chain *c) {
     const td_look *l = c->root->out[0]->look;
     if (c->term.n < LEAST_TERMS) return false;
@@ -91,6 +91,7 @@ static bool pays(const chain *c) {
     return 2 * copied <= one * c->term.n && copied <= MOST_COPIED * one;
 }
 
+/* Are all terms made by the same op, and does it pay? */
 static bool is_chain(chain *c) {
     c->op = maker(c->term.v[0], TD_OP_mm) ? TD_OP_mm : TD_OP_sum;
     for (int i = 0; i < c->term.n; i++)
@@ -98,9 +99,10 @@ static bool is_chain(chain *c) {
     return pays(c);
 }
 
-/* ---- what is put in its place ------------------------------------------- */
+/* ---- replacing them ------------------------------------------------------ */
 
-/* A node before the root, with one result of these sizes; stride NULL: row-major. */
+/* Inserts a node before the root, with one result of this type; stride NULL:
+ * contiguous. NULL after td__fail. */
 static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_look look) {
     td_graph *g = c->g;
     td_gnode *n = td__graph_op(g, op, in, n_in, 1);
@@ -116,7 +118,7 @@ static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_look loo
 }
 
 /* Is operand k of every term a transposed matrix? */
-static bool are_turned(const chain *c, int k) {
+static bool are_transposed(const chain *c, int k) {
     for (int i = 0; i < c->term.n; i++) {
         const td_gval *v = term_node(c, c->term.v[i])->in[k].u.v;
         if (!v->node || v->node->op != TD_OP_t || !look_of(&v->node->in[0]))
@@ -125,17 +127,17 @@ static bool are_turned(const chain *c, int k) {
     return true;
 }
 
-/* Operand k of all terms, one after another along `dim`. Those that are transposed are
- * put together as they lie. */
-static td_gval *side_by_side(chain *c, int k, int dim) {
-    bool     turned = are_turned(c, k);
-    int      along = turned ? 1 - dim : dim, n = c->term.n;
+/* Concatenates operand k of all terms along `dim`. Transposed operands are
+ * concatenated untransposed, and the whole is transposed. NULL after td__fail. */
+static td_gval *concatenate(chain *c, int k, int dim) {
+    bool     transposed = are_transposed(c, k);
+    int      along = transposed ? 1 - dim : dim, n = c->term.n;
     td_garg *list = td__arena_zalloc(&c->g->arena, sizeof *list * (size_t)n);
     int64_t  size[2] = {0, 0}, length = 0;
     if (!list) return td__fail_memory(c->g->cx), NULL;
     for (int i = 0; i < n; i++) {
         td_garg a = term_node(c, c->term.v[i])->in[k];
-        list[i] = turned ? a.u.v->node->in[0] : a;
+        list[i] = transposed ? a.u.v->node->in[0] : a;
         length += look_of(&list[i])->size[along];
         size[1 - along] = look_of(&list[i])->size[1 - along];
     }
@@ -147,24 +149,26 @@ static td_gval *side_by_side(chain *c, int k, int dim) {
                   .storage = c->g->n_storages++,
                   .size = size};
     td_gval *all = put(c, TD_OP_cat, in, 2, l);
-    if (!all || !turned) return all;
+    if (!all || !transposed) return all;
     td_garg whole = td__garg_value(all);
     l.size = (int64_t[]){size[1], size[0]};
     l.stride = (int64_t[]){1, size[1]};
     return put(c, TD_OP_t, &whole, 1, l);
 }
 
+/* Makes the root one mm of concatenated operands. False after td__fail. */
 static bool one_product(chain *c) {
-    td_gval *a = side_by_side(c, 0, 1), *b = a ? side_by_side(c, 1, 0) : NULL;
+    td_gval *a = concatenate(c, 0, 1), *b = a ? concatenate(c, 1, 0) : NULL;
     if (!b) return false;
     td_garg in[2] = {td__garg_value(a), td__garg_value(b)};
     return td__graph_become(c->g, c->root, TD_OP_mm, in, 2);
 }
 
+/* Makes the root a view of one sum over concatenated rows. False after td__fail. */
 static bool one_sum(chain *c) {
     const td_gnode *first = c->term.v[0]->node;
     const td_gval  *old = first->in[0].u.v;
-    td_gval        *rows = side_by_side(c, 0, 0);
+    td_gval        *rows = concatenate(c, 0, 0);
     if (!rows) return false;
     td_garg in[3] = {td__garg_value(rows), old->node->in[1], old->node->in[2]};
     td_look l = *old->look;
@@ -186,6 +190,7 @@ static bool is_result(const td_gval *v) {
     return false;
 }
 
+/* A stack along dim 0 of typed values that is no output of the graph? */
 static bool is_stack(const td_gnode *n) {
     if (n->kind != TD_N_OP || n->op != TD_OP_stack || n->in[0].kind != TD_G_LIST)
         return false;
@@ -196,7 +201,7 @@ static bool is_stack(const td_gnode *n) {
     return l && l->rank >= 2 && !is_result(n->out[0]);
 }
 
-/* As a view of all of them one after another, which may be there already. */
+/* Makes the stack a view of cat. False after td__fail. */
 static bool stack_as_cat(td_graph *g, int at) {
     chain   c = {.g = g, .root = g->nodes.v[at], .at = at};
     td_look l = *c.root->out[0]->look;
@@ -220,7 +225,9 @@ static bool stack_as_cat(td_graph *g, int at) {
 
 /* ---- all of a graph ----------------------------------------------------- */
 
-static bool gather_at(td_graph *g, int at) {
+/* Combines the sum whose last addition is node `at`, if it can be. False after
+ * td__fail. */
+static bool combine_at(td_graph *g, int at) {
     chain c = {.g = g, .root = g->nodes.v[at], .at = at};
     bool  ok = find_terms(&c) || td__fail_memory(g->cx);
     if (ok && is_chain(&c)) ok = c.op == TD_OP_mm ? one_product(&c) : one_sum(&c);
@@ -228,7 +235,7 @@ static bool gather_at(td_graph *g, int at) {
     return ok;
 }
 
-/* Is it the last addition of a sum that nobody sees before? */
+/* Is it the last addition of a chain? */
 static bool is_root(const td_gnode *n) {
     if (!is_addition(n)) return false;
     const td_guse *u = n->out[0]->uses;
@@ -236,12 +243,12 @@ static bool is_root(const td_gnode *n) {
            u->node->in[0].u.v != n->out[0];
 }
 
-bool td__gather(td_graph *g) {
+bool td__combine_products(td_graph *g) {
     if (g->dims.n) return true; /* sizes must be known */
     if (!td__graph_index(g)) return false;
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
-        if (is_root(n) ? !gather_at(g, i) : is_stack(n) && !stack_as_cat(g, i))
+        if (is_root(n) ? !combine_at(g, i) : is_stack(n) && !stack_as_cat(g, i))
             return false;
     }
     return true;

@@ -1,12 +1,13 @@
-/* redraw.c -- a random op that is done again draws the same numbers: the generator's
- * state is noted before the first time, set before the second, and put back behind
- * it. All three are nodes like others (random_state), so whoever runs the graph need
- * not know. */
+/* rng_state.c -- makes a recomputed random op draw the same numbers: the generator's
+ * state is saved before the first run, set before the second and restored after it.
+ * All three are random_state nodes, so whatever runs the graph needs no special case.
+ */
 #include "part/part_int.h"
 
 #include <string.h>
 
-/* A random_state that stands nowhere yet. */
+/* A random_state node that is not among the nodes yet; set: the state to set, or
+ * NULL. */
 static td_gnode *make_node(td_graph *g, td_gval *set) {
     static const int64_t two = 2;
     td_garg              in = set ? td__garg_value(set) : (td_garg){0};
@@ -18,9 +19,9 @@ static td_gnode *make_node(td_graph *g, td_gval *set) {
     return (n->out[0]->look = td__graph_look_of(g, l)) ? n : NULL;
 }
 
-td_gnode *td__redraw_note(td_graph *g) { return make_node(g, NULL); }
+td_gnode *td__rng_save_node(td_graph *g) { return make_node(g, NULL); }
 
-bool td__redraw_put(td_graph *g, td_gnode *n, td_gval *state, td_gnode **to) {
+bool td__rng_wrap(td_graph *g, td_gnode *n, td_gval *state, td_gnode **to) {
     td_gnode *set = make_node(g, state);
     td_gnode *back = set ? make_node(g, set->out[0]) : NULL;
     if (!back) return false;

@@ -1,5 +1,6 @@
-/* report_graph.c -- a joint graph as a picture, and what its partition chose. Forward
- * goes down the left side, backward up the right; what crosses is kept or made anew. */
+/* joint_graph.c -- draws a joint graph as SVG, and the table of its partition.
+ * Forward goes down the left side, backward up the right; edges between them are
+ * saved or recomputed values. */
 #include "report/report.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 
 enum { W = 1060, BOX = 360, TALL = 22, PITCH = 31, LEFT = 56, CHARS = 48 };
 
-/* A node with its place and its line of the graph's text. */
+/* A node with its position and its line of the graph's text. */
 typedef struct box {
     const char *text; /* "%8, %9 = op(...)" */
     int         n;    /* length of it */
@@ -15,6 +16,7 @@ typedef struct box {
     double      x, y; /* of the upper left corner */
 } box;
 
+/* The state of drawing. */
 typedef struct drawing {
     td_buf          *b;
     const td_graph  *g;
@@ -26,7 +28,7 @@ typedef struct drawing {
     int              to; /* the node whose edges are being drawn */
 } drawing;
 
-/* ---- what became of a value --------------------------------------------- */
+/* ---- decisions of the partition -------------------------------------------------- */
 
 static const td_part_note *note_of(const td_halves *h, const char *name, size_t n) {
     for (int i = 0; h && i < h->n_notes; i++)
@@ -35,7 +37,7 @@ static const td_part_note *note_of(const td_halves *h, const char *name, size_t 
     return NULL;
 }
 
-/* Of result k of a node, whose name is the k-th of its line. */
+/* The note of result k of a node; its name is the k-th in the node's line. */
 static const td_part_note *note_at(const drawing *d, int node, int k) {
     const char *p = d->box[node].text, *end = p + d->box[node].n;
     for (; p < end && *p == '%'; k--) {
@@ -47,7 +49,8 @@ static const td_part_note *note_at(const drawing *d, int node, int k) {
     return NULL;
 }
 
-static bool made_again(const drawing *d, int node) {
+/* Is one of the node's results recomputed in backward? */
+static bool is_recomputed(const drawing *d, int node) {
     for (int k = 0; k < d->g->nodes.v[node]->n_out; k++) {
         const td_part_note *n = note_at(d, node, k);
         if (n && n->recomputed) return true;
@@ -61,7 +64,7 @@ static void draw_box(const drawing *d, int i) {
     const box *x = &d->box[i];
     bool       cut = x->n > CHARS;
     td__buf_printf(d->b, "<g class=\"box%s%s\" data-i=\"%d\"><title>",
-                   x->bwd ? " b" : "", made_again(d, i) ? " r" : "", i);
+                   x->bwd ? " b" : "", is_recomputed(d, i) ? " r" : "", i);
     td__report_textn(d->b, x->text, (size_t)x->n);
     td__buf_printf(d->b,
                    "</title><rect x=\"%.0f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
@@ -71,6 +74,7 @@ static void draw_box(const drawing *d, int i) {
     td__buf_add(d->b, cut ? "\u2026</text></g>\n" : "</text></g>\n");
 }
 
+/* Spreads the shorter side over the height of the longer one. */
 static void place_boxes(drawing *d) {
     int count[2] = {0}, at[2] = {0};
     for (int i = 0; i < d->n; i++) count[d->box[i].bwd]++;
@@ -93,7 +97,7 @@ static int result_nr(const td_gnode *n, const td_gval *v) {
     return 0;
 }
 
-/* Inside a half: an arc on its outer side, the wider the longer. */
+/* An edge within a half: an arc on its outer side, wider for longer distances. */
 static void draw_arc(const drawing *d, int from, int to) {
     const box *a = &d->box[from], *z = &d->box[to];
     double     out = a->bwd ? 1 : -1, x = a->bwd ? a->x + BOX : a->x;
@@ -106,6 +110,7 @@ static void draw_arc(const drawing *d, int from, int to) {
         x + 1.3 * far * out, z->y + TALL / 2.0, x, z->y + TALL / 2.0);
 }
 
+/* An edge from forward to backward: a saved value, or one that is recomputed. */
 static void draw_crossing(const drawing *d, int from, int to, const td_part_note *n) {
     const box *a = &d->box[from], *z = &d->box[to];
     double     x = a->x + BOX, middle = (x + z->x) / 2;
@@ -143,8 +148,9 @@ static void draw(drawing *d) {
 
 /* ---- lines of the graph's text ------------------------------------------ */
 
-/* Statements stand between the line that ends with { and `return`, one a line, each
- * up to its last bracket. False: there are not as many as nodes. */
+/* Finds each node's line in the graph's text: between "{" and "return", one per line,
+ * without what follows the last bracket. False: their number differs from the nodes'.
+ */
 static bool find_lines(drawing *d, const char *text) {
     const char *p = strstr(text, "{\n");
     int         i = 0;
@@ -160,6 +166,7 @@ static bool find_lines(drawing *d, const char *text) {
     return i == d->n;
 }
 
+/* Allocates the arrays. False after td__fail. */
 static bool prepare(drawing *d, td_arena *a) {
     size_t values = (size_t)d->g->n_values + 1;
     d->n = d->g->nodes.n;
@@ -190,7 +197,7 @@ bool td__report_joint(td_buf *b, const td_plan *p) {
     return ok;
 }
 
-/* ---- choices ------------------------------------------------------------ */
+/* ---- the table of the partition --------------------------------------------- */
 
 void td__report_choices(td_buf *b, const td_halves *h) {
     char size[32];
