@@ -230,7 +230,7 @@ static void test_errors(const td_gfile *f) {
     case_way no = {.name = "wrong", .call = fails_otherwise, .env = &refuses};
     test_error(f, case_ways[0], CASE_BOTH_FAIL, "select");
     test_error(f, &works, CASE_DIFFERS, "wrong does not");
-    test_error(f, &other, CASE_DIFFERS, "both fail: ");
+    test_error(f, &other, CASE_DIFFERS, "both fail, with different errors: ");
     test_error(f, &no, CASE_REFUSED, "no");
 }
 
