@@ -381,7 +381,7 @@ TEST(wrong_trees_texts_files_and_inputs_are_refused) {
     CHECK(!td_exported_run(e, TD_ARGS(x, td_ones(other, TD_SHAPE(3))), out, 3));
     CHECK(aot_says(cx, TD_E_ARG, "input 1"));
     CHECK(!td_exported_run(e, TD_ARGS(x, x), out, 2));
-    CHECK(aot_says(cx, TD_E_ARG, "gives 3 outputs"));
+    CHECK(aot_says(cx, TD_E_ARG, "has 3 outputs"));
     td_exported_drop(e);
     td_close(other);
     td_close(cx);

@@ -127,15 +127,16 @@ static void check_simpler(const char *text, const char *want) {
 }
 
 TEST(what_a_graph_says_of_sizes_is_relied_on) {
-    check_simpler("func @f(%x: f32[s0,s1], %y: f32[s2], %n: int=s3) {\n"
-                  "  given s0 >= 2, s1 >= 2, s2 == s1, s3 == s0*2\n"
-                  "  %a = silu(%x) : f32[s0,s1]\n"
-                  "  %b = add(%a, %y) : f32[s0,s1]\n"
-                  "  %c = reshape(%b, [s3,s1//2])\n"
-                  "  return %b\n"
-                  "}\n",
-                  "@f: holds only where s0*s1 == s0*(s1 // 2)*2 (read at t.td:5), "
-                  "which its types do not say");
+    check_simpler(
+        "func @f(%x: f32[s0,s1], %y: f32[s2], %n: int=s3) {\n"
+        "  given s0 >= 2, s1 >= 2, s2 == s1, s3 == s0*2\n"
+        "  %a = silu(%x) : f32[s0,s1]\n"
+        "  %b = add(%a, %y) : f32[s0,s1]\n"
+        "  %c = reshape(%b, [s3,s1//2])\n"
+        "  return %b\n"
+        "}\n",
+        "@f: the capture is valid only where s0*s1 == s0*(s1 // 2)*2 (read at "
+        "t.td:5), which its types do not state");
     check_simpler("func @f(%x: f32[s0,s1], %y: f32[s2], %n: int) {\n"
                   "  given s0 >= 2, s1 >= 2, s2 == s1, s0 <> 7, s1 < 100\n"
                   "  %a = silu(%x) : f32[s0,s1]\n"
@@ -157,12 +158,13 @@ TEST(a_size_that_no_input_shows_is_refused) {
                   "  %a = silu(%x) : f32[s1]\n"
                   "  return %a\n"
                   "}\n",
-                  "@f: no input shows a symbolic size by itself");
+                  "@f: a symbolic size occurs in the input types only inside "
+                  "expressions; one input needs it as a size by itself");
     check_simpler("func @f(%x: f32[u0]) {\n"
                   "  %a = silu(%x) : f32[u0]\n"
                   "  return %a\n"
                   "}\n",
-                  "@f: u0 is known only when it runs, so the function cannot be "
+                  "@f: the size u0 depends on data, so the function cannot be "
                   "captured from its types");
 }
 
