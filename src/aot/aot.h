@@ -105,6 +105,8 @@ typedef struct td_cache_state {
     int       slot; /* the entry of that name to overwrite; -1: any */
 } td_cache_state;
 
+typedef struct td_arrived td_arrived; /* inputs of a call, as they arrived */
+
 /* A specialization: the compiled code for one key, and what makes a call fit it. */
 typedef struct td_spec {
     struct td_spec *next;
@@ -115,15 +117,16 @@ typedef struct td_spec {
     TD_VEC(int32_t) grads_read;   /* values of the key whose .grad the program reads */
     TD_VEC(int32_t) grads_absent; /* values whose .grad the program found absent */
     TD_VEC(int32_t) grad_targets; /* values a backward in the body computes .grad of */
-    bool       offsets; /* the key has storage offsets and the rest of the storage */
-    bool       views;   /* the key records views even without requires_grad */
-    bool       differentiates; /* the body itself runs a backward */
-    bool       varies;         /* sizes of arguments are symbols */
-    uint8_t    has;            /* set of what the stages have produced so far */
-    td_joint  *j;              /* owned until the plan takes it over */
-    td_halves *h;              /* the same; NULL: nothing to differentiate */
-    td_faker  *fakes;          /* borrowed while tracing symbolic sizes; else NULL */
-    td_halves *step; /* what backwards inside the body recompute; NULL: nothing */
+    bool        offsets; /* the key has storage offsets and the rest of the storage */
+    bool        views;   /* the key records views even without requires_grad */
+    bool        differentiates; /* the body itself runs a backward */
+    bool        varies;         /* sizes of arguments are symbols */
+    uint8_t     has;            /* set of what the stages have produced so far */
+    td_joint   *j;              /* owned until the plan takes it over */
+    td_halves  *h;              /* the same; NULL: nothing to differentiate */
+    td_faker   *fakes;          /* borrowed while tracing symbolic sizes; else NULL */
+    td_arrived *arrived;        /* owned until the plan takes it over; NULL: none */
+    td_halves  *step; /* what backwards inside the body recompute; NULL: nothing */
     struct td_guard_prog *guards;  /* on symbolic sizes; NULL: sizes are in the key */
     int                   mode;    /* td_fn.mode when it was compiled */
     td_deps               deps;    /* modules and watched bytes that the body read */
@@ -146,17 +149,19 @@ typedef struct td_shared_opts {
 
 struct td_fn {
     TD_OWNED_FIELDS;
-    int              id;
-    td_body         *body;
-    void            *env;
-    const td_graph  *graph; /* instead of a body */
-    bool             owns_graph;
-    bool             inner; /* computes gradients: the user's passes already ran */
-    td_shared_opts  *shared;
-    td_aot_opts      opts; /* shared->opts */
-    char            *name;
-    td_spec         *specs; /* a list, most recently used first */
-    int              n_specs;
+    int                  id;
+    td_body             *body;
+    void                *env;
+    const td_graph      *graph; /* instead of a body */
+    bool                 owns_graph;
+    bool                 inner; /* computes gradients: the user's passes already ran */
+    int                  n_orders; /* ...orders below it (td_joint_opts) */
+    const td_grad_order *orders;
+    td_shared_opts      *shared;
+    td_aot_opts          opts; /* shared->opts */
+    char                *name;
+    td_spec             *specs; /* a list, most recently used first */
+    int                  n_specs;
     bool             limit_warned; /* warned once: calls over the limit run eagerly */
     td_key           key;          /* scratch: the key of the current call */
     td_arg_aliases   aliases;      /* scratch: its values by storage */
@@ -439,27 +444,19 @@ void td__log_guards(const td_fn *f, const td_spec *s);
  * td__fail. */
 bool td__missing_make(td_fn *f, td_spec *s, td_values args);
 
-/* ---- again.c, regrad.c -------------------------------------------------- */
+/* ---- double_backward.c, custom_linear.c --------------------------------- */
 
-/* Prepares gradients of gradients for s; false after td__fail. */
-bool td__again_make(td_fn *f, td_spec *s);
-
-/* The environment of td__regrad: a program and its joint graph, which has the
- * targets. */
-typedef struct td_regrad {
-    const td_joint *j;
-    const td_graph *program;
-    const uint64_t *missing; /* set of missing tangents */
-} td_regrad;
-/* Must double backward run the program once more, because a history ends inside it?
- * Otherwise it differentiates the joint graph. */
-bool td__again_reruns(const td_graph *program, const td_joint *j);
-/* A body from primals and tangents to gradients; its environment is a td_regrad. */
-bool td__regrad(td_call *c);
-/* May a program captured from td__regrad be differentiated? False after td__fail
- * (custom_linear.c). */
-bool td__regrad_linear(td_fn *f, const td_graph *g);
-bool td__regrad_check(const td_joint *j, const td_graph *program,
-                      const char *name); /* false after td__fail */
+/* Copies of the inputs, without bytes, for s->arrived, where gradients of gradients may
+ * be asked for; s->j is there. False after td__fail. */
+bool                 td__spec_arrive(td_fn *f, td_spec *s, td_values args);
+void                 td__arrived_drop(td_arrived *a); /* NULL is fine */
+/* The plan of s, with s->arrived, gives gradients of gradients. False after
+ * td__fail. */
+bool                 td__spec_next_order(td_fn *f, td_spec *s);
+/* td_fn.orders, in memory that lives as long as the plan. */
+const td_grad_order *td__plan_orders(const td_plan *p);
+/* May the gradients of a program with custom functions be differentiated? False after
+ * td__fail. */
+bool                 td__custom_linear(td_fn *f, const td_graph *program);
 
 #endif

@@ -65,14 +65,19 @@ static void add_options(td_buf *b, const td_fn *f) {
     const td_aot_opts *o = &f->opts;
     bool               own = !f->inner; /* the user's passes run */
     bool               pass = own && o->pass.run, chooser = own && o->chooser.choose;
-    const bool         is[] = {f->forward,       f->inner, f->step != NULL,
-                               f->graph != NULL, pass,     chooser};
+    const bool         is[] = {f->forward, f->inner, f->step != NULL, f->graph != NULL,
+                               pass,       chooser,  f->n_orders > 0};
     for (int i = 0; i < TD_COUNT(is); i++) td__put_uint(b, is[i]);
     td__put_text(b, f->name);
     td__put_text(b, own ? o->decompose : NULL);
     td__put_text(b, own ? o->stages : NULL);
     td__put_int(b, o->n_params);
     td__put_int(b, o->n_buffers);
+    for (int i = 0; i < f->n_orders; i++)
+        for (int w = 0; w < f->orders[i].words; w++) {
+            td__put_uint(b, f->orders[i].missing[w]);
+            td__put_uint(b, f->orders[i].grad[w]);
+        }
 }
 
 /* The hash of b's bytes; empties b. */
@@ -219,6 +224,7 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     if (td__get_bool(r)) s->guards = td__get_guards(r, s->cache.args, program);
     if (r->bad) return false;
     if (!(s->j = get_joint(r, f->cx, s, program))) return false;
+    if (s->j->order != f->n_orders) return false;
     bool halves = td__get_bool(r);
     if (r->bad || halves != (s->j->n_tangents > 0)) return false;
     if (halves) s->h = td__get_halves(r, s->j, program);

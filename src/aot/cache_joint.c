@@ -3,9 +3,8 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 56 &&
-                   sizeof(td_relation) == 24 && sizeof(td_tangent) == 80 &&
-                   sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
+_Static_assert(sizeof(td_joint) == 136 && sizeof(td_fwd) == 48 &&
+                   sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 128 && sizeof(td_saved_value) == 16 &&
@@ -24,53 +23,13 @@ static void put_geom(td_image *m, const td_geom *g) {
     for (int d = 0; d < g->rank; d++) put_nr(m, g->stride[d]);
 }
 
-/* ---- view ops ----------------------------------------------------------- */
-
-/* An argument of a view op. False: it cannot be written. */
-static bool put_value(td_image *m, const td_value *v) {
-    put_big(m, v->kind);
-    switch ((td_kind)v->kind) {
-    case TD_K_NONE: break;
-    case TD_K_INT: put_nr(m, v->u.i); break;
-    case TD_K_BOOL: put_flag(m, v->u.b); break;
-    case TD_K_FLOAT: td__put_f64(m->b, v->u.f); break;
-    case TD_K_DTYPE: put_nr(m, (int)v->u.dt); break;
-    case TD_K_STR: td__put_text(m->b, v->u.s); break;
-    case TD_K_INTS:
-        put_big(m, v->n);
-        for (uint32_t i = 0; i < v->n; i++) put_nr(m, v->u.ints[i]);
-        break;
-    default: m->why = "a view op has a tensor argument"; return false;
-    }
-    return true;
-}
-
-/* A chain of view ops with their modes. */
-static bool put_views(td_image *m, const td_view_op *v, int n) {
-    put_big(m, (uint64_t)n);
-    for (int i = 0; i < n; i++) {
-        put_big(m, v[i].op);
-        put_nr(m, v[i].nr);
-        put_flag(m, v[i].grad);
-        put_flag(m, v[i].inference);
-        put_big(m, (uint64_t)v[i].n_in);
-        for (int k = 0; k < v[i].n_in; k++)
-            if (!put_value(m, &v[i].in[k])) return false;
-    }
-    return true;
-}
-
 /* ---- the joint graph ---------------------------------------------------- */
 
 /* What the joint graph records about input i. */
-static bool put_input(td_image *m, const td_joint *j, int i) {
-    const td_relation *r = &j->related[i];
+static void put_input(td_image *m, const td_joint *j, int i) {
     put_flag(m, j->written[i]);
     put_flag(m, j->touched[i]);
-    put_nr(m, r->same);
-    put_flag(m, r->shared);
-    put_nr(m, r->base);
-    return put_views(m, r->views, r->n_views);
+    put_nr(m, j->same[i]);
 }
 
 static void put_fwd(td_image *m, const td_fwd *f) {
@@ -80,8 +39,6 @@ static void put_fwd(td_image *m, const td_fwd *f) {
     put_nr(m, f->input);
     put_nr(m, f->result);
     put_nr(m, f->tangent);
-    put_nr(m, f->event);
-    put_flag(m, f->whole);
     if (f->made) put_geom(m, &f->geom);
 }
 
@@ -115,9 +72,8 @@ bool td__put_joint(td_image *m, const td_joint *j) {
     for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
     put_nr(m, j->left);
     put_flag(m, j->random);
-    put_flag(m, j->releases);
-    put_flag(m, j->detaches);
-    for (int i = 0; ok && i < j->n_primals; i++) ok = put_input(m, j, i);
+    put_nr(m, j->order);
+    for (int i = 0; i < j->n_primals; i++) put_input(m, j, i);
     for (int i = 0; i < j->n_results; i++) put_flag(m, j->feeds[i]);
     for (int i = 0; i < j->n_fwd; i++) put_fwd(m, &j->fwd[i]);
     for (int i = 0; i < j->n_tangents; i++) put_tangent(m, j, &j->tangents[i]);

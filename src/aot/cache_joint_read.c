@@ -31,63 +31,14 @@ static void get_geom(source *s, td_geom *g) {
     g->stride = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);
 }
 
-/* ---- view ops ----------------------------------------------------------- */
-
-static void get_value(source *s, td_value *v) {
-    td_reader *r = s->r;
-    v->kind = (uint32_t)td__get_below(r, TD_K_GRAPH);
-    switch ((td_kind)v->kind) {
-    case TD_K_NONE: break;
-    case TD_K_INT: v->u.i = td__get_dim(r, s->j->g); break;
-    case TD_K_BOOL: v->u.b = flag(s); break;
-    case TD_K_FLOAT: v->u.f = td__get_f64(r); break;
-    case TD_K_DTYPE: v->u.dt = (td_dtype)within(s, 0, TD_DTYPE_COUNT); break;
-    case TD_K_STR:
-        if (!(v->u.s = td__get_text(r, &s->j->arena))) r->bad = true;
-        break;
-    case TD_K_INTS:
-        v->n = (uint32_t)td__get_count(r);
-        v->u.ints = td__get_dims(r, &s->j->arena, s->j->g, (int)v->n);
-        break;
-    default: r->bad = true;
-    }
-}
-
-/* Argument 0, the viewed tensor, is not written. */
-static void get_view(source *s, td_view_op *v) {
-    v->op = (td_op)td__get_below(s->r, TD_OP_COUNT);
-    v->nr = within(s, 0, INT32_MAX);
-    v->grad = flag(s);
-    v->inference = flag(s);
-    v->n_in = td__get_count(s->r);
-    v->in = items(s, v->n_in, sizeof *v->in);
-    for (int i = 0; v->in && i < v->n_in; i++) get_value(s, &v->in[i]);
-    if (s->r->bad || v->n_in < 1 || v->n_in > td__opinfo(v->op)->s.n_in ||
-        td__opinfo(v->op)->view_of != 0)
-        s->r->bad = true;
-}
-
-static td_view_op *get_views(source *s, int *n) {
-    *n = td__get_count(s->r);
-    td_view_op *v = items(s, *n, sizeof *v);
-    for (int i = 0; v && !s->r->bad && i < *n; i++) get_view(s, &v[i]);
-    return v;
-}
-
 /* ---- the joint graph ---------------------------------------------------- */
 
 static void get_input(source *s, int i) {
-    td_relation *r = &s->j->related[i];
     s->j->written[i] = flag(s);
     s->j->touched[i] = flag(s);
-    r->same = within(s, 0, i + 1);
-    r->shared = flag(s);
-    r->base = within(s, -1, s->j->n_primals);
-    r->views = get_views(s, &r->n_views);
+    s->j->same[i] = within(s, 0, i + 1);
 }
 
-/* The event is an index into a future run of the program, so its upper bound is
- * unknown. */
 static void get_fwd(source *s, td_fwd *f) {
     f->made = flag(s);
     f->written = flag(s);
@@ -95,8 +46,6 @@ static void get_fwd(source *s, td_fwd *f) {
     f->input = within(s, -1, s->j->n_primals);
     f->result = within(s, -1, s->j->n_results);
     f->tangent = within(s, -1, s->j->n_tangents);
-    f->event = within(s, f->tangent < 0 ? -1 : 0, INT32_MAX);
-    f->whole = flag(s);
     if (f->made) get_geom(s, &f->geom);
 }
 
@@ -149,9 +98,8 @@ static bool get_counts(source *s) {
     for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
     j->left = within(s, 0, TD_R_COUNT + 1);
     j->random = flag(s);
-    j->releases = flag(s);
-    j->detaches = flag(s);
-    j->related = items(s, j->n_primals, sizeof *j->related);
+    j->order = within(s, 0, INT32_MAX);
+    j->same = items(s, j->n_primals, sizeof *j->same);
     j->written = items(s, j->n_primals, sizeof *j->written);
     j->touched = items(s, j->n_primals, sizeof *j->touched);
     j->feeds = items(s, j->n_results, sizeof *j->feeds);
@@ -229,8 +177,10 @@ static bool writes_fit(const td_graph *g) {
  * belong to tensors. */
 static bool joint_kinds_fit(const source *s, const td_graph *program) {
     const td_joint *j = s->j;
-    for (int i = 0; i < j->n_primals; i++)
+    for (int i = 0; i < program->inputs.n; i++)
         if (!input_fits(s, program, i)) return false;
+    for (int i = program->inputs.n; i < j->n_primals; i++)
+        if (!is_tensor(j->g->inputs.v[i]->look)) return false;
     for (int i = 0; i < j->n_fwd; i++) {
         const td_fwd  *f = &j->fwd[i];
         const td_look *l = out_look(j->g, i);
@@ -256,11 +206,14 @@ static bool joint_kinds_fit(const source *s, const td_graph *program) {
     return true;
 }
 
-/* Do the counts agree with the graphs, and are the graphs valid? */
+/* Do the counts agree with the graphs, and are the graphs valid? In orders above the
+ * first, tangents of the orders below are inputs, and gradients are results. */
 static bool counts_fit(const source *s, const td_graph *program) {
     const td_joint *j = s->j;
     bool            whole = j->n_tangents || j->n_targets;
-    return j->n_primals == program->inputs.n && j->n_results == program->outputs.n &&
+    return (j->order ? j->n_primals >= program->inputs.n
+                     : j->n_primals == program->inputs.n &&
+                           j->n_results == program->outputs.n) &&
            j->g->inputs.n == j->n_primals + j->n_tangents &&
            j->g->outputs.n == j->n_fwd + (whole ? j->n_targets : 0) &&
            td__graph_verify(j->g, TD_STAGE_JOINT) && writes_fit(j->g) &&
@@ -350,8 +303,11 @@ static bool epilogue_fits(const td_joint *j, const td_graph *program) {
     for (int i = 0; i < g->nodes.n; i++)
         if (g->nodes.v[i]->kind == TD_N_OP && !step_fits(j, g->nodes.v[i]))
             return false;
-    for (int i = 0; i < g->outputs.n; i++)
-        if (!result_fits(&g->outputs.v[i], &program->outputs.v[i])) return false;
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_garg *a = &g->outputs.v[i];
+        bool           grad = a->kind == TD_G_NONE || is_tensor_arg(a);
+        if (j->order ? !grad : !result_fits(a, &program->outputs.v[i])) return false;
+    }
     return true;
 }
 

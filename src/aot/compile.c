@@ -111,8 +111,9 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     s->offsets = addresses_storage(program, s->j);
     s->differentiates = has_backward(program);
     if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
-    if (!td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
-        !td__again_make(f, s) || !td__missing_make(f, s, args) ||
+    if (!td__spec_arrive(f, s, args) ||
+        !td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
+        !td__spec_next_order(f, s) || !td__missing_make(f, s, args) ||
         !td__key_make(f, &s->key, args, s))
         return false;
     td__cache_store(f, s);
@@ -164,14 +165,14 @@ static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
     bool any = s->set.dynamic == TD_SHAPES_DYNAMIC;
     return td__spec_trace(f, s, args, any ? TD_SIZES_MUST_VARY : TD_SIZES_NUMBERS) &&
            (td__key_find_grads(s, args) || td__fail_memory(f->cx)) &&
-           td__key_make(f, &s->key, args, s);
+           td__key_make(f, &s->key, args, s) && td__spec_arrive(f, s, args);
 }
 
 /* The second half, from the joint graph, which the user may have replaced. */
 static bool stage_plan(td_fn *f, td_spec *s, td_values args) {
     return td__joint_clean(s->j, s->set.cse) &&
            td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) &&
-           td__again_make(f, s);
+           td__spec_next_order(f, s);
 }
 
 /* s->offsets is set in any case: the graph that the user puts in between may address
@@ -200,6 +201,7 @@ void td__spec_drop(td_spec *s) {
     td__halves_drop(s->step);
     td__halves_drop(s->h);
     td__buf_free(&s->cache.bytes);
+    td__arrived_drop(s->arrived);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__deps_free(&s->deps);

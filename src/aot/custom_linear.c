@@ -92,15 +92,28 @@ static void note_read(void *env, td_gval *v) {
     r->any |= v->node == r->of;
 }
 
+/* Does the function save a result for its own backward? Its forward returns results and
+ * then saved values. */
+static bool saves_result(const td_gnode *n) {
+    const td_graph *back = backward_of(n), *forward = NULL;
+    int             saved = 0;
+    for (int i = 0; i < n->n_in && !forward; i++)
+        if (n->in[i].kind == TD_G_GRAPH) forward = n->in[i].u.g;
+    for (int i = 0; i < back->in_desc.n; i++)
+        saved += back->in_desc.v[i].kind == TD_D_SAVED;
+    for (int i = 0; i < forward->outputs.n - saved; i++)
+        for (int k = forward->outputs.n - saved; k < forward->outputs.n; k++)
+            if (forward->outputs.v[i].u.v == forward->outputs.v[k].u.v) return true;
+    return false;
+}
+
 /* Does anything read a result of the node, so that double backward passes through it?
  */
 static bool is_read(const td_graph *g, const td_gnode *of) {
-    reading r = {of, false};
+    reading r = {of, saves_result(of)};
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in; k++)
             td__garg_each(&g->nodes.v[i]->in[k], note_read, &r);
-    for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], note_read, &r);
     return r.any;
 }
 
@@ -120,7 +133,7 @@ static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
                     f->name, name_of(n));
 }
 
-bool td__regrad_linear(td_fn *f, const td_graph *g) {
+bool td__custom_linear(td_fn *f, const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++)
         if (!check_node(f, g, g->nodes.v[i])) return false;
     return true;

@@ -16,7 +16,7 @@ static td_effect_kind kind_of(const td_gnode *n) {
     case TD_OP_set_: return TD_EFFECT_MOVE;
     case TD_OP_detach_: return TD_EFFECT_DETACH;
     case TD_OP_requires_grad_:
-        return td__gnode_lets_go(n) ? TD_EFFECT_GRAD_OFF : TD_EFFECT_GRAD_ON;
+        return td__gnode_switches_grad_off(n) ? TD_EFFECT_GRAD_OFF : TD_EFFECT_GRAD_ON;
     default: break;
     }
     if (!td__opinfo(n->op)->writes) return TD_EFFECT_COUNT;

@@ -174,7 +174,7 @@ static int64_t writes_of(const td_joint *j, int i) {
 /* Did inputs i and k share a storage at the start of the call? */
 static bool shared_storage(const td_joint *j, int i, int k) {
     const td_look *a = j->g->inputs.v[i]->look, *b = j->g->inputs.v[k]->look;
-    return i == k || j->related[k].same == j->related[i].same ||
+    return i == k || j->same[k] == j->same[i] ||
            (a && b && a->storage >= 0 && a->storage == b->storage);
 }
 

@@ -43,7 +43,7 @@ td_op_counts td__count_ops(const td_graph *g) {
 /* What happens to an input although no step of the epilogue names it: it is passed
  * twice, or shares storage with a written input. */
 static void indirect_effects(td_lines *l, const td_joint *j, int i) {
-    int first = j->related[i].same;
+    int first = j->same[i];
     if (first != i && j->touched[first]) {
         td__epi_join(l, "the same tensor as input ");
         td__buf_printf(l->b, "%d", first);

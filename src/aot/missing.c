@@ -178,6 +178,7 @@ bool td__missing_make(td_fn *f, td_spec *s, td_values args) {
                    .inference = cx->inference,
                    .dtype = cx->default_dtype,
                    .inner = f->inner};
+    if (f->n_orders) t->opts.orders = td__plan_orders(s->plan);
     td__graph_keep(t->program);
     t->shared->refs++;
     s->plan->retrace = (td_retrace){joint, drop, t};

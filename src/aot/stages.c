@@ -53,8 +53,7 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     else s->program = td__spec_capture(f, args, s->fakes, &s->deps);
     td__graph_drop(was);
     td_here = (td_where){0}; /* later stages have no source line */
-    if (!s->program) return false;
-    return f->body != td__regrad || td__regrad_linear(f, s->program);
+    return s->program != NULL;
 }
 
 /* ---- facts, joint, passes ----------------------------------------------- */
@@ -88,7 +87,9 @@ static bool depends_on_views(const td_graph *program) {
 }
 
 td_joint_opts td__spec_joint_opts(const td_fn *f, const td_spec *s) {
-    return (td_joint_opts){.keep_mutations = s->set.keep_mutations,
+    return (td_joint_opts){.keep_mutations = s->set.keep_mutations && !f->n_orders,
+                           .n_orders = f->n_orders,
+                           .orders = f->orders,
                            .merge_writes = s->set.merge_writes,
                            .merge_made = s->set.merge_made,
                            .assign_writes = s->set.assign_writes,
@@ -102,7 +103,8 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
     td_joint_opts   o = td__spec_joint_opts(f, s);
     o.ends = f->ends;
     o.loss = f->loss;
-    s->j = in ? td__joint(program, in, &o) : NULL;
+    bool ok = in && (!f->n_orders || td__custom_linear(f, program));
+    s->j = ok ? td__joint(program, in, &o) : NULL;
     td__free(in);
     s->views = depends_on_views(program);
     return s->j && td__step_check(f, s->j);
@@ -172,8 +174,7 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
-                      .twice = s->set.double_backward,
-                      .hold_all = td__again_reruns(td__spec_program(f, s), j)};
+                      .twice = s->set.double_backward};
     (void)args;
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);

@@ -464,6 +464,9 @@ bool td__gnode_is_fixed(const td_gnode *n);
 /* Must the node run even if nothing reads its results? Fixed ones, and those
  * that eager fails at for certain values. */
 bool td__gnode_stays(const td_gnode *n);
+/* Does a result have a data-dependent size? Other nodes may use that size even
+ * if nothing reads the result, so the node must stay. */
+bool td__gnode_shows(const td_gnode *n);
 
 /* Passes. Each accepts a graph of any stage, preserves the stage's contract and the
  * meaning, and packs the graph. fold and views use types (td__graph_infer) and skip

@@ -61,10 +61,6 @@ typedef struct td_effects {
 } td_effects;
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a);
 
-/* Does a result have a data-dependent size? Other nodes may use that size even
- * if nothing reads the result, so the node must stay. */
-bool td__gnode_shows(const td_gnode *n);
-
 /* Zeroed memory for a pass, in its arena. NULL after td__fail. */
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item);
 

@@ -226,11 +226,11 @@ static const td_look *look_of_number(td_graph *g, int64_t dim) {
 /* Inputs: those of the program, then the forward outputs. */
 static bool write_inputs(writing *w) {
     td_joint_run   *r = w->r;
-    const td_graph *p = r->program, *g = r->to->g;
+    const td_graph *g = r->to->g;
     char            name[24];
-    for (int i = 0; i < p->inputs.n; i++) {
+    for (int i = 0; i < r->to->n_primals; i++) {
         const td_look *l = r->outer[i] ? look_of(w->g, &r->geom[i]) : NULL;
-        td_gval *v = td__graph_input(w->g, p->inputs.v[i]->name, l, TD_PLAIN_DESC);
+        td_gval *v = td__graph_input(w->g, g->inputs.v[i]->name, l, TD_PLAIN_DESC);
         if (!v || (r->outer[i] && !td__ptrmap_get(&w->vals, r->outer[i]) &&
                    !name_value(w, r->outer[i], v)))
             return false;
@@ -259,9 +259,8 @@ static bool write_outputs(writing *w) {
     td_joint_run *r = w->r;
     for (int i = 0; i < r->to->n_results; i++) {
         td_garg a;
-        if (!arg_of(w, &r->out[i], &a) ||
-            !td__graph_output(w->g, a, r->program->out_desc.v[i]))
-            return false;
+        td_desc d = r->order ? TD_PLAIN_DESC : r->program->out_desc.v[i];
+        if (!arg_of(w, &r->out[i], &a) || !td__graph_output(w->g, a, d)) return false;
     }
     return true;
 }

@@ -8,13 +8,14 @@
 #include <stdio.h>
 
 /* Makes tangent i an input: a tensor without gaps, in a storage of its own. */
-static bool give_tangent(td_joint_run *r, int i) {
+bool td__joint_tangent(td_joint_run *r, int i, bool given) {
     td_tangent *to = &r->to->tangents[i];
     td_ctx     *cx = r->cx;
     char        name[24];
     td_meta     m = td__geom_meta(&to->geom);
     m.offset = 0;
-    snprintf(name, sizeof name, "t%d", i);
+    if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
+    else snprintf(name, sizeof name, "t%d", i);
     td_tensor *like = td__tensor_make(cx, &m, true);
     td_tensor *inner = like ? td__record_input(&r->rec, like, name) : NULL;
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
@@ -22,7 +23,8 @@ static bool give_tangent(td_joint_run *r, int i) {
     r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
         (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
     r->tangent[i] = outer;
-    return td__func_make(&r->f, outer, inner);
+    return given ? td__func_give(&r->f, outer, inner)
+                 : td__func_make(&r->f, outer, inner);
 }
 
 /* Adds a target with edge e, unless another has the same: one tensor passed twice is
@@ -43,16 +45,6 @@ static void bind_at(td_joint_run *r, int k, int i) {
     r->log.all.v[i].bind = k;
 }
 
-/* The accumulator that leaf t has after event i (-1: from the start of the call), until
- * set_ gives it another; NULL: nothing reads the leaf meanwhile. */
-static td_node *accumulator_after(const td_joint_run *r, const td_tensor *t, int i) {
-    for (int k = i + 1; k < r->log.all.n; k++) {
-        const td_event *e = &r->log.all.v[k];
-        if (e->t == t && e->op == TD_OP_set_ && e->accum) return e->accum;
-    }
-    return td__known_accumulator(t);
-}
-
 /* Finds the targets whose edge exists only inside the call: leaves that the program
  * sets to require grad, leaves whose metadata changes before an op first reads them,
  * and leaves that set_ gives other sizes, which get a new accumulator. */
@@ -62,11 +54,11 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         const td_event *e = &r->log.all.v[i];
         bool            renewed = e->op == TD_OP_set_ && e->late;
         bool            leaf = td__needs_grad(e->t) && !td__has_node(e->t); /* still */
-        bool changes = e->kind == TD_EV_META && (!e->accum || renewed) && leaf;
+        bool changes = e->kind == TD_EV_META && (!e->used || renewed) && leaf;
         bool begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
         td_node *n =
-            e->kept && (changes || begins) ? accumulator_after(r, e->t, i) : NULL;
+            e->kept && (changes || begins) ? td__known_accumulator(e->t) : NULL;
         int k = 0;
         if (!n) continue;
         while (k < j->n_targets && to[k].node != n) k++;
@@ -86,12 +78,12 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
 static void find_first_read(td_joint_run *r, int i) {
     const td_tensor *t = r->real[i];
     bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
-    td_node         *n = leaf ? accumulator_after(r, r->outer[i], -1) : NULL;
+    td_node         *n = leaf ? td__known_accumulator(r->outer[i]) : NULL;
     if (n && !r->edge[i].node) r->edge[i] = (td_edge){.node = td__node_ref(n)};
 }
 
 /* All targets, reached or not; to[] gets their edges. */
-static bool find_targets(td_joint_run *r, td_edge *to) {
+static bool find_edges(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
         find_first_read(r, i);
@@ -224,23 +216,35 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return go_back(r, to, grads);
 }
 
+bool td__joint_targets(td_joint_run *r) {
+    td_joint *j = r->to;
+    size_t    n = 2 * (size_t)j->n_primals + (size_t)r->log.all.n + 1;
+    r->goal = td__arena_zalloc(&j->arena, sizeof *r->goal * n);
+    j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
+    if (!r->goal || !j->targets) return td__fail_memory(r->cx);
+    if (!find_edges(r, r->goal) || !td__joint_reach(r, r->goal)) return false;
+    drop_unreached(r, r->goal);
+    return true;
+}
+
 bool td__joint_differentiate(td_joint_run *r) {
-    td_joint   *j = r->to;
-    td_arena   *a = &j->arena;
-    size_t      n = (size_t)j->n_primals + 1 + (size_t)r->log.all.n;
-    int         first = j->g->nodes.n;
-    td_edge    *to = td__arena_zalloc(a, sizeof *to * 2 * n);
-    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * 2 * n);
-    int        *writes = td__arena_zalloc(a, sizeof *writes * n);
-    td_geom    *geoms = td__arena_zalloc(a, sizeof *geoms * n);
-    if (!to || !grads || !writes || !geoms) return td__fail_memory(r->cx);
+    td_joint *j = r->to;
+    td_arena *a = &j->arena;
+    size_t    n = (size_t)j->n_primals + 1;
+    int       first = j->g->nodes.n;
+    int      *writes = td__arena_zalloc(a, sizeof *writes * n);
+    td_geom  *geoms = td__arena_zalloc(a, sizeof *geoms * n);
+    if (!writes || !geoms) return td__fail_memory(r->cx);
     for (int i = 0; i < j->n_primals; i++)
         if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
     for (int i = 0; i < j->n_tangents; i++)
-        if (!give_tangent(r, i)) return false;
-    if (!find_targets(r, to) || !note_geometry(r, geoms)) return false;
-    if (!td__joint_reach(r, to)) return false;
-    drop_unreached(r, to);
+        if (!td__joint_tangent(r, i, false)) return false;
+    if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r)) ||
+        !note_geometry(r, geoms))
+        return false;
+    td_edge    *to = r->goal;
+    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
+    if (!grads) return td__fail_memory(r->cx);
     bool ok = go_back(r, to, grads) ||
               (is_eagers(td_error(r->cx)) && find_broken(r, to, grads));
     ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&

@@ -56,15 +56,6 @@ typedef struct td_target {
     uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 
-/* How an input was related to others before the call. */
-typedef struct td_relation {
-    int         same;   /* the first input that is the same tensor */
-    bool        shared; /* another tensor among the inputs shares its storage */
-    int         base;   /* the input it is a view of; -1: none, or that is not passed */
-    int         n_views;
-    td_view_op *views; /* the view ops from base to it */
-} td_relation;
-
 typedef struct td_tangent {
     int         index;  /* its forward output */
     td_geom     geom;   /* sizes, and the strides the graph was made for */
@@ -82,13 +73,11 @@ typedef struct td_fwd {
     bool    meta_written;  /* the epilogue changes its metadata */
     int     tangent;       /* the result of the compiled node it is; -1: no history */
     int     input, result; /* the first it becomes or is written into; -1: none */
-    int     event;         /* the event of the log that gave it its history */
-    bool    whole;         /* ...a write through a view: the history is the base's */
     td_geom geom;          /* made: that of eager's tensor */
 } td_fwd;
 
 /* A forward output that the epilogue does not read. */
-#define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1, .event = -1})
+#define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1})
 
 /* What the program leaves of an input, for who runs the graph without the epilogue. */
 typedef struct td_end {
@@ -109,27 +98,34 @@ typedef struct td_ends {
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride);
 
 typedef struct td_joint {
-    td_ctx      *cx;
-    td_arena     arena;
-    td_graph    *g;
+    td_ctx     *cx;
+    td_arena    arena;
+    td_graph   *g;
     /* What the call does after the forward code. Its inputs are the program's, then
      * the forward outputs, then, where it binds leaves, a result of the node. */
-    td_graph    *epilogue;
-    td_fwd      *fwd;   /* by forward output */
-    bool        *feeds; /* by result that is a view: a value with a tangent was
+    td_graph   *epilogue;
+    td_fwd     *fwd;   /* by forward output */
+    bool       *feeds; /* by result that is a view: a value with a tangent was
                               computed from it */
-    int          n_primals, n_fwd;
-    int          n_results, n_tangents, n_targets;
-    td_relation *related;  /* by input */
-    td_tangent  *tangents; /* inputs n_primals.. of g, in order */
-    td_target   *targets;  /* outputs n_fwd.. of g, in order */
-    bool        *written;  /* by input: its elements change, also by an alias */
-    bool        *touched;  /* by input: ...or metadata or flags, or its storage does */
-    int          left;     /* grad mode after it: td_graph.left of the program */
-    bool         random;   /* it draws random numbers */
-    bool         releases; /* requires_grad of an input is switched off */
-    bool         detaches; /* an op detaches a history, perhaps inside a composite */
+    int         n_primals, n_fwd;
+    int         n_results, n_tangents, n_targets;
+    int        *same;     /* by input: the first input that is the same tensor */
+    td_tangent *tangents; /* inputs n_primals.. of g, in order */
+    td_target  *targets;  /* outputs n_fwd.. of g, in order */
+    bool       *written;  /* by input: its elements change, also by an alias */
+    bool       *touched;  /* by input: ...or metadata or flags, or its storage does */
+    int         left;     /* grad mode after it: td_graph.left of the program */
+    int         order;    /* td_joint_opts.n_orders */
+    bool        random;   /* it draws random numbers */
 } td_joint;
+
+/* One order of differentiation below the one a joint graph is made for: its tangents,
+ * as sets. */
+typedef struct td_grad_order {
+    const uint64_t *missing; /* those that do not arrive */
+    const uint64_t *grad;    /* those that require grad */
+    int             words;   /* of a set */
+} td_grad_order;
 
 typedef struct td_joint_opts {
     bool     keep_mutations; /* writes without history stay in the graph */
@@ -142,6 +138,13 @@ typedef struct td_joint_opts {
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;
     int             loss; /* 1 + the result whose tangent alone arrives, by ends; 0 */
+    /* Orders below, the first one first. Without any, forward outputs are values of the
+     * program. With n of them, they are its gradients of order n, one result for each
+     * target of that order; the tangents of the orders below are inputs behind the
+     * program's, and the targets are those of the order below and then its tangents
+     * that require grad. */
+    int             n_orders;
+    const td_grad_order *orders;
 } td_joint_opts;
 
 /* For a call of the program on inputs like these (by input, NONE takes a const), in the
@@ -163,13 +166,8 @@ bool      td__joint_separate(td_joint *j);
  * numbers, allocated in `a`. The geometry of tangents is left to the caller, which has
  * the forward outputs. False after td__fail. */
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
-/* The input of a program that n writes directly, not through a view; NULL: none. */
-const td_gval     *td__joint_written(const td_gnode *n);
-/* The same for the views of one relation, which are left out there. */
-bool               td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
-                                   td_relation *to);
 /* Does it switch requires_grad off? */
-static inline bool td__gnode_lets_go(const td_gnode *n) {
+static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
            !n->in[1].u.i;
 }

@@ -21,10 +21,15 @@ typedef struct td_joint_run {
     td_gval       **write;            /* by input: what the graph writes; or NULL */
     td_tensor     **roots;            /* by tangent: where the engine starts */
     td_tensor     **tangent;          /* outer */
-    td_faker        fakes;
-    td_record       rec;
-    td_func         f;
-    td_log          log;
+    td_edge        *goal;   /* by target: its edge; nodes are held elsewhere */
+    int            *before; /* by input: writes before the order that is traced */
+    int             order;  /* ...which is this, from 0 */
+    int             first;  /* node of the graph that the first backward begins at */
+    TD_VEC(td_log) logs;    /* of the orders below, ended */
+    td_faker  fakes;
+    td_record rec;
+    td_func   f;
+    td_log    log;
     TD_VEC(td_node *) bound; /* held: accumulators of leaves that are bound inside */
     td_tensor **values;      /* by forward output: inner; NULL: it is a number, */
     int64_t    *numbers;     /* ...a symbol that only run time knows */
@@ -89,15 +94,20 @@ static inline int td__joint_input(const td_joint_run *r, const td_tensor *t) {
     return td__about_tensor(r, t)->input;
 }
 
-/* ---- relate.c ---------------------------------------------------------- */
-
-/* Before the program runs; shared: by input. */
-bool td__joint_relate(td_joint_run *r, const int *shared);
-
 /* ---- grads.c ------------------------------------------------------------ */
 
 /* Adds tangents, runs the engine, adds gradients. */
 bool td__joint_differentiate(td_joint_run *r);
+/* Adds tangent i, an input of the graph; given: it is one of the next order, too. */
+bool td__joint_tangent(td_joint_run *r, int i, bool given);
+/* Finds the targets of the first order, and which tangents lead to them. */
+bool td__joint_targets(td_joint_run *r);
+
+/* ---- higher_order.c ----------------------------------------------------- */
+
+/* Differentiates once, with create_graph: the gradients are what the run returns from
+ * here on, and its tangents are inputs. */
+bool td__joint_raise(td_joint_run *r, const td_grad_order *o);
 
 /* ---- writes.c ----------------------------------------------------------- */
 

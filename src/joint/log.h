@@ -32,7 +32,8 @@ typedef struct td_event {
     bool        grad;         /* modes it happened in */
     bool        inference;    /* ... */
     bool        recorded;     /* the tape made it part of a history */
-    bool        late;         /* META: of a leaf that an op read with other sizes */
+    bool        used;         /* META: of a leaf that an op has read before, */
+    bool        late;         /* ...with other sizes */
     bool        shares;       /* WRITE: elements of t share places, */
     bool        whole_shares; /* ...of what it is a view of */
     bool        in_place;     /* GIVEN: `t` is an input the function wrote */
@@ -47,14 +48,12 @@ typedef struct td_event {
     td_tensor  *whole; /* WRITE of a view: value and root of what it is a view of, */
     td_tensor  *whole_root; /* ...where that shows all of t */
     td_storage *was, *st;   /* of t before and after */
-    td_node    *accum; /* META: the accumulator of t before, held; NULL: none yet */
     td_where    here;
     td_geom     geom;     /* MADE, META: of t then */
     uint8_t     creation; /* GIVEN: td_creation of t then */
     /* merge.c: what the epilogue writes, and where; not held */
     uint8_t     how; /* td_write_how */
     td_tensor  *to, *put, *hist;
-    int         hist_event; /* whose root, or whole_root, `hist` is */
     td_tensor  *touch; /* a view that has its history from there, brought up to date */
     /* epilogue.c: */
     bool        kept;   /* somebody outside sees it */
@@ -74,6 +73,8 @@ typedef struct td_log {
 /* Puts the mode right above the tape and listens to that; it must end before f does. */
 void td__log_begin(td_log *l, td_ctx *cx, td_func *f);
 void td__log_end(td_log *l);
+/* Adds the event that t, a tensor from before the log began, was made. */
+bool td__log_made(td_log *l, td_tensor *t);
 /* Lets go of all events. */
 void td__log_free(td_log *l);
 

@@ -81,7 +81,6 @@ static void close_run(const merging *m, const run *u) {
     keep_touch(m, last, at);
     at->put = value_for(last, to);
     if (recorded) at->hist = root_for(recorded, to);
-    if (recorded) at->hist_event = (int)(recorded - all);
     if (made) return;
     at->shares = last->t == to ? last->shares : last->whole_shares;
     bool assign = m->r->opts.assign_writes && !is_view(m->r, to) && !at->shares;
@@ -145,7 +144,6 @@ static bool add_event(merging *m, int i) {
     e->to = e->t;
     e->put = e->value;
     e->hist = e->root;
-    e->hist_event = i;
     switch ((td_event_kind)e->kind) {
     case TD_EV_MADE: {
         run *u = run_of(m, e->st);

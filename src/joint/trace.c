@@ -42,7 +42,9 @@ static bool makes_leaves(const td_graph *p) {
     return false;
 }
 
-const td_gval *td__joint_written(const td_gnode *n) {
+/* The input of a program that a writer writes, as such and not through a view; NULL:
+ * none. */
+static const td_gval *written_input(const td_gnode *n) {
     const td_gval *v = n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
     while (v && v->node && td__opinfo(v->node->op)->writes &&
            v->node->in[0].kind == TD_G_VALUE)
@@ -57,8 +59,7 @@ static void find_detached(const td_joint_run *r, int *keep) {
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
-        const td_gval *v =
-            td__joint_written(n); /* NULL: perhaps what an op gave back */
+        const td_gval *v = written_input(n); /* NULL: perhaps what an op gave back */
         for (int k = 0; k < r->to->n_primals; k++) {
             const td_tensor *t = r->real[k];
             if (t && (v ? t == r->real[v->nr] : t->base != NULL)) keep[k] = 1;
@@ -100,6 +101,20 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
            (!any || td__has_node(t->base));
 }
 
+/* Which inputs are one tensor. */
+static bool find_same(td_joint_run *r) {
+    td_ptrmap first = {0}; /* by tensor: 1 + the first input it is */
+    bool      ok = true;
+    for (int i = 0; ok && i < r->to->n_primals; i++) {
+        uintptr_t at = r->real[i] ? (uintptr_t)td__ptrmap_get(&first, r->real[i]) : 0;
+        r->to->same[i] = at ? (int)at - 1 : i;
+        if (!at && r->real[i])
+            ok = td__ptrmap_put(&first, r->real[i], (void *)(uintptr_t)(i + 1));
+    }
+    td__ptrmap_free(&first);
+    return ok || td__fail_memory(r->cx);
+}
+
 /* Makes the outer tensors: copies of the inputs without bytes. Gradients that inputs
  * keep (.grad) come first, because their owners are copied with them. */
 static bool find_inputs(td_joint_run *r, const td_value *in) {
@@ -120,7 +135,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
             r->fakes.flat = !sharers[i] && is_plain(p, r->real[i], leaves);
             if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
         }
-    return td__joint_relate(r, sharers);
+    return find_same(r);
 }
 
 /* Adds input i to the graph and gives its inner tensor, an alias without history. A
@@ -229,19 +244,18 @@ static bool check_growth(td_joint_run *r) {
     return true;
 }
 
-/* After the replay: finds written inputs, forward outputs and tangents. */
-static bool plan_program(td_joint_run *r) {
+/* After the replay: finds written inputs, forward outputs and tangents of the order
+ * that is traced. */
+static bool plan_order(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
-        if (r->outer[i]) j->written[i] = td__func_writes(&r->f, r->nr[i]) > 0;
+        if (r->outer[i])
+            j->written[i] = td__func_writes(&r->f, r->nr[i]) > r->before[i];
     size_t n = (size_t)r->log.all.n + 1;
     r->roots = td__arena_zalloc(&j->arena, sizeof *r->roots * n);
     r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
     j->tangents = td__arena_zalloc(&j->arena, sizeof *j->tangents * n);
-    n += 2 * (size_t)j->n_primals;
-    j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
-    if (!r->roots || !r->tangent || !j->tangents || !j->targets)
-        return td__fail_memory(r->cx);
+    if (!r->roots || !r->tangent || !j->tangents) return td__fail_memory(r->cx);
     return check_growth(r) && td__epilogue_values(r) && td__joint_ends(r);
 }
 
@@ -281,13 +295,28 @@ static bool find_facts(td_joint_run *r, const td_ambient *outside) {
 static bool finish(td_joint_run *r) {
     td_joint *j = r->to;
     j->random = r->f.draws;
-    j->detaches = r->f.detaches;
-    j->left = r->program->left;
-    bool ok = plan_program(r);
+    j->order = r->opts.n_orders;
+    j->left = r->opts.n_orders ? 0 : r->program->left;
+    bool ok = plan_order(r);
+    for (int i = 0; ok && i < r->opts.n_orders; i++)
+        ok = td__joint_raise(r, &r->opts.orders[i]) && plan_order(r);
     j->n_fwd = j->g->outputs.n;
+    if (!j->n_tangents) j->n_targets = 0; /* of an order above the first */
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
     return ok && td__epilogue_write(r) && td__joint_add_writes(r) &&
            td__joint_keep_sizes(j);
+}
+
+/* What could fail in the program has run in the call, with the same values: of an order
+ * above the first, only what gradients are computed from stays. */
+static bool drop_program_effects(td_joint_run *r) {
+    td_graph *g = r->to->g;
+    for (int i = 0; i < r->first; i++) g->nodes.v[i]->origin = TD_FROM_BEFORE;
+    bool ok = td__graph_dce(g);
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->origin == TD_FROM_BEFORE)
+            g->nodes.v[i]->origin = TD_FROM_FORWARD;
+    return ok;
 }
 
 static bool trace(td_joint_run *r, const td_ambient *outside) {
@@ -295,6 +324,7 @@ static bool trace(td_joint_run *r, const td_ambient *outside) {
     bool ok =
         run_program(r, outside) && (r->facts_only ? find_facts(r, outside) : finish(r));
     end_recording(r);
+    if (ok && r->order) ok = drop_program_effects(r);
     return ok && (r->facts_only || td__graph_verify(r->to->g, TD_STAGE_JOINT));
 }
 
@@ -313,7 +343,8 @@ static bool allocate(td_joint_run *r) {
     ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
     ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
     ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
-    ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
+    ok &= (r->before = td__arena_zalloc(a, sizeof *r->before * n)) != NULL;
+    ok &= (j->same = td__arena_zalloc(a, sizeof *j->same * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
     ok &= (j->feeds = td__arena_zalloc(a, sizeof *j->feeds * m)) != NULL;
     ok &= (j->touched = td__arena_zalloc(a, sizeof *j->touched * n)) != NULL;
@@ -329,6 +360,8 @@ static bool run(td_joint_run *r, const td_value *in) {
     td__ambient_restore(r->cx, &o, ok);
     td__log_index_free(r);
     td__log_free(&r->log);
+    for (int i = 0; i < r->logs.n; i++) td__log_free(&r->logs.v[i]);
+    td__vec_free(&r->logs);
     td__faker_end(&r->fakes);
     return ok;
 }

@@ -54,6 +54,7 @@ static bool add_tangent(td_joint_run *r, int index, td_tensor *t) {
 static td_desc desc_of(const td_joint_run *r, const td_event *e) {
     int input = td__about_tensor(r, e->to)->input;
     int result = td__about_tensor(r, e->to)->result;
+    if (r->order) return TD_PLAIN_DESC;
     if (e->kind == TD_EV_MADE && result >= 0) return r->program->out_desc.v[result];
     if (input >= 0) return (td_desc){TD_D_UPDATE, input, NULL};
     return (td_desc){TD_D_BASE, -1, NULL};
@@ -84,8 +85,6 @@ static bool add_value(td_joint_run *r, td_event *e) {
     *to = (td_fwd){.made = e->kind == TD_EV_MADE,
                    .input = t->input,
                    .result = t->result,
-                   .event = e->hist_event,
-                   .whole = e->hist && e->hist != r->log.all.v[e->hist_event].root,
                    .tangent = e->hist ? j->n_tangents : -1};
     if (to->made && !keep_geom(r, &to->geom, &e->geom)) return false;
     to->written = to->made && last_write > (int)(e - r->log.all.v);
@@ -101,11 +100,6 @@ static void find_touched(td_joint_run *r) {
         const td_about_storage *st = td__about_storage(r, r->f.in.v[r->nr[k]].st);
         r->to->touched[k] =
             td__about_tensor(r, r->outer[k])->touched || (st && st->changed);
-    }
-    for (int i = 0; i < r->log.all.n; i++) {
-        const td_event *e = &r->log.all.v[i];
-        if (e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && !e->in[1].u.i)
-            r->to->releases |= td__joint_input(r, e->t) >= 0;
     }
 }
 

@@ -30,7 +30,7 @@ bool td__plan_late(td_plan *p) {
     find_epilogue(p);
     for (int i = 0; p->h && i < j->n_targets; i++) need(p, j->targets[i].input);
     for (int i = 0; i < p->n_keep; i++)
-        if (p->keep[i].out < 0 || p->keep[i].came) need(p, p->keep[i].index);
+        if (p->keep[i].out < 0) need(p, p->keep[i].index);
     return true;
 }
 

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Records the geometry of primals that are not saved: double backward needs their sizes
- * only. */
+/* Gradients of gradients are computed from primals in their geometry. */
 static bool note_given(const td_pcall *c) {
     td_now *n = c->now;
     if (!c->p->h) return true;
@@ -14,7 +13,7 @@ static bool note_given(const td_pcall *c) {
         td__arena_zalloc(&n->arena, sizeof *n->given * ((size_t)c->j->n_primals + 1));
     if (!n->given) return td__fail_memory(c->p->cx);
     for (int i = 0; i < c->j->n_primals; i++)
-        if (c->p->held[i] < 0 && c->in[i].kind == TD_K_TENSOR &&
+        if (c->in[i].kind == TD_K_TENSOR &&
             !td__geom_copy(c->p->cx, &n->arena, &n->given[i], c->in[i].u.t))
             return false;
     return true;

@@ -70,7 +70,7 @@ static td_hold keep_of(const keeping *k, int i) {
 
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
-    to.came = to.out < 0 && p->j->touched[to.index];
+    to.alias = to.out < 0 && p->j->touched[to.index];
     p->keep[p->n_keep++] = to;
     if (to.out >= 0) k->by_out[to.out] = p->n_keep;
     else k->by_primal[to.index] = p->n_keep;
@@ -79,8 +79,8 @@ static void add_keep(keeping *k, td_hold to) {
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Which primals do the gradients depend on, and the random numbers they are computed
- * with, and what may fail on the way? Of a program run once more, all may. */
-static bool find_needs(td_plan *p, bool program) {
+ * with, and what may fail on the way? */
+static bool find_needs(td_plan *p) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
     if (!live) return td__fail_memory(p->cx);
@@ -88,16 +88,14 @@ static bool find_needs(td_plan *p, bool program) {
         td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
-        bool            again = program || n->origin == TD_FROM_BACKWARD;
-        bool            wanted = again ? td__gnode_stays(n) : td__gnode_draws(n);
+        bool            late = n->origin == TD_FROM_BACKWARD;
+        bool            wanted =
+            late ? td__gnode_stays(n) : td__gnode_draws(n) || td__gnode_shows(n);
         for (int k = 0; k < n->n_out; k++) wanted |= live[n->out[k]->id];
         for (int k = 0; k < n->n_in && wanted; k++)
             td__garg_each(&n->in[k], mark, live);
     }
     for (int i = 0; i < p->j->n_primals; i++) p->needs[i] |= live[g->inputs.v[i]->id];
-    for (int i = 0; i < p->j->n_primals && program; i++) /* made of its base again */
-        if (p->needs[i] && p->j->related[i].base >= 0)
-            p->needs[p->j->related[i].base] = true;
     td__free(live);
     return true;
 }
@@ -116,25 +114,22 @@ static int shield_out(keeping *k, td_gval *v) {
     return td__graph_output(fwd, td__garg_value(v), d) ? fwd->outputs.n - 1 : -1;
 }
 
-/* A backward that is itself differentiated computes everything again from the primals:
- * those it needs are held, as they were before the call wrote them. If all are, it is
- * by their sizes that the others count. */
-static bool hold_primal(keeping *k, int i, bool all) {
-    td_plan       *p = k->p;
-    const td_look *l = p->j->g->inputs.v[i]->look;
-    td_hold        to = {.out = -1, .index = i, .nr = -1, .checked = p->needs[i]};
+/* A backward that is itself differentiated recomputes everything from the primals:
+ * those it needs are saved, as they were before the call wrote them. */
+static bool save_primal(keeping *k, int i) {
+    td_plan *p = k->p;
+    td_hold  to = {.out = -1, .index = i, .nr = -1, .checked = true};
     p->held[i] = -1;
-    if (!p->needs[i] && (!all || !l || l->kind != TD_K_TENSOR)) return true;
-    if (p->j->written[i] && p->needs[i]) {
-        if (!k->shield[i]) return true;
+    if (!p->needs[i]) return true;
+    if (p->j->written[i]) {
         to.checked = false;
-        if ((to.out = shield_out(k, k->shield[i])) < 0) return false;
+        to.copied = !k->shield[i] || td__plan_reads_storage(p, i);
+        if (!to.copied && (to.out = shield_out(k, k->shield[i])) < 0) return false;
     }
+    p->copies |= to.copied;
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
-    if (!*known) add_keep(k, to);
-    p->held[i] = *known - 1;
-    p->keep[p->held[i]].index = i;
-    p->keep[p->held[i]].came |= p->j->related[i].shared || p->j->touched[i];
+    if (!*known || to.copied) add_keep(k, to);
+    p->held[i] = to.copied ? p->n_keep - 1 : *known - 1;
     return true;
 }
 
@@ -144,9 +139,9 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     if (!heap) return false;
     for (int i = 0; i < p->h->n_saved; i++) add_keep(&k, keep_of(&k, i));
     p->n_saved = p->n_keep;
-    bool ok = !o->twice || find_needs(p, o->hold_all);
-    for (int i = 0; ok && o->twice && i < p->j->n_primals; i++)
-        ok = hold_primal(&k, i, o->hold_all);
+    for (int i = 0; i < p->j->n_primals; i++) p->held[i] = -1;
+    bool ok = !o->twice || find_needs(p);
+    for (int i = 0; ok && o->twice && i < p->j->n_primals; i++) ok = save_primal(&k, i);
     td__free(heap);
     return ok;
 }
@@ -249,7 +244,8 @@ void td__plan_drop(td_plan *p) {
     }
     td__steps_free(&p->steps);
     if (p->retrace.drop) p->retrace.drop(p->retrace.env);
-    if (p->again.drop) p->again.drop(p->again.env);
+    if (p->next.drop) p->next.drop(p->next.env);
+    td__free(p->reads);
     td__halves_drop(p->h);
     td__joint_drop(p->j);
     td__scratch_free(&p->inputs);
@@ -332,6 +328,7 @@ static bool check_ranks(const td_pcall *c) {
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
+    if (p->copies && !td__plan_copy_storages(c)) return false;
     td__plan_count(c);
     if (!td__plan_code(c)) return false;
     td__plan_uncount(c);
@@ -368,7 +365,8 @@ static bool make_room(td_pcall *c, void **heap) {
     return true;
 }
 
-bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
+static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
+                 td_value *out) {
     td_ctx  *cx = p->cx;
     td_value few[16];
     uint64_t few_counts[16];
@@ -379,6 +377,7 @@ bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
                   .vals = few,
                   .out = out,
                   .counts = few_counts,
+                  .from = from,
                   .seed = cx->rng_seed,
                   .offset = cx->rng_offset};
     for (int i = 0; i < p->j->n_results; i++) out[i] = TD_NONE;
@@ -394,7 +393,16 @@ bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
         ok = ok && td_ok(cx);
     }
     td__now_drop(c.now);
+    td__arena_free(&c.arena);
     td__scratch_give(&p->room, heap);
     td__plan_drop(p);
     return ok;
+}
+
+bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
+    return call(p, NULL, in, own, out);
+}
+
+bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value *out) {
+    return call(p, from, in, NULL, out);
 }

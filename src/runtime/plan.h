@@ -17,8 +17,10 @@ typedef struct td_hold {
     int       nr;      /* result of the node this output is; -1: none */
     bool      checked; /* a write before backward is an error */
     bool      number;  /* a size, not a tensor */
-    bool      came; /* a primal in the geometry and the place in history it came in */
-    uint64_t *used; /* a set: tangents whose backward reads it; NULL: all */
+    bool      alias;   /* a primal whose geometry or flags the call changes: an alias
+                          that shows it as it arrived is saved */
+    bool      copied;  /* a primal over a copy of its storage before the call */
+    uint64_t *used;    /* a set: tangents whose backward reads it; NULL: all */
 } td_hold;
 
 /* The backward code for one set of missing tangents. */
@@ -30,16 +32,18 @@ typedef struct td_back {
     struct td_back *next;
 } td_back;
 
-/* What a plan needs from the room that made it, for gradients of gradients. */
-typedef struct td_again {
-    /* Calls the function (primals, tangents) -> gradients with history. */
-    bool (*call)(void *env, const uint64_t *missing, const td_value *in, td_value *out);
-    /* By primal: do the gradients depend on its elements? NULL after td__fail. */
-    const bool *(*reads)(void *env, const uint64_t *missing);
+typedef struct td_now td_now;
+
+/* What a plan needs from the room that made it, for gradients of gradients: a backward
+ * that records a history (create_graph) runs the plan of the next order. */
+typedef struct td_next_order {
+    /* The plan for these tangents: (primals, tangents) -> gradients. `sizes` are those
+     * of the call, NULL where all are numbers. NULL after td__fail. */
+    struct td_plan *(*plan)(void *env, const td_grad_order *o, const td_now *sizes);
     void (*drop)(void *env);
     void *env;
-    int   n; /* of them: one for each set of tangents that came */
-} td_again;
+    int   n; /* of plans: one for each pair of sets of tangents */
+} td_next_order;
 
 /* How to ask the engine for the gradients of other sets of tangents: made by the room
  * that knows the program. joint NULL: the joint graph is the user's own, and a missing
@@ -63,9 +67,10 @@ typedef struct td_plan {
     td_runner         fwd;
     td_back           back;   /* all tangents there; code empty until needed */
     int               n_back; /* beside it, for other sets of tangents */
-    int64_t           limit;  /* most of them, and of td_again.n */
+    int64_t           limit;  /* most of them, and of td_next_order.n */
     int               n_vals; /* outputs of the forward code */
-    int               n_keep; /* for backward, then held for gradients of gradients */
+    int               n_keep; /* for backward, then for gradients of gradients */
+    bool              copies; /* one of these is td_hold.copied */
     td_hold          *keep;
     int               n_saved;      /* of them, what the backward code takes */
     int              *held;         /* by primal: which entry of keep holds it; -1 */
@@ -79,7 +84,9 @@ typedef struct td_plan {
     bool              asserts;      /* calls check what was promised (asserts.c) */
     td_scratch        inputs, room; /* of a call: its caller's, and its own */
     td_retrace        retrace;
-    td_again          again;
+    td_next_order     next;
+    bool             *reads; /* by primal, of an order above the first: the code, or
+                                what it saves, depends on it; NULL: not found yet */
     td_steps          steps; /* of the epilogue */
 } td_plan;
 
@@ -88,9 +95,8 @@ typedef struct td_plan_opts {
     td_compile_info   info;
     bool              lazy_backward; /* compiled when it first runs */
     bool              asserts;
-    int64_t           limit;    /* of backwards, by which tangents come */
-    bool              twice;    /* gradients may be differentiated in turn, */
-    bool              hold_all; /* ...by running the program on all its inputs */
+    int64_t           limit; /* of backwards, by which tangents come */
+    bool              twice; /* gradients may be differentiated in turn */
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
@@ -100,18 +106,21 @@ void     td__plan_drop(td_plan *p);
  * own[i]: in[i] is the call's to drop when nobody needs it any more. Then it is NONE
  * and no longer own; others stay the caller's. */
 bool     td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out);
+/* The same of the next order of a compiled node: edges of the new node that lead to
+ * targets of `from` are those of `from`. */
+bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value *out);
 
 /* ---- private ------------------------------------------------------------ */
 
 /* With symbolic sizes: what they are in one call. The call and its node hold it. */
-typedef struct td_now {
+struct td_now {
     int      refs;
     td_joint j;     /* the plan's, with numbers */
     td_arena arena; /* for what is not the plan's */
     int64_t *kept;  /* by entry of keep: numbers the backward code takes */
     td_geom *looks; /* by entry of keep: what a tensor looked like */
-    td_geom *given; /* by primal that is not held: what it looked like */
-} td_now;
+    td_geom *given; /* by primal: its geometry as it arrived */
+};
 
 /* One call, while it runs. */
 typedef struct td_pcall {
@@ -125,6 +134,9 @@ typedef struct td_pcall {
     td_node        *node;         /* NULL: no history */
     uint64_t        seed, offset; /* of the generator before */
     uint64_t       *counts;       /* by primal the code writes: its counter before */
+    const td_node  *from;         /* of the order below; NULL: this is the first */
+    td_arena        arena;
+    td_tensor     **old; /* by primal: over a copy of its storage before the call */
 } td_pcall;
 
 bool            td__now_make(td_pcall *c);          /* now.c: sets c->now and c->j */
@@ -139,6 +151,10 @@ bool            td__plan_late(td_plan *p);           /* boxed.c: fills late */
 bool            td__plan_inside(td_plan *p);         /* inside.c: fills inside */
 void            td__plan_count(td_pcall *c);         /* before the code, */
 void            td__plan_uncount(const td_pcall *c); /* ...after it */
+/* old_storage.c: does the graph read elements of primal i's storage that it need not
+ * show? */
+bool            td__plan_reads_storage(const td_plan *p, int i);
+bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
 bool td__plan_code(td_pcall *c);     /* td__plan_run of forward; drops what it may */
 bool td__plan_node(td_pcall *c);     /* node.c: makes c->node with what it saves */
 void td__plan_saved(td_pcall *c);    /* node.c: behind the epilogue */

@@ -140,14 +140,14 @@ static void forge(sample *s, int nr) {
     case 15: e->inputs.v[3]->look = NULL; break;
     case 16: with_tangent(s)->tangent = j->n_tangents; break;
     case 17: with_tangent(s)->tangent = -1; break;
-    case 18: with_tangent(s)->event = -1; break;
+    case 18: j->order = -1; break;
     case 19: j->tangents[0].index = j->n_fwd; break;
     case 20: j->tangents[1].index = j->tangents[0].index; break;
     case 21: j->targets[0].input = -1; break;
     case 22: leaf(s)->base = true; break;
     case 23: leaf(s)->event = -1; break;
     case 24: j->targets[0].input = j->n_primals; break;
-    case 25: j->related[2].same = -1; break;
+    case 25: j->same[2] = -1; break;
     case 26: take_node(s, &node(s, TD_OP__made)->in[0]); break;
     case 27: take_node(s, &node(s, TD_OP__assign)->in[1]); break;
     case 28: node(s, TD_OP__bind)->in[1] = td__garg_value(e->inputs.v[3]); break;

@@ -1,4 +1,4 @@
-# Refused: a leaf made inside takes gradients, although it was detached since.
+# A leaf made inside takes gradients, although it was detached since; with create_graph.
 
 func @f() {
   %v0 = randn([1,1])

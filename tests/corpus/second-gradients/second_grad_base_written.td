@@ -1,4 +1,4 @@
-# Refused: a second gradient of a view whose base was written without history.
+# A second gradient of a view whose base was written without history.
 
 func @f(%p0: f32[1,1], %p1: f32[1,1]) {
   %v1 = detach(%p0)

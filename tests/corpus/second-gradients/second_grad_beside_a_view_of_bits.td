@@ -1,5 +1,4 @@
-# Refused in every way: gradients of gradients run the program again on copies, and those of
-# a tensor and of its bits would not share bytes, which the program writes.
+# Gradients of gradients of a body that views the bits of an argument as another dtype.
 
 func @f( %p1: f32[1,2] @1, %p2: f32[2,2] @2, %p3: f32[2,2] @2) {
   %v1 = _expand_reduced(%p1, [2,2,2], [0,1], true)

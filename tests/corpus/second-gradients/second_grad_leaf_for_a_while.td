@@ -1,4 +1,4 @@
-# Refused: gradients of gradients where an input requires grad for a while.
+# Gradients of gradients where an input requires grad for a while.
 
 func @f(%p0: f32[] @0) {
   requires_grad_(%p0, true)

@@ -1,4 +1,4 @@
-# Refused: gradients of gradients of a view that requires grad for itself, base written.
+# Gradients of gradients of a view that requires grad for itself, base written.
 
 func @f(%p0: f32[2], %p2: f32[2]) {
   %v7 = normal_(%p2)

@@ -1,4 +1,4 @@
-# Refused: the gradient of a gradient reaches an argument that came to require grad in the call.
+# The gradient of a gradient reaches an argument that came to require grad in the call.
 
 func @f(%p0) {
   %v8 = requires_grad_(%p0, true)

@@ -1,4 +1,4 @@
-# Refused: the gradient of a gradient of a body that has an input no longer require grad.
+# The gradient of a gradient of a body that switches requires_grad of an input off.
 
 func @f(%p0: f32[1,1,1], %p1: f32[1,1,1]) {
   %v1 = sum_to_size(%p1, [1,1,1])

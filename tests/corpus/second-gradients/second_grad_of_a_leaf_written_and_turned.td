@@ -1,4 +1,4 @@
-# Refused: a leaf is written and given another geometry; gradients of its gradients.
+# A leaf is written and given another geometry; gradients of its gradients.
 
 func @written(%p: f32[2,3]) {
   no_grad {

@@ -1,4 +1,4 @@
-# Refused: a second gradient; an argument is read, and then comes to require grad.
+# A second gradient; an argument is read, and then comes to require grad.
 
 func @f(%p0: f32[2,2,2]) {
   %v2... = split(%p0, 2, 0)

@@ -1,4 +1,4 @@
-# Refused: gradients of gradients of a view of bits, written.
+# Gradients of gradients of a view of bits, written.
 
 func @f( %p2: f32[1,3], %p3: f32[1,3]) {
   %v5 = _expand_reduced(%p2, [3,1,3], [0,1], false)

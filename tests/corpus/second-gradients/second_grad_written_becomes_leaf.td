@@ -1,4 +1,4 @@
-# Refused: gradients of gradients where an input is written and then comes to require grad.
+# Gradients of gradients where an input is written and then comes to require grad.
 
 func @f(%p0) {
   cosh_(%p0)

@@ -1,4 +1,4 @@
-# Compiled, create_graph: the program is run again on a copy without gaps, which overlaps its view fully; eager cannot tell of a diagonal.
+# A second gradient of a body that writes a diagonal, whose elements lie apart, in inference mode.
 
 func @f(%p0: f32[2]) {
   %v2 = expand(%p0, [2])

@@ -1,4 +1,4 @@
-# Compiled, create_graph: the program is run again with zeros for an argument that gradients do not read, and fails by its value.
+# A second gradient beside an integer remainder, which fails for zeros; its argument is written.
 
 func @f(%p0: i64[1,1] @0, %p3: f32[1,1] @1) {
   %v9 = fmod_(%p0, %p0) prefer_recompute 1

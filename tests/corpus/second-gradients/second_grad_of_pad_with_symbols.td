@@ -1,4 +1,4 @@
-# Dynamic, create_graph: the program run again with symbols makes a view without gradients where eager makes none.
+# A second gradient of a padded value that is written with and without gradients; with symbols, too.
 
 func @f(%p0: f32[2,2] @0) {
   %v0 = pad(%p0, [-1,-1,1,0])

@@ -1,4 +1,4 @@
-# Refused: gradients of gradients where one input is written through another in its bytes.
+# Gradients of gradients where one input is written through another in its bytes.
 
 func @f(%p0: f32[1], %p1: f32[1]) {
   %v3 = mul(%p1, 2.0)

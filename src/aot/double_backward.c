@@ -1,0 +1,252 @@
+/* double_backward.c -- gradients of gradients. A backward that records a history
+ * (create_graph) calls a compiled function of the primals and the tangents, which gives
+ * the gradients and has a node of its own. It is the same program, compiled for the
+ * next order of differentiation (td_joint_opts.orders), and so gradients can be
+ * differentiated to any order.
+ *
+ * The program is traced once more, when a node is first asked for such gradients. Its
+ * arguments may be gone or written by then: copies without bytes show them as they
+ * arrived, which share storages, are views of each other, and have flags and histories
+ * as they had. */
+#include "aot/aot.h"
+#include "core/callback.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- arguments as they arrived ------------------------------------------ */
+
+struct td_arrived {
+    td_faker  fakes;
+    td_value *in; /* by input of the program */
+    int       n;
+    TD_VEC(td_node *) held; /* accumulators that leaves arrived with */
+};
+
+void td__arrived_drop(td_arrived *a) {
+    if (!a) return;
+    for (int i = 0; i < a->held.n; i++) td__node_drop(a->held.v[i]);
+    td__vec_free(&a->held);
+    td__faker_end(&a->fakes);
+    td__free(a->in);
+    td__free(a);
+}
+
+/* A leaf that has an accumulator takes gradients in the sizes it had then. */
+static bool copy_accumulator(td_arrived *a, const td_tensor *real, td_tensor *t) {
+    td_edge e;
+    if (!td__known_accumulator(real) || td__has_node(t) || !td__needs_grad(t))
+        return true;
+    if (!td__edge_of(t, &e)) return false;
+    if (!e.node || td__vec_push(&a->held, e.node)) return true;
+    td__node_drop(e.node);
+    return td__fail_memory(t->cx);
+}
+
+static bool copy_input(td_arrived *a, int i) {
+    if (a->in[i].kind != TD_K_TENSOR || !a->in[i].u.t) return true;
+    td_tensor *real = a->in[i].u.t, *t = td__fake_copy(&a->fakes, real);
+    if (!t) return false;
+    a->in[i] = td_value_tensor(t);
+    return copy_accumulator(a, real, t);
+}
+
+/* Takes over in[]. */
+static td_arrived *arrive(const td_graph *program, td_value *in, td_faker *fakes) {
+    td_arrived *a = td__zalloc(sizeof *a);
+    bool        ok = a != NULL;
+    if (!a) {
+        td__faker_end(fakes);
+        td__free(in);
+        return td__fail_memory(program->cx), NULL;
+    }
+    *a = (td_arrived){.fakes = *fakes, .in = in, .n = program->inputs.n};
+    for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
+        for (int i = 0; ok && i < a->n; i++)
+            if ((program->in_desc.v[i].kind == TD_D_OWN_GRAD) == (grads == 1))
+                ok = copy_input(a, i);
+    td__faker_close(&a->fakes);
+    if (ok) return a;
+    td__arrived_drop(a);
+    return NULL;
+}
+
+bool td__spec_arrive(td_fn *f, td_spec *s, td_values args) {
+    const td_graph *program = td__spec_program(f, s);
+    td_faker        fakes = {.cx = f->cx};
+    if (!s->j->n_tangents || !s->set.double_backward) return true;
+    td_value *in = td__spec_inputs(s, program, args);
+    return in && (s->arrived = arrive(program, in, &fakes)) != NULL;
+}
+
+/* The same arguments in the geometry they had in another call, where sizes are symbols:
+ * then none that requires grad is a view. */
+static td_arrived *arrive_at(const td_arrived *a, const td_graph *program,
+                             const td_geom *given) {
+    td_faker  fakes = {.cx = program->cx};
+    td_value *in = td__zalloc(sizeof *in * ((size_t)a->n + 1));
+    bool      ok = in || td__fail_memory(program->cx);
+    for (int i = 0; ok && i < a->n; i++) {
+        in[i] = a->in[i];
+        if (in[i].kind != TD_K_TENSOR || !in[i].u.t) continue;
+        td_meta m = td__geom_meta(&given[i]);
+        ok = td__fake_shape(&fakes, in[i].u.t, &m);
+    }
+    if (ok) return arrive(program, in, &fakes);
+    td__faker_end(&fakes);
+    td__free(in);
+    return NULL;
+}
+
+/* ---- functions of the next order ---------------------------------------- */
+
+/* One for each pair of sets of tangents: eager leaves out what would only add zeros,
+ * and what has no history. */
+typedef struct variant {
+    struct variant *next;
+    td_fn          *fn;
+    td_grad_order   orders[]; /* those below, and then these sets */
+} variant;
+
+typedef struct next_order {
+    variant        *all;
+    td_plan        *p;       /* not held: it owns this */
+    td_graph       *program; /* held */
+    td_arrived     *arrived;
+    td_shared_opts *shared; /* the backends, also where only backward needs them */
+    td_config       config; /* the settings of the specialization */
+    char           *name;
+    int             n_orders; /* below that of p */
+    td_grad_order  *orders;
+    td_arena        arena; /* of their sets, which may outlive those of f */
+} next_order;
+
+static bool same_sets(const td_grad_order *a, const td_grad_order *b) {
+    size_t size = sizeof *a->missing * (size_t)a->words;
+    return !memcmp(a->missing, b->missing, size) && !memcmp(a->grad, b->grad, size);
+}
+
+/* With room for its sets behind it; NULL after td__fail. */
+static variant *make_variant(next_order *a, const td_grad_order *o) {
+    size_t   orders = sizeof *o * (size_t)(a->n_orders + 1);
+    size_t   set = sizeof(uint64_t) * (size_t)o->words;
+    variant *v = td__zalloc(sizeof *v + orders + 2 * set);
+    if (!v) return td__fail_memory(a->p->cx), NULL;
+    uint64_t *own = (uint64_t *)(void *)(v->orders + a->n_orders + 1);
+    if (a->n_orders) memcpy(v->orders, a->orders, orders - sizeof *o);
+    memcpy(own, o->missing, set);
+    memcpy(own + o->words, o->grad, set);
+    v->orders[a->n_orders] = (td_grad_order){own, own + o->words, o->words};
+    a->shared->refs++;
+    if (!(v->fn = td__fn_make(a->p->cx, a->shared, a->name))) return td__free(v), NULL;
+    td__graph_keep(a->program);
+    v->fn->graph = a->program;
+    v->fn->owns_graph = v->fn->inner = true;
+    v->fn->opts.config = &a->config;
+    v->fn->orders = v->orders;
+    v->fn->n_orders = a->n_orders + 1;
+    return v;
+}
+
+static variant *variant_for(next_order *a, const td_grad_order *o) {
+    for (variant *v = a->all; v; v = v->next)
+        if (same_sets(&v->orders[a->n_orders], o)) return v;
+    if (!td__plan_room(a->p, a->p->next.n, "gradients of gradients")) return NULL;
+    variant *v = make_variant(a, o);
+    if (!v) return NULL;
+    a->p->next.n++;
+    v->next = a->all;
+    return a->all = v;
+}
+
+/* Casts are in the program already. */
+static bool prepare_uncast(td_fn *f, td_values args) {
+    if (!td_autocast_enabled(f->cx)) return td__fn_prepare(f, args);
+    td_autocast_mode was = td_autocast_off_begin(f->cx);
+    bool             ok = td__fn_prepare(f, args);
+    td_autocast_end(f->cx, was);
+    return ok;
+}
+
+/* Compiles f for such arguments, unless that is done. NULL after td__fail. */
+static td_plan *prepare(td_fn *f, const td_arrived *a) {
+    td_callback b; /* backends are the user's */
+    f->calls++;
+    td__callback_begin(&b, f->cx);
+    bool ok = prepare_uncast(f, (td_values){a->in, a->n});
+    td__callback_end(&b);
+    td_plan *p = ok && f->specs ? f->specs->plan : NULL;
+    td__fn_leave(f);
+    return p;
+}
+
+static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes) {
+    next_order *a = env;
+    variant    *v = variant_for(a, o);
+    if (!v || !sizes) return v ? prepare(v->fn, a->arrived) : NULL;
+    td_arrived *now = arrive_at(a->arrived, a->program, sizes->given);
+    td_plan    *p = now ? prepare(v->fn, now) : NULL;
+    td__arrived_drop(now);
+    return p;
+}
+
+static void drop(void *env) {
+    next_order *a = env;
+    while (a->all) {
+        variant *v = a->all;
+        a->all = v->next;
+        td__fn_free(v->fn);
+        td__free(v);
+    }
+    td__shared_opts_drop(a->shared);
+    td__arrived_drop(a->arrived);
+    td__graph_drop(a->program);
+    td__free(a->name);
+    td__arena_free(&a->arena);
+    td__free(a);
+}
+
+static const uint64_t *copy_set(next_order *a, const uint64_t *set, int words) {
+    size_t    n = sizeof *set * (size_t)words;
+    uint64_t *own = td__arena_alloc(&a->arena, n);
+    return own ? memcpy(own, set, n) : NULL;
+}
+
+/* False: no memory. */
+static bool copy_orders(next_order *a, const td_grad_order *from) {
+    a->orders = td__arena_zalloc(&a->arena, sizeof *from * (size_t)(a->n_orders + 1));
+    bool ok = a->orders != NULL;
+    for (int i = 0; ok && i < a->n_orders; i++) {
+        int words = from[i].words;
+        a->orders[i] = (td_grad_order){copy_set(a, from[i].missing, words),
+                                       copy_set(a, from[i].grad, words), words};
+        ok = a->orders[i].missing && a->orders[i].grad;
+    }
+    return ok;
+}
+
+bool td__spec_next_order(td_fn *f, td_spec *s) {
+    if (!s->plan->h) return true;
+    next_order *a = td__zalloc(sizeof *a);
+    char        name[80];
+    if (!a) return td__fail_memory(f->cx);
+    snprintf(name, sizeof name, "%.60s'", f->name);
+    *a = (next_order){.p = s->plan,
+                      .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
+                      .arrived = s->arrived,
+                      .shared = f->shared,
+                      .config = s->set,
+                      .name = td__strdup(name),
+                      .n_orders = f->n_orders};
+    a->config.fallback = TD_FALLBACK_ERROR;
+    td__graph_keep(a->program);
+    f->shared->refs++;
+    s->plan->next =
+        (td_next_order){s->set.double_backward ? next_plan : NULL, drop, a, 0};
+    s->arrived = NULL;
+    return (a->name && copy_orders(a, f->orders)) || td__fail_memory(f->cx);
+}
+
+const td_grad_order *td__plan_orders(const td_plan *p) {
+    return ((const next_order *)p->next.env)->orders;
+}

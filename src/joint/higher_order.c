@@ -1,0 +1,189 @@
+/* higher_order.c -- joint graphs of gradients. When a backward records a history
+ * (create_graph), the gradients of a program are differentiated from the program
+ * itself. It is replayed under the tape as for its own joint graph, and the engine runs
+ * with create_graph from the roots of the tangents that arrive. Its gradients are the
+ * results of the next order, and the tangents are inputs of it. Where history ends
+ * (no_grad, detach, custom functions) is on the tape of that replay, so it is not
+ * reconstructed. */
+#include "joint/joint_int.h"
+
+/* ---- tangents become inputs --------------------------------------------- */
+
+/* A list by input with room for `more` inputs; NULL after td__fail. */
+static void *longer(td_joint_run *r, const void *list, size_t item, int more) {
+    size_t n = item * (size_t)r->to->n_primals;
+    char  *to = td__arena_zalloc(&r->to->arena, n + item * (size_t)(more + 1));
+    if (!to) return td__fail_memory(r->cx), NULL;
+    if (n) memcpy(to, list, n);
+    return to;
+}
+
+static bool make_room(td_joint_run *r, int more) {
+    td_joint *j = r->to;
+    return (r->real = longer(r, (void *)r->real, sizeof *r->real, more)) &&
+           (r->outer = longer(r, (void *)r->outer, sizeof *r->outer, more)) &&
+           (r->edge = longer(r, r->edge, sizeof *r->edge, more)) &&
+           (r->base_edge = longer(r, r->base_edge, sizeof *r->base_edge, more)) &&
+           (r->geom = longer(r, r->geom, sizeof *r->geom, more)) &&
+           (r->nr = longer(r, r->nr, sizeof *r->nr, more)) &&
+           (r->write = longer(r, (void *)r->write, sizeof *r->write, more)) &&
+           (r->before = longer(r, r->before, sizeof *r->before, more)) &&
+           (j->same = longer(r, j->same, sizeof *j->same, more)) &&
+           (j->written = longer(r, j->written, sizeof *j->written, more)) &&
+           (j->touched = longer(r, j->touched, sizeof *j->touched, more));
+}
+
+/* Tangent i is input n_primals + i, which the caller counts when all are there. */
+static bool add_tangent(td_joint_run *r, int i, bool grad) {
+    td_joint *j = r->to;
+    int       at = j->n_primals + i, nr = r->f.in.n;
+    if (!td__joint_tangent(r, i, true)) return false;
+    td_tensor *t = r->tangent[i];
+    j->g->in_desc.v[at] = TD_PLAIN_DESC;
+    if (grad && td_is_nil(td_set_requires_grad(t, true))) return false;
+    td_gval *v = j->g->inputs.v[at];
+    v->look = td__graph_look(j->g, t, grad, v->look->storage);
+    r->real[at] = r->outer[at] = t;
+    r->nr[at] = nr;
+    j->same[at] = at;
+    return v->look && td__geom_copy(r->cx, &j->arena, &r->geom[at], t);
+}
+
+static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
+    td_joint *j = r->to;
+    if (!make_room(r, j->n_tangents)) return false;
+    for (int i = 0; i < j->n_tangents; i++)
+        if (!add_tangent(r, i, td__set_has(o->grad, i))) return false;
+    return true;
+}
+
+/* ---- gradients become results ------------------------------------------- */
+
+/* The engine, under a log of its own, from the roots whose tangents arrive. */
+static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) {
+    td_joint   *j = r->to;
+    td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
+    int         n = 0;
+    if (!roots) return td__fail_memory(r->cx);
+    td_tensor **with = roots + j->n_tangents + 1;
+    for (int i = 0; i < j->n_tangents; i++) {
+        if (td__set_has(o->missing, i)) continue;
+        roots[n] = r->roots[i];
+        with[n++] = r->tangent[i];
+    }
+    td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .grads = {with, n}};
+    bool         ok = td__vec_push(&r->logs, r->log) || td__fail_memory(r->cx);
+    td__log_index_free(r);
+    r->tensors = r->storages = (td_ptrmap){0};
+    td__log_begin(&r->log, r->cx, &r->f);
+    ok = ok && (n == 0 || td__grad_all((td_tensors){roots, n}, r->goal, j->n_targets,
+                                       grads, &opts));
+    td__log_end(&r->log);
+    td__free((void *)roots);
+    return ok;
+}
+
+/* The targets so far, then the tangents that require grad. */
+static bool add_targets(td_joint_run *r, const td_grad_order *o) {
+    td_joint  *j = r->to;
+    size_t     n = (size_t)j->n_targets, all = n + (size_t)j->n_tangents + 1;
+    td_edge   *goal = td__arena_zalloc(&j->arena, sizeof *goal * all);
+    td_target *targets = td__arena_zalloc(&j->arena, sizeof *targets * all);
+    if (!goal || !targets) return td__fail_memory(r->cx);
+    if (n) memcpy(goal, r->goal, sizeof *goal * n);
+    if (n) memcpy(targets, j->targets, sizeof *targets * n);
+    r->goal = goal;
+    j->targets = targets;
+    for (int i = 0; i < j->n_tangents; i++) {
+        if (!td__set_has(o->grad, i)) continue;
+        td_edge *e = &goal[j->n_targets];
+        if (!td__edge_of(r->tangent[i], e)) return false;
+        if (!td__vec_push(&r->bound, e->node)) {
+            td__node_drop(e->node);
+            return td__fail_memory(r->cx);
+        }
+        targets[j->n_targets++].input = j->n_primals + i;
+    }
+    return true;
+}
+
+/* What gradients of the order below become: results. */
+static bool take_results(td_joint_run *r, td_tensor *const *grads, int n) {
+    td_joint *j = r->to;
+    r->out = td__arena_zalloc(&j->arena, sizeof *r->out * ((size_t)n + 1));
+    j->feeds = td__arena_zalloc(&j->arena, sizeof *j->feeds * ((size_t)n + 1));
+    if (!r->out || !j->feeds) return td__fail_memory(r->cx);
+    for (int i = 0; i < n; i++)
+        r->out[i] = grads[i] ? td_value_tensor(grads[i]) : TD_NONE;
+    j->n_results = n;
+    j->g->outputs.n = j->g->out_desc.n = 0;
+    return true;
+}
+
+/* ---- tensors from before ------------------------------------------------ */
+
+/* The tensors that the log can name, in the order of events. */
+typedef struct naming {
+    td_joint_run *r;
+    td_ptrmap     known;
+} naming;
+
+static bool know(naming *n, const td_tensor *t) {
+    return td__ptrmap_put(&n->known, t, n) || td__fail_memory(n->r->cx);
+}
+
+/* A tensor that a backward has from the program (a saved value, say) is made anew where
+ * it is first viewed or returned: before event `at`. */
+static bool name(naming *n, td_tensor *t, int at) {
+    td_log *l = &n->r->log;
+    if (td__ptrmap_get(&n->known, t)) return true;
+    if (!td__log_made(l, t) || !know(n, t)) return false;
+    td_event e = l->all.v[l->all.n - 1];
+    e.grad = true;
+    memmove(&l->all.v[at + 1], &l->all.v[at], sizeof e * (size_t)(l->all.n - 1 - at));
+    l->all.v[at] = e;
+    return true;
+}
+
+static bool name_event(naming *n, int i) {
+    td_event e = n->r->log.all.v[i];
+    if (e.kind == TD_EV_VIEW && !name(n, e.t, i)) return false;
+    if (e.kind == TD_EV_MADE && !know(n, e.t)) return false;
+    for (int k = 0; e.kind == TD_EV_VIEW && k < e.n_out; k++)
+        if (!know(n, e.out[k])) return false;
+    return true;
+}
+
+/* Every tensor that the epilogue of this order reads is an input or made in the log. */
+static bool name_all(td_joint_run *r) {
+    naming n = {.r = r};
+    bool   ok = true;
+    for (int i = 0; ok && i < r->to->n_primals; i++)
+        if (r->outer[i]) ok = know(&n, r->outer[i]);
+    for (int i = 0; ok && i < r->log.all.n; i++) ok = name_event(&n, i);
+    for (int i = 0; ok && i < r->to->n_results; i++)
+        if (r->out[i].kind == TD_K_TENSOR) ok = name(&n, r->out[i].u.t, r->log.all.n);
+    td__ptrmap_free(&n.known);
+    return ok;
+}
+
+/* ---- one order ---------------------------------------------------------- */
+
+bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
+    td_joint *j = r->to;
+    if (!r->order) r->first = j->g->nodes.n;
+    if (!add_tangents(r, o) || (!r->order && !td__joint_targets(r))) return false;
+    int         n = j->n_targets, more = j->n_tangents;
+    td_tensor **grads = td__arena_zalloc(&j->arena, sizeof *grads * ((size_t)n + 1));
+    if (!grads) return td__fail_memory(r->cx);
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->outer[i]) r->before[i] = td__func_writes(&r->f, r->nr[i]);
+    if (!go_back(r, o, grads) || !add_targets(r, o) || !take_results(r, grads, n))
+        return false;
+    r->order++;
+    r->grad = true;
+    r->inference = false;
+    j->n_primals += more;
+    j->n_tangents = 0;
+    return name_all(r);
+}

@@ -1,0 +1,126 @@
+/* double_backward.c -- a backward that records a history (create_graph). The gradients
+ * are the results of a compiled call of their own, of the next order: it recomputes
+ * everything from the primals as they were before the call, with the same random
+ * numbers, and its node leads to the edges of this one and to the tangents. */
+#include "runtime/frame.h"
+
+static void note_read(void *env, td_gval *v) {
+    if (!v->node) ((bool *)env)[v->nr] = true;
+}
+
+/* Which primals the code of p reads, or p saves. */
+static bool find_reads(td_plan *p) {
+    const td_graph *g = td__plan_forward(p);
+    if (p->reads) return true;
+    if (!(p->reads = td__zalloc((size_t)g->inputs.n + 1)))
+        return td__fail_memory(p->cx);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, p->reads);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, p->reads);
+    for (int i = 0; i < p->n_keep; i++)
+        if (p->keep[i].out < 0) p->reads[p->keep[i].index] = true;
+    return true;
+}
+
+static td_geom arrived_as(const td_frame *f, int i) {
+    if (f->sizes) return f->sizes->given[i];
+    const td_look *l = f->p->j->g->inputs.v[i]->look;
+    return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
+}
+
+/* Primal i before the call. What the next order does not read may have been written
+ * since, and is not unpacked: eager does not unpack what a backward does not pass.
+ * Where sizes are symbols it still gives them. */
+static bool old_primal(td_node *n, int i, bool read, td_value *to) {
+    const td_frame *f = n->data;
+    int             at = f->p->held[i];
+    *to = TD_NONE;
+    if (!read) {
+        if (f->sizes) *to = td__size_stand_in(n->cx, &f->sizes->given[i]);
+        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
+    }
+    if (at < 0)
+        return td__fail(n->cx, TD_E_UNSUPPORTED,
+                        "%s: a gradient of its gradient needs input %d as it was "
+                        "before the call, which writes it; pass a clone",
+                        f->p->name, i);
+    td_geom    want = arrived_as(f, i);
+    td_tensor *t = td__unpack(n, &n->saved[at]);
+    if (t) t = td__fit_unpacked(n, at, t, &want);
+    *to = td_value_tensor(t);
+    return t != NULL;
+}
+
+static bool take_tangent(td_node *n, int i, td_tensor *g, td_value *to) {
+    const td_frame *f = n->data;
+    const td_geom  *want = &td__frame_joint(n)->tangents[i].geom;
+    *to = TD_NONE;
+    if (!g) {
+        if (f->sizes) *to = td__size_stand_in(n->cx, want);
+        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
+    }
+    g = td__fit_tangent(n->cx, g, want);
+    *to = td_value_tensor(g);
+    return g && !td_is_nil(g);
+}
+
+static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
+                        td_value *in) {
+    const td_joint *j = ((td_frame *)n->data)->p->j;
+    for (int i = 0; i < j->n_primals; i++)
+        if (!old_primal(n, i, p->reads[i], &in[i])) return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (!take_tangent(n, i, g[i], &in[j->n_primals + i])) return false;
+    return true;
+}
+
+/* The plan of the next order was traced anew: it counts what this one counts. */
+static bool check_plan(const td_node *n, const td_plan *p) {
+    const td_frame *f = n->data;
+    const td_joint *j = f->p->j;
+    return (p->j->n_primals == j->n_primals + j->n_tangents &&
+            p->j->n_results == j->n_targets) ||
+           td__fail(n->cx, TD_E_UNSUPPORTED,
+                    "%s: its gradients of gradients were traced with %d targets, not "
+                    "%d; go backward without create_graph",
+                    f->p->name, p->j->n_results, j->n_targets);
+}
+
+static bool run(td_node *n, td_plan *p, td_value *in, td_value *out) {
+    td_frame *f = n->data;
+    td_ctx   *cx = n->cx;
+    uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
+    bool      random = f->p->j->random;
+    if (random) td_rng_set(cx, f->seed, f->offset);
+    p->refs++;
+    bool ok = td__plan_call_next(p, n, in, out);
+    td__plan_drop(p);
+    if (random) td_rng_set(cx, seed, offset);
+    return ok;
+}
+
+bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
+                       td_tensor **grads) {
+    td_frame       *f = n->data;
+    const td_joint *j = f->p->j;
+    int             words = td__frame_words(f->p);
+    size_t          room = (size_t)(j->n_primals + n->n_out + j->n_targets) + 1;
+    td_value *in = td__zalloc(sizeof *in * room + sizeof(uint64_t) * (size_t)words);
+    if (!in) return td__fail_memory(n->cx);
+    td_value *out = in + j->n_primals + n->n_out;
+    uint64_t *grad = (uint64_t *)(void *)(in + room);
+    for (int i = 0; i < n->n_out; i++)
+        if (g[i] && td__needs_grad(g[i])) td__set_add(grad, i);
+    td_grad_order o = {f->missing, grad, words};
+    td_plan      *p = f->p->next.plan(f->p->next.env, &o, f->sizes);
+    bool ok = p && check_plan(n, p) && find_reads(p) && take_inputs(n, p, g, in) &&
+              run(n, p, in, out);
+    for (int i = 0; ok && i < j->n_targets; i++)
+        if (need[i] && out[i].kind == TD_K_TENSOR &&
+            td__set_meets(j->targets[i].from, f->now, words))
+            grads[i] = out[i].u.t;
+    td__free(in);
+    return ok;
+}

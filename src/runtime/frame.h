@@ -1,0 +1,44 @@
+/* runtime/frame.h -- what a compiled node holds beside its saved values; private to the
+ * room. */
+#ifndef TD_FRAME_H
+#define TD_FRAME_H
+
+#include "runtime/plan.h"
+
+/* Lies in the node, before its dims. */
+typedef struct td_frame {
+    td_plan  *p;     /* held */
+    td_now   *sizes; /* held; NULL: all are numbers */
+    uint64_t  seed, offset;
+    /* Sets of tangents behind it: those that arrived last, those that did not, and all
+     * whose saved values are gone. */
+    uint64_t *now, *missing, *spent;
+} td_frame;
+enum { TD_FRAME_INTS = sizeof(td_frame) / sizeof(int64_t) };
+
+static inline int td__frame_words(const td_plan *p) {
+    return td__set_words(p->j->n_tangents);
+}
+
+static inline const td_joint *td__frame_joint(const td_node *n) {
+    const td_frame *f = n->data;
+    return f->sizes ? &f->sizes->j : f->p->j;
+}
+
+/* ---- layout.c ----------------------------------------------------------- */
+
+/* A tensor that only says how large things are; TD_NONE: nothing to say. */
+td_value   td__size_stand_in(td_ctx *cx, const td_geom *g);
+/* Value i of the node, unpacked, in the layout compiled code was made for: a copy where
+ * t has another. NULL after td__fail, also where dtype or sizes differ. */
+td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want);
+/* A tangent in the layout the graph was made for, at the start of its storage. */
+td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
+
+/* ---- double_backward.c -------------------------------------------------- */
+
+/* The backward of a node that records a history (create_graph). */
+bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
+                       td_tensor **grads);
+
+#endif

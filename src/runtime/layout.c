@@ -1,0 +1,90 @@
+/* layout.c -- tensors in the layout that compiled code was made for. */
+#include "ops/cast.h"
+#include "runtime/frame.h"
+
+td_value td__size_stand_in(td_ctx *cx, const td_geom *g) {
+    if (!g || !g->size) return TD_NONE;
+    return td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
+                                               (td_ints){g->stride, g->rank},
+                                               g->dtype));
+}
+
+/* A tensor of this type, its elements not set, at the offset the graph may count from.
+ * nil on failure. */
+static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
+    td_ints size = {g->size, g->rank}, stride = {g->stride, g->rank};
+    if (!g->offset) return td_op_empty_strided(cx, size, stride, g->dtype);
+    int64_t end = g->offset + 1;
+    for (int d = 0; d < g->rank; d++) end += (g->size[d] - 1) * g->stride[d];
+    td_tensor *all = td_op_empty(cx, (td_ints){&end, 1}, g->dtype);
+    return td_op_as_strided(all, size, stride, td_value_int(g->offset));
+}
+
+/* Copies t into `to`, in which elements share places. False: those of one place differ,
+ * or after td__fail. */
+static bool copy_over(td_tensor *to, td_tensor *t) {
+    static const td_dtype bits[] = {
+        [1] = TD_I8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64};
+    td_dtype as = bits[td__dtype_bytes[t->dtype]];
+    td__copy_into(to, t);
+    td_tensor *same =
+        td_op_eq(td_op_view_dtype(to, as), td_value_tensor(td_op_view_dtype(t, as)));
+    return td_item(td_op_all(same, (td_ints){0}, false)) != 0;
+}
+
+static bool same_type(const td_tensor *t, const td_geom *want) {
+    bool same = t->dtype == want->dtype && t->rank == want->rank;
+    for (int d = 0; same && d < t->rank; d++) same = t->size[d] == want->size[d];
+    return same;
+}
+
+static bool same_place(const td_tensor *t, const td_geom *want) {
+    bool same = t->numel == 0 || t->offset == want->offset;
+    for (int d = 0; same && d < t->rank; d++)
+        same = t->size[d] == 1 || t->stride[d] == want->stride[d];
+    return same;
+}
+
+/* The copy has no history: saved values are given to code that has none. */
+static td_tensor *copy_of(td_node *n, int i, td_tensor *t, const td_geom *want) {
+    td_tensor *to = empty_as(n->cx, want);
+    if (td_is_nil(to)) return NULL;
+    if (!td__overlaps_itself(to)) to = td_op_copy_(to, t, false);
+    else if (!copy_over(to, t) && td_ok(n->cx))
+        td__fail(n->cx, TD_E_UNSUPPORTED,
+                 "%s: the unpack hook of saved value %d gave other values to elements "
+                 "that share one place in memory; pass a clone of the expanded tensor",
+                 n->name, i);
+    return td_ok(n->cx) ? to : NULL;
+}
+
+td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want) {
+    if (!same_type(t, want)) {
+        td__fail(n->cx, TD_E_GRAD,
+                 "%s: the unpack hook of saved value %d gave %s, but %s%s was packed; "
+                 "compiled code needs a tensor of that type back",
+                 n->name, i, td__type_str(t), td_dtype_name(want->dtype),
+                 td__sizes_str(want->rank, want->size));
+        return NULL;
+    }
+    if (same_place(t, want)) return t;
+    bool grad = n->cx->grad_enabled;
+    n->cx->grad_enabled = false;
+    t = copy_of(n, i, t, want);
+    n->cx->grad_enabled = grad;
+    return t;
+}
+
+td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
+    bool same = g->numel == 0 || (g->numel == 1 && g->offset == 0);
+    if (!same) {
+        same = g->offset == 0;
+        for (int d = 0; d < want->rank; d++)
+            same &= g->size[d] == 1 || g->stride[d] == want->stride[d];
+    }
+    if (same) return g;
+    td_tensor *to =
+        td_op_empty_strided(cx, (td_ints){want->size, want->rank},
+                            (td_ints){want->stride, want->rank}, want->dtype);
+    return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
+}
