@@ -244,6 +244,9 @@ bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
 /* Do elements share an address because of a stride 0? Other overlaps are not
  * detected. */
 bool td__overlaps_itself(const td_tensor *t);
+/* May two elements of t, whose sizes are numbers, have the same address? Exact for
+ * layouts whose strides nest; true for every other layout. */
+bool td__may_share_places(const td_tensor *t);
 /* The dims that are not expanded (stride 0), in kept_size and kept_stride;
  * returns their number. again[i]: dim i is expanded. */
 int  td__dims_apart(int rank, const int64_t *size, const int64_t *stride,

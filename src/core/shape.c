@@ -138,6 +138,24 @@ bool td__overlaps_itself(const td_tensor *t) {
     return false;
 }
 
+/* Strides nest when each one, in rising order, steps over all that the smaller ones
+ * reach. */
+bool td__may_share_places(const td_tensor *t) {
+    int64_t  reach = 0;
+    uint64_t done = 0;
+    for (int n = 0; n < t->rank; n++) {
+        int next = -1;
+        for (int d = 0; d < t->rank; d++)
+            if (!(done >> d & 1) && (next < 0 || t->stride[d] < t->stride[next]))
+                next = d;
+        done |= (uint64_t)1 << next;
+        if (t->size[next] == 1) continue;
+        if (t->stride[next] <= reach) return t->numel > 1;
+        reach += (t->size[next] - 1) * t->stride[next];
+    }
+    return false;
+}
+
 int td__dims_apart(int rank, const int64_t *size, const int64_t *stride,
                    int64_t *kept_size, int64_t *kept_stride, bool *again) {
     int n = 0;

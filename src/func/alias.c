@@ -249,7 +249,7 @@ td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_ge
     bool    again[TD_MAX_RANK];
     int     rank = td__dims_apart(g->rank, g->size, g->stride, size, stride, again);
     for (int d = g->rank - 1; value && d >= 0; d--) {
-        td_value in[3] = {td_value_tensor(value), td_value_int(d), td_value_int(0)};
+        td_value in[3] = {td_value_tensor(value), td_value_int(d), td_value_int(-1)};
         if (again[d]) value = td__func_call1(f, TD_OP_select, in, 3);
     }
     if (!value) return NULL;

@@ -110,7 +110,8 @@ bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor
                    int n_out);
 td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
 /* `to` with `value` for the elements at g, which begin `at`; NULL: it failed. Where
- * several of g's elements share a place in memory, they have one value. */
+ * several of g's elements share a place, the last in row-major order stays, as in
+ * eager. */
 td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_geom *g,
                         int64_t at);
 

@@ -258,22 +258,10 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     return true;
 }
 
-/* Eager moves running_mean and running_var element by element, in turn. */
-static bool share_places(td_func *f, td_tensor *a, td_tensor *b) {
-    return a && b && a->st == b->st &&
-           td__geom_overlap(&td__fval_of(f, a)->geom, &td__fval_of(f, b)->geom);
-}
-
-/* Eager writes statistics without a word to the tape, also leaves that require grad. */
 /* Batch norm writes its running statistics: two arguments, beside its results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
     td_value   in[TD_MAX_ARGS];
-    if (share_places(f, td__in(c, 3), td__in(c, 4)))
-        return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "running_mean and running_var share places in memory, so "
-                           "that the result depends on the order of writing; clone "
-                           "one of them");
     if (!inner_args(f, c, in) ||
         !td__func_call(f, TD_OP__batch_norm_functional, in, c->n_in, out, 5))
         return false;
@@ -284,25 +272,36 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
     return true;
 }
 
-/* Eager lets windows that overlap be written; what comes of it depends on the order
- * in which elements are visited, which a pure op does not have. */
-static bool has_order(td_func *f, td_opcall *c) {
-    const td_opdef *pure =
-        c->info->pure < TD_OP_COUNT ? &td__ops[c->info->pure] : c->def;
-    for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_FILLS); i++)
-        if (c->info->s.in[i].write && td__in(c, i) &&
-            td__geom_overlaps_itself(&td__fval_of(f, td__in(c, i))->geom))
-            return td__op_fail(c, TD_E_UNSUPPORTED,
-                               "elements of the written tensor %s share places in "
-                               "memory, so that the result depends on the order of "
-                               "writing; clone it first",
-                               td__type_str(td__in(c, i)));
-    return true;
+static bool takes_gradients(const td_opcall *c) {
+    bool any = false;
+    for (int i = 0; i < c->n_in; i++) {
+        const td_value *v = &c->in[i];
+        any |= v->kind == TD_K_TENSOR && v->u.t && td__needs_grad(v->u.t);
+        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
+            any |= v->u.ts[k] && td__needs_grad(v->u.ts[k]);
+    }
+    return any && td__recording(c->cx);
+}
+
+/* Of results for one place only the last is stored, so only that one has a gradient. A
+ * compiled call hands over all elements of the written tensor and cannot tell them
+ * apart. A fill is no problem: all its elements are one number. */
+static bool check_places(td_func *f, td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    bool       fills =
+        c->info->pure < TD_OP_COUNT && td__ops[c->info->pure].flags & TD_OPF_FILLS;
+    if (fills || !t || !c->info->s.in[0].write || !takes_gradients(c)) return true;
+    return !td__geom_overlaps_itself(&td__fval_of(f, t)->geom) ||
+           td__op_fail(c, TD_E_UNSUPPORTED,
+                       "unsupported: elements of the written tensor %s share places in "
+                       "memory, and gradients pass through the write; use a clone of "
+                       "it, or td_no_grad",
+                       td__type_str(t));
 }
 
 static bool call_write(td_func *f, td_opcall *c) {
     td_value in[TD_MAX_ARGS];
-    if (!may_write(c) || !run_outer(c) || !has_order(f, c)) return false;
+    if (!may_write(c) || !run_outer(c) || !check_places(f, c)) return false;
     if (c->info->op == TD_OP__batch_norm_train) return call_batch_norm(f, c);
     if (c->info->pure == TD_OP_COUNT)
         return td__op_fail(c, TD_E_UNSUPPORTED, "a writer without a functional twin");

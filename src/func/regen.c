@@ -255,10 +255,19 @@ static bool store(td_func *f, td_fval *v, td_tensor *value) {
     return value && settle(way, n, v, value);
 }
 
+/* A root whose elements share places becomes a piece of its storage: the new value may
+ * have several elements for one place, and only the storage has one for each. */
+static bool flatten_overlap(td_fval *v) {
+    const td_fval *root = td__group_of(v)->root;
+    if (!root || !td__geom_overlaps_itself(&root->geom)) return true;
+    return td__group_flatten(td__group_of(v), td__storage_span(root->group->st));
+}
+
 bool td__fval_store(td_fval *v, td_tensor *value) {
     td_func      *f = td__group_of(v)->f;
     td_arena_mark mark = td__arena_mark(&f->cx->scratch);
-    bool          ok = value->numel == 0 || (td__fval_place(v) && store(f, v, value));
+    bool          ok = value->numel == 0 ||
+              (flatten_overlap(v) && td__fval_place(v) && store(f, v, value));
     td__arena_reset(&f->cx->scratch, mark);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include "ops/cast.h"
 
 #include "kernels/iter.h"
+#include "rules/geom.h"
 
 #include <string.h>
 
@@ -18,6 +19,54 @@ static bool both_dense(const td_tensor *a, const td_tensor *b) {
            td__is_dense(b->rank, b->size, b->stride);
 }
 
+/* dst and src without the dims along which dst stands still: the last element along
+ * such a dim is the one that stays. */
+static void drop_still_dims(const td_tensor *dst, const td_tensor *src, td_meta *to,
+                            td_meta *from) {
+    *to = (td_meta){.dtype = (td_dtype)dst->dtype, .strided = true};
+    *from = (td_meta){.dtype = (td_dtype)src->dtype, .strided = true};
+    to->offset = dst->offset;
+    from->offset = src->offset;
+    for (int d = 0; d < dst->rank; d++) {
+        int64_t n = dst->size[d];
+        if (dst->stride[d] == 0) from->offset += (n - 1) * src->stride[d];
+        if (dst->stride[d] == 0 || n == 1) continue;
+        to->size[to->rank] = from->size[to->rank] = n;
+        to->stride[to->rank] = dst->stride[d];
+        from->stride[to->rank++] = src->stride[d];
+    }
+    from->rank = to->rank;
+}
+
+/* Row `row` of m, counted over all dims but the last. */
+static td_tensor *row_of(td_window *w, const td_tensor *t, const td_meta *m,
+                         int64_t row) {
+    int     last = m->rank - 1;
+    td_meta one = {.dtype = m->dtype, .rank = 1, .strided = true};
+    one.offset = m->offset;
+    one.size[0] = m->size[last];
+    one.stride[0] = m->stride[last];
+    for (int d = last - 1; d >= 0; row /= m->size[d--])
+        one.offset += row % m->size[d] * m->stride[d];
+    return td__window(w, t, &one);
+}
+
+/* Elements of dst share places: rows are copied one after the other, so that of those
+ * that share a place the last in row-major order stays. */
+static bool copy_in_order(const td_tensor *dst, const td_tensor *src) {
+    td_window to, from;
+    td_meta   d, s;
+    drop_still_dims(dst, src, &d, &s);
+    td_tensor *part = td__window(&to, dst, &d);
+    if (!td__may_share_places(part))
+        return td__copy_into(part, td__window(&from, src, &s));
+    int64_t rows = part->numel / d.size[d.rank - 1];
+    for (int64_t i = 0; i < rows; i++)
+        if (!td__copy_into(row_of(&to, dst, &d, i), row_of(&from, src, &s, i)))
+            return false;
+    return true;
+}
+
 /* The general case runs without a loop: the conversion itself moves the elements. */
 bool td__copy_into(td_tensor *dst, const td_tensor *src) {
     td_dtype to = (td_dtype)dst->dtype, from = (td_dtype)src->dtype;
@@ -30,6 +79,7 @@ bool td__copy_into(td_tensor *dst, const td_tensor *src) {
                          two);
         return true;
     }
+    if (td__may_share_places(dst)) return copy_in_order(dst, src);
     td_run r;
     r.loop = NULL;
     r.isa = td__isa();

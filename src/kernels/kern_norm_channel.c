@@ -336,8 +336,10 @@ static bool batch_apply(td_opcall *c, const double *mean, const double *rstd) {
 }
 
 /* Moves a running statistic towards the batch's. */
-static void move(td_tensor *t, int64_t i, double momentum, double to) {
-    if (t) put(t, i, momentum * to + (1 - momentum) * param(t, i, 0));
+/* The running statistic i of t after one more batch. All are computed before the first
+ * is written: the two tensors may share places. */
+static double moved(const td_tensor *t, int64_t i, double momentum, double to) {
+    return t ? momentum * to + (1 - momentum) * param(t, i, 0) : to;
 }
 
 /* in: input, weight, bias, running_mean, running_var, momentum, eps. The running
@@ -361,9 +363,12 @@ bool td__kern_batch_norm_train(td_opcall *c) {
     }
     ok = ok && batch_apply(c, mean, rstd);
     for (int64_t i = 0; ok && w.reds > 0 && i < C; i++) {
-        move(td__in(c, 3), i, momentum, mean[i]);
-        move(td__in(c, 4), i, momentum, m2[i] / ((double)w.reds - 1));
+        mean[i] = moved(td__in(c, 3), i, momentum, mean[i]);
+        m2[i] = moved(td__in(c, 4), i, momentum, m2[i] / ((double)w.reds - 1));
     }
+    for (int k = 3; k < 5; k++)
+        for (int64_t i = 0; ok && w.reds > 0 && td__in(c, k) && i < C; i++)
+            put(td__in(c, k), i, k == 3 ? mean[i] : m2[i]);
     td__block_free(mean, bytes);
     return ok;
 }

@@ -41,7 +41,12 @@ static void bump(td_opcall *c, td_tensor *t) {
  * elements overlap is copied densely instead and needs no more room. */
 static bool take_whole(td_opcall *c) {
     td_storage *from = td__in(c, 0)->st, *to = c->out[0]->st;
-    if (td__overlaps_itself(td__in(c, 0)) || to->bytes >= from->bytes) return true;
+    if (td__overlaps_itself(td__in(c, 0))) return true;
+    if (from->open) { /* how many there are is not known here either */
+        to->open = true;
+        to->span = from->span;
+    }
+    if (to->bytes >= from->bytes) return true;
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
@@ -234,7 +239,8 @@ static bool read_elsewhere(const td_opcall *c, const td_tensor *self) {
 }
 
 /* Runs the functional twin's kernel straight into self where that is safe, else
- * beside it and copies. */
+ * into a new tensor, which is copied to self. Where elements of self share places, all
+ * results are computed from the old elements, and the last in row-major order stays. */
 static bool exec_twin(td_opcall *c) {
     td_tensor      *self = td__in(c, 0);
     const td_opdef *own = c->def, *pure = &td__ops[c->info->pure];
@@ -245,7 +251,7 @@ static bool exec_twin(td_opcall *c) {
             (pure->flags & TD_OPF_POINTWISE && !(pure->flags & TD_OPF_NUMBER)) ||
             (pure->flags & (TD_OPF_POINTWISE | TD_OPF_WRITES_OK) &&
              !read_elsewhere(c, self));
-        if (direct) {
+        if (direct && !td__may_share_places(self)) {
             c->out[0] = self;
             ok = pure->cpu(c);
         } else
