@@ -151,6 +151,9 @@ static void judge_failure(check *k) {
     if (a->code == b->code || both) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
+    } else if (a->code && is_unsupported(k)) { /* neither runs the program */
+        v->result = CASE_BOTH_FAIL;
+        td__buf_printf(&v->why, "%s", a->message);
     } else if (only_eager_fails(k)) {
         v->result = a->code && b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->code ? a->message : b->message);

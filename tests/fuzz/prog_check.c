@@ -90,12 +90,12 @@ static bool has_odd_input(const td_graph *fn, const td_value *in) {
 static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out) {
     td_graph *g = td__capture_graph(fn, in);
-    run->refused = !g;
-    bool ok = g && is_sound(g, TD_STAGE_PROGRAM);
+    bool      ok = g && is_sound(g, TD_STAGE_PROGRAM);
     if (!has_odd_input(fn, in))
         ok = ok && clean(g, TD_STAGE_PROGRAM, *(unsigned *)run->way->env);
     n_texts--;
     ok = ok && replay(g, fn->inputs.n, in, out);
+    run->refused = !ok; /* in the capture, or by what that assumed */
     td__graph_drop(g);
     return ok;
 }
@@ -122,7 +122,9 @@ static bool call_joint(case_run *run, const td_graph *fn, const td_value *in,
                        td_value *out) {
     bool ok = n_texts <= 0 || has_joint(fn, in, *(unsigned *)run->way->env);
     n_texts--;
-    return ok && td__graph_replay(fn, in, out);
+    ok = ok && td__graph_replay(fn, in, out);
+    run->refused = !ok;
+    return ok;
 }
 
 const char *prog_only;
@@ -162,6 +164,10 @@ void prog_sum_up(char *out, size_t cap, const char *way, const char *why) {
     if (!strncmp(why, "line ", 5) && strstr(why, ": ")) why = strstr(why, ": ") + 2;
     why = behind_op(behind_scope(why));
     for (const char *p = why; *p && *p != ';' && n + 2 < cap;) {
+        if (*p == '[') { /* of sizes only that they are there */
+            out[n++] = *p;
+            p += strcspn(p, "]");
+        }
         bool odd = strchr("%0123456789-", *p) != NULL;
         out[n++] = odd ? '#' : *p++;
         while (odd && *p && !strchr(" ,:;()[]{}", *p)) p++;

@@ -72,7 +72,7 @@ static void catch_crashes(void) {
 /* ---- counting ----------------------------------------------------------- */
 
 typedef struct tally {
-    char     kind[96];
+    char     kind[160];
     int64_t  n;
     uint64_t seed; /* the first */
 } tally;
@@ -80,7 +80,10 @@ typedef struct tally {
 static TD_VEC(tally) refusals;
 static int64_t n_done, n_agree, n_fail, n_refused, n_rounds, n_bad;
 
+/* Refusals are counted by reason, whichever way gives it. */
 static void count_refusal(const char *kind, uint64_t seed) {
+    const char *reason = strstr(kind, ": ");
+    kind = reason ? reason + 2 : kind;
     n_refused++;
     for (int i = 0; i < refusals.n; i++)
         if (!strcmp(refusals.v[i].kind, kind)) {
