@@ -388,9 +388,8 @@ void td__cache_store(td_fn *f, td_spec *s); /* writes s->cache.bytes to disk */
 /* ---- dynamic.c ---------------------------------------------------------- */
 
 typedef enum td_vary {
-    TD_SIZES_NUMBERS,  /* sizes of arguments stay numbers */
-    TD_SIZES_MAY_VARY, /* the settings choose; numbers where symbols are unsupported */
-    TD_SIZES_MUST_VARY /* every size is a symbol, or it fails */
+    TD_SIZES_NUMBERS, /* sizes of arguments stay numbers */
+    TD_SIZES_MAY_VARY /* the settings choose; numbers where symbols are unsupported */
 } td_vary;
 /* Runs the stages capture to passes: fills s->program, s->j and s->guards. s->varies
  * tells whether sizes of arguments were symbols; sizes that depend on values are

@@ -163,7 +163,7 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
 /* The first half of a staged compilation, up to the cleaned joint graph. */
 static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
     bool any = s->set.dynamic == TD_SHAPES_DYNAMIC;
-    return td__spec_trace(f, s, args, any ? TD_SIZES_MUST_VARY : TD_SIZES_NUMBERS) &&
+    return (any ? trace(f, s, args) : td__spec_trace(f, s, args, TD_SIZES_NUMBERS)) &&
            (td__key_find_grads(s, args) || td__fail_memory(f->cx)) &&
            td__key_make(f, &s->key, args, s) && td__spec_arrive(f, s, args);
 }

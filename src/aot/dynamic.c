@@ -109,11 +109,36 @@ static bool still_varies(const td_fn *f, const td_symenv *e) {
     return !e->fixed || td__fail(f->cx, TD_E_UNSUPPORTED, "%s", e->why);
 }
 
+/* Was the geometry of an argument traced with symbols? Others depend on values. */
+static bool args_vary(const td_symenv *e) {
+    for (int i = 0; i < e->symbols.n; i++)
+        if (e->symbols.v[i].letter != 'u') return true;
+    return false;
+}
+
+static bool counts_bytes(const td_gnode *n) {
+    if (n->kind != TD_N_OP) return false;
+    return td__op_view_kind(n->op) == TD_VIEW_STRIDED ||
+           (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
+}
+
+/* The size in bytes of an argument's storage is no function of its sizes, so that a
+ * geometry over that storage is for the sizes of this call. */
+static bool check_geometries(const td_graph *program, const td_symenv *e) {
+    for (int i = 0; i < program->nodes.n && args_vary(e); i++)
+        if (counts_bytes(program->nodes.v[i]))
+            return td__fail(
+                program->cx, TD_E_UNSUPPORTED,
+                "%s: a geometry over a storage whose size in bytes may vary",
+                td__ops[program->nodes.v[i]->op].name);
+    return true;
+}
+
 /* Compiles the guards that the trace recorded. False after td__fail. */
 static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
     if (s->cache.found) return place_guards(s, e);
     return !e->symbols.n ||
-           (td__program_may_vary(td__spec_program(f, s)) && td__sym_facts(e, s->j->g) &&
+           (check_geometries(td__spec_program(f, s), e) && td__sym_facts(e, s->j->g) &&
             (s->guards = td__guards_compile(e)) != NULL);
 }
 
@@ -198,23 +223,17 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     return true;
 }
 
-/* Sets s->varies and marks. False after td__fail: TD_SIZES_MUST_VARY is impossible. */
+/* Sets s->varies and marks. False after td__fail. */
 static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
                          uint32_t *marks) {
-    bool all = how == TD_SIZES_MUST_VARY || s->set.dynamic == TD_SHAPES_DYNAMIC;
+    bool all = s->set.dynamic == TD_SHAPES_DYNAMIC;
     s->varies = how != TD_SIZES_NUMBERS && s->set.dynamic != TD_SHAPES_STATIC &&
                 may_vary(args) && (all || find_marks(f, args, marks));
-    if (s->varies || how != TD_SIZES_MUST_VARY) return td_ok(f->cx);
-    return td__fail(f->cx, TD_E_UNSUPPORTED,
-                    "%s: unsupported with dynamic sizes: an argument is a view that "
-                    "requires grad. Pass td_clone of it, or switch `dynamic` off",
-                    f->name);
+    return td_ok(f->cx);
 }
 
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
-    bool dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
-    if (s->set.dynamic == TD_SHAPES_STATIC || (f->staged && how == TD_SIZES_NUMBERS))
-        return td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_PASSES);
+    bool       dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,

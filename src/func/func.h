@@ -56,9 +56,6 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
 /* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE
  * for consts, 0 for numbers. Looks of one storage number share it. */
 bool td__inputs_like(const td_graph *g, td_value *in);
-/* Whether as_strided fits into a storage is known when sizes are: a trace with symbols
- * takes its word, eager does not. False after td__fail: the program has such an op. */
-bool td__program_may_vary(const td_graph *program);
 
 /* ---- what became of argument nr (ended.c) ------------------------------- */
 

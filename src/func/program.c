@@ -1,5 +1,5 @@
 /* program.c -- questions about programs: which tensors their inputs are, what inputs
- * of their types look like, whether their sizes may vary. */
+ * of their types look like. */
 #include "func/func.h"
 
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
@@ -53,21 +53,4 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
     }
     td__free(st);
     return ok;
-}
-
-/* ---- sizes --------------------------------------------------------------- */
-
-static bool counts_bytes(const td_gnode *n) {
-    if (n->kind != TD_N_OP) return false;
-    return td__op_view_kind(n->op) == TD_VIEW_STRIDED ||
-           (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
-}
-
-bool td__program_may_vary(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        if (counts_bytes(g->nodes.v[i]))
-            return td__fail(g->cx, TD_E_UNSUPPORTED,
-                            "%s counts in bytes, which symbols do not",
-                            td__ops[g->nodes.v[i]->op].name);
-    return true;
 }

@@ -35,10 +35,36 @@ static bool has_symbols(const td_look *l) {
     return false;
 }
 
+typedef struct size_search {
+    int64_t size;
+    bool    found;
+} size_search;
+
+static void find_size(void *env, td_gval *v) {
+    size_search *s = env;
+    for (int d = 0; v->look && d < v->look->rank; d++)
+        s->found |= v->look->size[d] == s->size;
+}
+
+/* Has the result a symbolic size that no argument of the node has? */
+static bool has_new_size(const td_gnode *n, const td_look *l) {
+    for (int d = 0; l && d < l->rank; d++) {
+        size_search s = {l->size[d], !td__dim_is_sym(l->size[d])};
+        for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], find_size, &s);
+        if (!s.found) return true;
+    }
+    return false;
+}
+
+/* A composite, which a program records whole, may have an op in it whose sizes depend
+ * on values. */
 bool td__gnode_shows(const td_gnode *n) {
-    if (!(td__ops[n->op].flags & TD_OPF_DYNAMIC)) return false;
+    const td_opdef *op = &td__ops[n->op];
+    bool            composite = op->decomp || op->decomp_fn;
+    if (!(op->flags & TD_OPF_DYNAMIC) && !composite) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (has_symbols(n->out[i]->look)) return true;
+        if (composite ? has_new_size(n, n->out[i]->look) : has_symbols(n->out[i]->look))
+            return true;
     return false;
 }
 

@@ -234,7 +234,7 @@ static void end_recording(td_joint_run *r) {
 static bool check_growth(td_joint_run *r) {
     for (int i = 0; td__dim_tracing() && i < r->to->n_primals; i++) {
         const td_func_in *in = r->outer[i] ? &r->f.in.v[r->nr[i]] : NULL;
-        if (in && in->st->bytes != in->bytes)
+        if (in && (in->st->open || in->st->span) && in->st->bytes != in->bytes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: unsupported: the storage of input %d grows, and "
                             "sizes are dynamic. Resize it before the call, or compile "

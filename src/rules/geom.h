@@ -12,6 +12,10 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
 /* A new dim of size 1 at `dim`, for which there must be room. */
 void td__insert_dim(td_meta *m, int dim);
 
+/* How many bytes the storage of t has for a geometry over it: INT64_MAX where that is
+ * checked when the program runs. */
+int64_t td__storage_room(const td_tensor *t);
+
 /* Narrow m to what the view shows. args: as in the schema of the view, after `self`.
  * False after td__fail. */
 bool td__select_part(td_opcall *c, td_meta *m, int64_t dim, int64_t index);

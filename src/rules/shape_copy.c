@@ -390,12 +390,11 @@ bool td__shape_diagonal_scatter(td_opcall *c) {
 bool td__shape_as_strided_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0);
     td_meta          part;
-    int64_t          bytes = self->st->open ? INT64_MAX : (int64_t)self->st->bytes;
+    int64_t          bytes = td__storage_room(self);
     meta_exact(&c->meta[0], self);
     part = c->meta[0];
     if (td__overlaps_itself(self)) /* the copy is a dense one */
         bytes = td__dim_mul(self->numel, td__dtype_bytes[self->dtype]);
-    if (td__dim_is_sym(bytes)) bytes = INT64_MAX; /* checked when it is a number */
     if (!td__as_strided_part(c, &part, &c->in[2], bytes)) return false;
     /* dims along which the part steps over each element once; fewer than its rank means
      * that elements repeat */

@@ -95,14 +95,22 @@ bool td__shape_unbind(td_opcall *c) {
 
 /* ---- any geometry over a storage ---------------------------------------- */
 
-/* All addressed elements must lie within so many bytes. */
+/* All addressed elements must lie within so many bytes. Symbolic sizes are guarded to
+ * fit; a size that depends on values is checked when the program runs. */
 static bool fits_storage(td_opcall *c, int64_t bytes, const td_meta *m) {
     if (td__dim_eq(td__numel(m->rank, m->size), 0)) return true;
     int64_t last = m->offset, item = td__dtype_bytes[m->dtype];
     for (int i = 0; i < m->rank; i++)
         last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[i], 1), m->stride[i]));
     int64_t need = td__dim_mul(td__dim_add(last, 1), item);
-    if (td__dim_is_sym(need) || need <= bytes) return true;
+    if (td__dim_expect(bytes, TD_DIM_IS_GE, need)) return true;
+    if (td__dim_tracing())
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "unsupported: sizes %s, strides %s over a storage whose "
+                           "size in bytes the trace does not know; use contiguous "
+                           "first, or fixed sizes",
+                           td__sizes_str(m->rank, m->size),
+                           td__sizes_str(m->rank, m->stride));
     return td__op_fail(
         c, TD_E_INDEX,
         "sizes %s, strides %s at offset %lld need %lld bytes, the storage "
@@ -132,6 +140,12 @@ static bool take_geometry(td_opcall *c, td_meta *m, const td_value *size,
     return true;
 }
 
+int64_t td__storage_room(const td_tensor *t) {
+    const td_storage *st = t->st;
+    return st->open && !st->span && !td__dim_tracing() ? INT64_MAX
+                                                       : td__storage_span(st);
+}
+
 /* An absent storage_offset keeps that of the meta. */
 bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
                          int64_t bytes) {
@@ -147,8 +161,7 @@ bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
 bool td__shape_as_strided(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td__tensor_meta(t, &c->meta[0]);
-    int64_t bytes = t->st->open ? INT64_MAX : (int64_t)t->st->bytes; /* when it runs */
-    return td__as_strided_part(c, &c->meta[0], &c->in[1], bytes);
+    return td__as_strided_part(c, &c->meta[0], &c->in[1], td__storage_room(t));
 }
 
 /* in: self, size. The same sizes keep the strides; others are row-major from the same
@@ -210,11 +223,10 @@ bool td__shape_set(td_opcall *c) {
                            "given, got %s with strides %s",
                            td__type_str(source),
                            td__sizes_str(source->rank, source->stride));
-    int64_t bytes = source->st->open ? INT64_MAX : (int64_t)source->st->bytes;
     m->offset = td__dim_add(source->offset, td__in_int(c, 2));
     if (!take_geometry(c, m, &size, &stride)) return false;
     /* The storage grows for a new geometry, as in PyTorch; self's own has to fit. */
     bool same = m->rank == self->rank && td__dims_eq(m->size, self->size, m->rank) &&
                 td__dims_eq(m->stride, self->stride, m->rank);
-    return !same || fits_storage(c, bytes, m);
+    return !same || fits_storage(c, td__storage_room(source), m);
 }

@@ -390,12 +390,26 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     return ok;
 }
 
+/* A result whose size depends on values takes an environment for its symbol: where no
+ * trace around this one has begun one, the capture does. */
+static bool capture_served(td_graph *g, td_body *body, void *env, td_values args,
+                           const capture_opts *how) {
+    if (td__dim_served()) return capture_into(g, body, env, args, how);
+    td_symenv *e = td__symenv_make(g->cx);
+    if (!e) return false;
+    td__symenv_begin(e);
+    bool ok = capture_into(g, body, env, args, how);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return ok;
+}
+
 /* Captures into a new graph; NULL after td__fail, also when an error was there
  * before. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
                          const capture_opts *how) {
     td_graph *g = td_ok(cx) ? td__graph_make(cx, "f") : NULL;
-    if (!g || capture_into(g, body, env, args, how)) return g;
+    if (!g || capture_served(g, body, env, args, how)) return g;
     td__graph_drop(g);
     return NULL;
 }

@@ -159,7 +159,7 @@ typedef struct prog_result {
     bool         failed;    /* the case fails, in all ways alike */
     bool         rounds;    /* it only rounds otherwise; `why` says where */
     double       off;       /* of the difference: case_verdict.off */
-    char         kind[160];  /* of the difference or refusal: which way, what */
+    char         kind[160]; /* of the difference or refusal: which way, what */
     char         why[1200]; /* for people */
 } prog_result;
 

@@ -1,4 +1,4 @@
-# Refused without symbols: a second backward through what the first left alone.
+# a second backward through what the first left alone.
 
 func @f(%p0: f32[5], %p1: f32[]) {
   exponential_(%p0)

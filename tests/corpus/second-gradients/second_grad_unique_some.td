@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand: one depends on values. Second gradients of some results.
+# one depends on values. Second gradients of some results.
 
 func @f(%p0: f32[1] @0) {
   %v0 = layer_norm(%p0, [1], none, %p0, 1.0000000000000001e-05)

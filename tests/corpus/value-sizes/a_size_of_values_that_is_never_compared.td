@@ -1,4 +1,4 @@
-# Refused: the check of a size is the last thing the program does, and nothing is recorded behind it.
+# Eager fails, and so does a capture: the check of a size is the last thing the program does, and nothing is recorded behind it.
 func @f(%p0: i64[2,2,2] @0) {
   %v1 = logical_or(%p0, %p0) prefer_save 1
   %v6 = randint(0, 2, [2,2], bool)

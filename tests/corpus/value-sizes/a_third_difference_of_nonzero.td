@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. Differences of as many rows as values say have the strides of eager.
+# Differences of as many rows as values say have the strides of eager.
 func @f(%p0: f32[2,4] @0, %p1: f32[2,4] @0) {
   %v0 = tensor([1, 1, -1, 1, -2, 0, 3, 1, 3, -1, -2, 2, 2, -2, 0, 2], i64, [4,2,2])
   %v1 = squeeze_dim(%v0, -1)

@@ -1,4 +1,4 @@
-# Refused: argmin of what a mask selects, which is nothing the second time.
+# Eager fails, and so does a capture: argmin of what a mask selects, which is nothing the second time.
 
 func @f(%p0: f32[2]) {
     %v1 = tensor([1, 1], bool, [2])

@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. A leaf is detached and set to values with a history: it is a leaf no more.
+# A leaf is detached and set to values with a history: it is a leaf no more.
 
 func @f(%p0: f32[4] @0) {
   %v0 = _expand_reduced(%p0, [4,1], [-1], false)

@@ -1,4 +1,4 @@
-# Refused: one element of those that values select, of which there are none.
+# Eager fails, and so does a capture: one element of those that values select, of which there are none.
 
 func @f(%p0: f32[2] @0) {
   %v9 = randint(0, 2, [2], bool)

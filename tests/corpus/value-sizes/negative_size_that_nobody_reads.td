@@ -1,4 +1,4 @@
-# Refused: a size that depends on values would be below zero. The op that needs it is dead code, but
+# Eager fails, and so does a capture: a size that depends on values would be below zero. The op that needs it is dead code, but
 # eager fails there.
 
 func @f(%p: f32[2]) {

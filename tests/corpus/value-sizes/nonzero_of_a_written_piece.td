@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. A size that depends on values, beside an input with gaps that is written.
+# A size that depends on values, beside an input with gaps that is written.
 
 func @f(%p0: f32[3,3]) {
   %v3 = nonzero(%p0)

@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. Backward reads a size before what shows it is computed again.
+# Backward reads a size before what shows it is computed again.
 
 func @unique(%p0: f64[4,2]) {
   %v0 = tanh(%p0)

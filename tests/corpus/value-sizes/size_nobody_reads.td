@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand: a size that is checked outlives the result that shows it.
+# a size that is checked outlives the result that shows it.
 
 func @f(%p0: f32[1]) {
   %v1 = randint(0, 2, [2,2], bool)

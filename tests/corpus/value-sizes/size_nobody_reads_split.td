@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand: a size that is checked outlives the result that shows it, where the program is cut into halves.
+# a size that is checked outlives the result that shows it, where the program is cut into halves.
 
 func @f(%p2: f32[1,4]) {
   %v4 = nonzero(%p2)

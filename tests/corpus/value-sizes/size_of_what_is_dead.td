@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. A size is checked though nobody reads it.
+# A size is checked though nobody reads it.
 
 func @f(%p0: f32[3,1,3]) {
     %v1... = chunk(%p0, 2)

@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. Of nothing there is nothing, which is known.
+# Of nothing there is nothing, which is known.
 
 func @f(%p0: f32[1,1]) {
   %v0 = slice(%p0, -1, 1)

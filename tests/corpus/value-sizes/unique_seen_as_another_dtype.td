@@ -1,4 +1,4 @@
-# Refused where the program is captured for the sizes at hand. A size only run time knows must be even; nothing comes after.
+# Eager fails, and so does a capture. A size only run time knows must be even; nothing comes after.
 
 func @f() {
   %v9 = randint(-1, 1, [1,1], f16)
