@@ -45,6 +45,16 @@ static void bind_at(td_joint_run *r, int k, int i) {
     r->log.all.v[i].bind = k;
 }
 
+/* The accumulator that leaf t has after event i (-1: from the start of the call), until
+ * set_ gives it another; NULL: nothing reads the leaf meanwhile. */
+static td_node *accumulator_after(const td_joint_run *r, const td_tensor *t, int i) {
+    for (int k = i + 1; k < r->log.all.n; k++) {
+        const td_event *e = &r->log.all.v[k];
+        if (e->t == t && e->op == TD_OP_set_ && e->accum) return e->accum;
+    }
+    return td__known_accumulator(t);
+}
+
 /* Finds the targets whose edge exists only inside the call: leaves that the program
  * sets to require grad, leaves whose metadata changes before an op first reads them,
  * and leaves that set_ gives other sizes, which get a new accumulator. */
@@ -54,11 +64,11 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         const td_event *e = &r->log.all.v[i];
         bool            renewed = e->op == TD_OP_set_ && e->late;
         bool            leaf = td__needs_grad(e->t) && !td__has_node(e->t); /* still */
-        bool changes = e->kind == TD_EV_META && (!e->used || renewed) && leaf;
+        bool changes = e->kind == TD_EV_META && (!e->accum || renewed) && leaf;
         bool begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
         td_node *n =
-            e->kept && (changes || begins) ? td__known_accumulator(e->t) : NULL;
+            e->kept && (changes || begins) ? accumulator_after(r, e->t, i) : NULL;
         int k = 0;
         if (!n) continue;
         while (k < j->n_targets && to[k].node != n) k++;
@@ -78,7 +88,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
 static void find_first_read(td_joint_run *r, int i) {
     const td_tensor *t = r->real[i];
     bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
-    td_node         *n = leaf ? td__known_accumulator(r->outer[i]) : NULL;
+    td_node         *n = leaf ? accumulator_after(r, r->outer[i], -1) : NULL;
     if (n && !r->edge[i].node) r->edge[i] = (td_edge){.node = td__node_ref(n)};
 }
 

@@ -14,6 +14,7 @@ static void drop(td_event *e) {
     if (e->whole) td__unref(e->whole);
     if (e->whole_root) td__unref(e->whole_root);
     for (int i = 0; i < e->n_out; i++) td__unref(e->out[i]);
+    if (e->accum) td__node_drop(e->accum);
     td__storage_drop(e->st);
     if (e->was != e->st) td__storage_drop(e->was);
 }
@@ -106,10 +107,10 @@ static bool note_whole(td_log *l, td_event *e) {
 /* A tensor that an op is about to write, as it is before. */
 typedef struct before {
     td_tensor  *t;
-    td_storage *st;   /* held */
-    td_node    *fn;   /* held; grad_fn of t, or of its base */
-    bool        own;  /* t requires grad for itself, not only its base */
-    bool        used; /* a leaf with an accumulator; then its sizes are: */
+    td_storage *st;    /* held */
+    td_node    *fn;    /* held; grad_fn of t, or of its base */
+    bool        own;   /* t requires grad for itself, not only its base */
+    td_node    *accum; /* held; of a leaf that has one. Then its sizes are: */
     int         rank;
     int64_t     size[TD_MAX_RANK];
 } before;
@@ -122,8 +123,9 @@ static td_node *node_of(const td_tensor *t) {
 static before note_before(td_tensor *t) {
     before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
     b.own = t->flags & TD_TF_NEEDS_GRAD;
-    b.used = td__known_accumulator(t) != NULL;
-    if (b.used && t->rank) memcpy(b.size, t->size, sizeof *b.size * t->rank);
+    b.accum = td__known_accumulator(t);
+    if (b.accum) td__node_ref(b.accum);
+    if (b.accum && t->rank) memcpy(b.size, t->size, sizeof *b.size * t->rank);
     td__storage_keep(b.st);
     if (b.fn) td__node_ref(b.fn);
     return b;
@@ -132,6 +134,7 @@ static before note_before(td_tensor *t) {
 static void forget_before(const before *b) {
     td__storage_drop(b->st);
     if (b->fn) td__node_drop(b->fn);
+    if (b->accum) td__node_drop(b->accum);
 }
 
 /* An op made t, in a storage of its own. */
@@ -170,8 +173,7 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     e.whole_shares = b->t->base && td__overlaps_itself(b->t->base);
     e.idle = c->info->op == TD_OP_requires_grad_ &&
              b->own == ((b->t->flags & TD_TF_NEEDS_GRAD) != 0);
-    e.used = b->used;
-    e.late = b->used && !flag && !same_sizes(b);
+    e.late = b->accum && !flag && !same_sizes(b);
     if (meta && !copy_args(l, &e, c)) return false;
     if (!meta && !note_value(l, &e)) return false;
     if (e.kind == TD_EV_META && !td__geom_copy(l->cx, &l->arena, &e.geom, e.t))
@@ -179,6 +181,7 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     td_event *to = add(l, e);
     bool      recorded = !flag && node_of(b->t) != b->fn;
     if (!to) return false;
+    if (e.kind == TD_EV_META && b->accum) to->accum = td__node_ref(b->accum);
     /* Statistics are written past the tape, also where they require grad. */
     if (!meta && !recorded && td__needs_grad(b->t)) to->grad = false;
     return (!recorded || note_root(to)) && (meta || note_whole(l, to));

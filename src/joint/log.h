@@ -32,8 +32,7 @@ typedef struct td_event {
     bool        grad;         /* modes it happened in */
     bool        inference;    /* ... */
     bool        recorded;     /* the tape made it part of a history */
-    bool        used;         /* META: of a leaf that an op has read before, */
-    bool        late;         /* ...with other sizes */
+    bool        late;         /* META: of a leaf that an op read with other sizes */
     bool        shares;       /* WRITE: elements of t share places, */
     bool        whole_shares; /* ...of what it is a view of */
     bool        in_place;     /* GIVEN: `t` is an input the function wrote */
@@ -48,6 +47,7 @@ typedef struct td_event {
     td_tensor  *whole; /* WRITE of a view: value and root of what it is a view of, */
     td_tensor  *whole_root; /* ...where that shows all of t */
     td_storage *was, *st;   /* of t before and after */
+    td_node    *accum; /* META: the accumulator of t before, held; NULL: none yet */
     td_where    here;
     td_geom     geom;     /* MADE, META: of t then */
     uint8_t     creation; /* GIVEN: td_creation of t then */
