@@ -36,11 +36,11 @@ void td__accumulator_renew(td_tensor *leaf) {
 /* Does g have the layout a .grad of t must have? The strides of t if t is
  * dense, else row-major. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
-    if (g->rank != t->rank) return false; /* t changed shape under no_grad */
+    if (g->rank > t->rank) return false; /* t changed shape under no_grad */
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
-    for (int i = 0; i < t->rank; i++)
-        if (t->size[i] != 1 && !td__dim_same(g->stride[i], t->stride[i])) return false;
+    for (int i = 0; i < g->rank; i++)
+        if (g->size[i] != 1 && !td__dim_same(g->stride[i], t->stride[i])) return false;
     return true;
 }
 

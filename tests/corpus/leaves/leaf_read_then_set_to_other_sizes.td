@@ -45,8 +45,3 @@ case "set twice, read before, between and after" {
   backward %out.0
   backward %out.2
 }
-case "all at once" {
-  %a0 = randn([1], f32, seed=38, requires_grad=true)
-  call @twice(%a0)
-  backward
-}
