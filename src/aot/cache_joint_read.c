@@ -24,8 +24,8 @@ static void *items(source *s, int n, size_t item) {
 }
 
 static void get_geom(source *s, td_geom *g) {
-    g->dtype = (td_dtype)within(s, -1, TD_DTYPE_COUNT + 1);
-    g->rank = within(s, 0, TD_MAX_RANK + 1);
+    g->dtype = (uint8_t)within(s, -1, TD_DTYPE_COUNT + 1);
+    g->rank = (uint8_t)within(s, 0, TD_MAX_RANK + 1);
     g->offset = td__get_dim(s->r, s->j->g);
     g->size = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);
     g->stride = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);

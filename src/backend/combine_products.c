@@ -27,9 +27,7 @@ static const td_look *look_of(const td_garg *a) {
 }
 
 static bool same_sizes(const td_look *a, const td_look *b) {
-    bool same = a && b && a->rank == b->rank && a->dtype == b->dtype;
-    for (int d = 0; same && d < a->rank; d++) same = a->size[d] == b->size[d];
-    return same;
+    return a && b && a->dtype == b->dtype && td__sizes_identical(&a->geom, &b->geom);
 }
 
 /* An add of two tensors of equal sizes in f32 or f64. Halves are excluded: they round

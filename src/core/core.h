@@ -236,6 +236,10 @@ void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
 /* A dim counted from the front; -1: out of range. A 0-dim tensor accepts 0 and
  * -1. */
 int  td__wrap_dim(int64_t dim, int rank);
+/* Have they equal sizes? Of symbolic ones the answer is guarded. */
+static inline bool td__same_sizes(const td_tensor *a, const td_tensor *b) {
+    return a->rank == b->rank && td__dims_eq(a->size, b->size, a->rank);
+}
 /* Broadcasts (rank, size) with (rank_b, size_b), in place; false: impossible. */
 bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b);
 /* Strides of t expanded to (rank, size); false: it cannot be. */

@@ -159,6 +159,16 @@ static inline bool td__dims_seem_eq(const int64_t *a, const int64_t *b, int n) {
         if (!td__dim_seems_eq(a[i], b[i])) return false;
     return true;
 }
+static inline bool td__dims_identical(const int64_t *a, const int64_t *b, int n) {
+    for (int i = 0; i < n; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+static inline bool td__dims_any_sym(const int64_t *a, int n) {
+    for (int i = 0; i < n; i++)
+        if (td__dim_is_sym(a[i])) return true;
+    return false;
+}
 /* A dim as a number, where only a number works (a number of results): a symbol becomes
  * its value in this trace, guarded. */
 static inline int64_t td__dim_fixed(int64_t a) {
@@ -173,6 +183,11 @@ static inline bool td__dim_same(int64_t a, int64_t b) {
     if (TD_LIKELY(a == b)) return true;
     if (!td__dim_is_sym(a) && !td__dim_is_sym(b)) return false;
     return td__dim_slow(TD_DIM_SAME, a, b) != 0;
+}
+static inline bool td__dims_same(const int64_t *a, const int64_t *b, int n) {
+    for (int i = 0; i < n; i++)
+        if (!td__dim_same(a[i], b[i])) return false;
+    return true;
 }
 /* Does a rel b hold? For data-dependent sizes: it is assumed from now on and
  * asserted at run time. */

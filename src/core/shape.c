@@ -1,6 +1,6 @@
 /* shape.c -- arithmetic of sizes and strides: density, broadcasting, overlap,
  * and which reshapes need no copy. Pure functions. */
-#include "core/core.h"
+#include "core/geometry.h"
 
 #include <string.h>
 
@@ -181,12 +181,6 @@ static bool same_strides(const td_tensor *a, const td_tensor *b) {
     return a->rank == b->rank && td__dims_seem_eq(a->stride, b->stride, a->rank);
 }
 
-static bool same_geometry(const td_tensor *a, const td_tensor *b) {
-    return a->rank == b->rank && a->dtype == b->dtype &&
-           td__dim_seems_eq(a->offset, b->offset) &&
-           td__dims_seem_eq(a->size, b->size, a->rank) && same_strides(a, b);
-}
-
 /* Computed from offsets alone, so that fake tensors fail at the same writes as
  * real ones. */
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
@@ -194,7 +188,8 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (a->st != b->st || td__dim_seems_eq(a->numel, 0) ||
         td__dim_seems_eq(b->numel, 0))
         return TD_OVERLAP_NO;
-    if (same_geometry(a, b)) return TD_OVERLAP_FULL;
+    td_geom ga = td__geom_of(a), gb = td__geom_of(b);
+    if (td__geom_seems_eq(&ga, &gb)) return TD_OVERLAP_FULL;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
         !td__is_packed(b->rank, b->size, b->stride))
         return TD_OVERLAP_NO; /* undecided: ATen allows it as well */

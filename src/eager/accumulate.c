@@ -15,7 +15,7 @@ td_node *td__accumulator(td_tensor *leaf) {
     int64_t     *ints;
     td_node     *n = td__node_make(leaf->cx, &td__accumulate_kind, &p, &ints, NULL);
     if (!n) return NULL;
-    td__note(&n->out_note[0], leaf, false, &ints);
+    td__node_type(&n->out_type[0], leaf, false, &ints);
     n->data = td__ref(leaf);
     n->seq = UINT64_MAX; /* runs as soon as it is ready */
     s->accum = n;
@@ -25,8 +25,8 @@ td_node *td__accumulator(td_tensor *leaf) {
 void td__accumulator_renew(td_tensor *leaf) {
     td_autograd *s = leaf->ag;
     if (!s || !s->accum) return;
-    const td_note *was = &s->accum->out_note[0];
-    if (was->rank == leaf->rank && td__dims_seem_eq(leaf->size, was->dims, was->rank))
+    const td_geom *was = &s->accum->out_type[0];
+    if (was->rank == leaf->rank && td__dims_seem_eq(leaf->size, was->size, was->rank))
         return;
     if (s->borrows) td__node_drop(s->accum);
     s->borrows = false;

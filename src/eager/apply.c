@@ -34,13 +34,13 @@ typedef struct frame {
 } frame;
 
 /* Recorded geometries as a list of td_meta; NULL after td__fail. */
-static const td_meta *const *make_metas(td_ctx *cx, const td_note *notes, int n) {
+static const td_meta *const *make_metas(td_ctx *cx, const td_geom *notes, int n) {
     td_arena       *a = &td__eager(cx)->walks;
     td_meta        *m = td__arena_alloc(a, sizeof *m * (size_t)n);
     const td_meta **list = td__arena_alloc(a, sizeof *list * (size_t)n);
     if (!m || !list) return td__fail_memory(cx), NULL;
     for (int i = 0; i < n; i++) {
-        td__note_meta(&notes[i], &m[i]);
+        td__geom_to_meta(&notes[i], &m[i]);
         list[i] = &m[i];
     }
     return list;
@@ -52,7 +52,7 @@ static bool set_list(frame *f, td_node *n, int i, const bool *need, td_tensor **
     td_arena *a = &td__eager(n->cx)->walks;
     f->list_grad[i] = grads + first;
     f->list_need[i] = need + first;
-    f->list_meta[i] = make_metas(n->cx, n->note + first, count);
+    f->list_meta[i] = make_metas(n->cx, n->in_type + first, count);
     f->list[i] = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)(count + 1));
     if (!f->list_meta[i] || !f->list[i]) return td__fail_memory(n->cx);
     for (int k = 0; k < count; k++) f->need[i] |= need[first + k];
@@ -75,7 +75,7 @@ static bool set_args(frame *f, td_node *n, const bool *need, td_tensor **grads) 
             f->in[i] = td_value_none();
             f->in_meta[i] = &f->meta[i];
             f->need[i] = need[e];
-            td__note_meta(&n->note[e++], &f->meta[i]);
+            td__geom_to_meta(&n->in_type[e++], &f->meta[i]);
         } else if (v.kind == TD_K_TENSORS) {
             if (!set_list(f, n, i, need, grads)) return false;
             e += (int)v.n;
@@ -87,14 +87,14 @@ static bool set_args(frame *f, td_node *n, const bool *need, td_tensor **grads) 
 /* Sets the results' geometry. */
 static bool set_results(frame *f, td_node *n) {
     if (n->n_out == 1) {
-        td__note_meta(&n->out_note[0], &f->one_meta);
+        td__geom_to_meta(&n->out_type[0], &f->one_meta);
         f->one_meta_at = &f->one_meta;
         f->v.out_meta = &f->one_meta_at;
         f->v.out = f->out = &f->one_out;
         return true;
     }
     td_arena *a = &td__eager(n->cx)->walks;
-    f->v.out_meta = make_metas(n->cx, n->out_note, n->n_out);
+    f->v.out_meta = make_metas(n->cx, n->out_type, n->n_out);
     f->v.out = f->out = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)n->n_out);
     return f->v.out_meta && (f->v.out || td__fail_memory(n->cx));
 }
@@ -148,10 +148,10 @@ static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
                         n->name);
     for (int i = 0; i < n->n_edge; i++) {
         if (!need[i]) continue;
-        const td_note *t = &n->note[i];
+        const td_geom *t = &n->in_type[i];
         td_tensor     *from = g && n->n_out > 0 ? g[0] : NULL;
-        grads[i] = from ? td_op_new_zeros(from, td__note_sizes(t), (td_dtype)t->dtype)
-                        : td_op_zeros(n->cx, td__note_sizes(t), (td_dtype)t->dtype);
+        grads[i] = from ? td_op_new_zeros(from, td__geom_sizes(t), (td_dtype)t->dtype)
+                        : td_op_zeros(n->cx, td__geom_sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(grads[i])) return false;
     }
     return true;

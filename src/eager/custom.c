@@ -145,8 +145,8 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     td_fcall *f = n->data;
     for (int i = 0; i < n->n_out && f->materialize; i++) {
         if (g[i]) continue;
-        const td_note *t = &n->out_note[i];
-        g[i] = td_op_zeros(n->cx, td__note_sizes(t), (td_dtype)t->dtype);
+        const td_geom *t = &n->out_type[i];
+        g[i] = td_op_zeros(n->cx, td__geom_sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(g[i])) return false;
     }
     const bool *was = f->need;
@@ -206,9 +206,9 @@ static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
     f->node = n;
     for (int i = 0; i < in.n; i++) {
         td_tensor *t = in.v[i];
-        n->note[i] = (td_note){0};
+        n->in_type[i] = (td_geom){0};
         if (!t) continue;
-        td__note(&n->note[i], t, true, &ints);
+        td__node_type(&n->in_type[i], t, true, &ints);
         if (td__needs_grad(t) && !td__edge_of(t, &n->edge[i])) {
             td__node_drop(n);
             return NULL;
@@ -346,7 +346,7 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     td_no_grad_end(cx, was);
     if (ok && f->node) {
         int ints = 0;
-        ok = td__note_outputs(f->node, out, n_out, NULL, ints) &&
+        ok = td__node_outputs(f->node, out, n_out, NULL, ints) &&
              save_values(f, before, n_out);
     }
     if (before != few) td__free(before);
@@ -475,6 +475,6 @@ void td__fcall_said(const td_fcall *f, td_fsaid *s) {
 }
 
 td_tensor *td__fcall_zeros(const td_fcall *f, int i) {
-    const td_note *t = &f->node->out_note[i];
-    return td_op_zeros(f->cx, td__note_sizes(t), (td_dtype)t->dtype);
+    const td_geom *t = &f->node->out_type[i];
+    return td_op_zeros(f->cx, td__geom_sizes(t), (td_dtype)t->dtype);
 }

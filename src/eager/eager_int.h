@@ -103,7 +103,7 @@ bool           td__regenerate(td_tensor *t);
 td_tensor     *td__slices_view(td_node *n, td_tensor *data);
 const td_node *td__slices_writer(const td_node *n);
 /* A copy of g with the strides recorded in `like`. nil on failure. */
-td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);
+td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like);
 
 /* ---- autocast.c --------------------------------------------------------- */
 
@@ -143,10 +143,7 @@ bool                      td__grad_fits(const td_tensor *leaf, const td_tensor *
 /* ---- small helpers (node.c) --------------------------------------------- */
 
 /* Calls an op with two arguments at most; nil on failure. */
-td_tensor            *td__op1(td_ctx *cx, td_op op, td_tensor *a);
-td_tensor            *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b);
-static inline td_ints td__note_sizes(const td_note *n) {
-    return (td_ints){n->dims, n->rank};
-}
+td_tensor *td__op1(td_ctx *cx, td_op op, td_tensor *a);
+td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b);
 
 #endif

@@ -142,15 +142,15 @@ static bool unshared(const td_tensor *old) {
            td__is_packed(old->rank, old->size, old->stride);
 }
 
-static bool same_sizes(const td_tensor *g, const td_note *t) {
-    return g->rank == t->rank && td__dims_eq(g->size, t->dims, t->rank);
+static bool same_sizes(const td_tensor *g, const td_geom *t) {
+    return g->rank == t->rank && td__dims_eq(g->size, t->size, t->rank);
 }
 
 /* Can a tensor of t's sizes be broadcast to g's sizes? */
-static bool broadcast_of(const td_tensor *g, const td_note *t) {
+static bool broadcast_of(const td_tensor *g, const td_geom *t) {
     int lead = g->rank - t->rank;
     for (int i = 0; i < t->rank && lead >= 0; i++)
-        if (!td__dim_eq(t->dims[i], 1) && !td__dim_eq(t->dims[i], g->size[lead + i]))
+        if (!td__dim_eq(t->size[i], 1) && !td__dim_eq(t->size[i], g->size[lead + i]))
             return false;
     return lead >= 0;
 }
@@ -160,15 +160,15 @@ static bool broadcast_of(const td_tensor *g, const td_note *t) {
  * recorded sizes it is summed; otherwise an error. Takes over g; NULL after
  * td__fail. */
 static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
-    const td_note *t = &n->out_note[nr];
+    const td_geom *t = &n->out_type[nr];
     td_tensor     *sum = NULL;
     if (!broadcast_of(g, t))
         td__fail(n->cx, TD_E_GRAD,
                  "%s: a gradient of %s arrived for a result of size %s; the result "
                  "changed shape under no_grad after it was computed",
-                 n->name, td__type_str(g), td__sizes_str(t->rank, t->dims));
+                 n->name, td__type_str(g), td__sizes_str(t->rank, t->size));
     else if (td__scope_push(n->cx)) {
-        sum = td_op_sum_to_size(g, td__note_sizes(t));
+        sum = td_op_sum_to_size(g, td__geom_sizes(t));
         sum = td_is_nil(sum) ? NULL : td__ref(sum);
         td__scope_pop(n->cx, NULL, 0);
     }
@@ -179,7 +179,7 @@ static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
     td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];
-    if (TD_UNLIKELY(!same_sizes(g, &r->node->out_note[nr])) &&
+    if (TD_UNLIKELY(!same_sizes(g, &r->node->out_type[nr])) &&
         !(g = sum_for(r->node, nr, g)))
         return false;
     if (!old) {
@@ -226,16 +226,16 @@ static bool skip_edge(td_walk *w, const td_edge *e) {
 
 /* Sums g to the sizes of input i and casts it to its dtype; NULL after td__fail. */
 static td_tensor *fit(td_node *n, int i, td_tensor *g) {
-    const td_note *t = &n->note[i];
+    const td_geom *t = &n->in_type[i];
     if (!same_sizes(g, t)) {
         if (!broadcast_of(g, t)) {
             td__fail(n->cx, TD_E_GRAD,
                      "backward of %s returned %s for input %d, whose size is %s; it "
                      "must have that size, or one the input can be broadcast to",
-                     n->name, td__type_str(g), i, td__sizes_str(t->rank, t->dims));
+                     n->name, td__type_str(g), i, td__sizes_str(t->rank, t->size));
             return NULL;
         }
-        g = td_op_sum_to_size(g, td__note_sizes(t));
+        g = td_op_sum_to_size(g, td__geom_sizes(t));
     }
     if (!td_is_nil(g) && g->dtype != t->dtype)
         g = td_op_to(g, (td_dtype)t->dtype, false);

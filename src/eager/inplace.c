@@ -149,16 +149,16 @@ bool td__regenerate(td_tensor *t) {
 
 /* ---- layouts ------------------------------------------------------------ */
 
-td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like) {
-    td_ints    stride = {like->dims + like->rank, like->rank};
+td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like) {
+    td_ints    stride = {like->stride, like->rank};
     td_tensor *r =
-        td_op_empty_strided(cx, td__note_sizes(like), stride, (td_dtype)g->dtype);
+        td_op_empty_strided(cx, td__geom_sizes(like), stride, (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 
-static bool same_layout(const td_tensor *t, const td_note *n) {
-    return t->rank == n->rank && td__dims_seem_eq(t->size, n->dims, n->rank) &&
-           td__dims_seem_eq(t->stride, n->dims + n->rank, n->rank);
+static bool same_layout(const td_tensor *t, const td_geom *n) {
+    return t->rank == n->rank && td__dims_seem_eq(t->size, n->size, n->rank) &&
+           td__dims_seem_eq(t->stride, n->stride, n->rank);
 }
 
 /* ---- copy_slices -------------------------------------------------------- */
@@ -168,7 +168,7 @@ typedef struct slices {
     td_node   *fn;    /* the writing op's node; one reference */
     int        fn_nr; /* the result of fn that is the view */
     int        self;  /* the edge that is the view in fn and the base here */
-    td_note    view;  /* geometry of the view */
+    td_geom    view;  /* geometry of the view */
     td_tensor *whole; /* in a trace: an alias of the base without history, which the
                          recorder knows, one reference; else NULL */
 } slices;
@@ -178,9 +178,9 @@ typedef struct slices {
 static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *stride,
                     td_value *offset) {
     const slices *s = n->data;
-    *size = td__note_sizes(&s->view);
-    *stride = (td_ints){s->view.dims + s->view.rank, s->view.rank};
-    int64_t before = td__dim_sub(s->view.offset, n->note[s->self].offset);
+    *size = td__geom_sizes(&s->view);
+    *stride = (td_ints){s->view.stride, s->view.rank};
+    int64_t before = td__dim_sub(s->view.offset, n->in_type[s->self].offset);
     *offset = td_value_int(td__dim_add(whole->offset, before));
 }
 
@@ -221,7 +221,7 @@ static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
     int64_t       room[2][TD_MAX_RANK];
     bool          plain = td__is_dense(whole->rank, whole->size, whole->stride);
     if (!plain && td__recording(n->cx)) {
-        whole = td__copy_like(n->cx, whole, &n->note[s->self]);
+        whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
         if (td_is_nil(whole)) return whole;
         part_of(n, whole, &size, &stride, &offset);
         in = one_of_each(in, &size, &stride, room);
@@ -243,8 +243,8 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
     td_value      offset;
     /* If elements of the base share addresses, no gradient can have its layout; the
      * copy_ in td__copy_like fails with that reason. */
-    if (!same_layout(whole, &n->note[s->self]) || td__overlaps_itself(whole))
-        whole = td__copy_like(n->cx, whole, &n->note[s->self]);
+    if (!same_layout(whole, &n->in_type[s->self]) || td__overlaps_itself(whole))
+        whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
     if (td_is_nil(whole)) return false;
     part_of(n, whole, &size, &stride, &offset);
     td_tensor *part = td_op_as_strided(whole, size, stride, offset);
@@ -281,7 +281,7 @@ const td_node_kind td__slices_kind = {.name = "copy_slices",
 static td_tensor *whole_of(td_node *n, td_storage *st) {
     const slices *s = n->data;
     td_meta       m;
-    td__note_meta(&n->note[s->self], &m);
+    td__geom_to_meta(&n->in_type[s->self], &m);
     td_tensor *a =
         s->whole ? td__tensor_alias(n->cx, s->whole) : td__tensor_over(n->cx, st, &m);
     return a && td__set_history(a, n, 0) ? a : NULL;
@@ -315,11 +315,11 @@ static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
                          int64_t **ints) {
     for (int i = 0; i < fn->n_edge; i++) {
         n->edge[i] = fn->edge[i];
-        n->note[i] = fn->note[i]; /* dims are in fn, which n references */
+        n->in_type[i] = fn->in_type[i]; /* dims are in fn, which n references */
         if (i == self) n->edge[i].node = NULL;
         else if (n->edge[i].node) td__node_ref(n->edge[i].node);
     }
-    td__note(&n->note[self], base, true, ints);
+    td__node_type(&n->in_type[self], base, true, ints);
     return td__edge_of(base, &n->edge[self]);
 }
 
@@ -342,8 +342,8 @@ static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
     n->data = s;
     n->here = fn->here;
     fn->owner = n;
-    td__note(&s->view, t, true, &ints);
-    td__note(&n->out_note[0], base, false, &ints);
+    td__node_type(&s->view, t, true, &ints);
+    td__node_type(&n->out_type[0], base, false, &ints);
     bool ok = slices_edges(n, fn, self, base, &ints);
     if (ok && cx->fake) ok = (s->whole = td__loose_alias(base)) != NULL;
     if (ok) return n;

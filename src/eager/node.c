@@ -44,7 +44,7 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
                        int64_t **ints, char **chars) {
     td_eager *e = td__eager(cx);
     size_t    edges = sizeof(td_edge) * (size_t)p->n_edge;
-    size_t    notes = sizeof(td_note) * (size_t)(p->n_edge + p->n_out);
+    size_t    notes = sizeof(td_geom) * (size_t)(p->n_edge + p->n_out);
     size_t    saved = sizeof(td_saved) * (size_t)p->n_saved;
     size_t    in = sizeof(td_value) * (size_t)p->n_in;
     size_t    bytes = sizeof(td_node) + edges + notes + saved + in +
@@ -66,8 +66,8 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
     if (TD_UNLIKELY(cx->anomaly)) n->path = scope_path(cx);
     char *at = (char *)(n + 1);
     n->edge = (td_edge *)(void *)at;
-    n->note = (td_note *)(void *)(at += edges);
-    n->out_note = n->note + p->n_edge;
+    n->in_type = (td_geom *)(void *)(at += edges);
+    n->out_type = n->in_type + p->n_edge;
     n->saved = (td_saved *)(void *)(at += notes);
     n->in = (td_value *)(void *)(at += saved);
     *ints = (int64_t *)(void *)(at += in);
@@ -128,44 +128,30 @@ void td__node_drop(td_node *n) {
 
 /* ---- recorded geometry -------------------------------------------------- */
 
-void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints) {
+void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints) {
     int64_t *d = *ints;
-    *note = (td_note){.dims = d,
-                      .offset = t->offset,
-                      .dtype = t->dtype,
-                      .rank = t->rank,
-                      .strided = strided};
+    *to = (td_geom){t->dtype, t->rank, t->offset, d, strided ? d + t->rank : NULL};
     for (int i = 0; i < t->rank; i++) *d++ = t->size[i];
     for (int i = 0; strided && i < t->rank; i++) *d++ = t->stride[i];
     *ints = d;
 }
 
-void td__note_meta(const td_note *note, td_meta *m) {
-    m->dtype = (td_dtype)note->dtype;
-    m->rank = note->rank;
-    m->strided = note->strided;
-    m->offset = note->offset;
-    for (int i = 0; i < note->rank; i++) m->size[i] = note->dims[i];
-    for (int i = 0; note->strided && i < note->rank; i++)
-        m->stride[i] = note->dims[note->rank + i];
-}
-
-bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
+bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
                       int n_room) {
     int ints = 0;
     for (int i = 0; i < n_out; i++) ints += out[i] ? out[i]->rank : 0;
     if (n_out > n->n_out || ints > n_room) {
-        size_t notes = sizeof(td_note) * (size_t)n_out;
+        size_t notes = sizeof(td_geom) * (size_t)n_out;
         char  *more = td__alloc(notes + sizeof(int64_t) * (size_t)ints);
         if (!more) return td__fail_memory(n->cx);
         n->extra = more;
-        n->out_note = (td_note *)(void *)more;
+        n->out_type = (td_geom *)(void *)more;
         room = (int64_t *)(void *)(more + notes);
     }
     n->n_out = n_out;
     for (int i = 0; i < n_out; i++)
-        if (out[i]) td__note(&n->out_note[i], out[i], false, &room);
-        else n->out_note[i] = (td_note){0};
+        if (out[i]) td__node_type(&n->out_type[i], out[i], false, &room);
+        else n->out_type[i] = (td_geom){0};
     return true;
 }
 

@@ -22,14 +22,6 @@ typedef struct td_edge {
     int32_t  nr;
 } td_edge;
 
-/* The recorded geometry of a tensor; dims are in the node's memory. */
-typedef struct td_note {
-    const int64_t *dims; /* sizes, then strides when strided */
-    int64_t        offset;
-    uint8_t        dtype, rank;
-    bool           strided;
-} td_note;
-
 /* td_saved.flags */
 enum {
     TD_SV_OUTPUT = 1, /* a result of the node: gets the node as grad_fn when read */
@@ -98,12 +90,12 @@ struct td_node {
     void               *data;  /* of the kind */
     int32_t             n_edge, n_out, n_saved, n_in;
     td_edge            *edge;     /* one per tensor argument */
-    td_note            *note;     /* by edge: geometry of the argument */
-    td_note            *out_note; /* by result */
+    td_geom            *in_type;  /* by edge: geometry of the argument */
+    td_geom            *out_type; /* by result: without strides */
     td_saved           *saved;
     td_node            *owner; /* the copy_slices node that runs it, weak; or NULL */
     td_value           *in;    /* by argument; tensors are left out */
-    void               *extra; /* heap memory of out_note, or NULL */
+    void               *extra; /* heap memory of out_type, or NULL */
 };
 
 /* ---- node.c: nodes and tensor states ------------------------------------ */
@@ -126,11 +118,10 @@ void td__node_drop(td_node *n); /* frees chains of nodes without recursion */
 bool td__node_saves(const td_node *n);
 void td__node_release(td_node *n); /* frees its saved values */
 /* Records the geometry of t in *ints, which advances. strided: strides too. */
-void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints);
-void td__note_meta(const td_note *note, td_meta *m);
+void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints);
 /* Records the geometry of results in `room`, n_room int64s of the node's block; if
  * that is too small, on the heap. */
-bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
+bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
                       int n_room);
 
 td_autograd *td__state(td_tensor *t); /* makes one; NULL after td__fail */

@@ -25,9 +25,7 @@ bool td__step_bump(td_tensor *t, uint64_t writes) {
 
 /* Epilogues in text form may be written by hand, so types are checked. */
 static bool check_value(const char *op, const td_tensor *t, const td_tensor *value) {
-    if (t->dtype == value->dtype && t->rank == value->rank &&
-        td__dims_eq(t->size, value->size, t->rank))
-        return true;
+    if (t->dtype == value->dtype && td__same_sizes(t, value)) return true;
     return td__fail(
         t->cx, TD_E_SHAPE,
         "%s: the value is %s, but the tensor is %s; dtype and sizes must be "
@@ -91,8 +89,8 @@ bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge) {
         return td__fail(leaf->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
                         n ? n->name : "a value without a history", edge);
     if (n->edge[edge].node) return true;
-    int64_t *dims = (int64_t *)(uintptr_t)n->note[edge].dims; /* reserved for it */
+    int64_t *dims = (int64_t *)(uintptr_t)n->in_type[edge].size; /* reserved for it */
     n->edge[edge] = (td_edge){.node = td__accumulator(leaf)};
-    td__note(&n->note[edge], leaf, true, &dims);
+    td__node_type(&n->in_type[edge], leaf, true, &dims);
     return n->edge[edge].node != NULL;
 }

@@ -148,8 +148,8 @@ static bool fill_tensor(filling *f, td_tensor *t, td_tensor *read, bool needs, i
                         int item) {
     td_node *n = f->n;
     int      e = f->edge++;
-    if (!t) return n->note[e] = (td_note){0}, true;
-    td__note(&n->note[e], t, true, &f->ints);
+    if (!t) return n->in_type[e] = (td_geom){0}, true;
+    td__node_type(&n->in_type[e], t, true, &f->ints);
     if (needs && td__needs_grad(t) && !td__edge_of(t, &n->edge[e])) return false;
     if (!read) return true;
     td_saved *s = &n->saved[n->n_saved++];
@@ -285,7 +285,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     filling  f;
     td_node *n = make_node(c, &p, NULL, &f);
     if (!n) return false;
-    bool ok = td__note_outputs(n, c->out, c->n_out, f.ints, ranks);
+    bool ok = td__node_outputs(n, c->out, c->n_out, f.ints, ranks);
     for (int i = 0; i < c->n_out && ok; i++)
         if (takes_history(c, i)) ok = td__set_history(c->out[i], n, i);
     if (ok) ok = save_results(&f, c, &p);
@@ -378,7 +378,7 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     td_node *n = make_node(c, p, clones, &f);
     if (!n) return false;
     bool ok = td__call_below(m, c) &&
-              td__note_outputs(n, c->out, c->n_out, f.ints, room) &&
+              td__node_outputs(n, c->out, c->n_out, f.ints, room) &&
               save_results(&f, c, p) && give_histories(c, n);
     td__node_drop(n);
     return ok;

@@ -4,55 +4,6 @@
 
 #include <string.h>
 
-/* ---- geometry ----------------------------------------------------------- */
-
-bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t) {
-    int64_t *dims = td__arena_alloc(room, sizeof *dims * 2 * (size_t)(t->rank + 1));
-    if (!dims) return td__fail_memory(cx);
-    memcpy(dims, t->size, sizeof *dims * t->rank);
-    memcpy(dims + t->rank, t->stride, sizeof *dims * t->rank);
-    *g = (td_geom){(td_dtype)t->dtype, t->rank, t->offset, dims, dims + t->rank};
-    return true;
-}
-
-td_meta td__geom_meta(const td_geom *g) {
-    td_meta m = {.dtype = g->dtype,
-                 .rank = g->rank,
-                 .strided = true,
-                 .offset = g->offset};
-    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
-    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
-    return m;
-}
-
-static bool is_list(const td_geom *g) {
-    return g->rank == 1 && td__dim_eq(g->offset, 0) && td__dim_eq(g->stride[0], 1);
-}
-
-bool td__geom_covers_bytes(const td_geom *a, const td_geom *b) {
-    int64_t n = td__numel(a->rank, a->size);
-    int64_t item = td__dtype_bytes[a->dtype], other = td__dtype_bytes[b->dtype];
-    if (!is_list(a) && !td__is_packed(a->rank, a->size, a->stride)) return false;
-    if (td__dim_eq(td__numel(b->rank, b->size), 0)) return true;
-    return td__dim_le(td__dim_mul(a->offset, item), td__dim_mul(b->offset, other)) &&
-           td__dim_le(td__dim_mul(td__dim_add(td__geom_last(b), 1), other),
-                      td__dim_mul(td__dim_add(a->offset, n), item));
-}
-
-bool td__geom_covers(const td_geom *a, const td_geom *b) {
-    return a->dtype == b->dtype && td__geom_covers_bytes(a, b);
-}
-
-/* Known to be: of symbolic sizes what merely happens to be equal does not count. */
-bool td__geom_same(const td_geom *a, const td_geom *b) {
-    bool same = a->dtype == b->dtype && a->rank == b->rank &&
-                td__dim_same(a->offset, b->offset);
-    for (int d = 0; d < a->rank && same; d++)
-        same = td__dim_same(a->size[d], b->size[d]) &&
-               td__dim_same(a->stride[d], b->stride[d]);
-    return same;
-}
-
 /* ---- groups ------------------------------------------------------------- */
 
 static td_group *current(td_group *g) {
@@ -342,7 +293,8 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
         dt = g->root->geom.dtype;
     }
     int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
-    if (g->root && is_list(&g->root->geom) && has_room(g->root->geom.size[0], n))
+    if (g->root && td__geom_is_list(&g->root->geom) &&
+        has_room(g->root->geom.size[0], n))
         return true;
     if (bytes == 0 && !is_empty(g))
         return td__fail(f->cx, TD_E_UNSUPPORTED,

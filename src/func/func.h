@@ -67,22 +67,7 @@ td_tensor *td__func_given_value(td_func *f, int nr);
 /* `outer` is a tensor the run comes to know, with this value. */
 bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
 
-/* ---- geometry ----------------------------------------------------------- */
-
-/* Sizes, strides and where: of an argument at the end, or of a result. */
-typedef struct td_geom {
-    td_dtype       dtype;
-    int            rank;
-    int64_t        offset;
-    const int64_t *size, *stride;
-} td_geom;
-bool    td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
-bool    td__geom_same(const td_geom *a, const td_geom *b);
-/* The same for making a tensor of it. */
-td_meta td__geom_meta(const td_geom *g);
-/* Does every element of b lie at one of a, which has no gaps? */
-bool    td__geom_covers(const td_geom *a, const td_geom *b);
-bool    td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
+/* ---- views --------------------------------------------------------------- */
 
 /* One view op between a base and a result, base first. */
 typedef struct td_view_op {

@@ -90,12 +90,6 @@ bool td__group_writes_outside(td_func *f, td_group *g);
 /* The call of an op that takes graphs, on inner values: with graphs without writes. */
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out);
 
-/* ---- overlap.c ---------------------------------------------------------- */
-
-int64_t td__geom_last(const td_geom *g); /* the place of the last element */
-bool    td__geom_overlaps_itself(const td_geom *g);
-bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
-
 /* ---- regen.c ------------------------------------------------------------ */
 
 td_tensor *td__fval_value(td_fval *v); /* NULL after td__fail */

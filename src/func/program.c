@@ -20,7 +20,7 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
 
 static bool make_like(const td_graph *g, const td_look *l, td_storage **st,
                       td_value *to) {
-    td_meta m = td__look_meta(l);
+    td_meta m = td__geom_meta(&l->geom);
     for (int d = 0; d < l->rank; d++)
         if (td__dim_is_sym(m.size[d]) || td__dim_is_sym(m.stride[d]))
             return td__fail(g->cx, TD_E_UNSUPPORTED,

@@ -29,10 +29,8 @@ bool td__gnode_is_fixed(const td_gnode *n) {
 }
 
 /* Does the type have a symbolic size? */
-static bool has_symbols(const td_look *l) {
-    for (int d = 0; l && d < l->rank; d++)
-        if (td__dim_is_sym(l->size[d])) return true;
-    return false;
+static bool has_symbolic_sizes(const td_look *l) {
+    return l && td__dims_any_sym(l->size, l->rank);
 }
 
 typedef struct size_search {
@@ -63,7 +61,7 @@ bool td__gnode_shows(const td_gnode *n) {
     bool            composite = op->decomp || op->decomp_fn;
     if (!(op->flags & TD_OPF_DYNAMIC) && !composite) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (composite ? has_new_size(n, n->out[i]->look) : has_symbols(n->out[i]->look))
+        if (composite ? has_new_size(n, n->out[i]->look) : has_symbolic_sizes(n->out[i]->look))
             return true;
     return false;
 }
@@ -76,7 +74,7 @@ static bool may_fail(const td_gnode *n) {
     const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
     if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
     if (flags & TD_OPF_VIEW)
-        return n->in[0].kind == TD_G_VALUE && has_symbols(n->in[0].u.v->look);
+        return n->in[0].kind == TD_G_VALUE && has_symbolic_sizes(n->in[0].u.v->look);
     return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
 }
 

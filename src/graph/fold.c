@@ -44,9 +44,7 @@ static bool is_small(const td_look *l) {
 
 static bool has_symbols(const td_garg *a) {
     if (a->kind == TD_G_SYM || a->kind == TD_G_GRAPH) return true;
-    for (uint32_t i = 0; a->kind == TD_G_INTS && i < a->n; i++)
-        if (td__dim_is_sym(a->u.ints[i])) return true;
-    return false;
+    return a->kind == TD_G_INTS && td__dims_any_sym(a->u.ints, (int)a->n);
 }
 
 /* Can the node be computed now? *any: it reads at least one constant (a

@@ -344,18 +344,6 @@ const td_look *td__graph_look_of(td_graph *g, td_look l) {
     return look;
 }
 
-td_meta td__look_meta(const td_look *l) {
-    td_meta m = {.dtype = (td_dtype)l->dtype,
-                 .rank = l->rank,
-                 .strided = true,
-                 .offset = l->offset};
-    for (int d = 0; d < l->rank; d++) {
-        m.size[d] = l->size[d];
-        m.stride[d] = l->stride[d];
-    }
-    return m;
-}
-
 const td_look *td__graph_look_number(td_graph *g, td_kind kind) {
     return td__graph_look_of(g, (td_look){.kind = (uint8_t)kind, .storage = -1});
 }

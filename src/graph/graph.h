@@ -10,6 +10,7 @@
 #ifndef TD_GRAPH_H
 #define TD_GRAPH_H
 
+#include "core/geometry.h"
 #include "ops/ops.h"
 #include "tandem/grad.h"
 
@@ -18,17 +19,25 @@ typedef struct td_gnode td_gnode; /* a statement: an op call or a region's edge 
 typedef struct td_gval  td_gval;  /* an input, or one result of a node */
 
 /* The type of a value. Shared between values and immutable: to change a value's type,
- * replace the pointer. */
+ * replace the pointer. Sizes, strides and offset may be symbolic (gdim.c); the offset
+ * of an int is the symbol it is. */
 typedef struct td_look {
-    uint8_t        kind;  /* TD_K_TENSOR, or TD_K_INT, _FLOAT, _BOOL: a plain number */
-    uint8_t        dtype; /* of a tensor */
-    uint8_t        rank;
-    bool           grad;    /* requires grad */
-    bool           dense;   /* strides are exactly the row-major ones */
-    int32_t        storage; /* values of one number share storage; -1: not known */
-    int64_t        offset;  /* may be symbolic; of an int: the symbol it is */
-    const int64_t *size, *stride; /* [rank]; may be symbolic (gdim.c) */
+    union {
+        td_geom geom; /* of a tensor */
+        struct {
+            TD_GEOM_FIELDS
+        };
+    };
+    uint8_t kind;    /* TD_K_TENSOR, or TD_K_INT, _FLOAT, _BOOL: a plain number */
+    bool    grad;    /* requires grad */
+    bool    dense;   /* strides are exactly the row-major ones */
+    int32_t storage; /* values of one number share storage; -1: not known */
 } td_look;
+
+/* A tensor of which no size, stride or offset is symbolic? l may be NULL. */
+static inline bool td__look_is_concrete(const td_look *l) {
+    return l && l->kind == TD_K_TENSOR && !td__geom_is_symbolic(&l->geom);
+}
 
 typedef enum td_gkind {
     TD_G_NONE,
@@ -227,8 +236,6 @@ const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                               int32_t storage);
 /* A copy of type l in the graph's arena; stride NULL: row-major. */
 const td_look *td__graph_look_of(td_graph *g, td_look l);
-/* The geometry to make a tensor of that type. */
-td_meta        td__look_meta(const td_look *l);
 const td_look *td__graph_look_number(td_graph *g, td_kind kind);
 const char    *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
 /* Converts a to the type of schema parameter p; false: impossible. */

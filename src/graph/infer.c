@@ -24,13 +24,6 @@ static bool fake_call(td_mode *m, td_opcall *c) {
     return true;
 }
 
-static bool is_concrete(const td_look *l) {
-    if (!l || l->kind != TD_K_TENSOR || td__dim_is_sym(l->offset)) return false;
-    for (int d = 0; d < l->rank; d++)
-        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return false;
-    return true;
-}
-
 /* ---- storages ----------------------------------------------------------- */
 
 /* The number of a storage among the last 64; -1: not found. */
@@ -64,7 +57,7 @@ static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_
 /* A fake tensor of that type; inputs with one storage number share a storage. */
 static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
     td_ctx *cx = f->g->cx;
-    td_meta m = td__look_meta(l);
+    td_meta m = td__geom_meta(&l->geom);
     *nr = l->storage >= 0 ? f->renamed[l->storage] : -1;
     if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
     td_tensor *t = td__tensor_make(cx, &m, true);
@@ -157,7 +150,7 @@ bool td__graph_infer(td_graph *g) {
     if (!td_ok(g->cx)) return false;
     for (int i = 0; i < g->inputs.n; i++) {
         const td_look *l = g->inputs.v[i]->look;
-        if (!l || (l->kind == TD_K_TENSOR && !is_concrete(l))) return true;
+        if (!l || (l->kind == TD_K_TENSOR && !td__look_is_concrete(l))) return true;
     }
     f.renamed = td__alloc(sizeof *f.renamed * ((size_t)g->n_storages + 1));
     if (!f.renamed) return td__fail_memory(g->cx);

@@ -20,20 +20,6 @@ static td_gval *current(void *env, td_gval *v) {
     return w->now[v->id] ? w->now[v->id] : v;
 }
 
-static bool is_concrete(const td_look *l) {
-    if (!l || l->kind != TD_K_TENSOR || td__dim_is_sym(l->offset)) return false;
-    for (int d = 0; d < l->rank; d++)
-        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return false;
-    return true;
-}
-
-static bool same_geometry(const td_look *a, const td_look *b) {
-    size_t n = sizeof(int64_t) * a->rank;
-    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
-           (n == 0 ||
-            (!memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n)));
-}
-
 /* The value that n is a view of, if n may be part of a chain; else NULL. */
 static td_gval *viewed(const viewing *w, const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || !w->free[n->id] || n->n_out != 1) return NULL;
@@ -44,7 +30,9 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
         return NULL;
     td_gval *v = n->in[0].u.v;
     if (w->e.moved[v->id] || w->e.moved[n->out[0]->id]) return NULL;
-    return is_concrete(v->look) && is_concrete(n->out[0]->look) ? v : NULL;
+    return td__look_is_concrete(v->look) && td__look_is_concrete(n->out[0]->look)
+               ? v
+               : NULL;
 }
 
 /* ---- views equal to an earlier value ------------------------------------ */
@@ -52,7 +40,7 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
 /* Replaces n by an earlier value of its chain with the same geometry. *done: it did. */
 static bool find_same(viewing *w, td_gnode *n, bool *done) {
     td_gval *from = viewed(w, n);
-    while (from && !same_geometry(from->look, n->out[0]->look))
+    while (from && !td__geom_identical(&from->look->geom, &n->out[0]->look->geom))
         from = viewed(w, from->node);
     if (!from) return true;
     int id = n->out[0]->id;

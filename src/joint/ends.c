@@ -14,12 +14,8 @@ static const td_storage *came_in(const td_joint_run *r, int i) {
     return r->f.in.v[r->nr[i]].st;
 }
 
-static td_geom geom_of(const td_tensor *t) {
-    return (td_geom){(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
-}
-
 static bool stays(const td_joint_run *r, int i) {
-    td_geom now = geom_of(r->outer[i]);
+    td_geom now = td__geom_of(r->outer[i]);
     return came_in(r, i) == r->outer[i]->st && td__geom_same(&now, &r->geom[i]);
 }
 

@@ -157,10 +157,7 @@ static bool log_view(td_log *l, const td_opcall *c) {
 }
 
 static bool same_sizes(const before *b) {
-    bool same = b->rank == b->t->rank;
-    for (int d = 0; same && d < b->rank; d++)
-        same = td__dim_same(b->size[d], b->t->size[d]);
-    return same;
+    return b->rank == b->t->rank && td__dims_same(b->size, b->t->size, b->rank);
 }
 
 /* The op wrote elements, metadata or flags of b->t. */

@@ -5,13 +5,12 @@
 
 static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- types -------------------------------------------------------------- */
 
 static bool same_look(const td_look *a, const td_look *b) {
-    size_t n = a && b ? sizeof(int64_t) * a->rank : 0;
-    return a && b && a->kind == TD_K_TENSOR && a->rank == b->rank &&
-           a->dtype == b->dtype && !memcmp(a->size, b->size, n) &&
-           !memcmp(a->stride, b->stride, n);
+    return a && b && a->kind == TD_K_TENSOR && a->dtype == b->dtype &&
+           td__sizes_identical(&a->geom, &b->geom) &&
+           td__dims_identical(a->stride, b->stride, a->rank);
 }
 
 /* ---- shields ------------------------------------------------------------ */
@@ -26,10 +25,8 @@ static td_gval *twin_of(void *env, td_gval *v) {
     return t ? t : v;
 }
 
-static bool is_symbolic(const td_look *l) {
-    for (int d = 0; d < l->rank; d++)
-        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return true;
-    return false;
+static bool has_symbols(const td_look *l) {
+    return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
 }
 
 /* Views of the value were traced, and of its copy they must look the same: where a
@@ -56,7 +53,7 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_garg in[2] = {td__garg_value(v), td__garg_value(v)};
     td_look l = *v->look;
     int64_t stride[TD_MAX_RANK];
-    bool    symbolic = is_symbolic(&l), exact;
+    bool    symbolic = has_symbols(&l), exact;
     if (g->dims.n > 0 && shares_places(&l))
         return td__fail(
                    g->cx, TD_E_UNSUPPORTED,
@@ -95,7 +92,7 @@ static bool reaches(const td_joint *j, const td_gnode *n) {
 }
 
 static bool has_gaps(const td_look *l) {
-    return is_symbolic(l) ? !l->dense : !td__is_packed(l->rank, l->size, l->stride);
+    return has_symbols(l) ? !l->dense : !td__is_packed(l->rank, l->size, l->stride);
 }
 
 /* ...or does it count from the start of that storage, or have its gaps? It gives a copy
@@ -250,8 +247,7 @@ static bool outlasts(const td_joint *j, td_gval *v) {
 }
 
 static bool same_sizes(const td_look *a, const td_look *b) {
-    return a && b && a->rank == b->rank && a->dtype == b->dtype &&
-           !memcmp(a->size, b->size, sizeof(int64_t) * a->rank);
+    return a && b && a->dtype == b->dtype && td__sizes_identical(&a->geom, &b->geom);
 }
 
 /* An input gets the value itself, not a copy laid out as the input is. */

@@ -165,11 +165,6 @@ static bool wrong(const loading *l, td_code code, const item *it, const char *wh
                     l->path, it->name, from, td__type_str(it->to), why);
 }
 
-static bool same_sizes(const td_tensor *a, const td_tensor *b) {
-    return a->rank == b->rank &&
-           !memcmp(a->size, b->size, sizeof *a->size * (size_t)a->rank);
-}
-
 static size_t bytes_of(const td_tensor *t) {
     return (size_t)t->numel * td__dtype_bytes[t->dtype];
 }
@@ -178,7 +173,7 @@ static size_t bytes_of(const td_tensor *t) {
  * td__fail. */
 static bool check_item(const loading *l, const item *it) {
     const item *first = td__ptrmap_get(&l->loaded, it->to);
-    if (!same_sizes(it->from, it->to)) return wrong(l, TD_E_SHAPE, it, "");
+    if (!td__same_sizes(it->from, it->to)) return wrong(l, TD_E_SHAPE, it, "");
     if (it->from->dtype != it->to->dtype && !l->opts->cast)
         return wrong(l, TD_E_DTYPE, it, "; set td_load_opts.cast to convert it");
     if (it->to->st->readonly)

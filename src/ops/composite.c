@@ -90,11 +90,6 @@ static bool widen(td_opcall *c) {
     return true;
 }
 
-/* Are these the strides of t, for all that a trace knows? */
-static bool has_strides(const td_tensor *t, const td_meta *m, const int64_t *stride) {
-    return t->rank == m->rank && td__dims_seem_eq(t->stride, stride, m->rank);
-}
-
 /* Nobody else's bytes, as a kernel gives. */
 static bool is_fresh(const td_opcall *c, const td_tensor *t) {
     bool fresh = !t->base;
@@ -107,7 +102,8 @@ static bool is_fresh(const td_opcall *c, const td_tensor *t) {
 static td_tensor *lay_out(td_opcall *c, td_tensor *t, const td_meta *m) {
     int64_t dense[TD_MAX_RANK];
     td__strides_dense(m->rank, m->size, dense);
-    if (has_strides(t, m, m->strided ? m->stride : dense))
+    const int64_t *want = m->strided ? m->stride : dense;
+    if (t->rank == m->rank && td__dims_seem_eq(t->stride, want, m->rank))
         return is_fresh(c, t) ? t : td_op_clone(t, false);
     if (!m->strided) return td_op_clone(t, true);
     td_ints size = {m->size, m->rank}, stride = {m->stride, m->rank};

@@ -111,13 +111,6 @@ bool td__decomp_huber_loss(td_opcall *c) {
     return true;
 }
 
-/* Equal rank and sizes; sizes that only run time knows are guarded to be equal. */
-static bool same_sizes(const td_tensor *a, const td_tensor *b) {
-    bool same = a->rank == b->rank;
-    for (int d = 0; same && d < a->rank; d++) same = td__dim_eq(a->size[d], b->size[d]);
-    return same;
-}
-
 /* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1, in the dtype of the
  * target; of halves in f32, so that the loss and each gradient are rounded once. */
 bool td__decomp_bce_with_logits(td_opcall *c) {
@@ -128,7 +121,7 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
     td_tensor *pos = half ? t_wide(td__in(c, 3)) : td__in(c, 3);
     if (!check_reduction(c, 4, false) || !check_float(c, 0) || !check_float(c, 1))
         return false;
-    if (!same_sizes(x, y))
+    if (!td__same_sizes(x, y))
         return td__op_fail(c, TD_E_SHAPE, "target %s must have the sizes of self %s",
                            td__type_str(y), td__type_str(x));
     if (half) x = t_wide(x), y = t_wide(y);
@@ -251,7 +244,7 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     td_tensor *log_p = td_op_log_softmax(x, class_dim, TD_DTYPE_NONE);
     if (td_is_nil(log_p)) return false;
     if (td__is_float((td_dtype)y->dtype)) {
-        if (!same_sizes(x, y))
+        if (!td__same_sizes(x, y))
             return td__op_fail(c, TD_E_SHAPE,
                                "probabilities %s must have the sizes of self %s",
                                td__type_str(y), td__type_str(x));

@@ -74,9 +74,7 @@ static void use_channels_last(td_meta *m) {
 
 /* Equal rank and sizes. */
 static bool same_sizes(const td_tensor *t, const td_meta *m) {
-    bool same = t->rank == m->rank;
-    for (int i = 0; same && i < m->rank; i++) same = td__dim_eq(t->size[i], m->size[i]);
-    return same;
+    return t->rank == m->rank && td__dims_eq(t->size, m->size, m->rank);
 }
 
 /* ---- the same elements -------------------------------------------------- */

@@ -40,10 +40,9 @@ static bool is_vector(td_opcall *c, int arg, int64_t n) {
 
 /* grad_out and input have the same sizes. */
 static bool same_sizes(td_opcall *c, const td_tensor *a, const td_tensor *b) {
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++) same = td__dim_eq(a->size[i], b->size[i]);
-    return same || td__op_fail(c, TD_E_SHAPE, "the gradient's sizes differ, %s vs %s",
-                               td__type_str(a), td__type_str(b));
+    return td__same_sizes(a, b) ||
+           td__op_fail(c, TD_E_SHAPE, "the gradient's sizes differ, %s vs %s",
+                       td__type_str(a), td__type_str(b));
 }
 
 /* Argument arg, when given, is floating. */

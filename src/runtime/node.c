@@ -11,8 +11,7 @@
 static td_geom saved_type(const td_node *n, int i) {
     const td_frame *f = n->data;
     if (f->sizes) return f->sizes->looks[i];
-    const td_look *l = f->p->h->bwd->inputs.v[i]->look;
-    return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
+    return f->p->h->bwd->inputs.v[i]->look->geom;
 }
 
 /* What was kept for the backward code, if that reads it for the tangents that came:
@@ -275,14 +274,14 @@ static td_tensor *target_of(const td_pcall *c, int i) {
     return to.base && t->base ? t->base : t;
 }
 
-/* What the i-th result of the node looks like; the sizes outlive the node. Field by
+/* The type of the i-th result of the node; the sizes outlive the node. Field by
  * field: bytes put together and read back as a word would wait for each other. */
-static void note_result(td_note *note, const td_geom *g) {
-    note->dims = g->size;
-    note->offset = 0;
-    note->dtype = (uint8_t)g->dtype;
-    note->rank = (uint8_t)g->rank;
-    note->strided = false;
+static void set_result(td_geom *to, const td_geom *g) {
+    to->size = g->size;
+    to->stride = NULL;
+    to->offset = 0;
+    to->dtype = g->dtype;
+    to->rank = g->rank;
 }
 
 static bool save(td_pcall *c, td_node *n, int i) {
@@ -309,11 +308,14 @@ static bool save(td_pcall *c, td_node *n, int i) {
 
 /* Edge i is one of the node of the order below. */
 static int64_t *take_edge(td_node *n, const td_node *from, int i, int64_t *ints) {
-    td_note *to = &n->note[i];
-    *to = from->note[i];
-    size_t dims = (size_t)to->rank * (to->strided ? 2 : 1);
-    if (dims) memcpy(ints, to->dims, sizeof *ints * dims);
-    to->dims = ints;
+    td_geom *to = &n->in_type[i];
+    *to = from->in_type[i];
+    size_t rank = (size_t)to->rank, dims = to->stride ? 2 * rank : rank;
+    if (rank) memcpy(ints, from->in_type[i].size, sizeof *ints * rank);
+    if (rank && to->stride)
+        memcpy(ints + rank, from->in_type[i].stride, sizeof *ints * rank);
+    to->size = ints;
+    if (to->stride) to->stride = ints + rank;
     n->edge[i] = from->edge[i];
     if (n->edge[i].node) td__node_ref(n->edge[i].node);
     return ints + dims;
@@ -328,11 +330,11 @@ static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
         }
         td_tensor *t = target_of(c, i);
         if (!t) {
-            n->note[i] = (td_note){.dims = ints};
+            n->in_type[i] = (td_geom){.size = ints};
             ints += 2 * TD_MAX_RANK;
             continue;
         }
-        td__note(&n->note[i], t, true, &ints);
+        td__node_type(&n->in_type[i], t, true, &ints);
         if (!td__set_any(j->targets[i].from, td__frame_words(c->p)))
             continue; /* no tangent leads there */
         if (!td__edge_of(t, &n->edge[i])) return false;
@@ -344,7 +346,7 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->j;
     if (!fill_edges(c, n, ints)) return false;
     for (int i = 0; i < j->n_tangents; i++)
-        note_result(&n->out_note[i], &j->tangents[i].geom);
+        set_result(&n->out_type[i], &j->tangents[i].geom);
     for (int i = 0; i < c->p->n_keep; i++)
         if (!save(c, n, i)) return false;
     return true;

@@ -126,11 +126,11 @@ size_t td_program_guards(const td_program *p, char *out, size_t cap) {
 /* Does t have the type the program was captured for? With guards, they compare
  * the sizes and strides, which may be symbolic. */
 static bool has_type(const td_program *p, const td_tensor *t, const td_look *l) {
-    size_t n = sizeof(int64_t) * t->rank;
+    td_geom g = td__geom_of(t);
     if (l->dtype != t->dtype || l->rank != t->rank || l->grad != td__needs_grad(t))
         return false;
-    return p->guards ||
-           (!memcmp(l->size, t->size, n) && !memcmp(l->stride, t->stride, n));
+    return p->guards || (td__sizes_identical(&l->geom, &g) &&
+                         td__dims_identical(l->stride, t->stride, t->rank));
 }
 
 /* Argument i as an input of the graph; *at counts inputs. */

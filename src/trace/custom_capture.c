@@ -165,7 +165,7 @@ static bool backward_body(td_call *c) {
 /* A fake tensor of this type. Types with one storage number give tensors that
  * share a storage; by_storage[] is their table. */
 static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_storage) {
-    td_meta    m = td__look_meta(l);
+    td_meta    m = td__geom_meta(&l->geom);
     td_tensor *first = l->storage >= 0 ? by_storage[l->storage] : NULL;
     if (first) return td__tensor_over(k->cx, first->st, &m);
     td_tensor *t = td__tensor_make(k->cx, &m, true);

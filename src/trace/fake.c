@@ -26,13 +26,12 @@ td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real) {
 /* Number of elements from the start of the storage to the last one addressed,
  * plus 1. */
 static int64_t extent(const td_meta *m) {
-    int64_t last = m->offset;
-    for (int d = 0; d < m->rank; d++)
-        last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[d], 1), m->stride[d]));
-    return td__dim_add(last, 1);
+    td_geom g = td__meta_geom(m);
+    return td__dim_add(td__geom_last(&g), 1);
 }
 
-static bool is_symbolic(const td_meta *m) {
+/* With what the trace knows by now. */
+static bool has_symbols(const td_meta *m) {
     for (int d = 0; m && d < m->rank; d++)
         if (td__dim_is_sym(td__dim_now(m->size[d]))) return true;
     return false;
@@ -66,7 +65,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     }
     atomic_store(&st->version, atomic_load(&real->st->version));
     st->span = td__dim_now(span_for(f, real));
-    st->open = real->st->open || is_symbolic(td__ptrmap_get(&f->metas, real));
+    st->open = real->st->open || has_symbols(td__ptrmap_get(&f->metas, real));
     if (st->open) st->bytes = 0; /* the size is symbolic: see span */
     st->readonly = real->st->readonly;
     *s = (td_fake_store){.st = st, .nr = -1};
@@ -167,10 +166,9 @@ static td_tensor *copy_views(td_faker *f, const td_tensor *real, td_tensor *base
     return t;
 }
 
-static bool same_geometry(const td_tensor *a, const td_meta *b) {
-    size_t n = sizeof(int64_t) * a->rank;
-    return a->rank == b->rank && a->offset == b->offset && a->dtype == b->dtype &&
-           !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
+static bool has_geometry(const td_tensor *t, const td_meta *m) {
+    td_geom a = td__geom_of(t), b = td__meta_geom(m);
+    return td__geom_identical(&a, &b);
 }
 
 /* One as_strided in place of a whole chain: eager does the same when it
@@ -188,14 +186,14 @@ static td_tensor *as_one_step(const td_tensor *real, td_tensor *base) {
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
                               const td_meta *m) {
     td_ctx    *cx = f->cx;
-    bool       own = is_symbolic(td__ptrmap_get(&f->metas, real));
+    bool       own = has_symbols(td__ptrmap_get(&f->metas, real));
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
     bool       fails = !t && td_error(cx) != TD_E_MEMORY;
-    bool       other = t && !own && cx->grad_enabled && !same_geometry(t, m);
+    bool       other = t && !own && cx->grad_enabled && !has_geometry(t, m);
     if (fails) td_clear(cx);
     if (fails || other) t = as_one_step(real, base);
     if (!t || td_is_nil(t)) return NULL;
-    return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
+    return has_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
 }
 
 /* A view whose base was detached since it was made keeps its own grad_fn in

@@ -1,24 +1,8 @@
-/* overlap.c -- which elements share a place. Exact where there are few elements or
+/* geometry_overlap.c -- which elements share bytes. Exact where there are few elements or
  * their strides are in order; where neither holds the answer is that they may. */
-#include "func/func_int.h"
-
-#include <string.h>
+#include "core/geometry.h"
 
 enum { FEW = 1 << 16 }; /* elements, and places they span */
-
-static bool is_symbolic(const td_geom *g) {
-    bool sym = td__dim_is_sym(g->offset);
-    for (int d = 0; d < g->rank; d++)
-        sym |= td__dim_is_sym(g->size[d]) || td__dim_is_sym(g->stride[d]);
-    return sym;
-}
-
-int64_t td__geom_last(const td_geom *g) {
-    int64_t last = g->offset;
-    for (int d = 0; d < g->rank; d++)
-        last = td__dim_add(last, td__dim_mul(td__dim_sub(g->size[d], 1), g->stride[d]));
-    return last;
-}
 
 /* Sorted by stride, does each dim step over all that the smaller ones reach? */
 static bool in_order(const td_geom *g) {
@@ -74,7 +58,7 @@ static bool share_places(const td_geom *a, const td_geom *b) {
 
 bool td__geom_overlaps_itself(const td_geom *g) {
     if (td__dim_seems_lt(td__numel(g->rank, g->size), 2) || in_order(g)) return false;
-    return is_symbolic(g) || share_places(g, NULL);
+    return td__geom_is_symbolic(g) || share_places(g, NULL);
 }
 
 /* Columns of one matrix: rows a common stride apart, places within a row apart. */
@@ -103,7 +87,8 @@ bool td__geom_overlap(const td_geom *a, const td_geom *b) {
         td__dim_le(td__dim_mul(td__dim_add(td__geom_last(b), 1), other),
                    td__dim_mul(a->offset, item)))
         return false;
-    if (item != other || is_symbolic(a) || is_symbolic(b)) return true;
+    if (item != other || td__geom_is_symbolic(a) || td__geom_is_symbolic(b))
+        return true;
     if (lie_in_columns(a, b)) return false;
     return td__geom_overlaps_itself(a) || td__geom_overlaps_itself(b) ||
            share_places(a, b);
