@@ -123,30 +123,30 @@ static void get_all(source *s) {
 
 /* Two tensors of one dtype and rank, two numbers of one kind, or two absent values.
  * The runtime takes an output for a tensor if another graph says it is one. */
-static bool same_kind(const td_look *a, const td_look *b) {
+static bool same_kind(const td_gtype *a, const td_gtype *b) {
     if (!a || !b) return a == b;
     if (a->kind != b->kind) return false;
     return a->kind != TD_K_TENSOR || (a->dtype == b->dtype && a->rank == b->rank);
 }
 
-static const td_look *out_look(const td_graph *g, int i) {
+static const td_gtype *out_type(const td_graph *g, int i) {
     const td_garg *a = &g->outputs.v[i];
-    return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+    return a->kind == TD_G_VALUE ? a->u.v->type : NULL;
 }
 
-static bool is_tensor(const td_look *l) { return l && l->kind == TD_K_TENSOR; }
+static bool is_tensor(const td_gtype *l) { return l && l->kind == TD_K_TENSOR; }
 
 /* Do the first n inputs of both graphs have the same kinds? */
 static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
     for (int i = 0; i < n; i++)
-        if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
+        if (!same_kind(g->inputs.v[i]->type, of->inputs.v[i]->type)) return false;
     return true;
 }
 
 /* Does input i of the joint graph have the type of this call's argument or
  * closed-over tensor? A program from text may leave an input untyped. */
 static bool input_fits(const source *s, const td_graph *program, int i) {
-    const td_look   *l = s->j->g->inputs.v[i]->look, *said = program->inputs.v[i]->look;
+    const td_gtype  *l = s->j->g->inputs.v[i]->type, *said = program->inputs.v[i]->type;
     const td_desc   *d = &program->in_desc.v[i];
     const td_tensor *t = s->in[i].kind == TD_K_TENSOR ? s->in[i].u.t : NULL;
     if (s->in[i].kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
@@ -159,7 +159,7 @@ static bool input_fits(const source *s, const td_graph *program, int i) {
 static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
     for (int i = 0; i < n; i++)
         if (g->outputs.v[i].kind != of->outputs.v[i].kind ||
-            !same_kind(out_look(g, i), out_look(of, i)))
+            !same_kind(out_type(g, i), out_type(of, i)))
             return false;
     return true;
 }
@@ -168,7 +168,7 @@ static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
 static bool writes_fit(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
-        if (td__opinfo(n->op)->writes && !is_tensor(n->in[0].u.v->look)) return false;
+        if (td__opinfo(n->op)->writes && !is_tensor(n->in[0].u.v->type)) return false;
     }
     return true;
 }
@@ -180,10 +180,10 @@ static bool joint_kinds_fit(const source *s, const td_graph *program) {
     for (int i = 0; i < program->inputs.n; i++)
         if (!input_fits(s, program, i)) return false;
     for (int i = program->inputs.n; i < j->n_primals; i++)
-        if (!is_tensor(j->g->inputs.v[i]->look)) return false;
+        if (!is_tensor(j->g->inputs.v[i]->type)) return false;
     for (int i = 0; i < j->n_fwd; i++) {
-        const td_fwd  *f = &j->fwd[i];
-        const td_look *l = out_look(j->g, i);
+        const td_fwd   *f = &j->fwd[i];
+        const td_gtype *l = out_type(j->g, i);
         if ((f->made || f->tangent >= 0) && !is_tensor(l)) return false;
         if (f->made && (f->geom.dtype != l->dtype || f->geom.rank != l->rank))
             return false;
@@ -191,17 +191,17 @@ static bool joint_kinds_fit(const source *s, const td_graph *program) {
     }
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
-        const td_look    *l = j->g->inputs.v[j->n_primals + i]->look;
-        if (j->fwd[t->index].tangent != i || !same_kind(l, out_look(j->g, t->index)) ||
+        const td_gtype   *l = j->g->inputs.v[j->n_primals + i]->type;
+        if (j->fwd[t->index].tangent != i || !same_kind(l, out_type(j->g, t->index)) ||
             t->geom.dtype != l->dtype || t->geom.rank != l->rank)
             return false;
     }
     for (int i = 0; i < j->n_targets; i++)
         if (j->targets[i].input >= 0 &&
-            !is_tensor(j->g->inputs.v[j->targets[i].input]->look))
+            !is_tensor(j->g->inputs.v[j->targets[i].input]->type))
             return false;
     for (int i = j->n_fwd; i < j->g->outputs.n; i++)
-        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(out_look(j->g, i)))
+        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(out_type(j->g, i)))
             return false;
     return true;
 }
@@ -224,14 +224,14 @@ static bool counts_fit(const source *s, const td_graph *program) {
 
 /* The forward output that an argument of the epilogue is; NULL: something else. */
 static const td_fwd *fwd_of(const td_joint *j, const td_garg *a) {
-    bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->look);
+    bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->type);
     int  at = input ? a->u.v->nr - j->n_primals : -1;
     return at >= 0 && at < j->n_fwd ? &j->fwd[at] : NULL;
 }
 
 /* A node's result in an epilogue is a tensor; an input is one if its type says so. */
 static bool is_tensor_arg(const td_garg *a) {
-    return a->kind == TD_G_VALUE && (a->u.v->node || is_tensor(a->u.v->look));
+    return a->kind == TD_G_VALUE && (a->u.v->node || is_tensor(a->u.v->type));
 }
 
 static bool is_within(const td_garg *a, int64_t least, int64_t below) {
@@ -268,13 +268,13 @@ static bool step_fits(const td_joint *j, const td_gnode *n) {
 static bool epilogue_inputs_fit(const td_joint *j) {
     const td_graph *g = j->epilogue;
     for (int i = 0; i < j->n_primals; i++) {
-        const td_look *l = g->inputs.v[i]->look;
-        if (l && !same_kind(l, j->g->inputs.v[i]->look)) return false;
+        const td_gtype *l = g->inputs.v[i]->type;
+        if (l && !same_kind(l, j->g->inputs.v[i]->type)) return false;
     }
     for (int i = 0; i < j->n_fwd; i++) {
-        const td_look *l = g->inputs.v[j->n_primals + i]->look;
-        const td_garg *of = &j->g->outputs.v[i];
-        if (of->kind == TD_G_VALUE ? !same_kind(l, of->u.v->look)
+        const td_gtype *l = g->inputs.v[j->n_primals + i]->type;
+        const td_garg  *of = &j->g->outputs.v[i];
+        if (of->kind == TD_G_VALUE ? !same_kind(l, of->u.v->type)
                                    : of->kind != TD_G_SYM || !l || l->kind != TD_K_INT)
             return false;
     }
@@ -288,7 +288,7 @@ static bool result_fits(const td_garg *a, const td_garg *program) {
     if (a->kind == TD_G_STR || a->kind == TD_G_GRAPH) return false;
     if (program->kind != TD_G_VALUE) return !is;
     const td_gval *v = program->u.v;
-    return v->look ? is == is_tensor(v->look) : is || !v->node;
+    return v->type ? is == is_tensor(v->type) : is || !v->node;
 }
 
 /* Checks the whole epilogue. One more input, the compiled node, exists only with
@@ -378,9 +378,9 @@ static bool inputs_fit(const td_graph *g, int n_tangents, int n_saved) {
 
 /* Does output i of the forward graph have the type that backward takes? A saved size
  * may be an expression of sizes instead of a value. */
-static bool output_fits(const td_graph *fwd, int i, const td_look *l, bool number) {
+static bool output_fits(const td_graph *fwd, int i, const td_gtype *l, bool number) {
     const td_garg *a = &fwd->outputs.v[i];
-    if (a->kind == TD_G_VALUE) return same_kind(a->u.v->look, l);
+    if (a->kind == TD_G_VALUE) return same_kind(a->u.v->type, l);
     return number && a->kind != TD_G_NONE;
 }
 
@@ -388,16 +388,16 @@ static bool output_fits(const td_graph *fwd, int i, const td_look *l, bool numbe
  * graph has with the same type. */
 static bool kept_fit(const td_halves *h, const td_joint *j) {
     for (int i = 0; i < h->bwd->inputs.n; i++) {
-        const td_desc *d = &h->bwd->in_desc.v[i];
-        const td_look *l = h->bwd->inputs.v[i]->look;
+        const td_desc  *d = &h->bwd->in_desc.v[i];
+        const td_gtype *l = h->bwd->inputs.v[i]->type;
         if (d->kind == TD_D_TANGENT &&
-            !same_kind(l, j->g->inputs.v[j->n_primals + d->index]->look))
+            !same_kind(l, j->g->inputs.v[j->n_primals + d->index]->type))
             return false;
         if (d->kind != TD_D_SAVED) continue;
         const td_saved_value *k = &h->saved[d->index];
         bool                  number = d->index >= h->n_saved - h->n_saved_syms;
         if (!l || number != (l->kind != TD_K_TENSOR)) return false;
-        if (k->from == TD_SAVED_PRIMAL ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
+        if (k->from == TD_SAVED_PRIMAL ? !same_kind(l, h->fwd->inputs.v[k->index]->type)
                                        : !output_fits(h->fwd, k->index, l, number))
             return false;
     }

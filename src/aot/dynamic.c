@@ -214,7 +214,7 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     for (int i = 0, at = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
         if (!t && s->program) continue;
-        const td_look *l = at < g->inputs.n ? g->inputs.v[at]->look : NULL;
+        const td_gtype *l = at < g->inputs.n ? g->inputs.v[at]->type : NULL;
         at++;
         for (int d = 0; t && l && d < t->rank && d < 32; d++)
             if (t->marks >> d & 1 && t->size[d] > 1 && !td__dim_is_sym(l->size[d]))

@@ -25,9 +25,9 @@ static int wide(int least, const char *text, int most) {
 }
 
 /* Writes the type in l; "" for NULL. */
-static void type_text(char *out, size_t cap, const td_graph *g, const td_look *l) {
+static void type_text(char *out, size_t cap, const td_graph *g, const td_gtype *l) {
     td_buf b = {0};
-    if (l) td__look_print(&b, g, l);
+    if (l) td__gtype_print(&b, g, l);
     put(out, cap, &b);
     td__buf_free(&b);
 }
@@ -38,7 +38,7 @@ static row input_row(const td_joint *j, int i) {
     const td_gval *v = j->g->inputs.v[i];
     row            r = {"", ""};
     if (v->name) snprintf(r.name, sizeof r.name, "%%%.64s", v->name);
-    type_text(r.type, sizeof r.type, j->g, v->look);
+    type_text(r.type, sizeof r.type, j->g, v->type);
     return r;
 }
 
@@ -51,8 +51,8 @@ static void inputs(td_buf *b, const td_joint *j) {
     }
     if (j->n_primals) td__buf_add(b, "  inputs\n");
     for (int i = 0; i < j->n_primals; i++) {
-        const td_look *l = j->g->inputs.v[i]->look;
-        row            r = input_row(j, i);
+        const td_gtype *l = j->g->inputs.v[i]->type;
+        row             r = input_row(j, i);
         td__buf_printf(b, "    %d  %-*s  %-*s  ", i, name, r.name, type, r.type);
         size_t start = b->n;
         td__explain_input(b, j, i);

@@ -104,13 +104,13 @@ static void write_text(td_buf *b, const line_writer *t, const td_effect *e) {
 
 /* A change of sizes, strides, offset or storage, with the new type if it is known. */
 static void geometry_text(td_buf *b, const line_writer *t, const td_effect *e) {
-    const td_look *l = e->n->out[0]->look;
+    const td_gtype *l = e->n->out[0]->type;
     if (e->kind == TD_EFFECT_MOVE) {
         td__buf_add(b, "set_ to the storage of ");
         td__epi_name_print(b, t->j, e->n->in[1].u.v);
     } else td__gnode_call_print(b, t->j->epilogue, e->n);
     if (l) td__buf_add(b, e->kind == TD_EFFECT_MOVE ? ", as " : " to ");
-    if (l) td__look_print(b, t->j->epilogue, l);
+    if (l) td__gtype_print(b, t->j->epilogue, l);
     if (e->no_grad) td__buf_add(b, " under no_grad");
 }
 

@@ -132,20 +132,20 @@ bool td__epi_is_detached(const td_joint *j, const td_gval *v) {
 
 /* v's type after the last metadata write before node `end`; NULL: there was none, or
  * the type is not known. */
-static const td_look *type_before(const td_joint *j, const td_gval *v, int end) {
+static const td_gtype *type_before(const td_joint *j, const td_gval *v, int end) {
     for (int i = end - 1; i >= 0; i--) {
         const td_gnode *n = j->epilogue->nodes.v[i];
-        if (n->kind == TD_N_OP && n->n_in && n->in[0].u.v == v && n->out[0]->look &&
+        if (n->kind == TD_N_OP && n->n_in && n->in[0].u.v == v && n->out[0]->type &&
             td__ops[n->op].flags & TD_OPF_META)
-            return n->out[0]->look;
+            return n->out[0]->type;
     }
     return NULL;
 }
 
 void td__epi_type(td_buf *b, const td_joint *j, const td_gval *v) {
-    const td_look *l = type_before(j, v, j->epilogue->nodes.n);
-    if (!l) l = v->look;
-    if (l) td__look_print(b, j->epilogue, l);
+    const td_gtype *l = type_before(j, v, j->epilogue->nodes.n);
+    if (!l) l = v->type;
+    if (l) td__gtype_print(b, j->epilogue, l);
     else if (is_made(v)) td__explain_type(b, j->g, &j->fwd[td__epi_made_of(j, v)].geom);
 }
 
@@ -155,8 +155,8 @@ void td__epi_type(td_buf *b, const td_joint *j, const td_gval *v) {
 static bool keeps_sizes(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
     const td_gval  *v = n->in[0].u.v;
-    const td_look  *now = n->out[0]->look, *was = type_before(j, v, i);
-    if (!was) was = is_made(v) ? v->node->in[0].u.v->look : v->look;
+    const td_gtype *now = n->out[0]->type, *was = type_before(j, v, i);
+    if (!was) was = is_made(v) ? v->node->in[0].u.v->type : v->type;
     return now && was && now->rank == was->rank &&
            !memcmp(now->size, was->size, sizeof *now->size * now->rank);
 }
@@ -173,7 +173,7 @@ static int64_t writes_of(const td_joint *j, int i) {
 
 /* Did inputs i and k share a storage at the start of the call? */
 static bool shared_storage(const td_joint *j, int i, int k) {
-    const td_look *a = j->g->inputs.v[i]->look, *b = j->g->inputs.v[k]->look;
+    const td_gtype *a = j->g->inputs.v[i]->type, *b = j->g->inputs.v[k]->type;
     return i == k || j->same[k] == j->same[i] ||
            (a && b && a->storage >= 0 && a->storage == b->storage);
 }

@@ -112,9 +112,9 @@ static void input(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_gval  *v = j->g->inputs.v[i];
     td_buf          t = {0};
     text(b, "name", v->name ? v->name : "", any);
-    if (v->look) td__look_print(&t, j->g, v->look);
+    if (v->type) td__gtype_print(&t, j->g, v->type);
     text_of(b, "type", &t, any);
-    flag(b, "requires_grad", v->look && v->look->grad, any);
+    flag(b, "requires_grad", v->type && v->type->grad, any);
     flag(b, "changes", j->written[i], any);
     update(b, j, i, any);
 }

@@ -6,14 +6,14 @@
 #include <string.h>
 
 void td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom) {
-    td_look l = {.kind = TD_K_TENSOR,
-                 .dtype = (uint8_t)geom->dtype,
-                 .rank = (uint8_t)geom->rank,
-                 .dense = td__is_dense(geom->rank, geom->size, geom->stride),
-                 .offset = geom->offset,
-                 .size = geom->size,
-                 .stride = geom->stride};
-    td__look_print(b, g, &l);
+    td_gtype l = {.kind = TD_K_TENSOR,
+                  .dtype = (uint8_t)geom->dtype,
+                  .rank = (uint8_t)geom->rank,
+                  .dense = td__is_dense(geom->rank, geom->size, geom->stride),
+                  .offset = geom->offset,
+                  .size = geom->size,
+                  .stride = geom->stride};
+    td__gtype_print(b, g, &l);
 }
 
 const char *td__size_text(char out[32], int64_t bytes) {

@@ -12,7 +12,7 @@ static bool same_desc(const td_desc *a, const td_desc *b) {
 }
 
 /* Same dtype, rank and sizes. Untyped values match anything. */
-static bool same_type(const td_look *a, const td_look *b) {
+static bool same_type(const td_gtype *a, const td_gtype *b) {
     if (!a || !b) return true;
     return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank &&
            (a->rank == 0 ||
@@ -39,7 +39,7 @@ static bool check_inputs(const td_graph *old, const td_graph *g, const char *who
         if (!same_desc(&old->in_desc.v[i], &g->in_desc.v[i]))
             return reject(g, who, "input", i,
                           "has another descriptor (argument, parameter, tangent, ...)");
-        if (!same_type(old->inputs.v[i]->look, g->inputs.v[i]->look))
+        if (!same_type(old->inputs.v[i]->type, g->inputs.v[i]->type))
             return reject(g, who, "input", i,
                           "has another dtype or other sizes than in the joint graph");
     }
@@ -47,8 +47,8 @@ static bool check_inputs(const td_graph *old, const td_graph *g, const char *who
            reject(g, who, "input", g->inputs.n, "is missing");
 }
 
-static const td_look *look_of(const td_garg *a) {
-    return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+static const td_gtype *type_of(const td_garg *a) {
+    return a->kind == TD_G_VALUE ? a->u.v->type : NULL;
 }
 
 static bool check_outputs(const td_graph *old, const td_graph *g, const char *who) {
@@ -61,7 +61,7 @@ static bool check_outputs(const td_graph *old, const td_graph *g, const char *wh
             return reject(g, who, "output", i,
                           a->kind == TD_G_VALUE ? "must be a tensor"
                                                 : "must not be a tensor");
-        if (!same_type(look_of(a), look_of(b)))
+        if (!same_type(type_of(a), type_of(b)))
             return reject(g, who, "output", i,
                           "has another dtype or other sizes than in the joint graph");
     }
@@ -103,12 +103,12 @@ static bool mark_backward(td_graph *g) {
 static bool take_names(td_graph *g, const td_graph *old) {
     if (!(g->name = td__graph_str(g, old->name))) return false;
     for (int i = 0; i < g->inputs.n; i++) {
-        const td_look *was = old->inputs.v[i]->look;
-        td_gval       *v = g->inputs.v[i];
+        const td_gtype *was = old->inputs.v[i]->type;
+        td_gval        *v = g->inputs.v[i];
         if (!was) continue;
-        td_look l = v->look ? *v->look : *was;
+        td_gtype l = v->type ? *v->type : *was;
         l.grad = was->grad;
-        if (!(v->look = td__graph_look_of(g, l))) return false;
+        if (!(v->type = td__graph_type_of(g, l))) return false;
     }
     return true;
 }

@@ -216,21 +216,22 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
 
 /* The type of argument i as the guarded graph has it; NULL: guards do not concern it.
  */
-static const td_look *guarded_type(subject *s, int i) {
+static const td_gtype *guarded_type(subject *s, int i) {
     if (!s->guarded || i >= s->args.n) return NULL;
     int at = s->program ? s->tensors : i;
-    return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->look : NULL;
+    return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->type : NULL;
 }
 
 /* The word for a size, stride or offset: TD_KEY_ANY if guards check it. */
-static int64_t size_word(const subject *s, const td_look *l, int64_t want, int64_t is) {
+static int64_t size_word(const subject *s, const td_gtype *l, int64_t want,
+                         int64_t is) {
     return s->any || (l && td__dim_is_sym(want)) ? TD_KEY_ANY : is;
 }
 
 /* Bytes of the storage after the tensor's last element. as_strided may read them, and
  * resize_ grows the storage only beyond them. With symbolic sizes a trace
  * distinguishes only 0 from more. */
-static int64_t rest_of(const td_tensor *t, const td_look *l) {
+static int64_t rest_of(const td_tensor *t, const td_gtype *l) {
     int64_t last = t->offset;
     bool    symbolic = false;
     for (int d = 0; d < t->rank; d++) {
@@ -243,8 +244,8 @@ static int64_t rest_of(const td_tensor *t, const td_look *l) {
 }
 
 static bool put_tensor(subject *s, int i, td_tensor *t) {
-    bool           offset = s->offsets || is_shared(s, i);
-    const td_look *l = guarded_type(s, i);
+    bool            offset = s->offsets || is_shared(s, i);
+    const td_gtype *l = guarded_type(s, i);
     s->tensors++;
     if (!put(s, bits_word(s, t) | bit(TD_KEY_OFFSET, offset) |
                     bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= count(s))) ||

@@ -28,8 +28,8 @@ typedef struct tracing {
 
 /* Dims that are symbols in the joint graph are symbols again. */
 static void mark_symbols(tracing *t, int i) {
-    const td_look *l = t->p->j->g->inputs.v[i]->look;
-    td_tensor     *copy = t->in[i].u.t;
+    const td_gtype *l = t->p->j->g->inputs.v[i]->type;
+    td_tensor      *copy = t->in[i].u.t;
     t->fixed[i] = true;
     copy->marks = 0;
     for (int d = 0; l && d < l->rank && d < 32; d++)

@@ -184,9 +184,9 @@ static bool name_given(const td_fn *f, td_graph *g, int first) {
     const td_aot_opts *o = &f->opts;
     int n = f->state ? f->state->more.n : o->n_params + o->n_buffers, nr[2] = {0};
     for (int i = 0; i < n; i++) {
-        const td_look *l = g->inputs.v[first + i]->look;
-        bool           buffer = f->state ? !l->grad : i >= o->n_params;
-        const char    *name = o->state_names ? o->state_names[i] : NULL;
+        const td_gtype *l = g->inputs.v[first + i]->type;
+        bool            buffer = f->state ? !l->grad : i >= o->n_params;
+        const char     *name = o->state_names ? o->state_names[i] : NULL;
         if (name ? !name_input(g, first + i, name, buffer)
                  : !name_nr(g, first + i, nr[buffer]++, buffer))
             return false;

@@ -3,7 +3,7 @@
 #include "aot/slots.h"
 
 /* A slot with the type in l, which may be NULL; its index is -1. */
-static td_slot typed(const td_look *l) {
+static td_slot typed(const td_gtype *l) {
     td_slot s = {.index = -1};
     if (!l || l->kind != TD_K_TENSOR) return s;
     s.tensor = true;
@@ -39,7 +39,7 @@ static int nth(const td_desc *d, int i, uint8_t or) {
 td_slot td__slot_in(const td_graph *g, int i) {
     if (i < 0 || i >= g->inputs.n) return (td_slot){.index = -1};
     const td_desc *d = &g->in_desc.v[i];
-    td_slot        s = typed(g->inputs.v[i]->look);
+    td_slot        s = typed(g->inputs.v[i]->type);
     s.kind = kind_of(d);
     s.index = d->index >= 0 ? d->index : nth(g->in_desc.v, i, d->kind);
     s.name = d->name;
@@ -58,7 +58,7 @@ td_slot td__slot_out(const td_graph *g, int i) {
     if (i < 0 || i >= g->outputs.n) return (td_slot){.index = -1};
     const td_desc *d = &g->out_desc.v[i];
     const td_garg *a = &g->outputs.v[i];
-    td_slot        s = typed(a->kind == TD_G_VALUE ? a->u.v->look : NULL);
+    td_slot        s = typed(a->kind == TD_G_VALUE ? a->u.v->type : NULL);
     s.tensor = a->kind == TD_G_VALUE;
     s.kind = kind_of(d);
     s.index = d->index >= 0 ? d->index : nth(g->out_desc.v, i, TD_D_LOSS);

@@ -21,12 +21,12 @@ typedef struct chain {
 
 /* ---- finding sums -------------------------------------------------------- */
 
-static const td_look *look_of(const td_garg *a) {
-    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+static const td_gtype *type_of(const td_garg *a) {
+    const td_gtype *l = a->kind == TD_G_VALUE ? a->u.v->type : NULL;
     return l && l->kind == TD_K_TENSOR ? l : NULL;
 }
 
-static bool same_sizes(const td_look *a, const td_look *b) {
+static bool same_sizes(const td_gtype *a, const td_gtype *b) {
     return a && b && a->dtype == b->dtype && td__sizes_identical(&a->geom, &b->geom);
 }
 
@@ -34,28 +34,28 @@ static bool same_sizes(const td_look *a, const td_look *b) {
  * after every op. */
 static bool is_addition(const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || n->op != TD_OP_add || n->n_in != 2) return false;
-    const td_look *l = n->out[0]->look;
+    const td_gtype *l = n->out[0]->type;
     return l && (l->dtype == TD_F32 || l->dtype == TD_F64) &&
-           same_sizes(look_of(&n->in[0]), l) && same_sizes(look_of(&n->in[1]), l);
+           same_sizes(type_of(&n->in[0]), l) && same_sizes(type_of(&n->in[1]), l);
 }
 
 /* The node of that op that makes v from matrices, for one reader only; else NULL. */
 static const td_gnode *maker(const td_gval *v, td_op op) {
     const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
     if (!n || n->kind != TD_N_OP || n->op != op) return NULL;
-    const td_look *l = look_of(&n->in[0]);
+    const td_gtype *l = type_of(&n->in[0]);
     return l && l->rank == 2 ? n : NULL;
 }
 
 /* The sum in view(sum(x, [0], true), [n]), the gradient of a bias; else NULL. */
 static const td_gnode *row_sum(const td_gval *v) {
     const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
-    if (!n || n->kind != TD_N_OP || n->op != TD_OP_view || !look_of(&n->in[0]))
+    if (!n || n->kind != TD_N_OP || n->op != TD_OP_view || !type_of(&n->in[0]))
         return NULL;
     const td_gnode *s = maker(n->in[0].u.v, TD_OP_sum);
     bool fits = s && s->n_in == 3 && s->in[1].kind == TD_G_INTS && s->in[1].n == 1 &&
-                s->in[1].u.ints[0] == 0 && v->look->rank == 1 &&
-                look_of(&s->in[0])->dtype == v->look->dtype;
+                s->in[1].u.ints[0] == 0 && v->type->rank == 1 &&
+                type_of(&s->in[0])->dtype == v->type->dtype;
     return fits ? s : NULL;
 }
 
@@ -78,12 +78,12 @@ static bool find_terms(chain *c) {
 /* Does concatenating cost less than the additions, and need no more than a few
  * results' memory? */
 static bool pays(const chain *c) {
-    const td_look *l = c->root->out[0]->look;
+    const td_gtype *l = c->root->out[0]->type;
     if (c->term.n < LEAST_TERMS) return false;
     if (c->op == TD_OP_sum) return true;
     int64_t copied = 0, one = l->size[0] * l->size[1];
     for (int i = 0; i < c->term.n; i++) {
-        const td_look *a = look_of(&c->term.v[i]->node->in[0]);
+        const td_gtype *a = type_of(&c->term.v[i]->node->in[0]);
         copied += (l->size[0] + l->size[1]) * a->size[1];
     }
     return 2 * copied <= one * c->term.n && copied <= MOST_COPIED * one;
@@ -101,7 +101,7 @@ static bool is_chain(chain *c) {
 
 /* Inserts a node before the root, with one result of this type; stride NULL:
  * contiguous. NULL after td__fail. */
-static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_look look) {
+static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_gtype type) {
     td_graph *g = c->g;
     td_gnode *n = td__graph_op(g, op, in, n_in, 1);
     if (!n) return NULL;
@@ -111,15 +111,15 @@ static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_look loo
     n->origin = c->root->origin;
     n->here = c->root->here;
     n->scope = c->root->scope;
-    n->out[0]->look = td__graph_look_of(g, look);
-    return n->out[0]->look ? n->out[0] : NULL;
+    n->out[0]->type = td__graph_type_of(g, type);
+    return n->out[0]->type ? n->out[0] : NULL;
 }
 
 /* Is operand k of every term a transposed matrix? */
 static bool are_transposed(const chain *c, int k) {
     for (int i = 0; i < c->term.n; i++) {
         const td_gval *v = term_node(c, c->term.v[i])->in[k].u.v;
-        if (!v->node || v->node->op != TD_OP_t || !look_of(&v->node->in[0]))
+        if (!v->node || v->node->op != TD_OP_t || !type_of(&v->node->in[0]))
             return false;
     }
     return true;
@@ -136,13 +136,13 @@ static td_gval *concatenate(chain *c, int k, int dim) {
     for (int i = 0; i < n; i++) {
         td_garg a = term_node(c, c->term.v[i])->in[k];
         list[i] = transposed ? a.u.v->node->in[0] : a;
-        length += look_of(&list[i])->size[along];
-        size[1 - along] = look_of(&list[i])->size[1 - along];
+        length += type_of(&list[i])->size[along];
+        size[1 - along] = type_of(&list[i])->size[1 - along];
     }
     size[along] = length;
     td_garg  in[2] = {{TD_G_LIST, (uint32_t)n, {.list = list}}, td__garg_int(along)};
-    td_look  l = {.kind = TD_K_TENSOR,
-                  .dtype = c->root->out[0]->look->dtype,
+    td_gtype l = {.kind = TD_K_TENSOR,
+                  .dtype = c->root->out[0]->type->dtype,
                   .rank = 2,
                   .storage = c->g->n_storages++,
                   .size = size};
@@ -168,16 +168,16 @@ static bool one_sum(chain *c) {
     const td_gval  *old = first->in[0].u.v;
     td_gval        *rows = concatenate(c, 0, 0);
     if (!rows) return false;
-    td_garg in[3] = {td__garg_value(rows), old->node->in[1], old->node->in[2]};
-    td_look l = *old->look;
+    td_garg  in[3] = {td__garg_value(rows), old->node->in[1], old->node->in[2]};
+    td_gtype l = *old->type;
     l.storage = c->g->n_storages++;
     td_gval *sum = put(c, TD_OP_sum, in, 3, l);
     if (!sum) return false;
     td_garg how[2] = {td__garg_value(sum), first->in[1]};
-    l = *c->root->out[0]->look;
-    l.storage = sum->look->storage;
-    c->root->out[0]->look = td__graph_look_of(c->g, l);
-    return c->root->out[0]->look && td__graph_become(c->g, c->root, TD_OP_view, how, 2);
+    l = *c->root->out[0]->type;
+    l.storage = sum->type->storage;
+    c->root->out[0]->type = td__graph_type_of(c->g, l);
+    return c->root->out[0]->type && td__graph_become(c->g, c->root, TD_OP_view, how, 2);
 }
 
 /* ---- stacks ------------------------------------------------------------- */
@@ -193,29 +193,29 @@ static bool is_stack(const td_gnode *n) {
     if (n->kind != TD_N_OP || n->op != TD_OP_stack || n->in[0].kind != TD_G_LIST)
         return false;
     if (n->n_in > 1 && (n->in[1].kind != TD_G_INT || n->in[1].u.i != 0)) return false;
-    const td_look *l = n->out[0]->look;
+    const td_gtype *l = n->out[0]->type;
     for (uint32_t i = 0; i < n->in[0].n; i++)
-        if (!look_of(&n->in[0].u.list[i])) return false;
+        if (!type_of(&n->in[0].u.list[i])) return false;
     return l && l->rank >= 2 && !is_result(n->out[0]);
 }
 
 /* Makes the stack a view of cat. False after td__fail. */
 static bool stack_as_cat(td_graph *g, int at) {
-    chain   c = {.g = g, .root = g->nodes.v[at], .at = at};
-    td_look l = *c.root->out[0]->look;
-    int64_t size[TD_MAX_RANK];
-    td_garg shape = td__garg_ints(l.size, l.rank);
+    chain    c = {.g = g, .root = g->nodes.v[at], .at = at};
+    td_gtype l = *c.root->out[0]->type;
+    int64_t  size[TD_MAX_RANK];
+    td_garg  shape = td__garg_ints(l.size, l.rank);
     for (int d = 1; d < l.rank; d++) size[d - 1] = l.size[d];
     size[0] *= l.size[0];
     l.storage = g->n_storages++;
-    c.root->out[0]->look = td__graph_look_of(g, l);
-    td_look  flat = {.kind = l.kind,
+    c.root->out[0]->type = td__graph_type_of(g, l);
+    td_gtype flat = {.kind = l.kind,
                      .dtype = l.dtype,
                      .rank = (uint8_t)(l.rank - 1),
                      .storage = l.storage,
                      .size = size};
     td_gval *all =
-        c.root->out[0]->look ? put(&c, TD_OP_cat, c.root->in, 1, flat) : NULL;
+        c.root->out[0]->type ? put(&c, TD_OP_cat, c.root->in, 1, flat) : NULL;
     if (!all) return false;
     td_garg in[2] = {td__garg_value(all), shape};
     return td__graph_become(g, c.root, TD_OP_view, in, 2);

@@ -19,7 +19,7 @@ static const td_gnode *call_of(const td_lowered *l, const td_access *a) {
 enum { LARGE = 1 << 18 }; /* bytes */
 
 /* At least LARGE bytes? Not known for symbolic sizes: false. */
-static bool is_large(const td_look *l) {
+static bool is_large(const td_gtype *l) {
     int64_t n = l ? td__dtype_bytes[l->dtype] : 0;
     for (int d = 0; l && d < l->rank; d++) {
         if (td__dim_is_sym(l->size[d])) return false;
@@ -34,7 +34,7 @@ static bool is_large(const td_look *l) {
 static bool delays_many_calls(const td_lowered *l, const td_point *p,
                               const td_point *i) {
     bool reads_call = false, waits = false;
-    if (!is_large(i->v->look)) return false;
+    if (!is_large(i->v->type)) return false;
     for (int k = 0; k < p->n_in; k++) reads_call |= call_of(l, &p->in[k]) != NULL;
     for (int k = 0; reads_call && k < i->n_in; k++) {
         const td_gnode *n = call_of(l, &i->in[k]);

@@ -125,13 +125,13 @@ static bool matches(const td_replay *r, int64_t dim, int64_t is) {
 static int64_t view_shift(const td_replay *r, const td_gnode *n) {
     int            at = td__opinfo(n->op)->view_of;
     const td_gval *v = at >= 0 && n->in[at].kind == TD_G_VALUE ? n->in[at].u.v : NULL;
-    if (!v || !v->look || r->val[v->id].kind != TD_K_TENSOR) return INT64_MIN;
-    int64_t expected = td__gdim_value(r->g, v->look->offset, r->bound);
+    if (!v || !v->type || r->val[v->id].kind != TD_K_TENSOR) return INT64_MIN;
+    int64_t expected = td__gdim_value(r->g, v->type->offset, r->bound);
     return expected == INT64_MIN ? INT64_MIN : r->val[v->id].u.t->offset - expected;
 }
 
 /* Has the tensor the type in the graph? Native code relies on it without checking. */
-static bool has_type(const td_replay *r, const td_look *l, const td_tensor *t,
+static bool has_type(const td_replay *r, const td_gtype *l, const td_tensor *t,
                      int64_t by) {
     if (l->rank != t->rank || l->dtype != t->dtype) return false;
     for (int d = 0; d < l->rank; d++)
@@ -143,8 +143,8 @@ static bool has_type(const td_replay *r, const td_look *l, const td_tensor *t,
 
 static bool check_results(const td_replay *r, const td_gnode *n, int64_t by) {
     for (int i = 0; i < n->n_out; i++) {
-        const td_look *l = n->out[i]->look;
-        td_value       v = r->val[n->out[i]->id];
+        const td_gtype *l = n->out[i]->type;
+        td_value        v = r->val[n->out[i]->id];
         if (!l || l->kind != TD_K_TENSOR || v.kind != TD_K_TENSOR) continue;
         if (has_type(r, l, v.u.t, by)) continue;
         return td__fail(r->g->cx, TD_E_GUARD,

@@ -8,16 +8,16 @@
 /* ---- views --------------------------------------------------------------- */
 
 static bool is_tensor(const td_gval *v) {
-    return v->look && v->look->kind == TD_K_TENSOR;
+    return v->type && v->type->kind == TD_K_TENSOR;
 }
 
 /* A composite such as reshape is a view if the trace saw it share storage. */
 static int composite_view_operand(const td_gnode *n) {
     if (n->n_out != 1 || !is_tensor(n->out[0])) return -1;
-    int32_t st = n->out[0]->look->storage;
+    int32_t st = n->out[0]->type->storage;
     for (int k = 0; st >= 0 && k < n->n_in; k++)
         if (n->in[k].kind == TD_G_VALUE && is_tensor(n->in[k].u.v) &&
-            n->in[k].u.v->look->storage == st)
+            n->in[k].u.v->type->storage == st)
             return k;
     return -1;
 }
@@ -43,8 +43,8 @@ static void find_roots(td_lowered *l, const td_gnode *n) {
 
 /* The offset of v relative to its root, in elements of v; TD_EXTENT_BAD: unknown. */
 static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root) {
-    td_extent a = td__extent_of(&l->products, l->g, v->look->offset);
-    td_extent b = td__extent_of(&l->products, l->g, root->look->offset);
+    td_extent a = td__extent_of(&l->products, l->g, v->type->offset);
+    td_extent b = td__extent_of(&l->products, l->g, root->type->offset);
     if (td__extent_eq(a, b)) return td__extent(0);
     if (td__extent_is(b, 0)) return a;
     if (a.p == -1 && b.p == -1) return td__extent(a.c - b.c);
@@ -57,21 +57,21 @@ static bool same_size(td_lowered *l, int64_t a, int64_t b) {
                                    td__extent_of(&l->products, l->g, b));
 }
 
-bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
+bool td__access_of(td_lowered *l, const td_gval *v, const td_gtype *space,
                    td_access *to) {
-    const td_look *look = v->look;
-    const td_gval *root = l->root_of[v->id];
-    int            skip = space->rank - (look ? look->rank : 0);
+    const td_gtype *type = v->type;
+    const td_gval  *root = l->root_of[v->id];
+    int             skip = space->rank - (type ? type->rank : 0);
     if (!is_tensor(v) || !is_tensor(root) || skip < 0) return false;
-    *to = (td_access){.root = root, .dtype = look->dtype};
+    *to = (td_access){.root = root, .dtype = type->dtype};
     to->offset = root == v ? td__extent(0) : offset_of(l, v, root);
     if (to->offset.p == TD_EXTENT_BAD) return false;
-    if (look->dtype != root->look->dtype && !td__extent_is(to->offset, 0)) return false;
+    if (type->dtype != root->type->dtype && !td__extent_is(to->offset, 0)) return false;
     for (int d = 0; d < space->rank && d < TD_SPACE_DIMS; d++) {
         to->stride[d] = td__extent(0);
-        if (d < skip || look->size[d - skip] == 1) continue;
-        if (!same_size(l, look->size[d - skip], space->size[d])) return false;
-        to->stride[d] = td__extent_of(&l->products, l->g, look->stride[d - skip]);
+        if (d < skip || type->size[d - skip] == 1) continue;
+        if (!same_size(l, type->size[d - skip], space->size[d])) return false;
+        to->stride[d] = td__extent_of(&l->products, l->g, type->stride[d - skip]);
         if (to->stride[d].p == TD_EXTENT_BAD) return false;
     }
     return true;
@@ -89,7 +89,7 @@ static bool goes_outside(td_lowered *l, td_extent a, td_extent b) {
 
 /* Orders the dims of a space by descending stride, without dims of size 1. Returns
  * their number. */
-static int order_dims(td_lowered *l, const td_look *space, const td_access *by,
+static int order_dims(td_lowered *l, const td_gtype *space, const td_access *by,
                       int *order) {
     int n = 0;
     for (int d = 0; d < space->rank; d++) {
@@ -119,7 +119,7 @@ static void split_group(td_group *grp, const td_point *p) {
 }
 
 /* Makes the group of point i alone, over `space`. False after td__fail. */
-static bool make_group(td_lowered *l, int i, const td_look *space) {
+static bool make_group(td_lowered *l, int i, const td_gtype *space) {
     td_point *p = &l->point.v[i];
     td_group  grp = {.first = p->pos, .last = p->pos};
     int       order[TD_MAX_RANK];
@@ -155,8 +155,8 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
 /* ---- points -------------------------------------------------------------- */
 
 /* The space of a point: the sizes of its result, or of the tensor it folds. */
-static const td_look *space_of(const td_point *p) {
-    return p->reach ? p->v->node->in[0].u.v->look : p->v->look;
+static const td_gtype *space_of(const td_point *p) {
+    return p->reach ? p->v->node->in[0].u.v->type : p->v->type;
 }
 
 /* A point that reads nothing and is not random; its readers compute it themselves. */
@@ -171,7 +171,7 @@ static bool is_leaf(const td_point *p) {
 static bool add_point(td_lowered *l, const td_gnode *n, int pos) {
     const td_gval *v = n->out[0];
     td_point       p = {.v = v, .pos = pos, .group = -1};
-    bool small = n->n_out == 1 && is_tensor(v) && v->look->rank <= TD_SPACE_DIMS;
+    bool small = n->n_out == 1 && is_tensor(v) && v->type->rank <= TD_SPACE_DIMS;
     bool last = n->op == TD_OP_copy_ && v->n_uses == 0;
     if (!small || td__view_operand(n) >= 0 || (td__opinfo(n->op)->writes && !last))
         return true;
@@ -205,7 +205,7 @@ static void find_cast_leaves(td_lowered *l) {
         for (int k = 0; k < l->point.v[i].n_in; k++) {
             const td_access *a = &l->point.v[i].in[k];
             int              p = a->root ? l->point_of[a->root->id] : -1;
-            if (p >= 0 && a->dtype != a->root->look->dtype) l->point.v[p].leaf = false;
+            if (p >= 0 && a->dtype != a->root->type->dtype) l->point.v[p].leaf = false;
         }
 }
 
@@ -231,7 +231,7 @@ static bool find_inputs(td_lowered *l) {
     for (int i = 0; i < g->n_storages; i++) first[i] = -1;
     for (int i = 0; i < g->inputs.n; i++) {
         td_gval *v = g->inputs.v[i];
-        int32_t  st = is_tensor(v) ? v->look->storage : -1;
+        int32_t  st = is_tensor(v) ? v->type->storage : -1;
         l->root_of[v->id] = v;
         if (st < 0 || st >= g->n_storages) continue;
         if (first[st] < 0) first[st] = v->id;

@@ -36,8 +36,8 @@ void td__native_drop(void *env) {
 /* May its argument have no elements? Some kernels define special results then (mean).
  */
 static bool is_empty(const td_graph *g, const td_gnode *n) {
-    const td_look *l =
-        n->n_in && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v->look : NULL;
+    const td_gtype *l =
+        n->n_in && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v->type : NULL;
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
         if (td__gdim_least(g, l->size[d]) < 1) return true;
     return false;
@@ -49,9 +49,9 @@ static bool name_parts(const td_graph *g, td_buf *names) {
     bool whole[TD_OP_COUNT] = {0}, some = false;
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
-        const td_look  *look = n->n_out ? n->out[0]->look : NULL;
+        const td_gtype *type = n->n_out ? n->out[0]->type : NULL;
         if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_FUSES)) continue;
-        bool whole_op = !look || td__is_half((td_dtype)look->dtype) || is_empty(g, n);
+        bool whole_op = !type || td__is_half((td_dtype)type->dtype) || is_empty(g, n);
         whole[n->op] |= whole_op;
         some |= !whole_op;
     }
@@ -116,7 +116,7 @@ static bool find_reads(const td_graph *g, td_launch *k) {
     return true;
 }
 
-static bool same_layout(const td_look *a, const td_look *b) {
+static bool same_layout(const td_gtype *a, const td_gtype *b) {
     if (a->dtype != b->dtype || a->rank != b->rank) return false;
     for (int d = 0; d < a->rank; d++)
         if (a->size[d] != b->size[d] || a->stride[d] != b->stride[d]) return false;
@@ -131,7 +131,7 @@ static bool reads_in_place(const td_launch *k, const td_gval *v, const td_stmt *
         const td_stmt *s = &n->stmt.v[i];
         if (s->kind != TD_S_LOAD || k->b.bytes.v[s->ptr].v != v) continue;
         if (!td__extent_is(k->b.bytes.v[s->ptr].offset, 0) ||
-            k->b.bytes.v[s->ptr].dtype != v->look->dtype)
+            k->b.bytes.v[s->ptr].dtype != v->type->dtype)
             return false;
         for (int d = 0; d < n->n_dims; d++)
             if (!td__extent_eq(s->stride[d], store->stride[d])) return false;
@@ -159,7 +159,7 @@ static void find_over(td_launch *k) {
         const td_stmt *store = store_of(k, k->b.makes.v[m]);
         for (int j = 0; store && j < k->n_reads && !k->over[m]; j++) {
             const td_gval *v = k->reads[j];
-            bool used = !v->node || !same_layout(v->look, k->b.makes.v[m]->look);
+            bool used = !v->node || !same_layout(v->type, k->b.makes.v[m]->type);
             for (int i = 0; i < m; i++) used |= k->over[i] == v;
             if (!used && reads_in_place(k, v, store)) k->over[m] = v;
         }

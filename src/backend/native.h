@@ -144,7 +144,7 @@ void td__lowered_free(td_lowered *l);
 int  td__view_operand(const td_gnode *n);
 /* v as elements of its root over a space of these sizes, to which it broadcasts.
  * False: its geometry is not known well enough. */
-bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
+bool td__access_of(td_lowered *l, const td_gval *v, const td_gtype *space,
                    td_access *to);
 
 /* ---- recipes (recipe.c) ------------------------------------------------- */

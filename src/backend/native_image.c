@@ -199,7 +199,7 @@ static const td_gval *get_value(reading *x, bool may_lack) {
     int at = td__get_within(x->r, may_lack ? -1 : 0, x->c->g->n_values);
     if (x->r->bad || at < 0) return NULL;
     const td_gval *v = x->value[at];
-    if (!v->look || v->look->kind != TD_K_TENSOR) x->r->bad = true;
+    if (!v->type || v->type->kind != TD_K_TENSOR) x->r->bad = true;
     return v;
 }
 
@@ -442,7 +442,7 @@ static bool find_kernels(td_native *c) {
     return ok;
 }
 
-static bool same_kind(const td_look *a, const td_look *b) {
+static bool same_kind(const td_gtype *a, const td_gtype *b) {
     if (!a || !b) return a == b;
     return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
 }
@@ -451,11 +451,11 @@ static bool same_kind(const td_look *a, const td_look *b) {
 static bool fits(const td_graph *code, const td_graph *g) {
     if (code->inputs.n != g->inputs.n || code->outputs.n != g->outputs.n) return false;
     for (int i = 0; i < g->inputs.n; i++)
-        if (!same_kind(code->inputs.v[i]->look, g->inputs.v[i]->look)) return false;
+        if (!same_kind(code->inputs.v[i]->type, g->inputs.v[i]->type)) return false;
     for (int i = 0; i < g->outputs.n; i++) {
         const td_garg *a = &code->outputs.v[i], *b = &g->outputs.v[i];
         if (a->kind != b->kind) return false;
-        if (a->kind == TD_G_VALUE && !same_kind(a->u.v->look, b->u.v->look))
+        if (a->kind == TD_G_VALUE && !same_kind(a->u.v->type, b->u.v->type))
             return false;
     }
     return true;

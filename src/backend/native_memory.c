@@ -49,7 +49,7 @@ static bool find_aliases(finding *f) {
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_out; k++) {
             const td_gval *v = g->nodes.v[i]->out[k], *r = root(f, v);
-            int32_t        st = v->look ? v->look->storage : -1;
+            int32_t        st = v->type ? v->type->storage : -1;
             if (st < 0 || st >= g->n_storages) continue;
             if (first[st] < 0) first[st] = r->id;
             if (first[st] != r->id) f->own[r->id] = f->own[first[st]] = true;
@@ -60,8 +60,8 @@ static bool find_aliases(finding *f) {
 
 /* The current step makes v. Only contiguous values at offset 0 go into the arena. */
 static void note_made(finding *f, const td_gval *v, bool own) {
-    const td_look *l = v->look;
-    bool           numbers = true;
+    const td_gtype *l = v->type;
+    bool            numbers = true;
     f->made[v->id] = f->at;
     if (f->last[v->id] < f->at) f->last[v->id] = f->at;
     for (int d = 0; l && d < l->rank; d++)
@@ -151,8 +151,8 @@ static bool add_inputs(finding *f) {
     const td_graph *g = f->c->g;
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gval *v = g->inputs.v[i];
-        if (g->in_desc.v[i].kind != TD_D_SAVED || !v->look ||
-            v->look->kind != TD_K_TENSOR)
+        if (g->in_desc.v[i].kind != TD_D_SAVED || !v->type ||
+            v->type->kind != TD_K_TENSOR)
             continue;
         if (f->last[v->id] < 0) f->last[v->id] = 0;
         if (!add_range(f, v, -1)) return false;
@@ -168,7 +168,7 @@ static bool add_ranges(finding *f) {
         if (!s->node) ok = add_results(f, &c->launches[s->launch], i);
         for (int k = 0; ok && s->node && k < s->node->n_out; k++) {
             const td_gval *v = s->node->out[k];
-            if (root(f, v) == v && v->look && v->look->kind == TD_K_TENSOR)
+            if (root(f, v) == v && v->type && v->type->kind == TD_K_TENSOR)
                 ok = add_range(f, v, i);
         }
     }
@@ -178,7 +178,7 @@ static bool add_ranges(finding *f) {
 /* ---- offsets ------------------------------------------------------------- */
 
 /* The bytes of a value; INT64_MIN: a size is not known yet. */
-static int64_t bytes_of(const td_graph *g, const td_look *l, const int64_t *bound) {
+static int64_t bytes_of(const td_graph *g, const td_gtype *l, const int64_t *bound) {
     int64_t n = td__dtype_bytes[l->dtype];
     for (int d = 0; d < l->rank; d++) {
         int64_t size = td__gdim_value(g, l->size[d], bound);
@@ -209,7 +209,7 @@ static bool place(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
     for (int i = 0; i < m->ranges.n; i++) {
         td_live_range *s = &m->ranges.v[i];
-        s->bytes = bytes_of(c->g, s->v->look, bound);
+        s->bytes = bytes_of(c->g, s->v->type, bound);
         if (s->bytes < 0 || s->bytes > TD_DIM_HUGE / 4096) s->bytes = 0;
     }
     return (td__arena_place(m->ranges.v, m->ranges.n, c->steps.n, &m->sizes) &&

@@ -26,22 +26,22 @@ static bool find_sizes(const td_native *c, const td_replay *r, td_launch *k) {
 }
 
 /* The type of a value for these bindings. */
-static void find_meta(const td_graph *g, const td_look *look, const int64_t *bound,
+static void find_meta(const td_graph *g, const td_gtype *type, const int64_t *bound,
                       td_meta *m) {
-    m->dtype = (td_dtype)look->dtype;
-    m->rank = look->rank;
-    m->strided = !look->dense;
+    m->dtype = (td_dtype)type->dtype;
+    m->rank = type->rank;
+    m->strided = !type->dense;
     m->offset = 0;
-    for (int d = 0; d < look->rank; d++) {
-        m->size[d] = td__gdim_value(g, look->size[d], bound);
-        m->stride[d] = td__gdim_value(g, look->stride[d], bound);
+    for (int d = 0; d < type->rank; d++) {
+        m->size[d] = td__gdim_value(g, type->size[d], bound);
+        m->stride[d] = td__gdim_value(g, type->stride[d], bound);
     }
 }
 
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
     td_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
     for (int i = 0; m && i < k->b.makes.n; i++)
-        find_meta(g, k->b.makes.v[i]->look, NULL, &m[i]);
+        find_meta(g, k->b.makes.v[i]->type, NULL, &m[i]);
     return m;
 }
 
@@ -52,7 +52,7 @@ static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int
     const td_live_range *s = td__memory_range(c, v);
     td_meta              now, *m = k->metas ? &k->metas[i] : &now;
     if (s && !c->low.needed[v->id]) return true;
-    if (!k->metas) find_meta(c->g, v->look, r->bound, m);
+    if (!k->metas) find_meta(c->g, v->type, r->bound, m);
     td_tensor *t =
         s ? td__tensor_over(c->g->cx, s->st, m) : td__tensor_make(c->g->cx, m, false);
     return t && td__replay_set(r, v, td_value_tensor(t));
@@ -100,11 +100,11 @@ static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) 
 static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
     td_ctx *cx = c->g->cx;
     for (int i = 0; i < k->b.draws.n; i++) {
-        const td_draw *d = &k->b.draws.v[i];
-        const td_look *look = d->v->look;
-        int64_t        n = 1;
-        for (int j = 0; j < look->rank; j++)
-            n *= td__gdim_value(c->g, look->size[j], r->bound);
+        const td_draw  *d = &k->b.draws.v[i];
+        const td_gtype *type = d->v->type;
+        int64_t         n = 1;
+        for (int j = 0; j < type->rank; j++)
+            n *= td__gdim_value(c->g, type->size[j], r->bound);
         k->given[d->at] = (int64_t)cx->rng_seed;
         k->given[d->at + 1] = (int64_t)cx->rng_offset;
         cx->rng_offset += (uint64_t)((n + d->per - 1) / d->per);
@@ -226,7 +226,7 @@ static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
 }
 
 /* Has the tensor the layout that the code was compiled for? */
-static bool matches_type(const td_graph *g, const td_look *l, const td_tensor *t,
+static bool matches_type(const td_graph *g, const td_gtype *l, const td_tensor *t,
                          const int64_t *bound) {
     if (l->rank != t->rank || l->dtype != t->dtype) return false;
     for (int d = 0; d < l->rank; d++) {
@@ -245,8 +245,8 @@ static bool inputs_fit(const td_native *c, const td_replay *r) {
     for (int i = 0; i < c->g->inputs.n; i++) {
         const td_gval  *v = c->g->inputs.v[i];
         const td_value *x = &r->val[v->id];
-        if (x->kind == TD_K_TENSOR && v->look &&
-            !matches_type(c->g, v->look, x->u.t, r->bound))
+        if (x->kind == TD_K_TENSOR && v->type &&
+            !matches_type(c->g, v->type, x->u.t, r->bound))
             return false;
     }
     return true;

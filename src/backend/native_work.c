@@ -84,10 +84,10 @@ typedef struct counting {
 
 static void add_value(void *env, td_gval *v) {
     counting *c = env;
-    int64_t   n = v->look ? td__dtype_bytes[v->look->dtype] : -1;
-    if (v->look && v->look->kind != TD_K_TENSOR) return;
-    for (int d = 0; n >= 0 && d < v->look->rank; d++) {
-        int64_t size = v->look->size[d];
+    int64_t   n = v->type ? td__dtype_bytes[v->type->dtype] : -1;
+    if (v->type && v->type->kind != TD_K_TENSOR) return;
+    for (int d = 0; n >= 0 && d < v->type->rank; d++) {
+        int64_t size = v->type->size[d];
         if (td__dim_is_sym(size))
             size = c->bound ? td__gdim_value(c->g, size, c->bound) : -1;
         n = size < 0 ? -1 : n * size;

@@ -228,7 +228,7 @@ static int fold(builder *b, const td_point *p, td_stmt s) {
 
 /* A DRAW, which takes two given numbers. */
 static int draw(builder *b, const td_point *p, td_stmt s) {
-    bool    wide = p->v->look->dtype == TD_F64 && s.how != TD_DRAW_COIN;
+    bool    wide = p->v->type->dtype == TD_F64 && s.how != TD_DRAW_COIN;
     td_draw d = {p->v, wide ? 2 : 4, b->to->nest.n_given};
     s.ptr = (int16_t)d.at;
     b->failed |= !td__vec_push(&b->to->draws, d);

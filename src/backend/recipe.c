@@ -12,7 +12,7 @@ typedef struct builder {
     td_lowered     *l;
     td_point       *p;
     const td_gnode *node;
-    const td_look  *space;
+    const td_gtype *space;
     td_stmt         s[TD_POINT_STMTS];
     td_access       in[TD_LOOP_INPUTS];
     int             n, n_in;
@@ -37,7 +37,7 @@ static int load(builder *c, const td_gval *v) {
     c->failed |=
         c->n_in == TD_LOOP_INPUTS || !td__access_of(c->l, v, c->space, &c->in[c->n_in]);
     if (c->failed) return 0;
-    s.dtype = v->look->dtype;
+    s.dtype = v->type->dtype;
     c->n_in++;
     return add(c, s);
 }
@@ -62,7 +62,7 @@ static int number(builder *c, td_dtype dt, int64_t bits) {
 static const td_gval *tensor_arg(const td_gnode *n, int i) {
     bool           value = i < n->n_in && n->in[i].kind == TD_G_VALUE;
     const td_gval *v = value ? n->in[i].u.v : NULL;
-    return v && v->look && v->look->kind == TD_K_TENSOR ? v : NULL;
+    return v && v->type && v->type->kind == TD_K_TENSOR ? v : NULL;
 }
 
 /* Argument i as a call would get it; a tensor becomes *t, with dtype and rank only.
@@ -73,7 +73,7 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     const td_garg  *a = i < n->n_in ? &n->in[i] : NULL;
     *to = a ? td_value_none() : p->def;
     if (v) {
-        *t = (td_tensor){.dtype = v->look->dtype, .rank = v->look->rank, .numel = 1};
+        *t = (td_tensor){.dtype = v->type->dtype, .rank = v->type->rank, .numel = 1};
         *to = td_value_tensor(t);
     }
     if (!a || v) return true;
@@ -98,10 +98,10 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
 /* Is argument i a number that is known at run time only? *to is a number of its kind.
  */
 static bool is_run_number(const td_gnode *n, int i, td_value *to) {
-    const td_garg *a = &n->in[i];
-    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
-    bool           whole = a->kind == TD_G_SYM || (l && l->kind == TD_K_INT);
-    bool           real = l && l->kind == TD_K_FLOAT;
+    const td_garg  *a = &n->in[i];
+    const td_gtype *l = a->kind == TD_G_VALUE ? a->u.v->type : NULL;
+    bool            whole = a->kind == TD_G_SYM || (l && l->kind == TD_K_INT);
+    bool            real = l && l->kind == TD_K_FLOAT;
     *to = real ? td_value_float(1) : td_value_int(1);
     return whole || real;
 }
@@ -157,7 +157,7 @@ static void pointwise(builder *c) {
     td_tensor t[TD_MAX_ARGS];
     td_value  in[TD_MAX_ARGS];
     td_pw     w = {0}; /* all bytes defined: equal statements are found by memcmp */
-    td_dtype  out = (td_dtype)c->p->v->look->dtype;
+    td_dtype  out = (td_dtype)c->p->v->type->dtype;
     c->failed = !plain_args(c->node, t, in, &c->late) ||
                 !takes_run_numbers(c->node->op, c->late) ||
                 !td__pw_describe(c->l->g->cx, &w, c->node->op, in, out);
@@ -195,12 +195,12 @@ static void pointwise(builder *c) {
 static void copy_of(builder *c, int arg) {
     const td_gval *v = tensor_arg(c->node, arg);
     c->failed |= !v;
-    if (v) cast(c, load(c, v), (td_dtype)c->p->v->look->dtype);
+    if (v) cast(c, load(c, v), (td_dtype)c->p->v->type->dtype);
 }
 
 /* Has every element its own address? Each dim, by ascending stride, must step over
  * everything that the smaller strides reach. */
-static bool has_distinct_elements(const td_look *l) {
+static bool has_distinct_elements(const td_gtype *l) {
     int64_t reach = 0;
     bool    done[TD_MAX_RANK] = {0};
     if (l->dense) return true;
@@ -222,12 +222,12 @@ static bool has_distinct_elements(const td_look *l) {
 /* `copy` keeps strides even if elements share addresses; then all of them get the
  * last element written, which loops do not guarantee. */
 static void copy_exactly(builder *c) {
-    c->failed |= !c->p->writes && !has_distinct_elements(c->p->v->look);
+    c->failed |= !c->p->writes && !has_distinct_elements(c->p->v->type);
     copy_of(c, 1);
 }
 
 static void constant(builder *c, td_value v) {
-    td_dtype dt = (td_dtype)c->p->v->look->dtype;
+    td_dtype dt = (td_dtype)c->p->v->type->dtype;
     int64_t  bits = 0;
     c->failed |= v.kind != TD_K_INT && v.kind != TD_K_FLOAT && v.kind != TD_K_BOOL;
     if (c->failed) return;
@@ -249,7 +249,7 @@ static void constant_arg(builder *c, int i) {
 static void arange(builder *c) {
     td_tensor t;
     td_value  first, step;
-    td_dtype  dt = (td_dtype)c->p->v->look->dtype;
+    td_dtype  dt = (td_dtype)c->p->v->type->dtype;
     td_stmt   s = {.kind = TD_S_LOAD, .dtype = TD_I64};
     c->failed |= !plain_arg(c->node, 0, &t, &first) ||
                  !plain_arg(c->node, 2, &t, &step) || first.kind != TD_K_INT ||
@@ -276,16 +276,16 @@ static bool find_folded(builder *c, int arg) {
 
 /* The strides of the result along the dims that stay. */
 static bool place_result(builder *c) {
-    const td_gval *v = c->p->v;
-    const td_look *look = v->look;
-    bool           keep = look->rank == c->space->rank;
-    c->p->own = (td_access){.root = v, .dtype = look->dtype, .offset = td__extent(0)};
+    const td_gval  *v = c->p->v;
+    const td_gtype *type = v->type;
+    bool            keep = type->rank == c->space->rank;
+    c->p->own = (td_access){.root = v, .dtype = type->dtype, .offset = td__extent(0)};
     for (int d = 0, at = 0; d < c->space->rank; d++) {
         bool gone = c->p->folded >> d & 1;
         c->p->own.stride[d] = td__extent(0);
-        if (!gone && at < look->rank && look->size[at] != 1)
+        if (!gone && at < type->rank && type->size[at] != 1)
             c->p->own.stride[d] =
-                td__extent_of(&c->l->products, c->l->g, look->stride[at]);
+                td__extent_of(&c->l->products, c->l->g, type->stride[at]);
         if (c->p->own.stride[d].p == TD_EXTENT_BAD) return false;
         if (keep || !gone) at++;
     }
@@ -295,10 +295,10 @@ static bool place_result(builder *c) {
 /* A reduction; elements are cast to `as` first, unless it is TD_DTYPE_NONE. */
 static void fold(builder *c, td_fold how, td_dtype as) {
     const td_gval *v = tensor_arg(c->node, 0);
-    td_dtype       out = (td_dtype)c->p->v->look->dtype;
-    c->failed |= !v || v->look->rank > TD_SPACE_DIMS;
+    td_dtype       out = (td_dtype)c->p->v->type->dtype;
+    c->failed |= !v || v->type->rank > TD_SPACE_DIMS;
     if (c->failed) return;
-    c->space = v->look;
+    c->space = v->type;
     c->p->reach = TD_FOLDS_SOME;
     c->failed |= !find_folded(c, td__op_arg(c->node->op, "dim")) || !place_result(c);
     int x = c->failed ? 0 : load(c, v);
@@ -325,10 +325,10 @@ static void fold_sum(builder *c, td_fold how) {
  * not the loops' neutral elements, so no size may be 0. */
 static void fold_truth(builder *c, td_fold how) {
     const td_gval *v = tensor_arg(c->node, 0);
-    td_dtype       dt = v ? (td_dtype)v->look->dtype : TD_BOOL;
+    td_dtype       dt = v ? (td_dtype)v->type->dtype : TD_BOOL;
     c->failed |= !v || dt == TD_U8;
-    for (int d = 0; !c->failed && d < v->look->rank; d++)
-        c->failed = v->look->size[d] == 0;
+    for (int d = 0; !c->failed && d < v->type->rank; d++)
+        c->failed = v->type->size[d] == 0;
     /* An empty list of dims reduces none. */
     c->failed |=
         c->node->n_in > 1 && c->node->in[1].kind == TD_G_INTS && c->node->in[1].n == 0;
@@ -339,18 +339,18 @@ static void fold_truth(builder *c, td_fold how) {
 
 /* Element i of a draw, in row-major order, is a function of seed, offset and i. */
 static void draw(builder *c, td_draw_kind kind, double p) {
-    const td_look *look = c->p->v->look;
-    td_dtype       dt = (td_dtype)look->dtype;
-    td_stmt        at = {.kind = TD_S_LOAD, .dtype = TD_I64};
-    td_stmt        s = {.kind = TD_S_DRAW, .how = (uint8_t)kind, .n = 1, .num.f = p};
-    td_extent      step = td__extent(1);
+    const td_gtype *type = c->p->v->type;
+    td_dtype        dt = (td_dtype)type->dtype;
+    td_stmt         at = {.kind = TD_S_LOAD, .dtype = TD_I64};
+    td_stmt         s = {.kind = TD_S_DRAW, .how = (uint8_t)kind, .n = 1, .num.f = p};
+    td_extent       step = td__extent(1);
     c->failed |= kind != TD_DRAW_COIN && !td__is_float(dt);
     if (c->failed) return;
     c->in[0] = (td_access){.dtype = TD_I64, .offset = td__extent(0)};
-    for (int d = look->rank - 1; d >= 0; d--) {
+    for (int d = type->rank - 1; d >= 0; d--) {
         td_products *t = &c->l->products;
-        c->in[0].stride[d] = look->size[d] == 1 ? td__extent(0) : step;
-        step = td__extent_mul(t, step, td__extent_of(t, c->l->g, look->size[d]));
+        c->in[0].stride[d] = type->size[d] == 1 ? td__extent(0) : step;
+        step = td__extent_mul(t, step, td__extent_of(t, c->l->g, type->size[d]));
         c->failed |= step.p == TD_EXTENT_BAD;
     }
     c->n_in = 1;
@@ -407,22 +407,22 @@ static bool finish(builder *c) {
 }
 
 /* A tensor without elements: nothing may be stored, not even once per row. */
-static bool has_none(const td_look *l) {
+static bool has_none(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
         if (l->size[d] == 0) return true;
     return false;
 }
 
 bool td__recipe(td_lowered *l, td_point *p) {
-    builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
+    builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
     if (has_none(c.space)) return false;
-    if (!p->writes && p->v->look->offset != 0)
+    if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */
     if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_row(&c);
     if (c.failed || c.n == 0) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
-    if (!p->reach && (!to || !td__access_of(l, to, p->v->look, &p->own))) return false;
+    if (!p->reach && (!to || !td__access_of(l, to, p->v->type, &p->own))) return false;
     if (p->writes && c.in[0].root && /* a copy onto itself */
         l->bytes_of[c.in[0].root->id] == l->bytes_of[p->own.root->id])
         return false;

@@ -82,8 +82,8 @@ static td_tensor *load(case_run *run, const td_gstep *s) {
 
 /* The types of a function's inputs are checked: another dtype or size fails. */
 static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
-    td_ctx        *cx = run->file->cx;
-    const td_look *l = s->fn->inputs.v[i]->look;
+    td_ctx         *cx = run->file->cx;
+    const td_gtype *l = s->fn->inputs.v[i]->type;
     if (!l) return true;
     bool tensor = v.kind == TD_K_TENSOR;
     if (tensor != (l->kind == TD_K_TENSOR))

@@ -307,9 +307,9 @@ static void warn_level(td_ctx *cx, const char *said) {
 }
 
 /* Sets one setting from the environment, or its default after a warning. */
-static bool load_one(td_ctx *cx, int nr, td_lookup *look) {
+static bool load_one(td_ctx *cx, int nr, td_lookup *type) {
     const td_knob *k = &td__knobs[nr];
-    const char    *said = look(k->env);
+    const char    *said = type(k->env);
     value          v, normal;
     char          *own = NULL;
     bool           given = said && *said;
@@ -324,10 +324,10 @@ static bool load_one(td_ctx *cx, int nr, td_lookup *look) {
     return true;
 }
 
-bool td__config_load(td_ctx *cx, td_lookup *look) {
+bool td__config_load(td_ctx *cx, td_lookup *type) {
     cx->settings.now.size = sizeof(td_config);
     for (int nr = 0; nr < TD_KNOB_COUNT; nr++)
-        if (!load_one(cx, nr, look)) return false;
+        if (!load_one(cx, nr, type)) return false;
     return true;
 }
 

@@ -57,7 +57,7 @@ typedef char *td_lookup(const char *name);
 
 /* Sets defaults, then values from the environment. An invalid value is a
  * warning. False: out of memory. */
-bool         td__config_load(td_ctx *cx, td_lookup *look);
+bool         td__config_load(td_ctx *cx, td_lookup *type);
 void         td__config_free(td_ctx *cx);
 /* Are all fields of *c valid? False after td__fail, which names `who`. */
 bool         td__config_check(td_ctx *cx, const char *who, const td_config *c);

@@ -49,7 +49,7 @@ static bool check_closed(const exporting *x) {
         if (p->in_desc.v[i].kind != TD_D_CONST) continue;
         for (int k = 0; k < p->inputs.n; k++)
             if (p->in_desc.v[k].kind != TD_D_CONST &&
-                p->inputs.v[k]->look->storage == p->inputs.v[i]->look->storage)
+                p->inputs.v[k]->type->storage == p->inputs.v[i]->type->storage)
                 return refuse(x, k,
                               "shares bytes with a tensor that the body closes over; "
                               "use td_arg for both, or pass a clone");
@@ -122,14 +122,14 @@ static int find_loss(const exporting *x) {
 
 /* Ones in the tangent's place, before the first node that reads it. */
 static bool put_ones(td_graph *g, td_gval *tangent) {
-    const td_look *l = tangent->look;
-    td_garg        in[2] = {td__garg_ints(l->size, l->rank), {.kind = TD_G_DTYPE}};
+    const td_gtype *l = tangent->type;
+    td_garg         in[2] = {td__garg_ints(l->size, l->rank), {.kind = TD_G_DTYPE}};
     in[1].u.dt = (td_dtype)l->dtype;
     td_gnode *ones = td__graph_op(g, TD_OP_ones, in, 2, 1);
     if (!ones) return false;
     ones->origin = TD_FROM_BACKWARD;
-    ones->out[0]->look = td__graph_look_of(g, *l);
-    if (!ones->out[0]->look || !td__graph_index(g)) return false;
+    ones->out[0]->type = td__graph_type_of(g, *l);
+    if (!ones->out[0]->type || !td__graph_index(g)) return false;
     int first = g->nodes.n - 1;
     for (const td_guse *u = tangent->uses; u; u = u->next)
         if (u->node && u->node->id < first) first = u->node->id;
@@ -176,15 +176,15 @@ static td_gval *with_geometry(td_graph *g, int input, const td_geom *e) {
     if (td__dim_is_sym(e->offset)) in[3].kind = TD_G_SYM;
     td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
     if (!n) return NULL;
-    td_look l = {.kind = TD_K_TENSOR,
-                 .dtype = (uint8_t)e->dtype,
-                 .rank = (uint8_t)e->rank,
-                 .storage = v->look ? v->look->storage : -1,
-                 .offset = e->offset,
-                 .size = e->size,
-                 .stride = e->stride};
-    n->out[0]->look = td__graph_look_of(g, l);
-    return n->out[0]->look ? n->out[0] : NULL;
+    td_gtype l = {.kind = TD_K_TENSOR,
+                  .dtype = (uint8_t)e->dtype,
+                  .rank = (uint8_t)e->rank,
+                  .storage = v->type ? v->type->storage : -1,
+                  .offset = e->offset,
+                  .size = e->size,
+                  .stride = e->stride};
+    n->out[0]->type = td__graph_type_of(g, l);
+    return n->out[0]->type ? n->out[0] : NULL;
 }
 
 typedef struct outputs {

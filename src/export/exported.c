@@ -117,7 +117,7 @@ int td_exported_loss(const td_exported *e) {
 /* ---- a run -------------------------------------------------------------- */
 
 /* Sizes may be symbols; bound[] says what they are in this run. */
-static bool has_sizes(const td_graph *g, const td_look *l, const td_tensor *t,
+static bool has_sizes(const td_graph *g, const td_gtype *l, const td_tensor *t,
                       const int64_t *bound) {
     if (t->dtype != l->dtype || t->rank != l->rank) return false;
     for (int d = 0; d < l->rank; d++)
@@ -127,7 +127,7 @@ static bool has_sizes(const td_graph *g, const td_look *l, const td_tensor *t,
 
 static bool check_input(const td_exported *e, int i, td_value x, const int64_t *bound) {
     const td_gval   *v = e->g->inputs.v[passed(e->g, i)];
-    const td_look   *l = v->look;
+    const td_gtype  *l = v->type;
     const td_tensor *t = x.kind == TD_K_TENSOR ? x.u.t : NULL;
     int64_t          want[TD_MAX_RANK];
     char             who[100], is[160];
@@ -172,7 +172,7 @@ static bool check_facts(const td_exported *e, const int64_t *bound) {
 /* Do inputs a and b lie to each other as they did when it was traced? */
 static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
                       const int64_t *bound) {
-    const td_look   *l = g->inputs.v[a]->look, *m = g->inputs.v[b]->look;
+    const td_gtype  *l = g->inputs.v[a]->type, *m = g->inputs.v[b]->type;
     const td_tensor *t = all[a].u.t, *u = all[b].u.t;
     bool             shared = l->storage >= 0 && l->storage == m->storage;
     if (!shared) return t->st != u->st || t->numel == 0 || u->numel == 0;
@@ -203,7 +203,7 @@ static bool check_aliases(const td_exported *e, const td_value *all,
     if (!has_updates(g)) return true;
     for (int a = 0; a < g->inputs.n; a++)
         for (int b = 0; all[a].kind == TD_K_TENSOR && b < a; b++) {
-            bool known = g->inputs.v[a]->look && g->inputs.v[b]->look;
+            bool known = g->inputs.v[a]->type && g->inputs.v[b]->type;
             if (all[b].kind != TD_K_TENSOR || !known) continue;
             if (lie_alike(g, b, a, all, bound)) continue;
             return td__fail(

@@ -96,11 +96,11 @@ static bool trace(run *r, const td_ambient *outside) {
 static bool copy_flags(td_graph *to, const td_graph *from) {
     for (int i = 0; i < from->outputs.n; i++) {
         const td_garg *a = &from->outputs.v[i], *b = &to->outputs.v[i];
-        if (a->kind != TD_G_VALUE || b->kind != TD_G_VALUE || !b->u.v->look) continue;
-        td_look l = *b->u.v->look;
-        bool    grad = !a->u.v->look || a->u.v->look->grad;
+        if (a->kind != TD_G_VALUE || b->kind != TD_G_VALUE || !b->u.v->type) continue;
+        td_gtype l = *b->u.v->type;
+        bool     grad = !a->u.v->type || a->u.v->type->grad;
         l.grad = (l.grad || grad) && td__is_float((td_dtype)l.dtype);
-        if (!(b->u.v->look = td__graph_look_of(to, l))) return false;
+        if (!(b->u.v->type = td__graph_type_of(to, l))) return false;
     }
     return true;
 }

@@ -18,7 +18,7 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
 
 /* ---- arguments made of types, for functions nobody has called yet -------- */
 
-static bool make_like(const td_graph *g, const td_look *l, td_storage **st,
+static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
                       td_value *to) {
     td_meta m = td__geom_meta(&l->geom);
     for (int d = 0; d < l->rank; d++)
@@ -42,7 +42,7 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
     td_storage **st = td__zalloc(sizeof *st * n);
     bool         ok = st || td__fail_memory(g->cx);
     for (int i = 0; ok && i < g->inputs.n; i++) {
-        const td_look *l = g->inputs.v[i]->look;
+        const td_gtype *l = g->inputs.v[i]->type;
         in[i] = TD_NONE;
         if (g->in_desc.v[i].kind == TD_D_CONST) continue;
         if (!l)

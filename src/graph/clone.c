@@ -40,9 +40,9 @@ static bool copy_dims(copy *c) {
     return true;
 }
 
-static const td_look *own_look(copy *c, const td_look *l) {
-    td_look own = *l;
-    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+static const td_gtype *own_look(copy *c, const td_gtype *l) {
+    td_gtype own = *l;
+    int64_t  size[TD_MAX_RANK], stride[TD_MAX_RANK];
     if (own.storage >= 0) own.storage += c->storages;
     if (c->from->dims.n) {
         for (int d = 0; d < l->rank; d++) {
@@ -53,13 +53,13 @@ static const td_look *own_look(copy *c, const td_look *l) {
         own.size = size;
         own.stride = stride;
     }
-    return td__graph_look_of(c->to, own);
+    return td__graph_type_of(c->to, own);
 }
 
 static bool copy_value(copy *c, const td_gval *v, td_gval *to) {
     c->twin[v->id] = to;
     if (!to) return false;
-    if (v->look && !(to->look = own_look(c, v->look))) return false;
+    if (v->type && !(to->type = own_look(c, v->type))) return false;
     return !v->name || (to->name = td__graph_str(c->to, v->name)) != NULL;
 }
 

@@ -104,24 +104,24 @@ static bool is_observable(const merging *m, const td_gnode *a, const td_gnode *b
 
 /* The storage of a merged result becomes that of the remaining one, for views
  * of it. */
-static void merge_storage(merging *m, const td_look *from, const td_look *to) {
+static void merge_storage(merging *m, const td_gtype *from, const td_gtype *to) {
     if (!from || !to || from->storage < 0 || to->storage < 0) return;
     int32_t home = m->home[to->storage] ? m->home[to->storage] - 1 : to->storage;
     if (from->storage != home) m->home[from->storage] = 1 + home;
 }
 
 static bool renumber(merging *m, td_gval *v) {
-    if (!v->look || v->look->storage < 0 || !m->home[v->look->storage]) return true;
-    td_look l = *v->look;
+    if (!v->type || v->type->storage < 0 || !m->home[v->type->storage]) return true;
+    td_gtype l = *v->type;
     l.storage = m->home[l.storage] - 1;
-    return (v->look = td__graph_look_of(m->g, l)) != NULL;
+    return (v->type = td__graph_type_of(m->g, l)) != NULL;
 }
 
 /* Replaces n by `first`. */
 static void replace_node(merging *m, td_gnode *first, td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         int from = n->out[i]->id, to = first->out[i]->id;
-        merge_storage(m, n->out[i]->look, first->out[i]->look);
+        merge_storage(m, n->out[i]->type, first->out[i]->type);
         m->now[from] = first->out[i];
         m->e.escapes[to] |= m->e.escapes[from];
         m->e.returned[to] |= m->e.returned[from];

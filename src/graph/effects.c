@@ -29,7 +29,7 @@ bool td__gnode_is_fixed(const td_gnode *n) {
 }
 
 /* Does the type have a symbolic size? */
-static bool has_symbolic_sizes(const td_look *l) {
+static bool has_symbolic_sizes(const td_gtype *l) {
     return l && td__dims_any_sym(l->size, l->rank);
 }
 
@@ -40,12 +40,12 @@ typedef struct size_search {
 
 static void find_size(void *env, td_gval *v) {
     size_search *s = env;
-    for (int d = 0; v->look && d < v->look->rank; d++)
-        s->found |= v->look->size[d] == s->size;
+    for (int d = 0; v->type && d < v->type->rank; d++)
+        s->found |= v->type->size[d] == s->size;
 }
 
 /* Has the result a symbolic size that no argument of the node has? */
-static bool has_new_size(const td_gnode *n, const td_look *l) {
+static bool has_new_size(const td_gnode *n, const td_gtype *l) {
     for (int d = 0; l && d < l->rank; d++) {
         size_search s = {l->size[d], !td__dim_is_sym(l->size[d])};
         for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], find_size, &s);
@@ -61,7 +61,8 @@ bool td__gnode_shows(const td_gnode *n) {
     bool            composite = op->decomp || op->decomp_fn;
     if (!(op->flags & TD_OPF_DYNAMIC) && !composite) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (composite ? has_new_size(n, n->out[i]->look) : has_symbolic_sizes(n->out[i]->look))
+        if (composite ? has_new_size(n, n->out[i]->type)
+                      : has_symbolic_sizes(n->out[i]->type))
             return true;
     return false;
 }
@@ -70,11 +71,11 @@ bool td__gnode_shows(const td_gnode *n) {
  * PICKY (division) fails for integers only. A view was checked when it was
  * traced, unless the storage size was symbolic. */
 static bool may_fail(const td_gnode *n) {
-    uint32_t       flags = td__ops[n->op].flags;
-    const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
+    uint32_t        flags = td__ops[n->op].flags;
+    const td_gtype *l = n->n_out > 0 ? n->out[0]->type : NULL;
     if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
     if (flags & TD_OPF_VIEW)
-        return n->in[0].kind == TD_G_VALUE && has_symbolic_sizes(n->in[0].u.v->look);
+        return n->in[0].kind == TD_G_VALUE && has_symbolic_sizes(n->in[0].u.v->type);
     return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
 }
 

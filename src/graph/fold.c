@@ -38,7 +38,7 @@ static void look_at(void *env, td_gval *v) {
     r->unknown |= r->f->r.val[v->id].kind != TD_K_TENSOR;
 }
 
-static bool is_small(const td_look *l) {
+static bool is_small(const td_gtype *l) {
     return l && l->kind == TD_K_TENSOR && td__numel(l->rank, l->size) <= MOST;
 }
 
@@ -53,7 +53,7 @@ static bool is_known(const folding *f, const td_gnode *n, bool *any) {
     reads r = {.f = f};
     if (td__gnode_is_fixed(n)) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (!is_small(n->out[i]->look) || f->e.written[n->out[i]->id]) return false;
+        if (!is_small(n->out[i]->type) || f->e.written[n->out[i]->id]) return false;
     for (int i = 0; i < n->n_in; i++) {
         if (has_symbols(&n->in[i])) return false;
         td__garg_each(&n->in[i], look_at, &r);
@@ -105,7 +105,7 @@ static bool become_const(folding *f, td_gnode *n) {
         td_gval *v = n->out[i];
         td_gval *c = td__graph_const(f->g, v->name, f->r.val[v->id].u.t);
         if (!c) return false;
-        c->look = v->look; /* same storage number, for its views */
+        c->type = v->type; /* same storage number, for its views */
         f->now[v->id] = c;
     }
     n->dead = true;

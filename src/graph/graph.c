@@ -61,11 +61,11 @@ static td_gval *make_value(td_graph *g, td_gnode *node, int32_t nr) {
 }
 
 /* Counts a storage number that a type uses. */
-static void note_storage(td_graph *g, const td_look *l) {
+static void note_storage(td_graph *g, const td_gtype *l) {
     if (l && l->storage >= g->n_storages) g->n_storages = l->storage + 1;
 }
 
-td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look,
+td_gval *td__graph_input(td_graph *g, const char *name, const td_gtype *type,
                          td_desc d) {
     if (!td__vec_room(&g->inputs) || !td__vec_room(&g->in_desc))
         return td__fail_memory(g->cx), NULL;
@@ -73,8 +73,8 @@ td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look,
     if (!v) return NULL;
     if (name && !(v->name = td__graph_str(g, name))) return NULL;
     if (d.name && !(d.name = td__graph_str(g, d.name))) return NULL;
-    v->look = look;
-    note_storage(g, look);
+    v->type = type;
+    note_storage(g, type);
     g->inputs.v[g->inputs.n++] = v;
     g->in_desc.v[g->in_desc.n++] = d;
     return v;
@@ -82,9 +82,9 @@ td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look,
 
 td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t) {
     if (!td__vec_room(&g->consts)) return td__fail_memory(g->cx), NULL;
-    const td_look *look = td__graph_look(g, t, false, -1);
-    td_desc        d = {TD_D_CONST, g->consts.n, NULL};
-    td_gval       *v = look ? td__graph_input(g, name, look, d) : NULL;
+    const td_gtype *type = td__graph_type(g, t, false, -1);
+    td_desc         d = {TD_D_CONST, g->consts.n, NULL};
+    td_gval        *v = type ? td__graph_input(g, name, type, d) : NULL;
     if (v) g->consts.v[g->consts.n++] = td__ref(t);
     return v;
 }
@@ -99,14 +99,14 @@ static bool is_number(const td_garg *a) {
 /* Is it a value that is, or may be, a number? fraction: floats too. */
 static bool is_number_value(const td_garg *a, bool fraction) {
     if (a->kind != TD_G_VALUE) return false;
-    const td_look *l = a->u.v->look;
+    const td_gtype *l = a->u.v->type;
     return !l || l->kind == TD_K_INT || l->kind == TD_K_BOOL ||
            (fraction && l->kind == TD_K_FLOAT);
 }
 
 static bool is_tensor_value(const td_garg *a) {
     return a->kind == TD_G_VALUE &&
-           (!a->u.v->look || a->u.v->look->kind == TD_K_TENSOR);
+           (!a->u.v->type || a->u.v->type->kind == TD_K_TENSOR);
 }
 
 /* fits_*: converts the argument to the type, or returns false. */
@@ -324,28 +324,28 @@ static void row_major(td_graph *g, int rank, const int64_t *size, int64_t *strid
     }
 }
 
-const td_look *td__graph_look_of(td_graph *g, td_look l) {
-    size_t   n = sizeof(int64_t) * l.rank;
-    td_look *look = td__arena_alloc(&g->arena, sizeof *look + 2 * n);
-    if (!look) return td__fail_memory(g->cx), NULL;
-    int64_t *size = (int64_t *)(look + 1), *stride = size + l.rank;
+const td_gtype *td__graph_type_of(td_graph *g, td_gtype l) {
+    size_t    n = sizeof(int64_t) * l.rank;
+    td_gtype *type = td__arena_alloc(&g->arena, sizeof *type + 2 * n);
+    if (!type) return td__fail_memory(g->cx), NULL;
+    int64_t *size = (int64_t *)(type + 1), *stride = size + l.rank;
     int64_t  plain[TD_MAX_RANK];
-    *look = l;
-    look->size = size;
-    look->stride = stride;
+    *type = l;
+    type->size = size;
+    type->stride = stride;
     if (l.rank == 0) {
-        look->dense = true;
-        return look;
+        type->dense = true;
+        return type;
     }
     memcpy(size, l.size, n);
     row_major(g, l.rank, size, plain);
     memcpy(stride, l.stride ? l.stride : plain, n);
-    look->dense = !memcmp(stride, plain, n);
-    return look;
+    type->dense = !memcmp(stride, plain, n);
+    return type;
 }
 
-const td_look *td__graph_look_number(td_graph *g, td_kind kind) {
-    return td__graph_look_of(g, (td_look){.kind = (uint8_t)kind, .storage = -1});
+const td_gtype *td__graph_type_number(td_graph *g, td_kind kind) {
+    return td__graph_type_of(g, (td_gtype){.kind = (uint8_t)kind, .storage = -1});
 }
 
 int64_t td__graph_dim(td_graph *g, int64_t dim) {
@@ -358,8 +358,8 @@ bool td__is_row_major(const td_tensor *t) {
     return !memcmp(plain, t->stride, sizeof *plain * t->rank);
 }
 
-const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
-                              int32_t storage) {
+const td_gtype *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
+                               int32_t storage) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
     bool    plain = g->dim_in && td__is_row_major(t);
     for (int d = 0; d < t->rank; d++) {
@@ -367,12 +367,12 @@ const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
         stride[d] = td__graph_dim(g, t->stride[d]);
     }
     if (storage >= g->n_storages) g->n_storages = storage + 1;
-    return td__graph_look_of(g, (td_look){.kind = TD_K_TENSOR,
-                                          .dtype = t->dtype,
-                                          .rank = t->rank,
-                                          .grad = grad,
-                                          .storage = storage,
-                                          .offset = td__graph_dim(g, t->offset),
-                                          .size = size,
-                                          .stride = plain ? NULL : stride});
+    return td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                           .dtype = t->dtype,
+                                           .rank = t->rank,
+                                           .grad = grad,
+                                           .storage = storage,
+                                           .offset = td__graph_dim(g, t->offset),
+                                           .size = size,
+                                           .stride = plain ? NULL : stride});
 }

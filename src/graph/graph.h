@@ -21,7 +21,7 @@ typedef struct td_gval  td_gval;  /* an input, or one result of a node */
 /* The type of a value. Shared between values and immutable: to change a value's type,
  * replace the pointer. Sizes, strides and offset may be symbolic (gdim.c); the offset
  * of an int is the symbol it is. */
-typedef struct td_look {
+typedef struct td_gtype {
     union {
         td_geom geom; /* of a tensor */
         struct {
@@ -32,10 +32,10 @@ typedef struct td_look {
     bool    grad;    /* requires grad */
     bool    dense;   /* strides are exactly the row-major ones */
     int32_t storage; /* values of one number share storage; -1: not known */
-} td_look;
+} td_gtype;
 
 /* A tensor of which no size, stride or offset is symbolic? l may be NULL. */
-static inline bool td__look_is_concrete(const td_look *l) {
+static inline bool td__gtype_is_concrete(const td_gtype *l) {
     return l && l->kind == TD_K_TENSOR && !td__geom_is_symbolic(&l->geom);
 }
 
@@ -76,13 +76,13 @@ typedef struct td_guse {
 } td_guse;
 
 struct td_gval {
-    td_gnode      *node; /* the node that computes it; NULL: an input */
-    int32_t        nr;   /* which result, or which input */
-    int32_t        id;   /* unique in its graph, dense */
-    const char    *name; /* without %; NULL: printed as a number */
-    const td_look *look; /* NULL: not known */
-    td_guse       *uses; /* valid after td__graph_index, one per read */
-    int            n_uses;
+    td_gnode       *node; /* the node that computes it; NULL: an input */
+    int32_t         nr;   /* which result, or which input */
+    int32_t         id;   /* unique in its graph, dense */
+    const char     *name; /* without %; NULL: printed as a number */
+    const td_gtype *type; /* NULL: not known */
+    td_guse        *uses; /* valid after td__graph_index, one per read */
+    int             n_uses;
 };
 
 typedef enum td_gnode_kind {
@@ -217,29 +217,30 @@ void      td__graph_drop(td_graph *g); /* NULL is fine */
 /* Makes g the owner of `nested`, which will be an argument of a node: takes
  * over the caller's reference, also on failure. */
 bool      td__graph_own(td_graph *g, td_graph *nested);
-td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look, td_desc d);
+td_gval  *td__graph_input(td_graph *g, const char *name, const td_gtype *type,
+                          td_desc d);
 /* Adds an input <const> for a tensor the body closes over; references it. */
-td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t);
+td_gval  *td__graph_const(td_graph *g, const char *name, td_tensor *t);
 /* Appends an op node with n_out new results. in[] is copied with its lists;
  * numbers are converted to the schema's types and trailing defaults omitted. */
 td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n_out);
 /* Replaces op and arguments of a node; its results stay the same values. */
 bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in);
 /* Adds a result to a node; *cap is the capacity of n->out. */
-td_gval       *td__graph_result(td_graph *g, td_gnode *n, int *cap);
-bool           td__graph_enter(td_graph *g, td_gregion r);
-bool           td__graph_leave(td_graph *g);
-bool           td__graph_output(td_graph *g, td_garg a, td_desc d);
+td_gval        *td__graph_result(td_graph *g, td_gnode *n, int *cap);
+bool            td__graph_enter(td_graph *g, td_gregion r);
+bool            td__graph_leave(td_graph *g);
+bool            td__graph_output(td_graph *g, td_garg a, td_desc d);
 /* The type of a tensor, in the graph's arena. storage: its storage number, or
  * -1. */
-const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
-                              int32_t storage);
+const td_gtype *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
+                               int32_t storage);
 /* A copy of type l in the graph's arena; stride NULL: row-major. */
-const td_look *td__graph_look_of(td_graph *g, td_look l);
-const td_look *td__graph_look_number(td_graph *g, td_kind kind);
-const char    *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
+const td_gtype *td__graph_type_of(td_graph *g, td_gtype l);
+const td_gtype *td__graph_type_number(td_graph *g, td_kind kind);
+const char     *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
 /* Converts a to the type of schema parameter p; false: impossible. */
-bool           td__garg_fit(const td_param *p, td_garg *a);
+bool            td__garg_fit(const td_param *p, td_garg *a);
 
 static inline td_garg td__garg_value(td_gval *v) {
     td_garg a = {TD_G_VALUE, 0, {0}};
@@ -331,7 +332,7 @@ bool td__graph_dot(td_buf *b, const td_graph *g);
 /* "select(0, 1)": a call without its first argument. */
 void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n);
 /* "f32[4,3]{1,4}": a type, with sizes as g names them. */
-void td__look_print(td_buf *b, const td_graph *g, const td_look *look);
+void td__gtype_print(td_buf *b, const td_graph *g, const td_gtype *type);
 /* Pieces of JSON: numbers read back exactly; inf and nan are strings. */
 void td__json_string(td_buf *b, const char *s);
 void td__json_float(td_buf *b, td_dtype dt, double f);

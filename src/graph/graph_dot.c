@@ -13,8 +13,8 @@ static void dot_text(td_buf *b, const char *s) {
 
 static void dot_type(td_buf *b, const td_labels *l, const td_gval *v) {
     td_buf t = {0};
-    if (!v->look) return;
-    td__text_look(&t, l, v->look);
+    if (!v->type) return;
+    td__text_type(&t, l, v->type);
     dot_text(b, td__buf_str(&t));
     td__buf_free(&t);
 }

@@ -59,7 +59,7 @@ static void put_place(td_image *m, const td_gnode *n) {
 
 /* ---- values ------------------------------------------------------------- */
 
-static bool is_number(const td_look *l) {
+static bool is_number(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
         if (td__dim_is_sym(l->size[d])) return false;
     return true;
@@ -67,7 +67,7 @@ static bool is_number(const td_look *l) {
 
 /* A type. Strides are omitted where they follow from the sizes: row-major and
  * no symbols. */
-static void put_look(td_buf *b, const td_look *l) {
+static void put_type(td_buf *b, const td_gtype *l) {
     if (!l) {
         td__put_uint(b, 0);
         return;
@@ -86,7 +86,7 @@ static void put_look(td_buf *b, const td_look *l) {
 static void put_value(td_image *m, const td_gval *v, int32_t *next) {
     m->nr[v->id] = (*next)++;
     td__put_text(m->b, m->bare && v->node ? NULL : v->name);
-    put_look(m->b, v->look);
+    put_type(m->b, v->type);
 }
 
 static void put_desc(td_buf *b, const td_desc *d) {

@@ -40,13 +40,13 @@ const int64_t *td__get_dims(td_reader *r, td_arena *a, const td_graph *g, int n)
 /* ---- values ------------------------------------------------------------- */
 
 /* A type; the first number is 0 for none, else 1 + grad + 2 * row-major. */
-static bool read_look(reading *x, const td_look **to) {
+static bool read_type(reading *x, const td_gtype **to) {
     td_reader *r = x->r;
     int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];
     int        what = td__get_below(r, 5);
     *to = NULL;
     if (what == 0) return !r->bad;
-    td_look l = {.grad = (what - 1) & 1, .size = size};
+    td_gtype l = {.grad = (what - 1) & 1, .size = size};
     l.kind = (uint8_t)td__get_below(r, TD_K_GRAPH);
     l.dtype = (uint8_t)td__get_below(r, 256);
     l.rank = (uint8_t)td__get_below(r, TD_MAX_RANK + 1);
@@ -61,7 +61,7 @@ static bool read_look(reading *x, const td_look **to) {
     bool number = l.kind == TD_K_INT || l.kind == TD_K_FLOAT || l.kind == TD_K_BOOL;
     if (l.kind == TD_K_TENSOR ? l.dtype >= TD_DTYPE_COUNT : !number) return bad(x);
     if (l.storage >= x->g->n_storages) return bad(x);
-    if (!r->bad) *to = td__graph_look_of(x->g, l);
+    if (!r->bad) *to = td__graph_type_of(x->g, l);
     return *to || bad(x);
 }
 
@@ -72,7 +72,7 @@ static td_gval *read_value(reading *x, td_gnode *node, int nr) {
     v->nr = nr;
     v->id = x->g->n_values++;
     v->name = td__get_text(x->r, &x->g->arena);
-    if (!read_look(x, &v->look) || !td__vec_push(&x->made, v)) return bad(x), NULL;
+    if (!read_type(x, &v->type) || !td__vec_push(&x->made, v)) return bad(x), NULL;
     return v;
 }
 

@@ -44,7 +44,7 @@ typedef struct td_labels {
 } td_labels;
 bool td__labels_make(td_labels *l, const td_graph *g, bool bare);
 void td__labels_free(td_labels *l);
-void td__text_look(td_buf *b, const td_labels *l, const td_look *look);
+void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type);
 void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how);
 void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how);
 bool td__is_const_input(const td_graph *g, int i); /* one whose bytes the graph holds */

@@ -46,32 +46,32 @@ static void json_dims(td_buf *b, const td_graph *g, const int64_t *v, int n) {
 
 /* ---- values ------------------------------------------------------------- */
 
-static void json_look(td_buf *b, const td_labels *l, const td_look *look) {
+static void json_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     static const char *const kinds[] = {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
-    if (look->kind != TD_K_TENSOR) {
-        td__buf_printf(b, ",\"type\":\"%s\"", kinds[look->kind]);
-        if (!td__dim_is_sym(look->offset)) return;
+    if (type->kind != TD_K_TENSOR) {
+        td__buf_printf(b, ",\"type\":\"%s\"", kinds[type->kind]);
+        if (!td__dim_is_sym(type->offset)) return;
         td__buf_add(b, ",\"size\":");
-        json_dim(b, l->g, look->offset);
+        json_dim(b, l->g, type->offset);
         return;
     }
     td__buf_printf(b, ",\"type\":\"tensor\",\"dtype\":\"%s\",\"sizes\":",
-                   td_dtype_name((td_dtype)look->dtype));
-    json_dims(b, l->g, look->size, look->rank);
+                   td_dtype_name((td_dtype)type->dtype));
+    json_dims(b, l->g, type->size, type->rank);
     td__buf_add(b, ",\"strides\":");
-    json_dims(b, l->g, look->stride, look->rank);
+    json_dims(b, l->g, type->stride, type->rank);
     td__buf_add(b, ",\"offset\":");
-    json_dim(b, l->g, look->offset);
-    td__buf_printf(b, ",\"requires_grad\":%s", look->grad ? "true" : "false");
-    if (look->storage >= 0 && l->storage[look->storage] >= 0)
-        td__buf_printf(b, ",\"storage\":%d", (int)l->storage[look->storage]);
+    json_dim(b, l->g, type->offset);
+    td__buf_printf(b, ",\"requires_grad\":%s", type->grad ? "true" : "false");
+    if (type->storage >= 0 && l->storage[type->storage] >= 0)
+        td__buf_printf(b, ",\"storage\":%d", (int)l->storage[type->storage]);
 }
 
 static void json_value(td_buf *b, const td_labels *l, const td_gval *v) {
     td__buf_add(b, "{\"name\":");
     td__json_string(b, l->name[v->id]);
-    if (v->look) json_look(b, l, v->look);
+    if (v->type) json_type(b, l, v->type);
 }
 
 static void json_desc(td_buf *b, const td_desc *d) {

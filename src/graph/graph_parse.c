@@ -20,7 +20,7 @@ bool td__body_begin(td_parser *ps, td_pbody *b, const char *name) {
 }
 
 static int by_number(const void *x, const void *y) {
-    int32_t a = (*(td_look *const *)x)->storage, b = (*(td_look *const *)y)->storage;
+    int32_t a = (*(td_gtype *const *)x)->storage, b = (*(td_gtype *const *)y)->storage;
     return (a > b) - (a < b);
 }
 
@@ -30,7 +30,7 @@ static void number_storages(td_pbody *b) {
     if (b->shared.n)
         qsort(b->shared.v, (size_t)b->shared.n, sizeof *b->shared.v, by_number);
     for (int i = 0; i < b->shared.n; i++) {
-        td_look *l = b->shared.v[i];
+        td_gtype *l = b->shared.v[i];
         if (l->storage != last) next++;
         last = l->storage;
         l->storage = next;
@@ -57,9 +57,9 @@ void td__body_end(td_parser *ps, td_pbody *b, td_pbody *outer) {
 /* ---- functions ---------------------------------------------------------- */
 
 static bool parse_param(td_parser *ps) {
-    td_lexer      *lx = &ps->lx;
-    td_graph      *g = ps->body->g;
-    const td_look *look = NULL;
+    td_lexer       *lx = &ps->lx;
+    td_graph       *g = ps->body->g;
+    const td_gtype *type = NULL;
     if (lx->tok.kind != TD_TOK_VALUE || lx->tok.more)
         return td__lex_fail(lx, "expected a parameter: %%x: f32[2,3]");
     td_token    at = lx->tok;
@@ -70,11 +70,11 @@ static bool parse_param(td_parser *ps) {
                                "%%%.60s is defined already; a value is defined once",
                                name);
     td__lex_next(lx);
-    if (td__lex_take(lx, ":") && !td__parse_type(ps, &look)) return false;
+    if (td__lex_take(lx, ":") && !td__parse_type(ps, &type)) return false;
     td_desc d = td__parse_desc(ps);
     if (lx->failed) return false;
     if (d.kind == TD_D_CONST) d.index = -1; /* passed by the caller, not a literal */
-    td_gval *v = td__graph_input(g, NULL, look, d);
+    td_gval *v = td__graph_input(g, NULL, type, d);
     if (!v) return lx->failed = true, false;
     return td__parse_name(ps, v, name);
 }

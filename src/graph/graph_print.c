@@ -64,11 +64,11 @@ static bool label_all(td_labels *l, td_map *names) {
 }
 
 static void count_storage(int32_t *count, const td_gval *v) {
-    if (v->look && v->look->storage >= 0) count[v->look->storage]++;
+    if (v->type && v->type->storage >= 0) count[v->type->storage]++;
 }
 
 static void name_storage(int32_t *count, const td_gval *v, int32_t *next) {
-    int32_t *c = v->look && v->look->storage >= 0 ? &count[v->look->storage] : NULL;
+    int32_t *c = v->type && v->type->storage >= 0 ? &count[v->type->storage] : NULL;
     if (c && *c > 1) *c = -2 - (*next)++; /* named: -2, -3, ... */
 }
 
@@ -131,38 +131,38 @@ static void dims_text(td_buf *b, const td_graph *g, const int64_t *v, int n) {
     }
 }
 
-void td__text_look(td_buf *b, const td_labels *l, const td_look *look) {
+void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     static const char *const kinds[] = {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
-    if (look->kind != TD_K_TENSOR) {
-        td__buf_add(b, kinds[look->kind]);
-        if (td__dim_is_sym(look->offset)) td__buf_add(b, "=");
-        if (td__dim_is_sym(look->offset)) td__text_dim(b, l->g, look->offset);
+    if (type->kind != TD_K_TENSOR) {
+        td__buf_add(b, kinds[type->kind]);
+        if (td__dim_is_sym(type->offset)) td__buf_add(b, "=");
+        if (td__dim_is_sym(type->offset)) td__text_dim(b, l->g, type->offset);
         return;
     }
-    td__buf_printf(b, "%s[", td_dtype_name((td_dtype)look->dtype));
-    dims_text(b, l->g, look->size, look->rank);
+    td__buf_printf(b, "%s[", td_dtype_name((td_dtype)type->dtype));
+    dims_text(b, l->g, type->size, type->rank);
     td__buf_add(b, "]");
-    if (!look->dense) {
+    if (!type->dense) {
         td__buf_add(b, "{");
-        dims_text(b, l->g, look->stride, look->rank);
+        dims_text(b, l->g, type->stride, type->rank);
         td__buf_add(b, "}");
     }
-    if (look->offset != 0) {
+    if (type->offset != 0) {
         td__buf_add(b, "+");
-        td__text_dim(b, l->g, look->offset);
+        td__text_dim(b, l->g, type->offset);
     }
-    if (look->grad) td__buf_add(b, " grad");
-    if (look->storage >= 0 && l->storage[look->storage] >= 0)
-        td__buf_printf(b, " @%d", (int)l->storage[look->storage]);
+    if (type->grad) td__buf_add(b, " grad");
+    if (type->storage >= 0 && l->storage[type->storage] >= 0)
+        td__buf_printf(b, " @%d", (int)l->storage[type->storage]);
 }
 
-void td__look_print(td_buf *b, const td_graph *g, const td_look *look) {
+void td__gtype_print(td_buf *b, const td_graph *g, const td_gtype *type) {
     td_labels l = {.g = g};
-    td_look   plain = *look;
+    td_gtype  plain = *type;
     plain.grad = false;
     plain.storage = -1;
-    td__text_look(b, &l, &plain);
+    td__text_type(b, &l, &plain);
 }
 
 static void list_text(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
@@ -200,21 +200,21 @@ void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how)
 
 /* Prints a type; with TD_PRINT_OPS without the offset, which belongs to the
  * tensors passed and not to the graph. */
-static void type_text(td_buf *b, const td_labels *l, const td_look *look,
+static void type_text(td_buf *b, const td_labels *l, const td_gtype *type,
                       unsigned how) {
-    td_look any = *look;
+    td_gtype any = *type;
     if (how & TD_PRINT_OPS && any.kind == TD_K_TENSOR) any.offset = 0;
-    td__text_look(b, l, &any);
+    td__text_type(b, l, &any);
 }
 
 static void types_text(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     int known = 0;
-    for (int i = 0; i < n->n_out; i++) known += n->out[i]->look != NULL;
+    for (int i = 0; i < n->n_out; i++) known += n->out[i]->type != NULL;
     if (!known) return;
     td__buf_add(b, n->n_out > 1 ? " : (" : " : ");
     for (int i = 0; i < n->n_out; i++) {
         if (i) td__buf_add(b, ", ");
-        if (n->out[i]->look) type_text(b, l, n->out[i]->look, how);
+        if (n->out[i]->type) type_text(b, l, n->out[i]->type, how);
         else td__buf_add(b, "_");
     }
     if (n->n_out > 1) td__buf_add(b, ")");
@@ -282,11 +282,11 @@ static void begin_line(td_buf *b, int indent) {
 
 /* A literal has its type from its elements; it is printed only if the storage
  * is shared. */
-static void literal_type(td_buf *b, const td_labels *l, const td_look *look) {
-    if (!look || look->storage < 0 || l->storage[look->storage] < 0) return;
-    if (!look->dense || look->offset != 0) return; /* the literal is, when read back */
+static void literal_type(td_buf *b, const td_labels *l, const td_gtype *type) {
+    if (!type || type->storage < 0 || l->storage[type->storage] < 0) return;
+    if (!type->dense || type->offset != 0) return; /* the literal is, when read back */
     td__buf_add(b, " : ");
-    td__text_look(b, l, look);
+    td__text_type(b, l, type);
 }
 
 /* Consts as statements: %c0 = tensor([...], f32, [2]). */
@@ -302,7 +302,7 @@ static void literals(td_buf *b, const td_labels *l, unsigned how, int indent) {
         td__buf_printf(b, "], %s, [", td_dtype_name((td_dtype)t->dtype));
         dims_text(b, g, t->size, t->rank);
         td__buf_add(b, "])");
-        literal_type(b, l, g->inputs.v[i]->look);
+        literal_type(b, l, g->inputs.v[i]->type);
         td__buf_add(b, "\n");
     }
 }
@@ -335,9 +335,9 @@ static void params(td_buf *b, const td_labels *l, int indent) {
         if (any) td__buf_add(b, indent ? "," : ", ");
         if (indent) td__buf_printf(b, "\n%*s", indent, "");
         td__buf_printf(b, "%%%s", l->name[g->inputs.v[i]->id]);
-        if (g->inputs.v[i]->look) {
+        if (g->inputs.v[i]->type) {
             td__buf_add(b, ": ");
-            td__text_look(b, l, g->inputs.v[i]->look);
+            td__text_type(b, l, g->inputs.v[i]->type);
         }
         td_desc d = g->in_desc.v[i];
         if (d.kind == TD_D_CONST) d.index = -1; /* a const without bytes */

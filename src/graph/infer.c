@@ -39,10 +39,10 @@ static int32_t number_of(inferring *f, td_storage *st) {
 static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_t *nr) {
     for (int i = 0; n && i < n->n_in; i++) {
         const td_garg *a = &n->in[i];
-        if (a->kind != TD_G_VALUE || !a->u.v->look) continue;
+        if (a->kind != TD_G_VALUE || !a->u.v->type) continue;
         const td_value *v = &f->r.val[a->u.v->id];
         if (v->kind != TD_K_TENSOR || v->u.t->st != t->st) continue;
-        *nr = a->u.v->look->storage;
+        *nr = a->u.v->type->storage;
         if (*nr >= 0) return true;
     }
     if ((*nr = number_of(f, t->st)) >= 0) return true;
@@ -55,7 +55,7 @@ static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_
 /* ---- inputs ------------------------------------------------------------- */
 
 /* A fake tensor of that type; inputs with one storage number share a storage. */
-static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
+static td_tensor *fake_input(inferring *f, const td_gtype *l, int32_t *nr) {
     td_ctx *cx = f->g->cx;
     td_meta m = td__geom_meta(&l->geom);
     *nr = l->storage >= 0 ? f->renamed[l->storage] : -1;
@@ -69,18 +69,18 @@ static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
 
 static bool set_input(inferring *f, int i) {
     td_gval *v = f->g->inputs.v[i];
-    if (v->look->kind != TD_K_TENSOR) {
-        td_value one = v->look->kind == TD_K_FLOAT ? td_value_float(1)
-                       : v->look->kind == TD_K_INT ? td_value_int(1)
+    if (v->type->kind != TD_K_TENSOR) {
+        td_value one = v->type->kind == TD_K_FLOAT ? td_value_float(1)
+                       : v->type->kind == TD_K_INT ? td_value_int(1)
                                                    : td_value_bool(true);
         return td__replay_set(&f->r, v, one);
     }
     int32_t    nr;
-    td_tensor *t = fake_input(f, v->look, &nr);
+    td_tensor *t = fake_input(f, v->type, &nr);
     if (!t) return false;
-    const td_look *look = td__graph_look(f->g, t, v->look->grad, nr);
-    if (!look) return false;
-    v->look = look;
+    const td_gtype *type = td__graph_type(f->g, t, v->type->grad, nr);
+    if (!type) return false;
+    v->type = type;
     return td__replay_set(&f->r, v, td_value_tensor(t));
 }
 
@@ -90,11 +90,11 @@ static bool set_input(inferring *f, int i) {
 static bool note_results(inferring *f, const td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         td_gval   *v = n->out[i];
-        bool       grad = v->look && v->look->grad;
+        bool       grad = v->type && v->type->grad;
         td_tensor *t = f->r.val[v->id].u.t;
         int32_t    nr = -1;
         if (!storage_number(f, n, t, &nr)) return false;
-        if (!(v->look = td__graph_look(f->g, t, grad, nr))) return false;
+        if (!(v->type = td__graph_type(f->g, t, grad, nr))) return false;
     }
     return true;
 }
@@ -105,11 +105,11 @@ static bool forget_storages(inferring *f, int from) {
     for (int i = from; i < f->g->nodes.n; i++) {
         td_gnode *n = f->g->nodes.v[i];
         for (int k = 0; k < n->n_out; k++) {
-            if (!n->out[k]->look) continue;
-            td_look l = *n->out[k]->look;
+            if (!n->out[k]->type) continue;
+            td_gtype l = *n->out[k]->type;
             l.storage = -1;
-            n->out[k]->look = td__graph_look_of(f->g, l);
-            if (!n->out[k]->look) return false;
+            n->out[k]->type = td__graph_type_of(f->g, l);
+            if (!n->out[k]->type) return false;
         }
     }
     return true;
@@ -149,8 +149,8 @@ bool td__graph_infer(td_graph *g) {
     inferring f = {.mode = {.name = "infer", .call = fake_call}, .g = g};
     if (!td_ok(g->cx)) return false;
     for (int i = 0; i < g->inputs.n; i++) {
-        const td_look *l = g->inputs.v[i]->look;
-        if (!l || (l->kind == TD_K_TENSOR && !td__look_is_concrete(l))) return true;
+        const td_gtype *l = g->inputs.v[i]->type;
+        if (!l || (l->kind == TD_K_TENSOR && !td__gtype_is_concrete(l))) return true;
     }
     f.renamed = td__alloc(sizeof *f.renamed * ((size_t)g->n_storages + 1));
     if (!f.renamed) return td__fail_memory(g->cx);

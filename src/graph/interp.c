@@ -51,7 +51,7 @@ static bool bind(const td_graph *g, int64_t *bound, int64_t name, int64_t value)
 /* Reads symbols off a value: an integer typed int=s0, or a tensor's sizes,
  * strides and offset. Sizes come first, and strides of dims of size 1 last,
  * because those are arbitrary. True: at least one symbol became known. */
-static bool bind_value(const td_graph *g, int64_t *bound, const td_look *l,
+static bool bind_value(const td_graph *g, int64_t *bound, const td_gtype *l,
                        td_value x) {
     if (!l) return false;
     if (x.kind == TD_K_INT) return bind(g, bound, l->offset, x.u.i);
@@ -72,14 +72,14 @@ void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     for (int i = 0; i < g->inputs.n; i++) {
         bool tangent =
             g->in_desc.v[i].kind == TD_D_TANGENT; /* absent in a forward call */
-        if (!tangent) bind_value(g, bound, g->inputs.v[i]->look, in[i]);
+        if (!tangent) bind_value(g, bound, g->inputs.v[i]->type, in[i]);
     }
     td__gdim_settle(g, bound);
 }
 
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     if (x.kind == TD_K_TENSOR) td__ref(x.u.t);
-    if (r->g->dims.n && bind_value(r->g, r->bound, v->look, x))
+    if (r->g->dims.n && bind_value(r->g, r->bound, v->type, x))
         td__gdim_settle(r->g, r->bound);
     release(&r->val[v->id]);
     r->val[v->id] = x;
@@ -176,7 +176,7 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
 static bool is_int_list(const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
-    if (e->kind == TD_G_VALUE) return e->u.v->look && e->u.v->look->kind != TD_K_TENSOR;
+    if (e->kind == TD_G_VALUE) return e->u.v->type && e->u.v->type->kind != TD_K_TENSOR;
     return e->kind == TD_G_INT || e->kind == TD_G_SYM;
 }
 

@@ -40,7 +40,7 @@ bool td__graph_holds(const td_graph *g, int i) {
 static bool needs_grad(const td_graph *g, int i) {
     const td_garg *a = &g->outputs.v[i];
     if (a->kind != TD_G_VALUE) return false;
-    return !a->u.v->look || a->u.v->look->grad;
+    return !a->u.v->type || a->u.v->type->grad;
 }
 
 bool td__nested_grad(const td_opcall *c, int i) {
@@ -129,7 +129,7 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
 }
 
 /* "f32[2,3] with strides [1,2]" */
-static void look_text(const td_tensor *t, char *s, size_t cap) {
+static void type_text(const td_tensor *t, char *s, size_t cap) {
     snprintf(s, cap, "%s with strides %s", td__type_str(t),
              td__sizes_str(t->rank, t->stride));
 }
@@ -138,8 +138,8 @@ bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int 
                       const char *what) {
     char x[200], y[200];
     if (same_type(a, b)) return true;
-    look_text(a, x, sizeof x);
-    look_text(b, y, sizeof y);
+    type_text(a, x, sizeof x);
+    type_text(b, y, sizeof y);
     return td__op_fail(c, TD_E_SHAPE, "result %d is %s, %s %s; they must agree", i, x,
                        what, y);
 }

@@ -145,7 +145,7 @@ static bool parse_dims(td_parser *ps, const char *close, int64_t *v, int *n) {
 }
 
 /* The end of a type: `grad`, and @N for values that share a storage. */
-static bool parse_flags(td_parser *ps, td_look *l) {
+static bool parse_flags(td_parser *ps, td_gtype *l) {
     td_lexer *lx = &ps->lx;
     if (td__lex_word(lx, "grad")) {
         l->grad = true;
@@ -166,7 +166,7 @@ static bool parse_flags(td_parser *ps, td_look *l) {
 }
 
 /* [sizes]{strides}+offset; strides may be omitted if row-major. */
-static bool parse_geometry(td_parser *ps, td_look *l, int64_t *size, int64_t *stride) {
+static bool parse_geometry(td_parser *ps, td_gtype *l, int64_t *size, int64_t *stride) {
     td_lexer *lx = &ps->lx;
     td_token  at = lx->tok;
     int       rank, n;
@@ -189,9 +189,9 @@ static bool parse_geometry(td_parser *ps, td_look *l, int64_t *size, int64_t *st
     return parse_flags(ps, l);
 }
 
-bool td__parse_type(td_parser *ps, const td_look **look) {
+bool td__parse_type(td_parser *ps, const td_gtype **type) {
     td_lexer *lx = &ps->lx;
-    td_look   l = {.kind = TD_K_TENSOR, .storage = -1};
+    td_gtype  l = {.kind = TD_K_TENSOR, .storage = -1};
     int64_t   size[TD_MAX_RANK], stride[TD_MAX_RANK];
     if (lx->tok.kind != TD_TOK_WORD) return td__lex_fail(lx, "expected a type");
     td_kind number = td__lex_word(lx, "int")     ? TD_K_INT
@@ -214,11 +214,11 @@ bool td__parse_type(td_parser *ps, const td_look **look) {
         l.dtype = (uint8_t)dt;
         if (!parse_geometry(ps, &l, size, stride)) return false;
     }
-    *look = td__graph_look_of(ps->body->g, l);
-    if (!*look) return lx->failed = true, false;
+    *type = td__graph_type_of(ps->body->g, l);
+    if (!*type) return lx->failed = true, false;
     if (l.storage < 0) return true;
-    td_look *mine =
-        (td_look *)(uintptr_t)*look; /* not shared yet; renumbered at the end */
+    td_gtype *mine =
+        (td_gtype *)(uintptr_t)*type; /* not shared yet; renumbered at the end */
     return td__vec_push(&ps->body->shared, mine) ||
            (lx->failed = true, td__fail_memory(lx->cx));
 }

@@ -166,15 +166,15 @@ static bool parse_types(td_parser *ps, td_gnode *n, bool list) {
     bool      group = td__lex_take(lx, "(");
     int       i = 0, cap = n->n_out;
     do {
-        const td_look *look = NULL;
+        const td_gtype *type = NULL;
         if (td__lex_word(lx, "_")) td__lex_next(lx);
-        else if (!td__parse_type(ps, &look)) return false;
+        else if (!td__parse_type(ps, &type)) return false;
         if (i >= n->n_out && list && !td__graph_result(ps->body->g, n, &cap))
             return lx->failed = true, false;
         if (i >= n->n_out)
             return td__lex_fail(lx, "the call has %d types for %d results", i + 1,
                                 n->n_out);
-        n->out[i++]->look = look;
+        n->out[i++]->type = type;
     } while (group && td__lex_take(lx, ","));
     if (group && !td__lex_need(lx, ")")) return false;
     return i == n->n_out ||
@@ -311,15 +311,15 @@ static bool parse_region(td_parser *ps, bool *done) {
 
 /* The type of a literal, which must agree with its elements; it only adds @N. */
 static bool parse_const_type(td_parser *ps, td_gval *v) {
-    const td_look *was = v->look, *l;
-    td_token       at = ps->lx.tok;
+    const td_gtype *was = v->type, *l;
+    td_token        at = ps->lx.tok;
     if (!td__lex_take(&ps->lx, ":")) return true;
     if (!td__parse_type(ps, &l)) return false;
     if (l->kind != TD_K_TENSOR || l->dtype != was->dtype || l->rank != was->rank ||
         !l->dense || l->offset != 0 || l->grad ||
         memcmp(l->size, was->size, sizeof *l->size * l->rank))
         return td__lex_fail_at(&ps->lx, &at, "the literal has another type than this");
-    v->look = l;
+    v->type = l;
     return true;
 }
 

@@ -15,13 +15,13 @@ typedef struct td_open_list {
 /* The function or case being read. */
 typedef struct td_pbody {
     td_graph   *g;
-    td_map      names;        /* of values */
-    td_map      lists;        /* %p...: name to td_open_list */
-    const char *file;         /* in the arena of g, for places */
-    int         regions;      /* open regions */
-    TD_VEC(td_look *) shared; /* types with @N; N is renumbered at the end */
-    td_gcase *in_case;        /* NULL in a function */
-    td_gstep  step;           /* in a case: options of the current statement */
+    td_map      names;         /* of values */
+    td_map      lists;         /* %p...: name to td_open_list */
+    const char *file;          /* in the arena of g, for places */
+    int         regions;       /* open regions */
+    TD_VEC(td_gtype *) shared; /* types with @N; N is renumbered at the end */
+    td_gcase *in_case;         /* NULL in a function */
+    td_gstep  step;            /* in a case: options of the current statement */
 } td_pbody;
 
 typedef struct td_parser {
@@ -33,7 +33,7 @@ typedef struct td_parser {
 
 /* parse_args.c */
 bool     td__parse_dim(td_parser *ps, int64_t *dim);
-bool     td__parse_type(td_parser *ps, const td_look **look);
+bool     td__parse_type(td_parser *ps, const td_gtype **type);
 bool     td__parse_arg(td_parser *ps, td_garg *a);
 bool     td__parse_integer(td_parser *ps, int64_t *i);
 bool     td__parse_bool(td_parser *ps, bool *on);

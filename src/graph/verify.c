@@ -48,7 +48,7 @@ static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
 
 /* ---- values ------------------------------------------------------------- */
 
-static bool check_look(checker *c, const td_look *l) {
+static bool check_type(checker *c, const td_gtype *l) {
     if (!l) return true;
     if (l->kind != TD_K_TENSOR)
         return l->kind == TD_K_INT || l->kind == TD_K_FLOAT || l->kind == TD_K_BOOL ||
@@ -72,7 +72,7 @@ static bool define(checker *c, const td_gval *v, bool tangent) {
     if (c->made[v->id]) return wrong(c, "two values have the id %d", (int)v->id);
     c->made[v->id] = v;
     c->tangent[v->id] = tangent;
-    return check_look(c, v->look);
+    return check_type(c, v->type);
 }
 
 /* v must be defined by now. */
@@ -123,9 +123,9 @@ static bool check_storage(checker *c, const td_gnode *n) {
     c->any_set |= n->op == TD_OP_set_;
     if (c->any_set || at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE)
         return true;
-    const td_look *from = n->in[at].u.v->look;
+    const td_gtype *from = n->in[at].u.v->type;
     for (int i = 0; i < n->n_out && from; i++) {
-        const td_look *to = n->out[i]->look;
+        const td_gtype *to = n->out[i]->type;
         if (to && to->storage >= 0 && from->storage >= 0 &&
             to->storage != from->storage)
             return wrong(c, "a view has another storage than its argument");
@@ -228,8 +228,8 @@ static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
 static bool check_own_grad(checker *c, const td_desc *d, const char *what, int i) {
     const td_graph *g = c->g;
     if (d->kind != TD_D_OWN_GRAD) return true;
-    bool           there = d->index >= 0 && d->index < g->inputs.n;
-    const td_look *l = there ? g->inputs.v[d->index]->look : NULL;
+    bool            there = d->index >= 0 && d->index < g->inputs.n;
+    const td_gtype *l = there ? g->inputs.v[d->index]->type : NULL;
     if (there && (!l || l->kind == TD_K_TENSOR)) return true;
     return wrong(c, "%s %d: <own_grad> refers to an input that is not a tensor", what,
                  i);

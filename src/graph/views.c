@@ -30,7 +30,7 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
         return NULL;
     td_gval *v = n->in[0].u.v;
     if (w->e.moved[v->id] || w->e.moved[n->out[0]->id]) return NULL;
-    return td__look_is_concrete(v->look) && td__look_is_concrete(n->out[0]->look)
+    return td__gtype_is_concrete(v->type) && td__gtype_is_concrete(n->out[0]->type)
                ? v
                : NULL;
 }
@@ -40,7 +40,7 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
 /* Replaces n by an earlier value of its chain with the same geometry. *done: it did. */
 static bool find_same(viewing *w, td_gnode *n, bool *done) {
     td_gval *from = viewed(w, n);
-    while (from && !td__geom_identical(&from->look->geom, &n->out[0]->look->geom))
+    while (from && !td__geom_identical(&from->type->geom, &n->out[0]->type->geom))
         from = viewed(w, from->node);
     if (!from) return true;
     int id = n->out[0]->id;
@@ -63,14 +63,14 @@ static bool is_kind(const td_gnode *n, td_view_kind kind) {
 /* view(view(x)) becomes one view, if the strides come out the same. */
 static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
-    const td_look  *l = n->out[0]->look;
+    const td_gtype *l = n->out[0]->type;
     td_gval        *root = viewed(w, first);
     int64_t         stride[TD_MAX_RANK];
     if (!root || !is_kind(n, TD_VIEW_RESHAPE) || !is_kind(first, TD_VIEW_RESHAPE))
         return true;
-    if (td__numel(root->look->rank, root->look->size) != td__numel(l->rank, l->size))
+    if (td__numel(root->type->rank, root->type->size) != td__numel(l->rank, l->size))
         return true;
-    if (!td__view_strides(root->look->rank, root->look->size, root->look->stride,
+    if (!td__view_strides(root->type->rank, root->type->size, root->type->stride,
                           l->rank, l->size, stride) ||
         memcmp(stride, l->stride, sizeof *stride * l->rank))
         return true;
@@ -87,7 +87,7 @@ static int64_t wrapped(int64_t d, int rank) { return td__wrap_dim(d, rank); }
 /* The permutation of a node: dim d of the result is dim dims[d] of the
  * argument. False: it is no permutation, or its arguments are not known. */
 static bool dims_of(const td_gnode *n, int64_t *dims) {
-    int rank = n->out[0]->look->rank;
+    int rank = n->out[0]->type->rank;
     if (!is_kind(n, TD_VIEW_PERMUTE)) return false;
     if (n->n_in == 1) {
         for (int d = 0; d < rank; d++) dims[d] = rank - 1 - d;
@@ -114,8 +114,8 @@ static bool join_dims(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     td_gval        *root = viewed(w, first);
     int64_t         outer[TD_MAX_RANK], inner[TD_MAX_RANK], both[TD_MAX_RANK];
-    int             rank = n->out[0]->look->rank;
-    if (!root || root->look->rank != rank || first->out[0]->look->rank != rank)
+    int             rank = n->out[0]->type->rank;
+    if (!root || root->type->rank != rank || first->out[0]->type->rank != rank)
         return true;
     if (!dims_of(n, outer) || !dims_of(first, inner)) return true;
     for (int d = 0; d < rank; d++) both[d] = inner[outer[d]];
@@ -127,7 +127,7 @@ static bool join_dims(viewing *w, td_gnode *n, bool *done) {
 static bool join_expands(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     td_gval        *root = viewed(w, first);
-    const td_look  *l = n->out[0]->look;
+    const td_gtype *l = n->out[0]->type;
     if (!root || !is_kind(n, TD_VIEW_EXPAND) || !is_kind(first, TD_VIEW_EXPAND))
         return true;
     td_garg in[2] = {td__garg_value(root), td__garg_ints(l->size, l->rank)};

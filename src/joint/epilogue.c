@@ -117,22 +117,22 @@ static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
 
 /* The type that a geometry of the log is in g: of an input before the call, or of a
  * tensor after a metadata write. */
-static const td_look *look_of(td_graph *g, const td_geom *from) {
+static const td_gtype *type_of(td_graph *g, const td_geom *from) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK], plain[TD_MAX_RANK];
     td__strides_dense(from->rank, from->size, plain);
-    bool    dense = !memcmp(plain, from->stride, sizeof *plain * (size_t)from->rank);
-    td_look l = {.kind = TD_K_TENSOR,
-                 .dtype = (uint8_t)from->dtype,
-                 .rank = (uint8_t)from->rank,
-                 .offset = td__graph_dim(g, from->offset),
-                 .storage = -1,
-                 .size = size,
-                 .stride = dense ? NULL : stride}; /* as products of the graph's */
+    bool     dense = !memcmp(plain, from->stride, sizeof *plain * (size_t)from->rank);
+    td_gtype l = {.kind = TD_K_TENSOR,
+                  .dtype = (uint8_t)from->dtype,
+                  .rank = (uint8_t)from->rank,
+                  .offset = td__graph_dim(g, from->offset),
+                  .storage = -1,
+                  .size = size,
+                  .stride = dense ? NULL : stride}; /* as products of the graph's */
     for (int d = 0; d < from->rank; d++) {
         size[d] = td__graph_dim(g, from->size[d]);
         stride[d] = td__graph_dim(g, from->stride[d]);
     }
-    return td__graph_look_of(g, l);
+    return td__graph_type_of(g, l);
 }
 
 /* Appends the event's own op: a view, a metadata write or a flag. */
@@ -142,12 +142,12 @@ static bool put_op(writing *w, const td_event *e) {
         if (!arg_of(w, &e->in[i], &in[i])) return false;
     td_gnode *n = put(w, e, e->op, in, e->n_in);
     if (!n) return false;
-    if (e->kind == TD_EV_META && !(n->out[0]->look = look_of(w->g, &e->geom)))
+    if (e->kind == TD_EV_META && !(n->out[0]->type = type_of(w->g, &e->geom)))
         return false;
     for (int i = 0; e->kind == TD_EV_VIEW && i < e->n_out; i++) {
-        n->out[i]->look =
-            td__graph_look(w->g, e->out[i], td__needs_grad(e->out[i]), -1);
-        if (!n->out[i]->look || !name_value(w, e->out[i], n->out[i])) return false;
+        n->out[i]->type =
+            td__graph_type(w->g, e->out[i], td__needs_grad(e->out[i]), -1);
+        if (!n->out[i]->type || !name_value(w, e->out[i], n->out[i])) return false;
     }
     return true;
 }
@@ -218,9 +218,9 @@ static bool binds(const td_joint_run *r) {
     return false;
 }
 
-static const td_look *look_of_number(td_graph *g, int64_t dim) {
-    td_look l = {.kind = TD_K_INT, .storage = -1, .offset = td__graph_dim(g, dim)};
-    return td__graph_look_of(g, l);
+static const td_gtype *type_of_number(td_graph *g, int64_t dim) {
+    td_gtype l = {.kind = TD_K_INT, .storage = -1, .offset = td__graph_dim(g, dim)};
+    return td__graph_type_of(g, l);
 }
 
 /* Inputs: those of the program, then the forward outputs. */
@@ -229,7 +229,7 @@ static bool write_inputs(writing *w) {
     const td_graph *g = r->to->g;
     char            name[24];
     for (int i = 0; i < r->to->n_primals; i++) {
-        const td_look *l = r->outer[i] ? look_of(w->g, &r->geom[i]) : NULL;
+        const td_gtype *l = r->outer[i] ? type_of(w->g, &r->geom[i]) : NULL;
         td_gval *v = td__graph_input(w->g, g->inputs.v[i]->name, l, TD_PLAIN_DESC);
         if (!v || (r->outer[i] && !td__ptrmap_get(&w->vals, r->outer[i]) &&
                    !name_value(w, r->outer[i], v)))
@@ -239,8 +239,8 @@ static bool write_inputs(writing *w) {
         snprintf(name, sizeof name, "f%d", i);
         td_desc d = g->out_desc.v[i];
         d.name = d.name ? td__graph_str(w->g, d.name) : NULL;
-        const td_look *l = r->values[i] ? td__graph_look(w->g, r->values[i], false, -1)
-                                        : look_of_number(w->g, r->numbers[i]);
+        const td_gtype *l = r->values[i] ? td__graph_type(w->g, r->values[i], false, -1)
+                                         : type_of_number(w->g, r->numbers[i]);
         if (!l || !td__graph_input(w->g, td__graph_str(w->g, name), l, d)) return false;
     }
     return true;
@@ -250,8 +250,8 @@ static bool write_inputs(writing *w) {
 static bool write_node(writing *w) {
     td_joint_run *r = w->r;
     if (!binds(r)) return true;
-    int            of = r->to->tangents[0].index;
-    const td_look *l = td__graph_look(w->g, r->values[of], true, -1);
+    int             of = r->to->tangents[0].index;
+    const td_gtype *l = td__graph_type(w->g, r->values[of], true, -1);
     return l && td__graph_input(w->g, "node", l, TD_PLAIN_DESC);
 }
 

@@ -42,11 +42,11 @@ static bool add_tangent(td_joint_run *r, int i, bool grad) {
     j->g->in_desc.v[at] = TD_PLAIN_DESC;
     if (grad && td_is_nil(td_set_requires_grad(t, true))) return false;
     td_gval *v = j->g->inputs.v[at];
-    v->look = td__graph_look(j->g, t, grad, v->look->storage);
+    v->type = td__graph_type(j->g, t, grad, v->type->storage);
     r->real[at] = r->outer[at] = t;
     r->nr[at] = nr;
     j->same[at] = at;
-    return v->look && td__geom_copy(r->cx, &j->arena, &r->geom[at], t);
+    return v->type && td__geom_copy(r->cx, &j->arena, &r->geom[at], t);
 }
 
 static bool add_tangents(td_joint_run *r, const td_grad_order *o) {

@@ -19,7 +19,7 @@ td_gval *td__joint_root(td_gval *v) {
 /* ---- outputs of their own ----------------------------------------------- */
 
 /* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
-static bool is_packed(const td_look *l) {
+static bool is_packed(const td_gtype *l) {
     bool symbolic = false;
     for (int d = 0; l && d < l->rank; d++)
         symbolic |= td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]);
@@ -29,26 +29,26 @@ static bool is_packed(const td_look *l) {
 
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
-    if (stride == v->look->stride && is_packed(v->look)) {
+    if (stride == v->type->stride && is_packed(v->type)) {
         td_garg in = td__garg_value(v);
         n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
     } else {
-        td_garg shape[3] = {td__garg_ints(v->look->size, v->look->rank),
-                            td__garg_ints(stride, v->look->rank),
+        td_garg shape[3] = {td__garg_ints(v->type->size, v->type->rank),
+                            td__garg_ints(stride, v->type->rank),
                             {.kind = TD_G_DTYPE}};
-        shape[2].u.dt = (td_dtype)v->look->dtype;
+        shape[2].u.dt = (td_dtype)v->type->dtype;
         td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
         if (!room) return NULL;
         td_garg in[2] = {td__garg_value(room->out[0]), td__garg_value(v)};
         n = td__graph_op(g, TD_OP_copy, in, 2, 1);
     }
     if (!n) return NULL;
-    td_look l = *v->look;
+    td_gtype l = *v->type;
     l.stride = stride;
     l.storage = g->n_storages++;
     l.offset = 0;
-    n->out[0]->look = td__graph_look_of(g, l);
-    return n->out[0]->look ? n->out[0] : NULL;
+    n->out[0]->type = td__graph_type_of(g, l);
+    return n->out[0]->type ? n->out[0] : NULL;
 }
 
 /* A copy with the sizes, strides and offset of `geom`; numbers only. */
@@ -59,28 +59,28 @@ static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     td_garg       shape[3] = {td__garg_ints(&end, 1),
                               td__garg_ints(&one, 1),
                               {.kind = TD_G_DTYPE}};
-    shape[2].u.dt = (td_dtype)v->look->dtype;
+    shape[2].u.dt = (td_dtype)v->type->dtype;
     td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
-    td_look   l = {.kind = TD_K_TENSOR, .dtype = v->look->dtype, .rank = 1};
+    td_gtype  l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
     l.storage = g->n_storages++;
     l.size = &end;
     l.stride = &one;
-    if (!room || !(room->out[0]->look = td__graph_look_of(g, l))) return NULL;
+    if (!room || !(room->out[0]->type = td__graph_type_of(g, l))) return NULL;
     td_garg   view[4] = {td__garg_value(room->out[0]),
                          td__garg_ints(geom->size, geom->rank),
                          td__garg_ints(geom->stride, geom->rank),
                          td__garg_int(geom->offset)};
     td_gnode *part = td__graph_op(g, TD_OP_as_strided, view, 4, 1);
-    l = *v->look;
+    l = *v->type;
     l.grad = false;
-    l.storage = room->out[0]->look->storage;
+    l.storage = room->out[0]->type->storage;
     l.stride = geom->stride;
     l.offset = geom->offset;
-    if (!part || !(part->out[0]->look = td__graph_look_of(g, l))) return NULL;
+    if (!part || !(part->out[0]->type = td__graph_type_of(g, l))) return NULL;
     td_garg   in[2] = {td__garg_value(part->out[0]), td__garg_value(v)};
     td_gnode *n = td__graph_op(g, TD_OP_copy, in, 2, 1);
     l.storage = g->n_storages++;
-    return n && (n->out[0]->look = td__graph_look_of(g, l)) ? n->out[0] : NULL;
+    return n && (n->out[0]->type = td__graph_type_of(g, l)) ? n->out[0] : NULL;
 }
 
 /* Moves the nodes from `first` on right behind what they read: a write at the end of
@@ -108,7 +108,7 @@ static bool has_offset(const td_geom *g) {
 }
 
 /* Has the value eager's strides and offset? Views of the result are made by them. */
-static bool same_layout(const td_look *l, const td_geom *g) {
+static bool same_layout(const td_gtype *l, const td_geom *g) {
     bool late = has_offset(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
     bool same = late ? l->offset == g->offset : any || l->offset == 0;
     bool empty = false;
@@ -125,9 +125,9 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     td_garg *a = &j->g->outputs.v[out];
     bool     alone = j->fwd[out].written;
     if (a->kind != TD_G_VALUE) return true;
-    td_gval       *root = td__joint_root(a->u.v);
-    const td_look *l = a->u.v->look;
-    bool           like = !l || l->rank != geom->rank || same_layout(l, geom);
+    td_gval        *root = td__joint_root(a->u.v);
+    const td_gtype *l = a->u.v->type;
+    bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
     bool     late = l && l->rank == geom->rank && has_offset(geom);
     td_gval *copy = late
@@ -173,19 +173,19 @@ bool td__joint_separate(td_joint *j) {
 
 /* Gives v the storage number of what it is a view of; a pass may have replaced that. */
 static bool follow(td_graph *g, td_gval *v, int32_t storage) {
-    if (!v->look || v->look->storage == storage) return true;
-    td_look l = *v->look;
+    if (!v->type || v->type->storage == storage) return true;
+    td_gtype l = *v->type;
     l.storage = storage;
-    return (v->look = td__graph_look_of(g, l)) != NULL;
+    return (v->type = td__graph_type_of(g, l)) != NULL;
 }
 
 bool td__graph_fix_storages(td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         int       at = td__opinfo(n->op)->view_of;
-        if (at < 0 || n->in[at].kind != TD_G_VALUE || !n->in[at].u.v->look) continue;
+        if (at < 0 || n->in[at].kind != TD_G_VALUE || !n->in[at].u.v->type) continue;
         for (int k = 0; k < n->n_out; k++)
-            if (!follow(g, n->out[k], n->in[at].u.v->look->storage)) return false;
+            if (!follow(g, n->out[k], n->in[at].u.v->type->storage)) return false;
     }
     return true;
 }

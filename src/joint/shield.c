@@ -7,7 +7,7 @@ static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
 
 /* ---- types -------------------------------------------------------------- */
 
-static bool same_look(const td_look *a, const td_look *b) {
+static bool same_type(const td_gtype *a, const td_gtype *b) {
     return a && b && a->kind == TD_K_TENSOR && a->dtype == b->dtype &&
            td__sizes_identical(&a->geom, &b->geom) &&
            td__dims_identical(a->stride, b->stride, a->rank);
@@ -25,14 +25,14 @@ static td_gval *twin_of(void *env, td_gval *v) {
     return t ? t : v;
 }
 
-static bool has_symbols(const td_look *l) {
+static bool has_symbols(const td_gtype *l) {
     return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
 }
 
 /* Views of the value were traced, and of its copy they must look the same: where a
  * clone would lie otherwise, the copy keeps gaps and place, which `copy` can, unless
  * elements share places. `stride` is the clone's. */
-static bool is_moved(const td_look *l, const int64_t *stride) {
+static bool is_moved(const td_gtype *l, const int64_t *stride) {
     bool moved = l->offset != 0;
     for (int d = 0; d < l->rank; d++) {
         if (l->size[d] > 1 && l->stride[d] == 0) return false;
@@ -43,17 +43,17 @@ static bool is_moved(const td_look *l, const int64_t *stride) {
 
 /* The copy of elements that share places lies otherwise, and what is made of it is not
  * looked at again where sizes are symbols. */
-static bool shares_places(const td_look *l) {
+static bool shares_places(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
         if (l->stride[d] == 0 && l->size[d] != 1) return true;
     return false;
 }
 
 static td_gval *add_clone(td_graph *g, td_gval *v) {
-    td_garg in[2] = {td__garg_value(v), td__garg_value(v)};
-    td_look l = *v->look;
-    int64_t stride[TD_MAX_RANK];
-    bool    symbolic = has_symbols(&l), exact;
+    td_garg  in[2] = {td__garg_value(v), td__garg_value(v)};
+    td_gtype l = *v->type;
+    int64_t  stride[TD_MAX_RANK];
+    bool     symbolic = has_symbols(&l), exact;
     if (g->dims.n > 0 && shares_places(&l))
         return td__fail(
                    g->cx, TD_E_UNSUPPORTED,
@@ -74,13 +74,13 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
         l.offset = 0;
     }
     l.storage = g->n_storages++;
-    n->out[0]->look = td__graph_look_of(g, l);
+    n->out[0]->type = td__graph_type_of(g, l);
     n->tags = TD_TAG(TD_MUST_SAVE, 0);
-    return n->out[0]->look ? n->out[0] : NULL;
+    return n->out[0]->type ? n->out[0] : NULL;
 }
 
 static bool is_written(const td_joint *j, const td_gval *v) {
-    return v->nr < j->n_primals && j->written[v->nr] && v->look;
+    return v->nr < j->n_primals && j->written[v->nr] && v->type;
 }
 
 /* Does the node read elements of an input's storage that the input need not show? A
@@ -88,10 +88,10 @@ static bool is_written(const td_joint *j, const td_gval *v) {
 static bool reaches(const td_joint *j, const td_gnode *n) {
     if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
-    return !v->node && is_written(j, v) && n->out[0]->look;
+    return !v->node && is_written(j, v) && n->out[0]->type;
 }
 
-static bool has_gaps(const td_look *l) {
+static bool has_gaps(const td_gtype *l) {
     return has_symbols(l) ? !l->dense : !td__is_packed(l->rank, l->size, l->stride);
 }
 
@@ -100,7 +100,7 @@ static bool has_gaps(const td_look *l) {
 static bool counts(const td_joint *j, const td_gnode *n) {
     bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
     if (!exact || n->in[0].u.v->node || !is_written(j, n->in[0].u.v)) return false;
-    return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->look);
+    return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->type);
 }
 
 /* Such a node reads the input itself, not an alias, which will be one of the copy. */
@@ -161,7 +161,7 @@ static bool add_clones(td_joint *j, int first, td_gval **twin) {
 /* Elements that lie in one place, as those of an expanded dim, have places of their own
  * in the copy. */
 static bool lies_otherwise(const td_gnode *n) {
-    return td__joint_is_shield(n) && !same_look(n->in[0].u.v->look, n->out[0]->look);
+    return td__joint_is_shield(n) && !same_type(n->in[0].u.v->type, n->out[0]->type);
 }
 
 /* What was a view of them may be none of the copy. */
@@ -218,8 +218,8 @@ static bool is_needless(const td_gnode *n) {
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
     if (!input && td__joint_is_shield(v->node)) v = v->node->in[0].u.v;
-    if (input || !same_look(v->look, n->out[0]->look)) return false;
-    return v->look->offset == n->out[0]->look->offset || begins_anywhere(n->out[0]);
+    if (input || !same_type(v->type, n->out[0]->type)) return false;
+    return v->type->offset == n->out[0]->type->offset || begins_anywhere(n->out[0]);
 }
 
 bool td__joint_drop_copies(td_joint *j) {
@@ -239,14 +239,14 @@ static bool outlasts(const td_joint *j, td_gval *v) {
     const td_gval *root = td__joint_root(v);
     if (root->node) return !td__joint_is_shield(root->node);
     for (int i = 0; i < j->n_primals; i++) {
-        const td_look *l = j->g->inputs.v[i]->look;
-        if (j->written[i] && (!l || !root->look || l->storage == root->look->storage))
+        const td_gtype *l = j->g->inputs.v[i]->type;
+        if (j->written[i] && (!l || !root->type || l->storage == root->type->storage))
             return false;
     }
     return true;
 }
 
-static bool same_sizes(const td_look *a, const td_look *b) {
+static bool same_sizes(const td_gtype *a, const td_gtype *b) {
     return a && b && a->dtype == b->dtype && td__sizes_identical(&a->geom, &b->geom);
 }
 
@@ -259,7 +259,7 @@ bool td__joint_write_plain(td_joint *j) {
             const td_gnode *n = from->u.v->node;
             if (!n || n->op != TD_OP_copy || n->in[1].kind != TD_G_VALUE) break;
             td_gval *v = n->in[1].u.v;
-            if (!same_sizes(v->look, from->u.v->look) || !outlasts(j, v)) break;
+            if (!same_sizes(v->type, from->u.v->type) || !outlasts(j, v)) break;
             from->u.v = v;
         }
     }
@@ -281,7 +281,7 @@ bool td__half_unshield(td_graph *g) {
         td_gnode *n = g->nodes.v[i];
         if (!td__joint_is_shield(n)) continue;
         td_gval *from = n->in[0].u.v, *to = n->out[0];
-        if (used[to->id] || !same_look(from->look, to->look)) continue;
+        if (used[to->id] || !same_type(from->type, to->type)) continue;
         td__graph_replace(g, to, from);
     }
     td__free(used);

@@ -151,21 +151,21 @@ static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     if (!t) return NULL;
     td_graph *g = r->to->g;
     td_gval  *v = g->inputs.v[i];
-    v->look = td__graph_look(g, t, td__needs_grad(r->outer[i]), v->look->storage);
+    v->type = td__graph_type(g, t, td__needs_grad(r->outer[i]), v->type->storage);
     g->in_desc.v[i] = p->in_desc.v[i];
     if (g->in_desc.v[i].kind == TD_D_CONST) /* the caller passes it like any other */
         g->in_desc.v[i] = (td_desc){TD_D_PARAM, -1, v->name};
     td_desc *d = &g->in_desc.v[i];
     if (d->name && !(d->name = td__graph_str(g, d->name))) return NULL;
-    return v->look ? t : NULL;
+    return v->type ? t : NULL;
 }
 
 /* Adds input i, and tells the functional mode which inner tensor is its value. */
 static bool give_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     const td_graph *p = r->program;
     if (!r->real[i]) {
-        const td_look *l = p->inputs.v[i]->look;
-        if (l) l = td__graph_look_of(r->to->g, *l);
+        const td_gtype *l = p->inputs.v[i]->type;
+        if (l) l = td__graph_type_of(r->to->g, *l);
         return td__graph_input(r->to->g, p->inputs.v[i]->name, l, p->in_desc.v[i]);
     }
     td_tensor *t = inner_input(r, i, aliases);

@@ -50,7 +50,7 @@ static bool add_write(td_joint_run *r, int input, td_gval *v) {
     td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
     td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
     if (!n) return false;
-    n->out[0]->look = g->inputs.v[input]->look;
+    n->out[0]->type = g->inputs.v[input]->type;
     if (v->node) n->here = v->node->here;
     if (v->node) n->scope = v->node->scope;
     return true;

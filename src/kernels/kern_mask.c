@@ -70,7 +70,7 @@ static void rows_start(pair *w, const td_tensor *t) {
 
 /* One byte for each of at most HITS elements of the walk's row from j on, 1 where it
  * is set; how many. */
-static int64_t look(const td_tensor *t, const pair *w, int64_t j, uint8_t *set) {
+static int64_t type(const td_tensor *t, const pair *w, int64_t j, uint8_t *set) {
     int64_t     n = t->size[w->rank] - j, item = td__dtype_bytes[t->dtype];
     int64_t     step = t->stride[w->rank];
     const char *p = td__ptr(t) + (w->off[0] + j * step) * item;
@@ -87,7 +87,7 @@ static int64_t count_rows(const td_tensor *t) {
     rows_start(&w, t);
     for (; rows > 0; rows--, pair_next(&w))
         for (int64_t j = 0, n; j < t->size[w.rank]; j += n) {
-            n = look(t, &w, j, set);
+            n = type(t, &w, j, set);
             for (int64_t k = 0; k < n; k++) found += set[k];
         }
     return found;
@@ -98,7 +98,7 @@ static int64_t row_hits(const td_tensor *t, const pair *w, int64_t *to, int64_t 
     uint8_t set[HITS];
     int64_t got = 0;
     for (int64_t j = 0, n; j < t->size[w->rank]; j += n) {
-        n = look(t, w, j, set);
+        n = type(t, w, j, set);
         for (int64_t k = 0; k < n && got < room; k++) {
             to[got] = j + k; /* stays only if it is set */
             got += set[k];

@@ -14,7 +14,7 @@ static int64_t size_of(const td_graph *g, int64_t dim, const int64_t *bound) {
     return n == INT64_MIN || n < 0 ? LIKELY_SIZE : n;
 }
 
-static double elements(const td_graph *g, const td_look *l, const int64_t *bound) {
+static double elements(const td_graph *g, const td_gtype *l, const int64_t *bound) {
     if (!l) return UNKNOWN_ELEMENTS;
     double n = 1;
     for (int d = 0; l->kind == TD_K_TENSOR && d < l->rank; d++)
@@ -26,9 +26,9 @@ static double elements(const td_graph *g, const td_look *l, const int64_t *bound
 static int64_t value_bytes(const td_graph *g, const td_gval *v, const int64_t *bound) {
     double item = 4;
     if (v->node && v->node->op == TD_OP_random_state) return 0;
-    if (v->look)
-        item = v->look->kind == TD_K_TENSOR ? td__dtype_bytes[v->look->dtype] : 8;
-    double n = item * elements(g, v->look, bound);
+    if (v->type)
+        item = v->type->kind == TD_K_TENSOR ? td__dtype_bytes[v->type->dtype] : 8;
+    double n = item * elements(g, v->type, bound);
     return n < 1e15 ? (int64_t)n : (int64_t)1e15;
 }
 
@@ -53,10 +53,10 @@ void td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
  * of an argument (t.arg) or of the result. */
 static double term_value(const td_graph *g, const td_gnode *n, const int64_t *bound,
                          td_work_term t) {
-    const td_look *l = NULL;
-    if (t.arg < 0) l = n->n_out ? n->out[0]->look : NULL;
+    const td_gtype *l = NULL;
+    if (t.arg < 0) l = n->n_out ? n->out[0]->type : NULL;
     else if (t.arg < n->n_in && n->in[t.arg].kind == TD_G_VALUE)
-        l = n->in[t.arg].u.v->look;
+        l = n->in[t.arg].u.v->type;
     if (!t.how) return elements(g, l, bound);
     int d = !l ? -1 : t.dim < 0 ? l->rank + t.dim : t.dim;
     if (!l || d < 0 || d >= l->rank) return t.how == '.' ? LIKELY_SIZE : 1;

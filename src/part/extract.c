@@ -35,7 +35,7 @@ static bool name_half(td_graph *g, const char *end) {
 
 static bool is_number(const td_part *p, int v) {
     const td_gval *x = p->maker[v] < 0 ? p->g->inputs.v[v] : NULL;
-    return x && x->look && x->look->kind != TD_K_TENSOR;
+    return x && x->type && x->type->kind != TD_K_TENSOR;
 }
 
 /* By value: 1 + the index of the forward output that it is; 0: none. NULL after
@@ -77,7 +77,7 @@ static bool list_saved(making *m) {
 /* The integer input that is the symbol; -1: none. */
 static int input_of(const td_part *p, int64_t symbol) {
     for (int i = 0; i < p->n_primals; i++) {
-        const td_look *l = p->g->inputs.v[i]->look;
+        const td_gtype *l = p->g->inputs.v[i]->type;
         if (l && l->kind == TD_K_INT && l->offset == symbol) return i;
     }
     return -1;
@@ -191,7 +191,7 @@ static bool detach_result(td_graph *g, td_gval *v) {
     if (!v->node) return true;
     td_gval *other = td__arena_zalloc(&g->arena, sizeof *other);
     if (!other) return td__fail_memory(g->cx);
-    *other = (td_gval){.node = v->node, .nr = v->nr, .look = v->look};
+    *other = (td_gval){.node = v->node, .nr = v->nr, .type = v->type};
     v->node->out[v->nr] = other;
     v->node = NULL;
     return true;
@@ -204,9 +204,9 @@ static bool add_input(td_graph *g, td_gval *v, td_desc d) {
 }
 
 static bool add_symbol(td_graph *g, int64_t symbol, int i) {
-    td_look        l = {.kind = TD_K_INT, .storage = -1, .offset = symbol};
-    const td_look *look = td__graph_look_of(g, l);
-    return look && td__graph_input(g, NULL, look, (td_desc){TD_D_SAVED, i, NULL});
+    td_gtype        l = {.kind = TD_K_INT, .storage = -1, .offset = symbol};
+    const td_gtype *type = td__graph_type_of(g, l);
+    return type && td__graph_input(g, NULL, type, (td_desc){TD_D_SAVED, i, NULL});
 }
 
 /* Replaces the inputs: saved tensors, generator states, symbolic sizes, then
@@ -367,7 +367,7 @@ static bool take_kept(making *m, const td_halves *h) {
     }
     for (int i = 0; i < m->n_syms; i++) {
         const td_gdim *d =
-            td__gdim_at(h->bwd, h->bwd->inputs.v[m->n + i]->look->offset);
+            td__gdim_at(h->bwd, h->bwd->inputs.v[m->n + i]->type->offset);
         m->syms[i] = td__gdim_symbol(p->g, d->letter, d->nr);
     }
     return td_ok(p->cx);

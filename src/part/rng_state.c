@@ -12,11 +12,11 @@ static td_gnode *make_node(td_graph *g, td_gval *set) {
     static const int64_t two = 2;
     td_garg              in = set ? td__garg_value(set) : (td_garg){0};
     td_gnode            *n = td__graph_op(g, TD_OP_random_state, &in, set != NULL, 1);
-    td_look l = {.kind = TD_K_TENSOR, .dtype = TD_I64, .rank = 1, .size = &two};
+    td_gtype l = {.kind = TD_K_TENSOR, .dtype = TD_I64, .rank = 1, .size = &two};
     if (!n) return NULL;
     g->nodes.n--;
     l.storage = g->n_storages++;
-    return (n->out[0]->look = td__graph_look_of(g, l)) ? n : NULL;
+    return (n->out[0]->type = td__graph_type_of(g, l)) ? n : NULL;
 }
 
 td_gnode *td__rng_save_node(td_graph *g) { return make_node(g, NULL); }

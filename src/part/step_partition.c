@@ -68,10 +68,10 @@ static void take(joining *m, td_gnode *n) {
 /* Copies types; each result gets a new storage. */
 static bool copy_types(td_graph *g, const td_gnode *from, td_gnode *to) {
     for (int k = 0; k < from->n_out; k++) {
-        if (!from->out[k]->look) continue;
-        td_look l = *from->out[k]->look;
+        if (!from->out[k]->type) continue;
+        td_gtype l = *from->out[k]->type;
         l.storage = g->n_storages++;
-        if (!(to->out[k]->look = td__graph_look_of(g, l))) return false;
+        if (!(to->out[k]->type = td__graph_type_of(g, l))) return false;
     }
     return true;
 }

@@ -29,7 +29,7 @@ static void read_arg(marks *m, const td_garg *a) {
     }
 }
 
-static void mark_read_type(marks *m, const td_look *l) {
+static void mark_read_type(marks *m, const td_gtype *l) {
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++) {
         mark_read(m, l->size[d]);
         mark_read(m, l->stride[d]);
@@ -37,7 +37,7 @@ static void mark_read_type(marks *m, const td_look *l) {
     if (l) mark_read(m, l->offset);
 }
 
-static void mark_known_type(marks *m, const td_look *l) {
+static void mark_known_type(marks *m, const td_gtype *l) {
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
         mark_known(m, l->size[d]);
     if (l && l->kind == TD_K_INT) mark_known(m, l->offset);
@@ -49,16 +49,16 @@ static void mark_all(const td_part *p, marks *m) {
     const td_graph *g = p->g;
     for (int v = 0; v < g->inputs.n; v++) {
         if (!p->passed[v] && !p->bwd_only_v[v]) continue;
-        mark_read_type(m, g->inputs.v[v]->look);
-        mark_known_type(m, g->inputs.v[v]->look);
+        mark_read_type(m, g->inputs.v[v]->type);
+        mark_known_type(m, g->inputs.v[v]->type);
     }
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = g->nodes.v[i];
         bool            dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC;
         for (int k = 0; k < n->n_out; k++) {
             bool in = p->passed[n->out[k]->id];
-            if (in || p->in_bwd[i]) mark_read_type(m, n->out[k]->look);
-            if (in || (p->bwd_only[i] && dynamic)) mark_known_type(m, n->out[k]->look);
+            if (in || p->in_bwd[i]) mark_read_type(m, n->out[k]->type);
+            if (in || (p->bwd_only[i] && dynamic)) mark_known_type(m, n->out[k]->type);
         }
         for (int k = 0; k < n->n_in && p->in_bwd[i]; k++) read_arg(m, &n->in[k]);
     }

@@ -23,7 +23,7 @@ static bool same_dim(int64_t want, int64_t got) {
     return td__dim_is_sym(want) || want == got;
 }
 
-static bool looks_like(const td_tensor *t, const td_look *l, bool strides) {
+static bool looks_like(const td_tensor *t, const td_gtype *l, bool strides) {
     if (t->dtype != l->dtype || t->rank != l->rank) return false;
     for (int d = 0; d < t->rank; d++) {
         if (!same_dim(l->size[d], t->size[d])) return false;
@@ -43,9 +43,9 @@ static bool share_bytes(const td_tensor *a, const td_tensor *b) {
 /* Tensors share bytes exactly where those it was compiled for did. */
 static bool check_pattern(const td_pcall *c, int i) {
     const td_graph *g = c->p->j->g;
-    const td_look  *l = g->inputs.v[i]->look;
+    const td_gtype *l = g->inputs.v[i]->type;
     for (int k = 0; k < i; k++) {
-        const td_look *m = g->inputs.v[k]->look;
+        const td_gtype *m = g->inputs.v[k]->type;
         if (c->in[k].kind != TD_K_TENSOR || l->storage < 0 || !m || m->storage < 0)
             continue;
         if (share_bytes(c->in[i].u.t, c->in[k].u.t) != (l->storage == m->storage))
@@ -59,7 +59,7 @@ static bool check_pattern(const td_pcall *c, int i) {
 bool td__plan_check_inputs(const td_pcall *c) {
     const td_joint *j = c->p->j;
     for (int i = 0; i < j->n_primals; i++) {
-        const td_look *l = j->g->inputs.v[i]->look;
+        const td_gtype *l = j->g->inputs.v[i]->type;
         if (c->in[i].kind != TD_K_TENSOR || !l) continue;
         if (!looks_like(c->in[i].u.t, l, true))
             return fail(c->p, c->in[i].u.t, "input", i,
@@ -76,7 +76,7 @@ static bool check_types(const td_pcall *c) {
     const td_graph *g = td__plan_forward(c->p);
     for (int i = 0; i < g->outputs.n; i++) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
-        const td_look *l = g->outputs.v[i].u.v->look;
+        const td_gtype *l = g->outputs.v[i].u.v->type;
         if (!l || l->kind != TD_K_TENSOR) continue;
         if (!looks_like(c->vals[i].u.t, l, false))
             return fail(c->p, c->vals[i].u.t, "output", i,
@@ -117,10 +117,10 @@ static bool check_results(const td_pcall *c) {
     for (int i = 0; i < j->n_fwd; i++) {
         const td_geom *g = &j->fwd[i].geom;
         if (!j->fwd[i].made || c->vals[i].kind != TD_K_TENSOR) continue;
-        td_look l = {.dtype = (uint8_t)g->dtype,
-                     .rank = (uint8_t)g->rank,
-                     .size = g->size,
-                     .stride = g->stride};
+        td_gtype l = {.dtype = (uint8_t)g->dtype,
+                      .rank = (uint8_t)g->rank,
+                      .size = g->size,
+                      .stride = g->stride};
         if (!looks_like(c->vals[i].u.t, &l, true))
             return fail(c->p, c->vals[i].u.t, j->fwd[i].result < 0 ? "value" : "result",
                         j->fwd[i].result < 0 ? i : j->fwd[i].result,
@@ -139,7 +139,7 @@ bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
         if (j->targets[i].leaf) continue; /* of the sizes it has when it becomes one */
-        const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
+        const td_gtype *l = j->g->inputs.v[j->targets[i].input]->type;
         if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l) continue;
         if (!looks_like(grads[i].u.t, l, false))
             return fail(p, grads[i].u.t, "gradient", i,

@@ -30,7 +30,7 @@ static bool find_reads(td_plan *p) {
 
 static td_geom arrived_as(const td_frame *f, int i) {
     if (f->sizes) return f->sizes->given[i];
-    const td_look *l = f->p->j->g->inputs.v[i]->look;
+    const td_gtype *l = f->p->j->g->inputs.v[i]->type;
     return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
 }
 

@@ -11,7 +11,7 @@
 static td_geom saved_type(const td_node *n, int i) {
     const td_frame *f = n->data;
     if (f->sizes) return f->sizes->looks[i];
-    return f->p->h->bwd->inputs.v[i]->look->geom;
+    return f->p->h->bwd->inputs.v[i]->type->geom;
 }
 
 /* What was kept for the backward code, if that reads it for the tangents that came:

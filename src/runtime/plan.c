@@ -39,7 +39,7 @@ static void *find_places(keeping *k) {
 
 static int32_t storage_of(const td_graph *g, int out) {
     const td_garg *a = &g->outputs.v[out];
-    return a->kind == TD_G_VALUE && a->u.v->look ? a->u.v->look->storage : -1;
+    return a->kind == TD_G_VALUE && a->u.v->type ? a->u.v->type->storage : -1;
 }
 
 /* Which result of the node a forward output is; *seen: a caller sees it. */
@@ -156,7 +156,7 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     p->back.g = p->h->bwd;
     for (int i = 0; i < j->n_targets; i++) { /* bases, and leaves, may be of any rank */
         const td_target *t = &j->targets[i];
-        const td_look   *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->look;
+        const td_gtype  *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->type;
         p->node_dims += 2 * (l ? l->rank : TD_MAX_RANK);
     }
     return plan_keeping(p, o) && td__plan_used(p, o->twice) &&
@@ -260,7 +260,7 @@ void td__plan_drop(td_plan *p) {
 static bool check_filled(const td_plan *p, const td_graph *g, const td_value *out) {
     for (int i = 0; i < g->outputs.n; i++) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
-        const td_look *l = g->outputs.v[i].u.v->look;
+        const td_gtype *l = g->outputs.v[i].u.v->type;
         if (!l || l->kind != TD_K_TENSOR) continue;
         if (TD_LIKELY(out[i].kind == TD_K_TENSOR &&
                       td__is_live(out[i].u.t, TD_H_TENSOR)))

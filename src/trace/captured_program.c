@@ -125,7 +125,7 @@ size_t td_program_guards(const td_program *p, char *out, size_t cap) {
 
 /* Does t have the type the program was captured for? With guards, they compare
  * the sizes and strides, which may be symbolic. */
-static bool has_type(const td_program *p, const td_tensor *t, const td_look *l) {
+static bool has_type(const td_program *p, const td_tensor *t, const td_gtype *l) {
     td_geom g = td__geom_of(t);
     if (l->dtype != t->dtype || l->rank != t->rank || l->grad != td__needs_grad(t))
         return false;
@@ -139,7 +139,7 @@ static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
     td_value was = p->args[i];
     if (v.kind == TD_K_TENSOR && !v.u.t) v = TD_NONE;
     if (was.kind == TD_K_TENSOR) {
-        const td_look *l = p->g->inputs.v[*at]->look;
+        const td_gtype *l = p->g->inputs.v[*at]->type;
         if (v.kind != TD_K_TENSOR || td_is_nil(v.u.t) || v.u.t->cx != cx)
             return td__fail(cx, TD_E_ARG,
                             "td_program_run: argument %d must be a tensor of this "
@@ -182,9 +182,9 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
         const td_tensor *t = tensor_of(g, in, n, i);
         if (!t) continue;
         const void *bytes = t->st->data ? t->st->data : (const void *)t->st;
-        const void *look = &g->inputs.v[g->inputs.v[i]->look->storage];
+        const void *type = &g->inputs.v[g->inputs.v[i]->type->storage];
         td_gval    *a = td__ptrmap_get(&first, bytes);
-        td_gval    *b = td__ptrmap_get(&first, look);
+        td_gval    *b = td__ptrmap_get(&first, type);
         if (a != b)
             ok = td__fail(g->cx, TD_E_ARG,
                           "td_program_run: tensor %d%s %s storage with another one, "
@@ -193,7 +193,7 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
                           a ? "shares" : "does not share");
         else if (!a)
             ok = (td__ptrmap_put(&first, bytes, g->inputs.v[i]) &&
-                  td__ptrmap_put(&first, look, g->inputs.v[i])) ||
+                  td__ptrmap_put(&first, type, g->inputs.v[i])) ||
                  td__fail_memory(g->cx);
     }
     td__ptrmap_free(&first);

@@ -182,9 +182,9 @@ static bool capture_branches(cond_call *k, const bool *written) {
  * what shares storage with arguments. */
 static bool check_results(const cond_call *k, const td_graph *g) {
     for (int i = 0; i < g->outputs.n; i++) {
-        const td_look *l = g->outputs.v[i].u.v->look;
+        const td_gtype *l = g->outputs.v[i].u.v->type;
         for (int j = k->n_args; j < g->inputs.n; j++)
-            if (g->inputs.v[j]->look->storage == l->storage && l->storage >= 0)
+            if (g->inputs.v[j]->type->storage == l->storage && l->storage >= 0)
                 return td__fail(k->cx, TD_E_TRACE,
                                 "td_cond: result %d of branch %s shares storage with a "
                                 "tensor that was not passed as an argument; pass it as "
@@ -197,8 +197,8 @@ static bool check_results(const cond_call *k, const td_graph *g) {
 /* Another input that shares storage with input i; -1: none. */
 static int sharer(const td_graph *g, int i) {
     for (int j = 0; j < g->inputs.n; j++)
-        if (j != i && g->inputs.v[j]->look->storage >= 0 &&
-            g->inputs.v[j]->look->storage == g->inputs.v[i]->look->storage)
+        if (j != i && g->inputs.v[j]->type->storage >= 0 &&
+            g->inputs.v[j]->type->storage == g->inputs.v[i]->type->storage)
             return j;
     return -1;
 }

@@ -209,7 +209,7 @@ static bool capture_body(loop_call *l) {
         if (!(l->body = capture_one(l, loop_body, "body"))) return false;
         more = false;
         for (int i = 0; i < l->n; i++) {
-            bool now = l->body->outputs.v[i].u.v->look->grad && !l->need[i];
+            bool now = l->body->outputs.v[i].u.v->type->grad && !l->need[i];
             l->need[i] |= now;
             more |= now;
         }

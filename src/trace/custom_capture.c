@@ -140,7 +140,7 @@ static bool has_tangent(const capturing *k, int j) {
     const td_garg *a = &k->forward->outputs.v[j];
     for (int i = 0; i < k->n_plain; i++)
         if (k->plain[i] == j) return false;
-    return td__is_float((td_dtype)a->u.v->look->dtype);
+    return td__is_float((td_dtype)a->u.v->type->dtype);
 }
 
 /* Body of the backward graph. Arguments: saved and stashed values, then
@@ -164,7 +164,7 @@ static bool backward_body(td_call *c) {
 
 /* A fake tensor of this type. Types with one storage number give tensors that
  * share a storage; by_storage[] is their table. */
-static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_storage) {
+static td_tensor *tensor_like(capturing *k, const td_gtype *l, td_tensor **by_storage) {
     td_meta    m = td__geom_meta(&l->geom);
     td_tensor *first = l->storage >= 0 ? by_storage[l->storage] : NULL;
     if (first) return td__tensor_over(k->cx, first->st, &m);
@@ -174,7 +174,7 @@ static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_sto
 }
 
 /* A fake gradient for a result of this type: row-major. */
-static td_tensor *tangent_like(capturing *k, const td_look *l) {
+static td_tensor *tangent_like(capturing *k, const td_gtype *l) {
     td_meta m = {.dtype = (td_dtype)l->dtype, .rank = l->rank};
     for (int d = 0; d < l->rank; d++) m.size[d] = l->size[d];
     return td__tensor_make(k->cx, &m, true);
@@ -187,13 +187,13 @@ static bool make_args(capturing *k, td_value *to, int *n) {
     td_tensor     **by = scratch(k, sizeof *by * (size_t)f->n_storages);
     if (!by) return false;
     for (int i = 0; i < k->n_kept; i++) {
-        td_tensor *t = tensor_like(k, f->outputs.v[n_out + i].u.v->look, by);
+        td_tensor *t = tensor_like(k, f->outputs.v[n_out + i].u.v->type, by);
         if (!t) return false;
         to[(*n)++] = td_value_tensor(t);
     }
     for (int j = 0; j < n_out; j++) {
         if (!has_tangent(k, j)) continue;
-        td_tensor *t = tangent_like(k, f->outputs.v[j].u.v->look);
+        td_tensor *t = tangent_like(k, f->outputs.v[j].u.v->type);
         if (!t) return false;
         to[(*n)++] = td_value_tensor(t);
     }

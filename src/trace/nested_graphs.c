@@ -15,10 +15,10 @@ void td__lift_free(td_lift *l) {
 bool td__lift_pad(td_graph *g, const td_lift *l, int n_args) {
     char name[24];
     for (int i = g->inputs.n - n_args; i < l->tensors.n; i++) {
-        td_tensor     *t = l->tensors.v[i];
-        const td_look *look = td__graph_look(g, t, td__needs_grad(t), -1);
+        td_tensor      *t = l->tensors.v[i];
+        const td_gtype *type = td__graph_type(g, t, td__needs_grad(t), -1);
         snprintf(name, sizeof name, "c%d", i);
-        if (!look || !td__graph_input(g, name, look, TD_PLAIN_DESC)) return false;
+        if (!type || !td__graph_input(g, name, type, TD_PLAIN_DESC)) return false;
     }
     return true;
 }
@@ -48,8 +48,8 @@ static void note_write(void *env, td_gval *v) {
     writes *w = env;
     for (int i = 0; i < w->g->inputs.n; i++) {
         const td_gval *in = w->g->inputs.v[i];
-        bool           shared = in->look && v->look && in->look->storage >= 0 &&
-                      in->look->storage == v->look->storage;
+        bool           shared = in->type && v->type && in->type->storage >= 0 &&
+                      in->type->storage == v->type->storage;
         if (in == v || shared) w->how[i] |= w->mark;
     }
 }
@@ -82,7 +82,7 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
 /* ---- graphs as arguments ------------------------------------------------ */
 
 /* Does t have this type? */
-static bool has_type(const td_look *l, const td_tensor *t) {
+static bool has_type(const td_gtype *l, const td_tensor *t) {
     if (!l || l->kind != TD_K_TENSOR || l->dtype != t->dtype || l->rank != t->rank ||
         l->grad != td__needs_grad(t))
         return false;
@@ -115,10 +115,10 @@ static bool is_current(const td_opcall *c, const td_graph *g) {
     for (int i = 0, at = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
         const td_tensor *t = operand(c, at++);
-        if (!t || !has_type(g->inputs.v[i]->look, t)) return false;
+        if (!t || !has_type(g->inputs.v[i]->type, t)) return false;
     }
     for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.v[i].kind == TD_G_VALUE && !g->outputs.v[i].u.v->look)
+        if (g->outputs.v[i].kind == TD_G_VALUE && !g->outputs.v[i].u.v->type)
             return false;
     return true;
 }

@@ -68,7 +68,7 @@ static bool separate_aliases(td_record *r, const td_tensor *y) {
             td_gnode *n = td__graph_op(r->g, TD_OP_alias, &in, 1, 1);
             if (!n) return false;
             r->g->nodes.n--; /* beside the graph, as parts are */
-            n->out[0]->look = tag->look;
+            n->out[0]->type = tag->type;
             if (!td__record_place(r, n) || !(own = td__record_new_tag(r, t)))
                 return false;
             if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
@@ -99,9 +99,9 @@ static bool record_copy(td_record *r, td_opcall *c) {
     if (!record_part(r, &r->mark, c)) return false;
     if (!td__recording(r->cx) || !td__needs_grad(td__in(c, 0))) return true;
     td_gval *v = r->parts.v[r->parts.n - 1]->out[0];
-    td_look  l = *v->look;
+    td_gtype l = *v->type;
     l.grad = true;
-    return (v->look = td__graph_look_of(r->g, l)) != NULL;
+    return (v->type = td__graph_type_of(r->g, l)) != NULL;
 }
 
 /* Is the current call one of an op with nested graphs (custom)? Its results are

@@ -75,8 +75,8 @@ td_tag *td__record_tag(const td_record *r, const td_tensor *t) {
 }
 
 /* The type of t as it is now, in the graph's memory; NULL after td__fail. */
-static const td_look *type_of(td_record *r, const td_tensor *t, int32_t storage) {
-    return td__graph_look(r->g, t, td__needs_grad(t), storage);
+static const td_gtype *type_of(td_record *r, const td_tensor *t, int32_t storage) {
+    return td__graph_type(r->g, t, td__needs_grad(t), storage);
 }
 
 td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
@@ -92,11 +92,11 @@ td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
  * changed. */
 static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
     td_tag *tag = td__record_tag(r, t);
-    if (!(v->look = type_of(r, t, storage))) return NULL;
+    if (!(v->type = type_of(r, t, storage))) return NULL;
     if (!tag || tag->v) tag = td__record_new_tag(r, t);
     if (!tag) return NULL;
     tag->v = v;
-    tag->look = v->look;
+    tag->type = v->type;
     tag->storage = storage;
     return tag;
 }
@@ -114,7 +114,7 @@ td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name) {
     td_fake_store *s = td__fake_store_of(&r->fakes, real);
     s->given = true;
     if (td__record_tag(r, t)) { /* the same tensor again: the body reads the first */
-        v->look = td__record_tag(r, t)->look;
+        v->type = td__record_tag(r, t)->type;
         return t;
     }
     return put_tag(r, t, v, storage_nr(r, s)) ? t : NULL;
@@ -217,13 +217,13 @@ static td_gval *add_const(td_record *r, td_tensor *real) {
 static td_tag *tag_const(td_record *r, td_gval *v, const td_tensor *real,
                          td_tensor *seen, td_tensor *copy) {
     td_tag *tag = td__record_tag(r, copy);
-    if (tag) return v->look = tag->v->look, tag;
-    int32_t        nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
-    const td_look *first = td__graph_look(r->g, copy, td__needs_grad(seen), nr);
-    if (!(v->look = first)) return NULL;
+    if (tag) return v->type = tag->v->type, tag;
+    int32_t         nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
+    const td_gtype *first = td__graph_type(r->g, copy, td__needs_grad(seen), nr);
+    if (!(v->type = first)) return NULL;
     if (!made_here(real)) {
         tag = put_tag(r, copy, v, nr);
-        v->look = first; /* its type at entry */
+        v->type = first; /* its type at entry */
         return tag;
     }
     td_gval *fresh = add_clone(r, v);
@@ -316,8 +316,8 @@ static bool is_dim(td_record *r, int64_t noted, int64_t now) {
 /* Does t have the type its value has now? Not if t is an alias that the tape
  * saved and the original's metadata was written since. */
 static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
-    const td_look *l = tag->look;
-    bool           same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
+    const td_gtype *l = tag->type;
+    bool            same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
                 is_dim(r, l->offset, t->offset);
     bool plain = same && l->dense && td__is_row_major(t);
     for (int d = 0; d < t->rank && same; d++)
@@ -329,7 +329,7 @@ static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
 /* Records as_strided to get the saved alias t, with its old metadata, from the value
  * that has changed since. */
 static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char *who) {
-    if (tag->moved || tag->look->dtype != t->dtype)
+    if (tag->moved || tag->type->dtype != t->dtype)
         return td__record_fail(
                    r, who,
                    "backward needs the value that a tensor had before set_ "
@@ -362,7 +362,7 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
                NULL;
     }
     if (!tag && !r->lift) tag = close_over(r, t, who);
-    if (!tag || !tag->look) return NULL; /* no memory, now or for its metadata before */
+    if (!tag || !tag->type) return NULL; /* no memory, now or for its metadata before */
     return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
 }
 
@@ -474,14 +474,14 @@ static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, 
                           td_tag *tag) {
     td_tensor *t = c->out[i];
     if (c->info->op == TD_OP_set_) { /* aliases keep the old bytes, and the old tag */
-        td_tag        *from = sharer(r, in, c->n_in, t);
-        const td_look *first = tag->v->look;
+        td_tag         *from = sharer(r, in, c->n_in, t);
+        const td_gtype *first = tag->v->type;
         tag->moved = true;
         tag = put_tag(r, t, tag->v, from ? from->storage : tag->storage);
-        if (tag) tag->v->look = first;
+        if (tag) tag->v->type = first;
         return tag;
     }
-    return (tag->look = type_of(r, t, tag->storage)) ? tag : NULL;
+    return (tag->type = type_of(r, t, tag->storage)) ? tag : NULL;
 }
 
 bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
@@ -495,7 +495,7 @@ bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
         else tag = put_tag(r, c->out[i], n->out[i], storage_for(r, c, in, i));
         if (!tag) return false;
         if (!known) tag->hidden = hidden;
-        n->out[i]->look = tag->look;
+        n->out[i]->type = tag->type;
     }
     return true;
 }

@@ -31,7 +31,7 @@ static int64_t dim_of(const types *t, int64_t dim) {
 
 /* ---- inputs ------------------------------------------------------------- */
 
-static void meta_of(const types *t, const td_look *l, td_meta *m) {
+static void meta_of(const types *t, const td_gtype *l, td_meta *m) {
     *m = (td_meta){.dtype = (td_dtype)l->dtype, .rank = l->rank, .strided = true};
     m->offset = dim_of(t, l->offset);
     for (int d = 0; d < l->rank; d++) {
@@ -52,7 +52,7 @@ static int64_t extent(const td_meta *m) {
 }
 
 /* Only inputs typed as tensors or integers can be made from their type. */
-static bool check_type(const td_graph *g, int i, const td_look *l) {
+static bool check_type(const td_graph *g, int i, const td_gtype *l) {
     const char *name = g->inputs.v[i]->name ? g->inputs.v[i]->name : "";
     if (l && (l->kind == TD_K_TENSOR || l->kind == TD_K_INT)) return true;
     return td__fail(g->cx, TD_E_TRACE,
@@ -63,7 +63,7 @@ static bool check_type(const td_graph *g, int i, const td_look *l) {
 
 /* The index in t->st of input i's storage. */
 static int storage_of(const types *t, int i) {
-    int32_t nr = t->g->inputs.v[i]->look->storage;
+    int32_t nr = t->g->inputs.v[i]->type->storage;
     return nr >= 0 ? nr : t->g->n_storages + i;
 }
 
@@ -90,8 +90,8 @@ static bool fit_storage(types *t, int i, const td_meta *m) {
 
 static bool make_storages(types *t) {
     for (int i = 0; i < t->g->inputs.n; i++) {
-        const td_look *l = t->g->inputs.v[i]->look;
-        td_meta        m;
+        const td_gtype *l = t->g->inputs.v[i]->type;
+        td_meta         m;
         if (is_held_const(t->g, i)) continue;
         if (!check_type(t->g, i, l)) return false;
         if (l->kind != TD_K_TENSOR) continue;
@@ -101,7 +101,7 @@ static bool make_storages(types *t) {
     return true;
 }
 
-static bool make_tensor(types *t, int i, const td_look *l) {
+static bool make_tensor(types *t, int i, const td_gtype *l) {
     td_meta m;
     meta_of(t, l, &m);
     td_tensor *x = td__tensor_over(t->g->cx, t->st[storage_of(t, i)], &m);
@@ -111,7 +111,7 @@ static bool make_tensor(types *t, int i, const td_look *l) {
 }
 
 /* An integer input: the symbol its type names, or a new one. */
-static bool make_number(types *t, int i, const td_look *l) {
+static bool make_number(types *t, int i, const td_gtype *l) {
     td_symbol s = {.letter = 's',
                    .read = TD_SYM_INT,
                    .arg = -1,
@@ -127,7 +127,7 @@ static bool make_number(types *t, int i, const td_look *l) {
 
 static bool make_inputs(types *t) {
     for (int i = 0; i < t->g->inputs.n; i++) {
-        const td_look *l = t->g->inputs.v[i]->look;
+        const td_gtype *l = t->g->inputs.v[i]->type;
         if (is_held_const(t->g, i)) continue;
         if (l->kind == TD_K_TENSOR ? !make_tensor(t, i, l) : !make_number(t, i, l))
             return false;
@@ -144,13 +144,13 @@ static bool put_numbers(types *t, td_graph *to) {
     for (int i = 0, k = -1; i < g->inputs.n; i++) {
         if (!is_held_const(g, i)) k++;
         if (t->in[i].kind != TD_K_INT) continue;
-        td_look  l = {.kind = TD_K_INT, .storage = -1};
+        td_gtype l = {.kind = TD_K_INT, .storage = -1};
         td_desc  d = g->in_desc.v[i];
         td_gval *v;
         l.offset = td__sym_to_graph(t->e, to, t->number[i]);
         if (d.name && !(d.name = td__graph_str(to, d.name))) return false;
-        const td_look *look = td__graph_look_of(to, l);
-        if (!look || !(v = td__graph_input(to, NULL, look, d))) return false;
+        const td_gtype *type = td__graph_type_of(to, l);
+        if (!type || !(v = td__graph_input(to, NULL, type, d))) return false;
         v->name = td__graph_str(to, g->inputs.v[i]->name);
         for (int j = to->inputs.n - 1; j > k; j--) {
             to->inputs.v[j] = to->inputs.v[j - 1];
@@ -176,8 +176,8 @@ static bool symbols_readable(const td_graph *g) {
     bool *shown = td__zalloc((size_t)g->dims.n + 1), all = true;
     if (!shown) return td__fail_memory(g->cx);
     for (int i = 0; i < g->inputs.n; i++) {
-        const td_look *l = g->inputs.v[i]->look;
-        bool           tensor = l && l->kind == TD_K_TENSOR;
+        const td_gtype *l = g->inputs.v[i]->type;
+        bool            tensor = l && l->kind == TD_K_TENSOR;
         if (l) mark_dim(g, shown, l->offset);
         for (int d = 0; tensor && d < l->rank; d++) mark_dim(g, shown, l->size[d]);
         for (int d = 0; tensor && d < l->rank; d++) mark_dim(g, shown, l->stride[d]);
@@ -241,7 +241,7 @@ static td_graph *capture_symbolic(types *t, td_retrace *a) {
 static bool is_symbolic(const td_graph *g) {
     bool sym = g->dims.n > 0;
     for (int i = 0; i < g->inputs.n; i++)
-        sym |= g->inputs.v[i]->look && g->inputs.v[i]->look->kind == TD_K_INT;
+        sym |= g->inputs.v[i]->type && g->inputs.v[i]->type->kind == TD_K_INT;
     return sym;
 }
 

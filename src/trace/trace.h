@@ -82,12 +82,12 @@ typedef struct td_record td_record;
 /* What a recorder knows about a tensor; td_tensor.payload points to it. Every
  * payload starts with the mode that owns it, so that modes recognize their own. */
 typedef struct td_tag {
-    td_mode       *owner; /* the recorder's mode */
-    td_gval       *v;     /* its value in the graph; NULL: its call is still running */
-    const td_look *look;  /* its type after the last metadata write */
-    int32_t        storage; /* storage number in the graph's types */
-    int32_t        hidden;  /* index of the td_expansion it is a part of; -1: none */
-    bool           moved;   /* set_ replaced the storage; aliases keep the old tag */
+    td_mode        *owner; /* the recorder's mode */
+    td_gval        *v;     /* its value in the graph; NULL: its call is still running */
+    const td_gtype *type;  /* its type after the last metadata write */
+    int32_t         storage; /* storage number in the graph's types */
+    int32_t         hidden;  /* index of the td_expansion it is a part of; -1: none */
+    bool            moved;   /* set_ replaced the storage; aliases keep the old tag */
 } td_tag;
 
 /* A grad-mode region that is open in the graph: the modes that hold outside of

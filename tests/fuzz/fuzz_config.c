@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *shown; /* what every variable has */
 
-static char *look(const char *name) {
+static char *type(const char *name) {
     /* a trace would write files, and logs fill the terminal */
     bool skip = !strcmp(name, "TD_TRACE") || !strcmp(name, "TD_LOG");
     return skip ? NULL : (char *)(uintptr_t)shown;
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     shown = text;
     td__config_free(cx);
     cx->settings = (td_settings){0};
-    if (!td__config_load(cx, look)) abort();
+    if (!td__config_load(cx, type)) abort();
     td_close(cx);
     free(text);
     return 0;

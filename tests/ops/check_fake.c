@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool same_look(const td_tensor *a, const td_tensor *b) {
+static bool same_type(const td_tensor *a, const td_tensor *b) {
     size_t n = sizeof(int64_t) * a->rank;
     return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
            !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n) &&
@@ -57,7 +57,7 @@ static void compare(report *r, const inputs *in, td_tensor *const *out, int n) {
     for (int i = 0; i < n; i++)
         if (!td__is_fake(out[i]))
             fail_sample(r, "without bytes: result %d has bytes", i);
-        else if (!same_look(in->out[i], out[i]))
+        else if (!same_type(in->out[i], out[i]))
             fail_sample(r, "without bytes: result %d is %s%s%s, not %s%s%s", i,
                         td__type_str(out[i]), " strides ",
                         td__sizes_str(out[i]->rank, out[i]->stride),
@@ -92,7 +92,7 @@ static void check_copies(td_ctx *cx, report *r, td_faker *f, inputs *in) {
         fail_sample(r, "without bytes: results alias otherwise");
     for (int i = 0; i < in->n_in && !r->failures; i++)
         if (in->in[i].kind == TD_K_TENSOR && in->in[i].u.t &&
-            !same_look(in->in[i].u.t, v[i].u.t))
+            !same_type(in->in[i].u.t, v[i].u.t))
             fail_sample(r, "without bytes: argument %d looks otherwise afterwards", i);
 }
 

@@ -73,7 +73,7 @@ static bool rounds(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     bool folds = n->op == TD_OP_sum || n->op == TD_OP_prod;
     bool whole =
-        n->n_out && n->out[0]->look && !td__is_float((td_dtype)n->out[0]->look->dtype);
+        n->n_out && n->out[0]->type && !td__is_float((td_dtype)n->out[0]->type->dtype);
     return (folds && !whole) || td__ops[n->op].flags & TD_OPF_FUSES;
 }
 
@@ -131,7 +131,7 @@ static bool is_unset(const report *r) {
     return r->s->src->tags & TAG_RANDOM && !td__op_draws(td__op_find(r->s->op_name));
 }
 
-static bool same_looks(report *r, const char *what, const td_tensor *a,
+static bool same_types(report *r, const char *what, const td_tensor *a,
                        const td_tensor *b) {
     bool same = a->dtype == b->dtype && a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++) same = a->size[d] == b->size[d];
@@ -146,7 +146,7 @@ static bool same_looks(report *r, const char *what, const td_tensor *a,
 
 static bool same_tensor(report *r, const char *what, td_tensor *a, td_tensor *b,
                         tolerance tol) {
-    if (!same_looks(r, what, a, b)) return false;
+    if (!same_types(r, what, a, b)) return false;
     if (td_requires_grad(a) != td_requires_grad(b)) {
         fail_sample(r, "%s: requires_grad differs", what);
         return false;
@@ -179,7 +179,7 @@ static bool same_inputs(report *r, const inputs *a, const inputs *b, rounding ma
         tolerance tol = may.results ? base_tolerance(r, i, dt) : same_bits;
         snprintf(what, sizeof what, "native, argument %d afterwards", i);
         if (!same_tensor(r, what, a->base[i], b->base[i], tol) ||
-            !same_looks(r, what, a->used[i], b->used[i]))
+            !same_types(r, what, a->used[i], b->used[i]))
             return false;
     }
     return true;

@@ -104,7 +104,7 @@ static bool ended_well(pid_t pid) {
 
 /* ---- what is there ------------------------------------------------------ */
 
-static int64_t look(const char *when, int *files) {
+static int64_t type(const char *when, int *files) {
     td_ctx       *cx = open_here("64");
     td_disk_files list = {0};
     td_disk       d;
@@ -148,11 +148,11 @@ static void test_kills(int times) {
         waitpid(pid, &status, 0);
         killed += WIFSIGNALED(status);
         check(WIFSIGNALED(status) || status == 0, "a process before it is killed", "");
-        look("after a kill", &files);
+        type("after a kill", &files);
     }
     check(killed > times / 2, "most processes were killed at work", "");
     check(ended_well(start(1, 99, 20, "64")), "a process after all those", "");
-    look("in the end", &files);
+    type("in the end", &files);
     check(files > 0, "something was kept", "");
 }
 
@@ -162,7 +162,7 @@ static void test_many(int rounds, const char *mb) {
     int   files;
     for (int i = 0; i < 8; i++) pid[i] = start(8000, (unsigned)(100 + i), rounds, mb);
     for (int i = 0; i < 8; i++) check(ended_well(pid[i]), "one of eight processes", mb);
-    look("after eight at once", &files);
+    type("after eight at once", &files);
     check(files > 0, "something was kept", mb);
 }
 

@@ -211,7 +211,7 @@ static int  n_ran, n_unclean;
 static bool fails;
 
 /* Counts what of the state around its caller a trace can see. */
-static void look(td_ctx *cx) {
+static void type(td_ctx *cx) {
     n_ran++;
     n_unclean += cx->packers.n != 0 || cx->anomaly || cx->wish || cx->regions ||
                  cx->missed || TD_TAG_WISH(cx->tags) || !cx->fake ||
@@ -221,31 +221,31 @@ static void look(td_ctx *cx) {
 static bool fn_forward(td_fcall *f, td_tensor *const *in, int n, td_tensor **out,
                        int m) {
     (void)n, (void)m;
-    look(td_ctx_of(in[0]));
+    type(td_ctx_of(in[0]));
     out[0] = td_mul(in[0], in[0]);
     return td_fcall_save(f, TD_LIST(in[0]));
 }
 static bool fn_backward(td_fcall *f, td_tensor *const *g, int m, td_tensor **grad,
                         int n) {
     (void)n, (void)m;
-    look(td_ctx_of(g[0]));
+    type(td_ctx_of(g[0]));
     grad[0] = td_mul(td_mul(g[0], td_fcall_saved(f, 0)), 2.0);
     return true;
 }
 static bool yes(td_call *c) {
-    look(td_call_ctx(c));
+    type(td_call_ctx(c));
     return td_return(c, td_mul(td_arg(c, 0), 2.0));
 }
 static bool no(td_call *c) {
-    look(td_call_ctx(c));
+    type(td_call_ctx(c));
     return td_return(c, td_mul(td_arg(c, 0), 3.0));
 }
 static bool goes_on(td_call *c) {
-    look(td_call_ctx(c));
+    type(td_call_ctx(c));
     return td_return(c, td_lt(td_arg(c, 1), 2.0));
 }
 static bool turn(td_call *c) {
-    look(td_call_ctx(c));
+    type(td_call_ctx(c));
     return td_return(c, td_mul(td_arg(c, 0), 1.5), td_add(td_arg(c, 1), 1.0));
 }
 
@@ -256,7 +256,7 @@ static bool everything(td_call *c) {
                                    .backward = fn_backward};
     td_ctx                  *cx = td_call_ctx(c);
     td_tensor               *x = td_arg(c, 0), *y, *z, *s[2];
-    look(cx);
+    type(cx);
     if (fails) return td_fail(cx, TD_E_ARG, "on purpose"), false;
     td_loop loop = {goes_on, turn, NULL};
     td_function_call(cx, &fn, NULL, TD_LIST(td_tanh(x)), &y, 1);
@@ -267,7 +267,7 @@ static bool everything(td_call *c) {
 
 static bool twice(td_call *c) {
     td_tensor *x = td_arg(c, 0);
-    look(td_call_ctx(c));
+    type(td_call_ctx(c));
     return td_return(c, td_mul(td_exp(x), td_detach(td_tanh(x))));
 }
 

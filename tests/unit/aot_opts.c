@@ -141,7 +141,7 @@ typedef struct seen {
     int       dropped, asked;
 } seen;
 
-static bool look(void *env, const td_graph **g) {
+static bool type(void *env, const td_graph **g) {
     seen *s = env;
     s->asked++;
     td_graph_format(*g, s->text, sizeof s->text);
@@ -155,7 +155,7 @@ TEST(first_arguments_are_parameters_and_buffers_by_name_or_number) {
     args                     a = args_make();
     seen                     s = {0};
     td_aot_opts              o = {TD_AOT_OPTS, .n_params = 1, .n_buffers = 1};
-    o.pass = (td_pass){.run = look, .env = &s, .drop = drop_seen};
+    o.pass = (td_pass){.run = type, .env = &s, .drop = drop_seen};
     td_fn *f = td_aot_function(a.cx, layer, NULL, &o);
     CHECK(right(&a, f) && strstr(s.text, "%p0: f32[3,2] grad <param \"p0\">"));
     CHECK(strstr(s.text, "%b0: f32[] <buffer \"b0\">"));
@@ -176,7 +176,7 @@ TEST(wrong_options_are_refused_and_callbacks_dropped) {
     args        a = args_make();
     seen        s = {0};
     td_aot_opts o = {TD_AOT_OPTS, .n_params = -1};
-    o.pass = (td_pass){.run = look, .env = &s, .drop = drop_seen};
+    o.pass = (td_pass){.run = type, .env = &s, .drop = drop_seen};
 
     CHECK(td_is_nil(td_aot_function(a.cx, layer, NULL, &o)) && s.dropped == 1);
     CHECK(aot_says(a.cx, TD_E_ARG, "-1 parameters"));
@@ -196,7 +196,7 @@ TEST(wrong_options_are_refused_and_callbacks_dropped) {
 TEST(chosen_ops_are_decomposed_forward_and_backward) {
     args        a = args_make();
     seen        s = {0};
-    td_aot_opts o = {TD_AOT_OPTS, .pass = {.run = look, .env = &s}};
+    td_aot_opts o = {TD_AOT_OPTS, .pass = {.run = type, .env = &s}};
     td_fn      *f = td_aot_function(a.cx, layer, NULL, &o);
     CHECK(right(&a, f) && strstr(s.text, "silu("));
     td_fn_drop(f);

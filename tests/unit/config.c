@@ -9,7 +9,7 @@
 /* An environment of the test's own: name, value, name, value, ..., NULL. */
 static const char *const *vars;
 
-static char *look(const char *name) {
+static char *type(const char *name) {
     for (const char *const *v = vars; v && *v; v += 2)
         if (!strcmp(*v, name)) return (char *)(uintptr_t)v[1];
     return NULL;
@@ -29,7 +29,7 @@ static td_ctx *open_with(const char *const *v) {
     heard[0] = 0;
     vars = v;
     td_log_to(cx, hear, NULL);
-    CHECK(td__config_load(cx, look));
+    CHECK(td__config_load(cx, type));
     return cx;
 }
 

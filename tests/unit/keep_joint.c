@@ -136,8 +136,8 @@ static void forge(sample *s, int nr) {
     case 11: e->outputs.n--, e->out_desc.n--; break;
     case 12: e->outputs.v[0] = td__garg_int(1); break;
     case 13: e->outputs.v[3] = e->outputs.v[0]; break;
-    case 14: e->inputs.v[0]->look = NULL; break; /* what a step takes is a tensor */
-    case 15: e->inputs.v[3]->look = NULL; break;
+    case 14: e->inputs.v[0]->type = NULL; break; /* what a step takes is a tensor */
+    case 15: e->inputs.v[3]->type = NULL; break;
     case 16: with_tangent(s)->tangent = j->n_tangents; break;
     case 17: with_tangent(s)->tangent = -1; break;
     case 18: j->order = -1; break;

@@ -320,7 +320,7 @@ TEST(sizes_backward_reads_are_handed_over) {
         CHECK(c.h->n_saved == 1 && c.h->n_saved_syms == 1);
         CHECK(c.h->saved[0].from == TD_SAVED_FRESH && c.h->saved[0].index == 1);
         CHECK(c.h->fwd->outputs.v[1].kind == TD_G_SYM);
-        CHECK(c.h->bwd->inputs.v[0]->look->kind == TD_K_INT);
+        CHECK(c.h->bwd->inputs.v[0]->type->kind == TD_K_INT);
         cut_end(&c);
     }
 }

@@ -181,7 +181,7 @@ static td_graph *columns(td_ctx *cx, const int *width, int n) {
 /* Products cost what they write: flops alone. */
 static double cost_by_width(void *env, const td_graph *g, const td_gnode *n) {
     (void)env, (void)g;
-    return n->op == TD_OP_mm ? (double)n->out[0]->look->size[1] : 0;
+    return n->op == TD_OP_mm ? (double)n->out[0]->type->size[1] : 0;
 }
 
 TEST(a_budget_that_is_a_sum_of_sizes_is_met_exactly) {

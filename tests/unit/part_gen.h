@@ -38,7 +38,7 @@ typedef struct gen {
     TD_VEC(td_gval *) v;    /* by number */
     TD_VEC(td_gval *) grad; /* by number; NULL: none yet */
     TD_VEC(gen_step) steps;
-    const td_look *look;
+    const td_gtype *type;
 } gen;
 
 static inline unsigned gen_random(gen *m, unsigned n) {
@@ -64,7 +64,7 @@ static inline td_gnode *gen_call(gen *m, td_op op, const td_garg *in, int n_in,
     if (!n) return m->failed = true, NULL;
     n->origin = m->backward ? TD_FROM_BACKWARD : TD_FROM_FORWARD;
     n->tags = m->backward ? 0 : m->tags;
-    for (int i = 0; i < n_out; i++) n->out[i]->look = m->look;
+    for (int i = 0; i < n_out; i++) n->out[i]->type = m->type;
     return n;
 }
 
@@ -80,14 +80,14 @@ static inline td_gval *gen_turned(gen *m, td_gval *a) {
     int64_t   size[2] = {m->size, m->size}, stride[2] = {1, m->size};
     td_gnode *n = gen_call(m, TD_OP_transpose, in, 3, 1);
     if (!n) return NULL;
-    bool dense = !a->look || a->look->dense;
-    n->out[0]->look =
-        td__graph_look_of(m->g, (td_look){.kind = TD_K_TENSOR,
-                                          .dtype = TD_F32,
-                                          .rank = 2,
-                                          .storage = -1,
-                                          .size = size,
-                                          .stride = dense ? stride : NULL});
+    bool dense = !a->type || a->type->dense;
+    n->out[0]->type =
+        td__graph_type_of(m->g, (td_gtype){.kind = TD_K_TENSOR,
+                                           .dtype = TD_F32,
+                                           .rank = 2,
+                                           .storage = -1,
+                                           .size = size,
+                                           .stride = dense ? stride : NULL});
     return n->out[0];
 }
 
@@ -97,21 +97,21 @@ static inline td_gval *gen_rows(gen *m, td_gval *a) {
     td_garg   in[3] = {td__garg_value(a), td__garg_ints(dim, 1), gen_bool(true)};
     td_gnode *n = gen_call(m, TD_OP_sum, in, 3, 1);
     if (!n) return NULL;
-    n->out[0]->look = td__graph_look_of(m->g, (td_look){.kind = TD_K_TENSOR,
-                                                        .dtype = TD_F32,
-                                                        .rank = 2,
-                                                        .storage = -1,
-                                                        .size = size});
+    n->out[0]->type = td__graph_type_of(m->g, (td_gtype){.kind = TD_K_TENSOR,
+                                                         .dtype = TD_F32,
+                                                         .rank = 2,
+                                                         .storage = -1,
+                                                         .size = size});
     td_garg   wide[2] = {td__garg_value(n->out[0]), td__garg_ints(full, 2)};
     int64_t   stride[2] = {1, 0};
     td_gnode *e = gen_call(m, TD_OP_expand, wide, 2, 1);
     if (!e) return NULL;
-    e->out[0]->look = td__graph_look_of(m->g, (td_look){.kind = TD_K_TENSOR,
-                                                        .dtype = TD_F32,
-                                                        .rank = 2,
-                                                        .storage = -1,
-                                                        .size = full,
-                                                        .stride = stride});
+    e->out[0]->type = td__graph_type_of(m->g, (td_gtype){.kind = TD_K_TENSOR,
+                                                         .dtype = TD_F32,
+                                                         .rank = 2,
+                                                         .storage = -1,
+                                                         .size = full,
+                                                         .stride = stride});
     return e->out[0];
 }
 
@@ -119,9 +119,9 @@ static inline td_gval *gen_drop(gen *m, td_gval *a, td_gval **mask) {
     td_garg   in[3] = {td__garg_value(a), gen_num(0.5), gen_bool(true)};
     td_gnode *n = gen_call(m, TD_OP_native_dropout, in, 3, 2);
     if (!n) return NULL;
-    td_look look = *m->look;
-    look.dtype = TD_BOOL;
-    n->out[1]->look = td__graph_look_of(m->g, look);
+    td_gtype type = *m->type;
+    type.dtype = TD_BOOL;
+    n->out[1]->type = td__graph_type_of(m->g, type);
     *mask = n->out[1];
     return n->out[0];
 }
@@ -224,13 +224,13 @@ static inline void gen_begin(gen *m, td_ctx *cx, int64_t size, int n_in) {
     *m = (gen){.g = td__graph_make(cx, "gen"), .size = size, .state = 1};
     m->failed = !m->g;
     if (m->failed) return;
-    m->look = td__graph_look_of(m->g, (td_look){.kind = TD_K_TENSOR,
-                                                .dtype = TD_F32,
-                                                .rank = 2,
-                                                .storage = -1,
-                                                .size = dims});
+    m->type = td__graph_type_of(m->g, (td_gtype){.kind = TD_K_TENSOR,
+                                                 .dtype = TD_F32,
+                                                 .rank = 2,
+                                                 .storage = -1,
+                                                 .size = dims});
     for (int i = 0; i < n_in; i++)
-        gen_add_value(m, td__graph_input(m->g, NULL, m->look, TD_PLAIN_DESC));
+        gen_add_value(m, td__graph_input(m->g, NULL, m->type, TD_PLAIN_DESC));
 }
 
 /* Values out[] become outputs; the backward nodes of all that leads to them follow.
@@ -238,7 +238,7 @@ static inline void gen_begin(gen *m, td_ctx *cx, int64_t size, int n_in) {
 static inline td_graph *gen_end(gen *m, const int *out, int n_out, int n_in) {
     for (int i = 0; i < n_out && !m->failed; i++) {
         td_desc  d = {TD_D_TANGENT, i, NULL};
-        td_gval *t = td__graph_input(m->g, NULL, m->look, d);
+        td_gval *t = td__graph_input(m->g, NULL, m->type, d);
         m->failed |= !t || !td__graph_output(m->g, td__garg_value(m->v.v[out[i]]),
                                              TD_PLAIN_DESC);
         m->backward = true;

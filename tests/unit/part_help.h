@@ -12,8 +12,8 @@
 static inline void make_inputs(const td_graph *g, td_value *in) {
     td_seed(g->cx, 5);
     for (int i = 0; i < g->inputs.n; i++) {
-        const td_look *l = g->inputs.v[i]->look;
-        int64_t        size[TD_MAX_RANK];
+        const td_gtype *l = g->inputs.v[i]->type;
+        int64_t         size[TD_MAX_RANK];
         if (l->kind == TD_K_INT || l->kind == TD_K_FLOAT) {
             in[i] = l->kind == TD_K_INT ? td_value_int(3) : td_value_float(1.5);
             continue;

@@ -53,7 +53,7 @@ typedef struct found {
     int64_t index, inside, taps; /* taps: those not beyond the padding */
 } found;
 
-static found look(const setup *s, const double *x, int64_t oh, int64_t ow) {
+static found type(const setup *s, const double *x, int64_t oh, int64_t ow) {
     found f = {-(double)INFINITY, 0, -1, 0, 0};
     for (int64_t a = 0; a < s->kh; a++)
         for (int64_t b = 0; b < s->kw; b++) {
@@ -89,7 +89,7 @@ TEST(max_pool2d_agrees_with_looking_at_every_tap) {
         if (td_ok(cx)) CHECK(td_size(y, 2) == oh && td_size(y, 3) == ow);
         for (int64_t k = 0; td_ok(cx) && k < td_numel(y); k++) {
             const double *plane = (double *)td_data(x) + k / (oh * ow) * s.h * s.w;
-            found         f = look(&s, plane, k / ow % oh, k % ow);
+            found         f = type(&s, plane, k / ow % oh, k % ow);
             CHECK(((double *)td_data(y))[k] == f.most);
             if (f.inside) CHECK(((int64_t *)td_data(index))[k] == f.index);
         }
@@ -113,7 +113,7 @@ TEST(avg_pool2d_agrees_with_looking_at_every_tap) {
         CHECK(td_ok(cx) == (oh > 0 && ow > 0));
         for (int64_t k = 0; td_ok(cx) && k < td_numel(y); k++) {
             const double *plane = (double *)td_data(x) + k / (oh * ow) * s.h * s.w;
-            found         f = look(&s, plane, k / ow % oh, k % ow);
+            found         f = type(&s, plane, k / ow % oh, k % ow);
             int64_t       by = s.divisor ? s.divisor : s.count_pad ? f.taps : f.inside;
             CHECK(((double *)td_data(y))[k] == f.sum / (double)by);
         }

@@ -159,7 +159,7 @@ static inline void check_text(td_ctx *cx, const td_graph *g) {
 }
 
 /* What the capture says of each value is what a replay on real tensors finds. */
-static inline void check_looks(td_ctx *cx, const td_graph *g, td_values args,
+static inline void check_types(td_ctx *cx, const td_graph *g, td_values args,
                                nature n) {
     static world w;
     td_replay    r;
@@ -177,7 +177,7 @@ static inline void check_looks(td_ctx *cx, const td_graph *g, td_values args,
         const td_gnode *node = g->nodes.v[i];
         TD_CHECK_THAT(td__replay_node(&r, node), "%s", td_message(cx));
         for (int k = 0; k < node->n_out; k++) {
-            const td_look   *l = node->out[k]->look;
+            const td_gtype  *l = node->out[k]->type;
             const td_tensor *t = r.val[node->out[k]->id].u.t;
             SAME("look: grad", l->grad, td_requires_grad(t));
             SAME("look: dtype", l->dtype, t->dtype);
@@ -218,7 +218,7 @@ static inline void run_captured(td_ctx *cx, world *w, td_body *body, void *env,
     CHECK_OK(cx);
     TD_CHECK_THAT(td__graph_verify(g, TD_STAGE_PROGRAM), "%s", td_message(cx));
     check_text(cx, g);
-    check_looks(cx, g, args, n);
+    check_types(cx, g, args, n);
     td__graph_drop(g);
     w->ok = td_program_run(p, (td_values){w->in, w->n_in}, w->out, MOST);
     w->offset = td_rng_offset(cx);
