@@ -108,7 +108,7 @@ static void get_lines(td_reader *r, td_guard_lines *to, const td_graph *program)
 static void get_steps(td_reader *r, td_guard_prog *p) {
     int n = td__get_count(r), most = p->n_regs;
     for (int i = 0; !r->bad && i < n; i++) {
-        td_guard_step s = {.op = (uint8_t)td__get_below(r, CHECK + TD_SYM_GE + 1)};
+        td_guard_step s = {.op = (uint8_t)td__get_below(r, CHECK + TD_DIM_IS_GE + 1)};
         s.to = (uint16_t)td__get_below(r, s.op >= CHECK ? p->checks.n : most);
         s.a = (uint16_t)td__get_below(r, most);
         s.b = (uint16_t)td__get_below(r, most);

@@ -61,10 +61,7 @@ bool td__dim_expect(int64_t a, td_dim_rel rel, int64_t b) {
     bool symbolic = td__dim_is_sym(a) || td__dim_is_sym(b);
     if (symbolic && td__dim_tracing())
         return serving.fn(serving.env, TD_DIM_EXPECT + (int)rel, a, b) != 0;
-    return rel == TD_DIM_IS_EQ   ? a == b
-           : rel == TD_DIM_IS_NE ? a != b
-           : rel == TD_DIM_IS_LT ? a < b
-                                 : a >= b;
+    return td__dim_rel_holds(rel, a, b);
 }
 
 int64_t td__dim_fresh(int64_t lo, int64_t hi) {

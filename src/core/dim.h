@@ -43,6 +43,18 @@ typedef enum td_dim_rel {
     TD_DIM_RELS
 } td_dim_rel;
 
+/* Does a rel b hold, both numbers? */
+static inline bool td__dim_rel_holds(td_dim_rel rel, int64_t a, int64_t b) {
+    switch (rel) {
+    case TD_DIM_IS_EQ: return a == b;
+    case TD_DIM_IS_NE: return a != b;
+    case TD_DIM_IS_LT: return a < b;
+    case TD_DIM_IS_GE: return a >= b;
+    case TD_DIM_RELS: break;
+    }
+    return false;
+}
+
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
 /* Does this thread run a trace that has symbols? */
 bool               td__dim_tracing(void);

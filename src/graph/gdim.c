@@ -146,15 +146,8 @@ void td__gdim_solve(const td_graph *g, int64_t *bound) {
 
 bool td__gfact_holds(const td_graph *g, const td_gfact *f, const int64_t *bound) {
     int64_t a = td__gdim_value(g, f->a, bound), b = td__gdim_value(g, f->b, bound);
-    if (a == INT64_MIN || b == INT64_MIN) return false;
-    switch ((td_dim_rel)f->rel) {
-    case TD_DIM_IS_EQ: return a == b;
-    case TD_DIM_IS_NE: return a != b;
-    case TD_DIM_IS_LT: return a < b;
-    case TD_DIM_IS_GE: return a >= b;
-    case TD_DIM_RELS: break;
-    }
-    return false;
+    return a != INT64_MIN && b != INT64_MIN &&
+           td__dim_rel_holds((td_dim_rel)f->rel, a, b);
 }
 
 /* The largest lower bound that facts give for a symbol. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Opcodes from CHECK on compare (CHECK + td_symrel). Registers are 16 bits; up to
+/* Opcodes from CHECK on compare (CHECK + td_dim_rel). Registers are 16 bits; up to
  * FEW_REGS of them are on the stack. */
 enum { CHECK = TD_DIM_MAX + 1, MOST_REGS = 60000, FEW_REGS = 192 };
 
@@ -109,7 +109,7 @@ static bool symbol_guard(const td_symbol *s, int which, td_guard *g) {
     if (which == 0) return given;
     if (given) return false;
     bool low = which == 1;
-    g->rel = low ? TD_SYM_GE : TD_SYM_LT;
+    g->rel = low ? TD_DIM_IS_GE : TD_DIM_IS_LT;
     g->b = low ? s->first.lo : s->first.hi + 1;
     return low ? s->first.lo > -TD_DIM_HUGE : s->first.hi < TD_DIM_HUGE;
 }
@@ -190,15 +190,6 @@ static bool step_value(uint8_t op, int64_t a, int64_t b, int64_t *r) {
     }
 }
 
-static bool test(int rel, int64_t a, int64_t b) {
-    switch (rel) {
-    case TD_SYM_EQ: return a == b;
-    case TD_SYM_NE: return a != b;
-    case TD_SYM_LT: return a < b;
-    default: return a >= b;
-    }
-}
-
 /* The guard that needed the value of step i: steps stand right before the first
  * guard that uses them, so it is the next check. */
 static int failing(const td_guard_prog *p, int i) {
@@ -212,7 +203,7 @@ static int run(const td_guard_prog *p, int64_t *r) {
     for (int i = 0; i < p->steps.n; i++) {
         int64_t a = r[s[i].a], b = r[s[i].b];
         if (s[i].op >= CHECK) {
-            if (!test(s[i].op - CHECK, a, b)) return s[i].to;
+            if (!td__dim_rel_holds((td_dim_rel)(s[i].op - CHECK), a, b)) return s[i].to;
         } else if (!step_value(s[i].op, a, b, &r[s[i].to])) return failing(p, i);
     }
     return -1;

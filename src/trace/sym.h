@@ -90,11 +90,9 @@ typedef struct td_symbol {
     int64_t     is;       /* the expression it was found to equal; its tag: none */
 } td_symbol;
 
-typedef enum td_symrel { TD_SYM_EQ, TD_SYM_NE, TD_SYM_LT, TD_SYM_GE } td_symrel;
-
 /* A comparison a rel b that the trace depends on. */
 typedef struct td_guard {
-    uint8_t     rel;     /* td_symrel */
+    uint8_t     rel;     /* td_dim_rel */
     bool        runtime; /* asserted while the program runs, not before */
     int64_t     a, b;
     td_where    here; /* the user's source line of the op; file may be NULL */
@@ -197,11 +195,12 @@ bool td__sym_tensor_is(td_symenv *e, const char *name, int32_t arg, const td_ten
 /* States that a rel b holds whenever the program runs: the trace may rely on
  * it, and a run-time assert is recorded. False, with an error, if it can be
  * refuted. */
-bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool td__sym_assert(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 
 /* Arithmetic; any operand may be a number. */
 int64_t td__sym_add(td_symenv *e, int64_t a, int64_t b, int64_t k); /* a + k * b */
 int64_t td__sym_mul(td_symenv *e, int64_t a, int64_t b);
+int64_t td__sym_gcd(int64_t a, int64_t b); /* of numbers, not negative */
 int64_t td__sym_div(td_symenv *e, int64_t a, int64_t b);
 int64_t td__sym_mod(td_symenv *e, int64_t a, int64_t b);
 int64_t td__sym_min(td_symenv *e, int64_t a, int64_t b);
@@ -209,13 +208,13 @@ int64_t td__sym_max(td_symenv *e, int64_t a, int64_t b);
 /* Does a rel b hold? Proved or refuted if possible; otherwise the hints answer
  * and a guard is recorded. For an unbacked size that cannot be decided: false
  * and TD_E_TRACE. */
-bool    td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool    td__sym_holds(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 /* td__sym_holds for decisions that affect only layout: about unbacked sizes it
  * gives the answer for large sizes and asserts nothing. */
-bool    td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool    td__sym_seems(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 /* 1: holds for all values in range; 0: holds for none; -1: undecided. Records
  * nothing. */
-int     td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+int     td__sym_prove(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 /* Specializes the trace: guards every backed symbol to its hint, so that all
  * sizes are numbers, and clears the error that made it necessary. False:
  * nothing was done, because the trace may not specialize or has no symbols
@@ -338,10 +337,10 @@ bool    td__sym_divides(td_symenv *e, int64_t m, int64_t d);
 int64_t td__sym_multiple(td_symenv *e, int32_t atom);
 /* Makes `a rel b` known, as a value, range or fact. False only when out of
  * memory. */
-bool    td__sym_learn(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool    td__sym_learn(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 /* Fails: whether a rel b holds depends on data. */
-bool    td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool    td__sym_fail_unbacked(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 /* Appends a guard with the running op and its source line. */
-bool    td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runtime);
+bool td__sym_record(td_symenv *e, td_dim_rel rel, int64_t a, int64_t b, bool runtime);
 
 #endif

@@ -6,14 +6,13 @@
 
 #include <string.h>
 
-static int64_t gcd(int64_t a, int64_t b) {
-    if (a < 0) a = -a;
+int64_t td__sym_gcd(int64_t a, int64_t b) {
     while (b) {
         int64_t r = a % b;
         a = b;
-        b = r < 0 ? -r : r;
+        b = r;
     }
-    return a;
+    return a < 0 ? -a : a;
 }
 
 typedef int64_t rule_fn(td_symenv *e, td_symkind kind, int64_t a, int64_t b);
@@ -35,7 +34,8 @@ int64_t td__sym_multiple(td_symenv *e, int32_t atom) {
         td_symfact f = e->facts[TD_FACT_MULTIPLE].v[i];
         if (f.d != td__sym_tag(atom) || td__dim_is_sym(f.m)) continue;
         int64_t next;
-        if (!__builtin_mul_overflow(m / gcd(m, f.m), f.m, &next) && next < TD_DIM_HUGE)
+        if (!__builtin_mul_overflow(m / td__sym_gcd(m, f.m), f.m, &next) &&
+            next < TD_DIM_HUGE)
             m = next;
     }
     return m;
@@ -98,7 +98,7 @@ static bool split(td_symenv *e, const td_sympoly *a, int64_t m, td_sympoly *q,
  * (g*m)) = floor((x + floor(c/g)) / m). */
 static void cancel(td_sympoly *r, int64_t *m) {
     int64_t g = *m;
-    for (int i = 0; i < r->n; i++) g = gcd(r->t[i].k, g);
+    for (int i = 0; i < r->n; i++) g = td__sym_gcd(r->t[i].k, g);
     if (g <= 1) return;
     for (int i = 0; i < r->n; i++) r->t[i].k /= g;
     r->c = td__dim_div(r->c, g);
@@ -251,9 +251,9 @@ static bool has_operand(const td_symenv *e, td_symkind kind, int64_t y, int64_t 
 static int64_t extreme(td_symenv *e, td_symkind kind, int64_t a, int64_t b) {
     if (a == b) return a;
     bool min = kind == TD_SYM_MIN;
-    int  ge = td__sym_prove(e, a, TD_SYM_GE, b);
+    int  ge = td__sym_prove(e, a, TD_DIM_IS_GE, b);
     if (ge == 1) return min ? b : a;
-    if (ge == 0 || td__sym_prove(e, b, TD_SYM_GE, a) == 1) return min ? a : b;
+    if (ge == 0 || td__sym_prove(e, b, TD_DIM_IS_GE, a) == 1) return min ? a : b;
     if (has_operand(e, kind, a, b)) return a;
     if (has_operand(e, kind, b, a)) return b;
     if (!td__dim_is_sym(a) || (td__dim_is_sym(b) && a < b)) { /* numbers last */

@@ -20,7 +20,7 @@ static bool note_op(td_mode *m, td_opcall *c) {
 }
 
 static int64_t fixed(td_symenv *e, int64_t dim);
-static bool    expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+static bool    expect(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b);
 
 /* One td_dim_op on dims of which at least one is symbolic. */
 static int64_t compute(td_symenv *e, int op, int64_t a, int64_t b) {
@@ -32,14 +32,14 @@ static int64_t compute(td_symenv *e, int op, int64_t a, int64_t b) {
     case TD_DIM_MOD: return td__sym_mod(e, a, b);
     case TD_DIM_MIN: return td__sym_min(e, a, b);
     case TD_DIM_MAX: return td__sym_max(e, a, b);
-    case TD_DIM_EQ: return td__sym_holds(e, a, TD_SYM_EQ, b);
-    case TD_DIM_LT: return td__sym_holds(e, a, TD_SYM_LT, b);
+    case TD_DIM_EQ: return td__sym_holds(e, a, TD_DIM_IS_EQ, b);
+    case TD_DIM_LT: return td__sym_holds(e, a, TD_DIM_IS_LT, b);
     case TD_DIM_FIX: return fixed(e, a);
     case TD_DIM_NOW: return td__sym_now(e, a);
-    case TD_DIM_SAME: return td__sym_prove(e, a, TD_SYM_EQ, b) == 1;
-    case TD_DIM_SEEMS_EQ: return td__sym_seems(e, a, TD_SYM_EQ, b);
-    case TD_DIM_SEEMS_LT: return td__sym_seems(e, a, TD_SYM_LT, b);
-    default: return expect(e, a, (td_symrel)(op - TD_DIM_EXPECT), b);
+    case TD_DIM_SAME: return td__sym_prove(e, a, TD_DIM_IS_EQ, b) == 1;
+    case TD_DIM_SEEMS_EQ: return td__sym_seems(e, a, TD_DIM_IS_EQ, b);
+    case TD_DIM_SEEMS_LT: return td__sym_seems(e, a, TD_DIM_IS_LT, b);
+    default: return expect(e, a, (td_dim_rel)(op - TD_DIM_EXPECT), b);
     }
 }
 
@@ -49,13 +49,13 @@ static int64_t fixed(td_symenv *e, int64_t dim) {
     int64_t           now = td__sym_now(e, dim), hint = td__sym_hint(e, now);
     const td_symexpr *x = td__sym_at(e, now);
     if (x && x->unbacked)
-        return td__sym_fail_unbacked(e, now, TD_SYM_EQ, 0), TD_DIM_HUGE;
-    return td__sym_holds(e, dim, TD_SYM_EQ, hint) ? hint : TD_DIM_HUGE;
+        return td__sym_fail_unbacked(e, now, TD_DIM_IS_EQ, 0), TD_DIM_HUGE;
+    return td__sym_holds(e, dim, TD_DIM_IS_EQ, hint) ? hint : TD_DIM_HUGE;
 }
 
 /* A condition on input sizes is guarded before the program runs; one on
  * data-dependent sizes becomes a run-time assert. */
-static bool expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+static bool expect(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     const td_symexpr *x = td__sym_at(e, a), *y = td__sym_at(e, b);
     if (!(x && x->unbacked) && !(y && y->unbacked)) return td__sym_holds(e, a, rel, b);
     int known = td__sym_prove(e, a, rel, b);
@@ -68,7 +68,7 @@ static int64_t fresh(td_symenv *e, int64_t least, int64_t most) {
     td_symrange r = {least, td__sym_range(e, most).hi};
     int64_t     u = td__sym_unbacked(e, e->op ? e->op : "a value", r, true);
     if (td__dim_is_sym(most) && td__dim_is_sym(u) &&
-        !td__sym_learn(e, most, TD_SYM_GE, u))
+        !td__sym_learn(e, most, TD_DIM_IS_GE, u))
         return TD_DIM_HUGE;
     return u;
 }

@@ -8,7 +8,7 @@
 /* ---- from a trace into a graph ------------------------------------------ */
 
 /* Adds the fact a rel b. */
-static bool add(td_symenv *e, td_graph *g, td_symrel rel, int64_t a, int64_t b) {
+static bool add(td_symenv *e, td_graph *g, td_dim_rel rel, int64_t a, int64_t b) {
     td_gfact f = {(uint8_t)rel, td__sym_to_graph(e, g, a), td__sym_to_graph(e, g, b)};
     return td_ok(g->cx) && (td__vec_push(&g->facts, f) || td__fail_memory(g->cx));
 }
@@ -16,8 +16,8 @@ static bool add(td_symenv *e, td_graph *g, td_symrel rel, int64_t a, int64_t b) 
 /* Adds a symbol's range as facts. */
 static bool add_range(td_symenv *e, td_graph *g, const td_symbol *s) {
     td_symrange r = s->first;
-    if (r.lo > -TD_DIM_HUGE && !add(e, g, TD_SYM_GE, s->tag, r.lo)) return false;
-    return r.hi == TD_DIM_HUGE || add(e, g, TD_SYM_LT, s->tag, r.hi + 1);
+    if (r.lo > -TD_DIM_HUGE && !add(e, g, TD_DIM_IS_GE, s->tag, r.lo)) return false;
+    return r.hi == TD_DIM_HUGE || add(e, g, TD_DIM_IS_LT, s->tag, r.hi + 1);
 }
 
 bool td__sym_facts(td_symenv *e, td_graph *g) {
@@ -29,7 +29,7 @@ bool td__sym_facts(td_symenv *e, td_graph *g) {
     }
     for (int i = 0; i < e->guards.n; i++) {
         const td_guard *f = &e->guards.v[i];
-        if (!f->runtime && !add(e, g, (td_symrel)f->rel, f->a, f->b)) return false;
+        if (!f->runtime && !add(e, g, (td_dim_rel)f->rel, f->a, f->b)) return false;
     }
     return true;
 }
@@ -65,7 +65,7 @@ bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound) {
     td__gdim_settle(g, bound);
     for (int i = 0; i < g->facts.n && td_ok(g->cx); i++) {
         const td_gfact *f = &g->facts.v[i];
-        td__sym_learn(e, td__gdim_value(g, f->a, bound), (td_symrel)f->rel,
+        td__sym_learn(e, td__gdim_value(g, f->a, bound), (td_dim_rel)f->rel,
                       td__gdim_value(g, f->b, bound));
     }
     return td_ok(g->cx);

@@ -85,15 +85,6 @@ static int64_t least(td_symenv *e, int64_t d) {
     return low;
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* Divisibility: no integers make 2*s0 + 4*s1 equal to 3, because the gcd of the
  * coefficients does not divide the constant. */
 static bool never_zero(td_symenv *e, int64_t d) {
@@ -106,7 +97,7 @@ static bool never_zero(td_symenv *e, int64_t d) {
             if (!__builtin_mul_overflow(k, td__sym_multiple(e, x->term[i].atom[j]),
                                         &next))
                 k = next;
-        g = gcd(g, k);
+        g = td__sym_gcd(g, k);
     }
     return g > 1 && x->a % g != 0;
 }
@@ -128,15 +119,15 @@ static int prove_least(td_symenv *e, int64_t d) {
     return -1;
 }
 
-int td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+int td__sym_prove(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     e->trying++;
     int64_t d = td__sym_add(e, td__sym_now(e, a), td__sym_now(e, b), -1);
     int     r = -1;
-    if (d != TD_DIM_HUGE && rel <= TD_SYM_NE) r = prove_zero(e, d);
+    if (d != TD_DIM_HUGE && rel <= TD_DIM_IS_NE) r = prove_zero(e, d);
     else if (d != TD_DIM_HUGE) r = prove_least(e, d);
     e->trying--;
     if (r < 0) return r;
-    return rel == TD_SYM_NE || rel == TD_SYM_LT ? !r : r;
+    return rel == TD_DIM_IS_NE || rel == TD_DIM_IS_LT ? !r : r;
 }
 
 /* ---- learning ----------------------------------------------------------- */
@@ -243,21 +234,22 @@ static bool learn_nonzero(td_symenv *e, int64_t d) {
     return add_fact(e, TD_FACT_NONZERO, d, 0);
 }
 
-bool td__sym_learn(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_learn(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
     int64_t       d = td__sym_add(e, td__sym_now(e, a), td__sym_now(e, b), -1);
     bool          ok = false;
     switch (rel) {
-    case TD_SYM_EQ: ok = learn_zero(e, d); break;
-    case TD_SYM_NE: ok = learn_nonzero(e, d); break;
-    case TD_SYM_GE: ok = learn_least(e, d, 0); break;
-    case TD_SYM_LT: ok = learn_least(e, td__sym_mul(e, d, -1), 1); break;
+    case TD_DIM_IS_EQ: ok = learn_zero(e, d); break;
+    case TD_DIM_IS_NE: ok = learn_nonzero(e, d); break;
+    case TD_DIM_IS_GE: ok = learn_least(e, d, 0); break;
+    case TD_DIM_IS_LT: ok = learn_least(e, td__sym_mul(e, d, -1), 1); break;
+    case TD_DIM_RELS: break;
     }
     td__arena_reset(&e->scratch, mark);
     return ok && td_ok(e->cx);
 }
 
-bool td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runtime) {
+bool td__sym_record(td_symenv *e, td_dim_rel rel, int64_t a, int64_t b, bool runtime) {
     td_guard g = {.rel = (uint8_t)rel, .runtime = runtime, .op = e->op};
     g.a = td__sym_now(e, a);
     g.b = td__sym_now(e, b);
@@ -272,19 +264,13 @@ bool td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runt
 /* ---- answers ------------------------------------------------------------ */
 
 /* The answer for the sizes at trace time. */
-static bool by_hints(const td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
-    int64_t x = td__sym_hint(e, a), y = td__sym_hint(e, b);
-    switch (rel) {
-    case TD_SYM_EQ: return x == y;
-    case TD_SYM_NE: return x != y;
-    case TD_SYM_LT: return x < y;
-    case TD_SYM_GE: return x >= y;
-    }
-    return false;
+static bool by_hints(const td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
+    return td__dim_rel_holds(rel, td__sym_hint(e, a), td__sym_hint(e, b));
 }
 
-static td_symrel opposite(td_symrel rel) {
-    static const td_symrel other[] = {TD_SYM_NE, TD_SYM_EQ, TD_SYM_GE, TD_SYM_LT};
+static td_dim_rel opposite(td_dim_rel rel) {
+    static const td_dim_rel other[] = {TD_DIM_IS_NE, TD_DIM_IS_EQ, TD_DIM_IS_GE,
+                                       TD_DIM_IS_LT};
     return other[rel];
 }
 
@@ -299,7 +285,7 @@ static const td_symrange MANY = {(int64_t)1 << 20, TD_DIM_HUGE};
 
 /* td__sym_prove with the ranges of unbacked sizes narrowed to `by` (or to their
  * maximum, where that is smaller). Ranges are restored. */
-static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
+static int prove_within(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b,
                         td_symrange by) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
     size_t        bytes = sizeof(td_symrange) * (size_t)(e->symbols.n + 1);
@@ -328,12 +314,12 @@ static bool assert_not_one(td_symenv *e, int64_t a, int64_t b) {
         int32_t   atom = td__sym_index(s.tag);
         if (s.letter != 'u' || !s.size) continue;
         if (!contains(e, a, atom) && !contains(e, b, atom)) continue;
-        if (!td__sym_assert(e, s.tag, TD_SYM_NE, 1)) return false;
+        if (!td__sym_assert(e, s.tag, TD_DIM_IS_NE, 1)) return false;
     }
     return true;
 }
 
-bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     td_buf   text = {0};
     td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
     td__guard_print(e, &g, &text);
@@ -349,13 +335,13 @@ bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
 
 /* Is a >= 0 even if unbacked sizes are 0? */
 static bool is_size(td_symenv *e, int64_t a) {
-    return prove_within(e, a, TD_SYM_LT, 0, (td_symrange){0, 0}) == 0;
+    return prove_within(e, a, TD_DIM_IS_LT, 0, (td_symrange){0, 0}) == 0;
 }
 
 /* Asserts a >= 0 and answers "a < 0" with false, so the rule continues as for a
  * size. The assert stays even if the op is removed as dead code. */
 static bool assert_size(td_symenv *e, int64_t a) {
-    return !td__sym_assert(e, a, TD_SYM_GE, 0);
+    return !td__sym_assert(e, a, TD_DIM_IS_GE, 0);
 }
 
 /* td__sym_holds for unbacked sizes. Shape rules assume a data-dependent size to
@@ -368,35 +354,35 @@ static bool assert_size(td_symenv *e, int64_t a) {
  *
  * An equality that can be neither proved nor refuted is asserted: nearly all
  * rules that compare sizes fail when they differ. */
-static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+static bool holds_unbacked(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
     e->assumed = true;
-    if (general < 0 && rel == TD_SYM_EQ) return td__sym_assert(e, a, rel, b);
-    if (general < 0 && rel == TD_SYM_LT && b == 0) return assert_size(e, a);
+    if (general < 0 && rel == TD_DIM_IS_EQ) return td__sym_assert(e, a, rel, b);
+    if (general < 0 && rel == TD_DIM_IS_LT && b == 0) return assert_size(e, a);
     if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
     if (one != general && !assert_not_one(e, a, b)) return false;
-    if (rel == TD_SYM_LT && b == 0 && !general && !is_size(e, a))
+    if (rel == TD_DIM_IS_LT && b == 0 && !general && !is_size(e, a))
         return assert_size(e, a);
-    int       none = prove_within(e, a, rel, b, (td_symrange){0, 0});
-    td_symrel found = general ? rel : opposite(rel);
-    bool      ordered = rel == TD_SYM_LT || (rel == TD_SYM_EQ && general);
+    int        none = prove_within(e, a, rel, b, (td_symrange){0, 0});
+    td_dim_rel found = general ? rel : opposite(rel);
+    bool       ordered = rel == TD_DIM_IS_LT || (rel == TD_DIM_IS_EQ && general);
     if (ordered && none != general && !td__sym_assert(e, a, found, b)) return false;
     return general;
 }
 
-bool td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_holds(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     int r = td__sym_prove(e, a, rel, b);
     if (r >= 0) return r;
     a = td__sym_now(e, a), b = td__sym_now(e, b);
     if (unbacked(e, a) || unbacked(e, b)) return holds_unbacked(e, a, rel, b);
-    bool      yes = by_hints(e, a, rel, b);
-    td_symrel found = yes ? rel : opposite(rel);
+    bool       yes = by_hints(e, a, rel, b);
+    td_dim_rel found = yes ? rel : opposite(rel);
     return td__sym_record(e, found, a, b, false) && td__sym_learn(e, a, found, b) &&
            yes;
 }
 
-bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_seems(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     int r = td__sym_prove(e, a, rel, b);
     a = td__sym_now(e, a), b = td__sym_now(e, b);
     if (r >= 0) return r;
@@ -407,9 +393,9 @@ bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     return r == 1;
 }
 
-bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_assert(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
     int  r = td__sym_prove(e, a, rel, b);
-    bool swap = (rel == TD_SYM_EQ || rel == TD_SYM_NE) && !td__sym_at(e, a);
+    bool swap = (rel == TD_DIM_IS_EQ || rel == TD_DIM_IS_NE) && !td__sym_at(e, a);
     if (swap) { /* in messages: the expression first, then the number */
         int64_t of = b;
         b = a;

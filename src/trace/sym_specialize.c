@@ -18,7 +18,7 @@ bool td__sym_fix_all(td_symenv *e) {
     e->fixed = true;
     for (int i = 0; i < e->symbols.n; i++) {
         td_symbol s = e->symbols.v[i]; /* a copy: the array may be reallocated */
-        if (s.letter == 's') td__sym_holds(e, s.tag, TD_SYM_EQ, s.hint);
+        if (s.letter == 's') td__sym_holds(e, s.tag, TD_DIM_IS_EQ, s.hint);
     }
     return td_ok(e->cx);
 }

@@ -139,7 +139,8 @@ TEST(an_undecidable_unbacked_size_is_an_error_with_a_remedy) {
 TEST(an_assert_decides_and_is_checked_when_the_program_runs) {
     begin();
     int64_t u = td__sym_unbacked(e, "nonzero(x)", (td_symrange){0, TD_DIM_HUGE}, true);
-    CHECK(td__sym_assert(e, u, TD_SYM_LT, 8) && td__dim_lt(u, 8) && td__dim_lt(u, 9));
+    CHECK(td__sym_assert(e, u, TD_DIM_IS_LT, 8) && td__dim_lt(u, 8) &&
+          td__dim_lt(u, 9));
     CHECK(e->guards.n == 1 && e->guards.v[0].runtime);
     CHECK_OK(cx);
     end();
@@ -147,14 +148,14 @@ TEST(an_assert_decides_and_is_checked_when_the_program_runs) {
 
 TEST(an_assert_that_cannot_hold_is_refused) {
     begin();
-    CHECK(!td__sym_assert(e, s0, TD_SYM_LT, 2));
+    CHECK(!td__sym_assert(e, s0, TD_DIM_IS_LT, 2));
     CHECK(strstr(td_message(cx), "s0 < 2 is required here") != NULL);
     end();
 }
 
 TEST(asserts_are_no_entry_guards) {
     begin();
-    CHECK(td__sym_assert(e, td__dim_mod(s0, 8), TD_SYM_EQ, 0));
+    CHECK(td__sym_assert(e, td__dim_mod(s0, 8), TD_DIM_IS_EQ, 0));
     CHECK_STR(verdict(12, 5), "");
     end();
 }

@@ -56,7 +56,7 @@ TEST(a_size_of_two_or_more_is_a_symbol_and_smaller_ones_are_numbers) {
 
 TEST(equal_hints_do_not_make_equal_symbols) {
     begin();
-    CHECK(s0 != s2 && td__sym_prove(e, s0, TD_SYM_EQ, s2) == -1);
+    CHECK(s0 != s2 && td__sym_prove(e, s0, TD_DIM_IS_EQ, s2) == -1);
     end();
 }
 
@@ -163,25 +163,25 @@ TEST(ranges_follow_arithmetic) {
 TEST(products_are_compared_from_their_lower_bounds) {
     begin();
     int64_t both = td__dim_mul(s0, s1);
-    CHECK(td__sym_prove(e, s1, TD_SYM_LT, both) == 1);
-    CHECK(td__sym_prove(e, both, TD_SYM_EQ, s1) == 0);
-    CHECK(td__sym_prove(e, td__dim_mul(both, s2), TD_SYM_GE, both) == 1);
+    CHECK(td__sym_prove(e, s1, TD_DIM_IS_LT, both) == 1);
+    CHECK(td__sym_prove(e, both, TD_DIM_IS_EQ, s1) == 0);
+    CHECK(td__sym_prove(e, td__dim_mul(both, s2), TD_DIM_IS_GE, both) == 1);
     end();
 }
 
 TEST(what_is_rounded_down_is_not_larger) {
     begin();
-    CHECK(td__sym_prove(e, s0, TD_SYM_GE, td__dim_mul(td__dim_div(s0, 4), 4)) == 1);
-    CHECK(td__sym_prove(e, s0, TD_SYM_GE, td__dim_min(s0, s1)) == 1);
-    CHECK(td__sym_prove(e, td__dim_max(s0, s1), TD_SYM_GE, s1) == 1);
+    CHECK(td__sym_prove(e, s0, TD_DIM_IS_GE, td__dim_mul(td__dim_div(s0, 4), 4)) == 1);
+    CHECK(td__sym_prove(e, s0, TD_DIM_IS_GE, td__dim_min(s0, s1)) == 1);
+    CHECK(td__sym_prove(e, td__dim_max(s0, s1), TD_DIM_IS_GE, s1) == 1);
     end();
 }
 
 TEST(numbers_without_a_common_divisor_are_never_equal) {
     begin();
     int64_t even = td__dim_add(td__dim_mul(s0, 2), td__dim_mul(s1, 4));
-    CHECK(td__sym_prove(e, even, TD_SYM_EQ, 31) == 0);
-    CHECK(td__sym_prove(e, even, TD_SYM_EQ, 32) == -1);
+    CHECK(td__sym_prove(e, even, TD_DIM_IS_EQ, 31) == 0);
+    CHECK(td__sym_prove(e, even, TD_DIM_IS_EQ, 32) == -1);
     end();
 }
 
@@ -323,8 +323,8 @@ static bool grow(int64_t *dim, int64_t (*at)[POINTS], int n) {
 
 /* What is proved holds at every point. */
 static bool proofs_hold(const int64_t *dim, int64_t (*at)[POINTS], int i, int j) {
-    int         lt = td__sym_prove(e, dim[i], TD_SYM_LT, dim[j]);
-    int         eq = td__sym_prove(e, dim[i], TD_SYM_EQ, dim[j]);
+    int         lt = td__sym_prove(e, dim[i], TD_DIM_IS_LT, dim[j]);
+    int         eq = td__sym_prove(e, dim[i], TD_DIM_IS_EQ, dim[j]);
     td_symrange r = td__sym_range(e, dim[i]);
     for (int p = 0; p < POINTS; p++) {
         if (lt >= 0 && lt != (at[i][p] < at[j][p])) return false;
