@@ -1,4 +1,4 @@
-/* core/geometry.h -- geometry: which dtype, sizes, strides and offset a tensor has, apart
+/* core/geometry.h -- geometry: the dtype, sizes, strides and offset of a tensor, apart
  * from the bytes it addresses. td_geom is the one type for it: graph values, nodes of
  * the tape and plans hold one each, and td__geom_of and td__meta_geom make one of a
  * tensor and of a rule's result. Its lists belong to somebody else: to the tensor, a
@@ -59,7 +59,7 @@ bool td__geom_identical(const td_geom *a, const td_geom *b);
 
 /* One dim, from the start of the storage, without gaps. */
 bool    td__geom_is_list(const td_geom *g);
-/* The index of the last element in the storage, in elements; of one that is not empty. */
+/* The index of the last element in the storage; of a geometry that is not empty. */
 int64_t td__geom_last(const td_geom *g);
 /* Does every element of b lie at one of a, which has no gaps? */
 bool    td__geom_covers(const td_geom *a, const td_geom *b);

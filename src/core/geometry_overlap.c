@@ -1,4 +1,4 @@
-/* geometry_overlap.c -- which elements share bytes. Exact where there are few elements or
+/* geometry_overlap.c -- which elements share bytes. Exact where elements are few or
  * their strides are in order; where neither holds the answer is that they may. */
 #include "core/geometry.h"
 
