@@ -1,15 +1,14 @@
-/* tandem/aot.h -- compiled functions. td_aot_function takes a body as td_capture does
- * and gives a function that behaves as the body in every respect that can be
- * observed: values, writes to arguments, aliases, flags, gradients of any order,
- * random numbers, errors. It is compiled at the first call, and again for arguments
- * that the code at hand does not fit. Modules, boxed calls, stages: docs/aot.md.
+/* tandem/aot.h -- compiled functions. td_aot_function takes a body, as td_capture
+ * does, and returns a function with the same observable behaviour: values, writes to
+ * arguments, aliasing, flags, gradients of any order, random numbers, errors. It is
+ * compiled at the first call, and again for arguments that the existing code does not
+ * fit. docs/aot.md explains modules, boxed calls and stages.
  *
  *     td_fn     *f = td_aot_function(cx, layer, NULL, NULL);
  *     td_tensor *out[2];
  *     td_invoke(f, TD_ARGS(x, w, seen), out, 2);
  *     td_backward(td_sum(out[1]));
- *     td_fn_drop(f);
- */
+ *     td_fn_drop(f); */
 #ifndef TANDEM_AOT_H
 #define TANDEM_AOT_H
 
@@ -24,34 +23,35 @@ extern "C" {
 
 /* ---- backends ----------------------------------------------------------- */
 
+/* Which graph is compiled: forward, backward, or a graph without backward. */
 typedef enum td_half { TD_FORWARD, TD_BACKWARD, TD_INFERENCE } td_half;
 
 /* What is being compiled, for backends that name files or log. */
 typedef struct td_compile_info {
     size_t      size;
-    int         id;   /* of the function, unique in the process */
-    int         nr;   /* which specialization of it */
-    td_half     half; /* which graph of that */
+    int         id; /* number of the function, unique in the process */
+    int         nr; /* number of the specialization */
+    td_half     half;
     const char *name; /* "layer" or "f" */
 } td_compile_info;
 
-/* A graph that runs. in[] has an entry for each input of the graph; tensors are the
- * caller's and may be written only where the graph does. out[] has one for each
- * output, to be filled with new tensors of the innermost scope, inputs, and numbers
- * as the graph says. False after td_fail. */
+/* Compiled code of a graph. in[] has one value per input of the graph; tensors are
+ * borrowed, and may be written only where the graph writes them. run fills out[], one
+ * value per output: new tensors in the innermost scope, inputs, or numbers, as the
+ * graph says. False after td_fail. */
 typedef struct td_runner {
     bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out) TD_0;
     void (*drop)(void *env) TD_0; /* may be NULL */
     void *env TD_0;
-    /* The same where tensors with own[i] are the code's: it calls td_drop on each once,
-     * as soon as it can, and also when it fails. NULL: they go after run. */
+    /* As run, but the code owns input i if own[i]: it must td_drop it once, as early as
+     * possible, and also when it fails. NULL: the caller drops them after run. */
     bool (*take)(void *env, td_ctx *cx, const td_value *in, const bool *own,
                  td_value *out) TD_0;
 } td_runner;
 
-/* Makes code of a graph, which stays valid as long as the code. False after
- * td_fail. `drop` is called once, when neither the function nor a history made by it
- * needs the backend any more; a backend that is given for several halves is one. */
+/* Compiles graphs. The graph stays valid as long as the code. False after td_fail.
+ * `drop` is called once, when neither the function nor a history made by it needs the
+ * backend; a backend given for several halves counts once. */
 typedef struct td_backend {
     const char *name TD_0;
     bool (*compile)(void *env, const td_graph *g, const td_compile_info *info,
@@ -60,11 +60,11 @@ typedef struct td_backend {
     void (*drop)(void *env) TD_0; /* may be NULL */
 } td_backend;
 
-/* ---- your own stages ---------------------------------------------------- */
+/* ---- user-defined passes --------------------------------------------------- */
 
-/* Sees the joint graph of each specialization before it is taken apart, and may point
- * *g to another with the same inputs and outputs, which is verified and copied. False
- * after td_fail. */
+/* A pass over the joint graph of each specialization, before partitioning. It may set
+ * *g to another graph with the same inputs and outputs, which is verified and copied.
+ * False after td_fail. */
 typedef struct td_pass {
     const char *name TD_0; /* for messages; NULL: "pass" */
     bool (*run)(void *env, const td_graph **g) TD_0;
@@ -72,25 +72,26 @@ typedef struct td_pass {
     void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
 } td_pass;
 
-/* A joint graph about to be taken apart: which of its forward values does backward
- * get? Those that are not saved it computes again. */
+/* A joint graph during partitioning, for td_chooser: which forward values are saved
+ * for backward? The others are recomputed. */
 typedef struct td_split td_split;
+/* A value of the joint graph. */
 typedef struct td_split_value {
-    const char *name; /* as the text of the graph has it, without % */
-    const char *op;   /* "input" for inputs, which are at hand anyhow */
+    const char *name; /* as in the graph's text, without % */
+    const char *op;   /* "input" for inputs, which cost nothing to save */
     int64_t     bytes;
-    bool        forward; /* may be saved */
-    bool        saved;   /* already: it may not be computed twice */
+    bool        forward; /* a forward value: it may be saved */
+    bool        saved;   /* saved already, because it must not be recomputed */
 } td_split_value;
 TD_API const td_graph *td_split_graph(const td_split *s);
 TD_API int             td_split_values(const td_split *s);
 TD_API td_split_value  td_split_value_at(const td_split *s, int i);
-/* Of a view its base is saved. False after a failure: TD_E_ARG, there is no such value,
- * or it belongs to backward. */
+/* Saves value i; of a view, its base. False after a failure: TD_E_ARG, there is no
+ * such value, or backward computes it. */
 TD_API bool            td_split_save(td_split *s, int i);
 TD_API bool            td_split_save_named(td_split *s, const char *name);
 
-/* Decides with td_split_save; false after td_fail. */
+/* A partitioner: `choose` calls td_split_save. False after td_fail. */
 typedef struct td_chooser {
     const char *name TD_0; /* for messages; NULL: "partitioner" */
     bool (*choose)(void *env, td_split *s) TD_0;
@@ -100,28 +101,28 @@ typedef struct td_chooser {
 
 /* ---- functions ---------------------------------------------------------- */
 
-/* What is left zero is taken from `config`, and that from the context, at the moment
- * of compiling: {TD_AOT_OPTS} is a function like any other. Everything is copied, texts
- * and callbacks too; of `config` log, trace_file and strict are the context's business
- * and not looked at. docs/aot.md has a line for each field. */
+/* Options of a function. Zero fields are taken from `config`, which defaults to the
+ * context's settings at the time of compilation. Everything is copied, including
+ * texts and callbacks. The fields log, trace_file and strict of `config` are ignored:
+ * they are settings of the context. docs/aot.md describes each field. */
 typedef struct td_aot_opts {
     size_t size               TD_SIZE(td_aot_opts);
     const char *name          TD_0;
     const td_backend *forward TD_0, *backward TD_0,
         *inference          TD_0; /* NULL: config's `backend` */
     td_partition partition  TD_0;
-    bool keep_mutations     TD_0;        /* writes may stay in the graph */
-    int limit               TD_0;        /* of specializations */
+    bool keep_mutations     TD_0;        /* leave writes to inputs in the graph */
+    int limit               TD_0;        /* most specializations */
     const td_config *config TD_0;        /* all settings of this function; or NULL */
     const char *decompose   TD_0;        /* "silu,layer_norm", "all"; NULL: none */
-    int n_params TD_0, n_buffers TD_0;   /* the first arguments are these */
-    const char *const *state_names TD_0; /* of both; NULL: their numbers */
+    int n_params TD_0, n_buffers TD_0;   /* leading arguments that are state */
+    const char *const *state_names TD_0; /* their names; NULL: numbers */
     td_shapes dynamic              TD_0;
     const char *log                TD_0; /* topics while it compiles: "graphs,guards" */
     td_pass pass                   TD_0; /* on the joint graph */
     td_chooser chooser             TD_0;
-    td_module *module              TD_0; /* of td_aot_step: its members are state, */
-    td_tensor_list state TD_0; /* ...and these tensors, state_names their names */
+    td_module *module              TD_0; /* td_aot_step: its members are state */
+    td_tensor_list state TD_0; /* td_aot_step: more state; names in state_names */
     const char *stages   TD_0; /* a version of pass and chooser: with one, what they
                                 * did is kept on disk (docs/cache.md) */
     const char *version
@@ -132,59 +133,61 @@ typedef struct td_aot_opts {
 
 typedef struct td_fn td_fn;
 
-/* `body` and `env` must stay valid as long as the function. opts may be NULL.
+/* Compiles a body lazily: at its first call.
  *
- *   returns  nil after a failure
- *   owns     the caller, until td_fn_drop or td_close, in any order
- *   since    0.1
- */
+ *   body, env  must stay valid as long as the function
+ *   opts       may be NULL
+ *   returns    nil after a failure
+ *   owns       the caller, until td_fn_drop or td_close, in any order
+ *   since      0.1 */
 TD_API td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env,
                               const td_aot_opts *opts);
-/* The same for a graph from text; it must outlive the function. */
+/* The same for a graph from text. The function keeps the graph alive. */
 TD_API td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts);
-TD_API void   td_fn_drop(td_fn *f); /* NULL is fine; histories keep what they need */
+TD_API void   td_fn_drop(td_fn *f); /* NULL is allowed; backward still works */
 
-/* Calls it. out[0..n_out) gets the first n_out results; more than there are is an
- * error. Results that are no tensors are nil there (td_invoke_values has them).
+/* Calls the function. out[0..n_out) gets the first n_out results; asking for more
+ * than the body returns is an error. A result that is no tensor is nil here (use
+ * td_invoke_values).
  *
  *   returns  false after a failure: out is all nil
  *   owns     results belong to the innermost scope
- *   aliases  as the body's results do
- *   fails    as the body does; TD_E_TRACE when it cannot be captured
+ *   aliases  as the body's results
+ *   fails    as the body; TD_E_TRACE if it cannot be captured
  *   grad     as the body's
- *   since    0.1
- */
+ *   since    0.1 */
 TD_API bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out);
+/* The same with results of any kind. Returns the number of results, -1 after a
+ * failure. */
 TD_API int  td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out);
+/* The number of specializations compiled so far. */
 TD_API int  td_fn_specializations(const td_fn *f);
-/* The next call compiles anew, as after a change that no guard sees. */
+/* Drops all compiled code: the next call compiles again. For changes that no guard
+ * detects. */
 TD_API void td_fn_forget(td_fn *f);
 
-/* Calls it and takes over one reference of each argument, also when it fails: that of
- * td_keep, or else the scope's. Each is dropped after its last use; args[i] is NULL
- * afterwards. NULL stands for an absent argument.
+/* As td_invoke, and takes over one reference to each argument, also on failure: that
+ * of td_keep, or else the scope's. Each argument is dropped after its last use;
+ * args[i] is NULL afterwards. A NULL argument is absent.
  *
  *   returns  as td_invoke
- *   since    0.1
- */
+ *   since    0.1 */
 TD_API bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out,
                             int n_out);
 
 /* ---- modules ------------------------------------------------------------ */
 
 /* A function of the arguments of the module's forward. Parameters and buffers are
- * inputs of its graphs under their names; each call takes those the module has now, in
- * the mode it is in. Written buffers are written back, gradients go to the
- * parameters. m must outlive the function; n_params, n_buffers and state_names of opts
- * are the module's own.
+ * inputs of its graphs, under their names. Each call uses the module's current
+ * members and mode; written buffers are written back, gradients go to the parameters.
+ * n_params, n_buffers and state_names of opts are ignored.
  *
  *   returns  nil after a failure
- *   owns     the caller, until td_fn_drop
- *   since    0.1
- */
+ *   owns     the caller, until td_fn_drop; m must outlive the function
+ *   since    0.1 */
 TD_API td_fn *td_aot_module(td_module *m, const td_aot_opts *opts);
-/* The same for a module that stays as it is: its members are taken now, and a call
- * after they, or its mode, were changed fails with TD_E_ARG. */
+/* The same for a module that does not change: its members are read once, and a call
+ * after the members or the mode changed fails with TD_E_ARG. */
 TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
 
 /* ---- training steps ----------------------------------------------------- */
@@ -206,17 +209,18 @@ TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
  *     td_fn *f = td_aot_step(cx, step, &m, &(td_aot_opts){TD_AOT_OPTS, .module = net});
  *     td_invoke(f, TD_ARGS(x, y, lr), &loss, 1);
  *
- * Tensors the body reads around its arguments are inputs of the graph: the members of
- * opts->module, as td_aot_module has them, and opts->state, both under their names;
- * and any others, which the function holds. What changes from step to step is best a
- * tensor argument (lr, a count): another number is another specialization.
+ * Tensors that the body reads besides its arguments are inputs of the graph: the
+ * members of opts->module, as in td_aot_module, and opts->state, both under their
+ * names; and any others, to which the function keeps a reference. Pass a value that
+ * changes from step to step (lr, a count) as a tensor: another number is another
+ * specialization.
  *
- * It does what td_call_body would, gradients that are left in tensors (td_grad_of)
- * included, but that results have no history: a loss comes back detached.
+ * A call does what td_call_body does, including gradients stored in tensors
+ * (td_grad_of), except that results have no history: a loss is returned detached.
  *
  *   returns  nil after a failure
  *   owns     the caller, until td_fn_drop; body, env and module must outlive it
- *   fails    TD_E_UNSUPPORTED: the body leaves a history in a tensor it writes
+ *   fails    TD_E_UNSUPPORTED  a tensor that the body writes ends with a grad_fn
  *   since    0.1
  */
 TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
@@ -226,66 +230,66 @@ TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
 
 /* What an input or output of a graph stands for. */
 typedef enum td_slot_kind {
-    TD_SLOT_PLAIN, /* argument `index`; result `index` */
+    TD_SLOT_PLAIN, /* argument or result `index` */
     TD_SLOT_PARAM,
     TD_SLOT_BUFFER,
-    TD_SLOT_CONST,          /* a tensor the body closed over */
+    TD_SLOT_CONST,          /* a closed-over tensor */
     TD_SLOT_TANGENT,        /* of result `index` */
-    TD_SLOT_UPDATE_TANGENT, /* of what input `index` becomes */
+    TD_SLOT_UPDATE_TANGENT, /* of the new value of input `index` */
     TD_SLOT_BASE_TANGENT,   /* of base `index` */
-    TD_SLOT_UPDATE,         /* the elements input `index` gets */
-    TD_SLOT_META_UPDATE,    /* the tensor it becomes, geometry and all */
-    TD_SLOT_BASE,           /* of which results are views */
+    TD_SLOT_UPDATE,         /* the new elements of input `index` */
+    TD_SLOT_META_UPDATE,    /* the same, after its sizes, strides or offset changed */
+    TD_SLOT_BASE,           /* a new tensor that results are views of */
     TD_SLOT_LOSS,           /* result `index` */
     TD_SLOT_GRAD            /* of input `index`; absent where there is none */
 } td_slot_kind;
 
+/* An input or output of a graph. */
 typedef struct td_slot {
     td_slot_kind   kind;
     int            index;
-    const char    *name;   /* "fc.weight": of the member it is, or is about; or NULL */
+    const char    *name;   /* "fc.weight": the member it is or belongs to; or NULL */
     bool           tensor; /* else a number, or nothing */
     bool           requires_grad;
     td_dtype       dtype; /* of a tensor */
     int            rank;
-    const int64_t *size; /* the graph's */
+    const int64_t *size; /* borrowed from the graph */
 } td_slot;
 
-/* A call between its stages: captured and joined, not yet compiled. */
+/* A function between its stages: captured and differentiated, not yet compiled. */
 typedef struct td_staged td_staged;
-/* For arguments like these, with TD_SHAPES_DYNAMIC also of other sizes; they are looked
- * at, not called with. nil after a failure, as td_invoke fails. */
+/* Captures for arguments like these; with TD_SHAPES_DYNAMIC also for other sizes. The
+ * arguments are only inspected. nil after a failure, as td_invoke fails. */
 TD_API td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
                                    const td_aot_opts *opts);
 TD_API td_staged *td_stage_module(td_module *m, td_values args,
                                   const td_aot_opts *opts);
-/* NULL once the stage was compiled. */
+/* The captured program; NULL after td_stage_compile. */
 TD_API const td_graph *td_stage_program(const td_staged *s);
-/* Forward and backward; a graph without gradients when there is nothing to
- * differentiate. NULL once the stage was compiled. */
+/* The joint graph of forward and backward, or the forward graph if there is nothing
+ * to differentiate; NULL after td_stage_compile. */
 TD_API const td_graph *td_stage_joint(const td_staged *s);
 TD_API int             td_stage_inputs(const td_staged *s);
 TD_API int             td_stage_outputs(const td_staged *s);
 TD_API td_slot         td_stage_input(const td_staged *s, int i);
 TD_API td_slot         td_stage_output(const td_staged *s, int i);
-/* A copy of g is the joint graph from now on. False after a failure, and nothing has
- * changed: TD_E_ARG, it is no joint graph, or has other inputs and outputs. */
+/* Replaces the joint graph by a copy of g. False after a failure, and nothing has
+ * changed: TD_E_ARG, it is no joint graph, or its inputs or outputs differ. */
 TD_API bool            td_stage_replace(td_staged *s, const td_graph *g);
-/* Once; the function serves calls like the staged one. nil after a failure. */
+/* Compiles; may be called once. The function accepts calls like the staged one only.
+ * nil after a failure. */
 TD_API td_fn          *td_stage_compile(td_staged *s);
-TD_API void            td_stage_drop(td_staged *s); /* NULL is fine */
+TD_API void            td_stage_drop(td_staged *s); /* NULL is allowed */
 
-/* What was compiled so far and why it is as it is, for people: what was captured,
- * which inputs are written back and how, what results are, what is kept for backward
- * or computed again, memory, guards, time (docs/explain.md). td_explain_json says the
- * same for programs. Both write at most cap bytes with the final NUL and return the
- * length they want, 0 when memory is exhausted.
+/* Describe what was compiled and why, as text and as JSON: captured ops, writes to
+ * inputs, results, values saved for backward or recomputed, memory, guards, times
+ * (docs/explain.md). Write at most cap bytes including the final NUL and return the
+ * length of the whole text, 0 if memory is exhausted.
  *   since  0.1 */
 TD_API size_t td_explain(const td_fn *f, char *out, size_t cap);
-/* Writes a page about the function's last specialization to `path`, one HTML file for
- * a browser: the graph, what is saved for backward and why, memory over time, every
- * kernel with its C, and its time if calls were traced (td_trace_start). False after a
- * failure. */
+/* Writes an HTML report about the function's last specialization to `path`: the
+ * graph, values saved for backward and why, memory over time, every kernel with its
+ * C, and its time if calls were traced (td_trace_start). False after a failure. */
 TD_API bool   td_report(const td_fn *f, const char *path);
 TD_API size_t td_explain_json(const td_fn *f, char *out, size_t cap);
 

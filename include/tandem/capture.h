@@ -9,14 +9,13 @@
  *     }
  *     td_program *p = td_capture(cx, scaled, NULL, TD_ARGS(x, 2.0));
  *
- * What a body may not do, because its answer would be frozen into the program, is an
- * error with the source line: read a value (td_item, td_read, td_data), write one
- * around the ops (td_write, td_bump), set the random generator, or register hooks. To
- * branch or loop on a value there are td_cond and td_while. td_grad and td_backward
- * inside a body are fine: the ops that compute gradients become part of the program,
- * and arguments are left with the gradients the body leaves. So are custom functions,
- * whose forward and backward run once, here, and never again; and td_checkpoint, which
- * marks its ops for whoever compiles the program. */
+ * A body must not do what cannot be recorded; it is an error with the source line: read
+ * a value (td_item, td_read, td_data), write one directly (td_write, td_bump), set the
+ * random generator, or register hooks. td_cond and td_while branch and loop on values.
+ * td_grad and td_backward are allowed: the ops that compute gradients become part of
+ * the program, and so do the gradients stored in arguments. Custom functions are
+ * allowed: their forward and backward run once, during the capture. td_checkpoint
+ * marks its ops for the compiler. */
 #ifndef TANDEM_CAPTURE_H
 #define TANDEM_CAPTURE_H
 
@@ -33,9 +32,10 @@ typedef struct td_values {
 } td_values;
 
 typedef struct td_call    td_call;    /* one call of a body */
-typedef struct td_program td_program; /* what a body did */
+typedef struct td_program td_program; /* a captured body */
 
-/* Reads arguments with td_arg, ends with td_return; false after a failure. */
+/* A function of tensors: reads its arguments with td_arg and ends with td_return.
+ * False after a failure. */
 typedef bool td_body(td_call *c);
 
 /* ---- inside a body ------------------------------------------------------ */
@@ -43,17 +43,18 @@ typedef bool td_body(td_call *c);
 TD_API td_ctx    *td_call_ctx(const td_call *c);
 TD_API void      *td_call_env(const td_call *c);
 TD_API int        td_arg_count(const td_call *c);
-/* Argument i: NULL when it is absent, nil and an error when it is no tensor. */
+/* Argument i; NULL if it is absent, nil and an error if it is not a tensor. */
 TD_API td_tensor *td_arg(td_call *c, int i);
-/* A number among the arguments. It is part of the program: another number is
- * another program. */
+/* A number among the arguments. It becomes a constant of the program: another number
+ * needs another program. */
 TD_API double     td_arg_number(td_call *c, int i);
 TD_API int64_t    td_arg_int(td_call *c, int i);
 TD_API bool       td_arg_absent(const td_call *c, int i);
-/* Makes the n bytes at `bytes`, a number the body reads from its env for example, part
- * of the key of a compiled function: they are compared at each call, and other bytes
- * are another specialization. Without it such a number is frozen into the code. Watch
- * single fields: padding counts. Run eagerly, and by td_capture, it does nothing.
+/* Makes the n bytes at `bytes`, for example a number in the body's env, part of the
+ * key of a compiled function: each call compares them, and other bytes are another
+ * specialization. Without td_watch the number would be a constant in the code. Watch
+ * single fields, because padding is compared too. Run eagerly, and in td_capture, it
+ * does nothing.
  *
  *     static bool scaled(td_call *c) {
  *         const settings *s = td_call_env(c);
@@ -62,66 +63,66 @@ TD_API bool       td_arg_absent(const td_call *c, int i);
  *     }
  *
  *   returns  false after a failure
- *   owns     the caller: the bytes must be readable as long as the function is called
- *   fails    TD_E_ARG  NULL, or more than 1 MiB in one specialization
- */
+ *   owns     the caller: the bytes must be readable whenever the function is called
+ *   fails    TD_E_ARG  NULL, or more than 1 MiB in one specialization */
 TD_API bool       td_watch(td_call *c, const void *bytes, size_t n);
-/* The results, once: tensors (also an argument, also one twice), numbers, absent
- * values (TD_NONE, NULL, nil). A body that never says so returns nothing. */
+/* Sets the results, once: tensors (also an argument, also one twice), numbers, absent
+ * values (TD_NONE, NULL, nil). A body that does not call it returns nothing. */
 TD_API bool       td_return_values(td_call *c, td_values results);
 
-/* ---- calling one as it is ----------------------------------------------- */
+/* ---- running eagerly ------------------------------------------------------- */
 
-/* Runs the body on the arguments themselves, nothing captured: the meaning of every
- * program made of it. out[0..n_out) gets as many results as there is room for. Gives
- * how many there are, -1 after a failure. */
+/* Runs the body eagerly, without capturing: the reference for every program made of
+ * it. out[0..n_out) gets the first results. Returns the number of results, -1 after a
+ * failure. */
 TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
                         td_value *out, int n_out);
 
 /* ---- branches and loops ------------------------------------------------- */
 
-/* In a captured body nobody knows the value of a flag: both branches, or the body of
- * the loop, are captured too and become part of the program. Run eagerly, td_cond and
- * td_while do what an if or a while would.
+/* In a captured body the value of a condition is unknown: both branches, or the body of
+ * the loop, are captured and become part of the program. Run eagerly, td_cond and
+ * td_while behave like if and while.
  *
- * Bodies may close over tensors. Results are tensors of their own: one that is an
- * argument, or shares bytes with one or with another result, comes back as a copy. */
+ * Bodies may close over tensors. Results never alias: a result that is an argument, or
+ * shares storage with an argument or another result, is returned as a copy. */
 typedef struct td_branches {
     td_body *yes TD_0, *no TD_0;
     void *env TD_0; /* of both */
 } td_branches;
 
-/* Calls `yes` on the arguments when pred, one element, is not zero, else `no`; each
- * gives n_out tensors. Captured, both must give the same dtypes, sizes and strides,
- * and an argument one of them writes counts as written once, whichever runs.
+/* Calls `yes` on the arguments if pred, one element, is not zero, else `no`; each
+ * returns n_out tensors. Captured, both must return the same dtypes, sizes and
+ * strides, and an argument that one of them writes counts as written once, whichever
+ * runs.
  *
  *     td_cond(flag, (td_branches){.yes = grow, .no = keep}, TD_ARGS(x), &y, 1); */
 TD_API bool td_cond(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
                     int n_out);
 
 typedef struct td_loop {
-    td_body *test TD_0; /* of the state: one element, not zero to go on */
-    td_body *body TD_0; /* of the state: the next state, of the same dtypes and sizes */
+    td_body *test TD_0; /* from the state to one element; nonzero continues */
+    td_body *body TD_0; /* from the state to the next, of the same types */
     void *env     TD_0;
 } td_loop;
 
-/* Runs the body as long as the test says so; out[0..state.n) is the last state.
- * Captured, the bodies may not write the state. Gradients pass: backward runs the loop
- * once more and keeps its states; gradients of those gradients are refused, as is a
- * body that draws random numbers where gradients are asked for. */
+/* Runs the body as long as the test is nonzero; out[0..state.n) is the last state.
+ * Captured, the bodies must not write the state. It is differentiable once: backward
+ * runs the loop again and saves its states. Unsupported: double backward, and a body
+ * that draws random numbers where gradients are required. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- programs ----------------------------------------------------------- */
 
-/* Runs the body once for arguments like these and gives the program, nil after a
- * failure. Arguments are looked at, not changed. td_close drops it if nobody did.
- *   fails  TD_E_TRACE  the body did what cannot be part of a program
- *          any other   as the body itself would fail */
+/* Captures the body for arguments like these, which are only inspected. Returns nil
+ * after a failure. td_close drops the program if td_program_drop did not.
+ *   fails  TD_E_TRACE  the body did something that cannot be part of a program
+ *          any other   as the body itself */
 TD_API td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args);
 
-/* Which sizes of the arguments may be others in later calls of the program. */
+/* Which sizes of the arguments may differ in later calls of the program. */
 typedef enum td_dynamic {
-    TD_DYNAMIC_OFF,    /* none: the program is for these sizes */
+    TD_DYNAMIC_OFF,    /* none: the program is valid for these sizes only */
     TD_DYNAMIC_MARKED, /* those marked with td_mark_dynamic */
     TD_DYNAMIC_ALL     /* all that are not 0 or 1; equal ones stay equal */
 } td_dynamic;
@@ -134,29 +135,28 @@ typedef struct td_capture_opts {
 } td_capture_opts;
 #define TD_CAPTURE_OPTS .size = sizeof(td_capture_opts)
 
-/* td_capture with options; opts may be NULL. With dynamic sizes the program holds for
- * all arguments that pass its guards: what the body's ops asked of the sizes, in
- * docs/symbolic-shapes.md. A body that reads a size as a number (td_size) fixes it. */
+/* td_capture with options; opts may be NULL. With dynamic sizes the program is valid
+ * for all arguments that pass its guards (docs/symbolic-shapes.md). A body that reads
+ * a size as a number (td_size) fixes that size. */
 TD_API td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args,
                                    const td_capture_opts *opts);
-/* Says inside a body what holds of a size that depends on values, and checks it when
- * the program runs: rel is "==", "!=", "<", "<=", ">" or ">=". Of other sizes, and
- * outside captures, it is a check. False after a failure, TD_E_SHAPE. */
+/* Asserts, inside a body, a relation of a size that depends on values, and checks it
+ * when the program runs: rel is "==", "!=", "<", "<=", ">" or ">=". For other sizes,
+ * and outside of captures, it is a plain check. False after a failure: TD_E_SHAPE. */
 TD_API bool        td_expect(td_tensor *t, int64_t dim, const char *rel, int64_t than);
-/* Does what the body does, to tensors of the same dtypes, sizes and strides, equal
- * where the captured ones were, and the same numbers. out[0..n_out) gets as many
- * results as there is room for. False after a failure: TD_E_GUARD names the guard
- * that does not hold. */
+/* Does what the body does, to tensors of the same dtypes, sizes and strides with the
+ * same aliasing, and the same numbers. out[0..n_out) gets the first results. False
+ * after a failure: TD_E_GUARD names the guard that fails. */
 TD_API bool   td_program_run(td_program *p, td_values args, td_value *out, int n_out);
 TD_API int    td_program_results(const td_program *p);
-/* The program as text (docs/text-format.md). Writes at most cap bytes with the final
- * NUL; returns the length it wants. */
+/* The program as text (docs/text-format.md). Writes at most cap bytes including the
+ * final NUL; returns the length of the text. */
 TD_API size_t td_program_text(const td_program *p, char *out, size_t cap);
-/* What must hold of the arguments' sizes: "s0 == x0.size(0), s0 >= 2". Empty without
- * dynamic sizes. Writes at most cap bytes with the final NUL; returns the length it
- * wants. */
+/* The conditions on sizes of arguments: "s0 == x0.size(0), s0 >= 2"; empty without
+ * dynamic sizes. Writes at most cap bytes including the final NUL; returns the length
+ * of the text. */
 TD_API size_t td_program_guards(const td_program *p, char *out, size_t cap);
-TD_API void   td_program_drop(td_program *p); /* NULL is fine */
+TD_API void   td_program_drop(td_program *p); /* NULL is allowed */
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -5,10 +5,10 @@
  *     td_loader *l = td_loader_open(cx, "train.bin", &how);
  *     while (td_loader_next(l, &x, &y)) ...     x, y: i64[8,256]
  *
- * The tokens are cut into windows; y is x moved on by one token. Which windows come in
- * which batch is a function of seed, epoch and the batch's number alone. The file is
- * mapped, and a thread reads ahead. It may be replaced while it is open, but not
- * shortened. */
+ * The tokens are divided into windows; y is x shifted by one token. The windows of a
+ * batch depend on seed, epoch and the number of the batch only. The file is
+ * memory-mapped, and a thread reads ahead. While it is open the file may be replaced,
+ * but must not be truncated. */
 #ifndef TANDEM_DATA_H
 #define TANDEM_DATA_H
 
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* What a file holds. Numbers are little-endian. */
+/* The type of a file. Numbers are little-endian. */
 typedef enum td_tokens {
     TD_TOKENS_NPY, /* a .npy file of one dim: u1, u2, u4, i2, i4 or i8 */
     TD_TOKENS_U8,  /* any file: bytes */
@@ -27,9 +27,9 @@ typedef enum td_tokens {
 } td_tokens;
 
 typedef enum td_order {
-    TD_ORDER_SHUFFLED,   /* every window once an epoch, otherwise in each */
-    TD_ORDER_SEQUENTIAL, /* as they lie in the file, in each epoch */
-    TD_ORDER_RANDOM      /* windows that begin anywhere */
+    TD_ORDER_SHUFFLED,   /* every window once per epoch, in a new order each time */
+    TD_ORDER_SEQUENTIAL, /* in file order, in each epoch */
+    TD_ORDER_RANDOM      /* windows at random positions */
 } td_order;
 
 /* Options carry their size: write {TD_LOADER_OPTS, .batch = 8, ...}. */
@@ -39,10 +39,10 @@ typedef struct td_loader_opts {
     int64_t batch TD_0, window TD_0; /* at least 1 each */
     td_order order TD_0;
     uint64_t seed  TD_0;
-    int64_t vocab  TD_0; /* tokens are below it, or an error; 0: any */
+    int64_t vocab  TD_0; /* tokens must be below it; 0: not checked */
     int64_t first  TD_0,
-        count      TD_0; /* only these of the file; count 0: all from first on */
-    int ahead      TD_0; /* batches read ahead; 0: two, -1: none, and no thread */
+        count      TD_0; /* part of the file to use; count 0: all from first on */
+    int ahead      TD_0; /* batches read ahead; 0: two; -1: no thread */
 } td_loader_opts;
 #define TD_LOADER_OPTS .size = sizeof(td_loader_opts)
 
@@ -55,22 +55,22 @@ typedef struct td_loader td_loader;
  *          TD_E_ARG  an option is out of its range */
 TD_API td_loader *td_loader_open(td_ctx *cx, const char *path,
                                  const td_loader_opts *opts);
-/* The same over bytes of the caller's, which must outlive it. */
+/* The same over bytes in memory, which must outlive the loader. */
 TD_API td_loader *td_loader_over(td_ctx *cx, const void *bytes, size_t n,
                                  const td_loader_opts *opts);
-TD_API void       td_loader_close(td_loader *l); /* NULL is fine */
+TD_API void       td_loader_close(td_loader *l); /* NULL is allowed */
 
 TD_API int64_t td_loader_tokens(const td_loader *l);
-/* In an epoch. Windows that make no whole batch are left out of it. */
+/* Batches per epoch. Windows that do not fill a batch are left out of the epoch. */
 TD_API int64_t td_loader_batches(const td_loader *l);
 
-/* The next batch, i64[batch,window] each, in the innermost scope. Epochs follow one
- * another without end.
+/* The next batch, i64[batch,window] each, in the innermost scope; epochs follow one
+ * another without end. False after a failure.
  *
- *   fails  TD_E_INDEX  a token is negative or not below vocab: the message has it */
+ *   fails  TD_E_INDEX  a token is negative, or not below vocab */
 TD_API bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y);
 
-/* The batch that comes next. Saved and sought, training goes on where it was. */
+/* A position: the next batch. Save it and seek to it to resume training. */
 typedef struct td_loader_place {
     int64_t epoch, batch; /* both from 0 */
 } td_loader_place;

@@ -1,5 +1,5 @@
-/* tandem/graph.h -- graphs from text: read, look at, print, run. The text form is
- * described in docs/text-format.md. */
+/* tandem/graph.h -- graphs from text: parse, inspect, print, run. docs/text-format.md
+ * describes the text. */
 #ifndef TANDEM_GRAPH_H
 #define TANDEM_GRAPH_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-typedef struct td_gfile td_gfile; /* functions and cases of one text */
-typedef struct td_graph td_graph; /* a function; belongs to its file */
+typedef struct td_gfile td_gfile; /* the functions and cases of a .td text */
+typedef struct td_graph td_graph; /* a function; owned by its file */
 
 /* Reads a .td file, or text in memory.
  *
@@ -23,7 +23,7 @@ typedef struct td_graph td_graph; /* a function; belongs to its file */
 TD_API td_gfile *td_graphs_read(td_ctx *cx, const char *path);
 TD_API td_gfile *td_graphs_parse(td_ctx *cx, const char *text, size_t n,
                                  const char *name);
-TD_API void      td_graphs_drop(td_gfile *f); /* NULL is fine */
+TD_API void      td_graphs_drop(td_gfile *f); /* NULL is allowed */
 
 TD_API int       td_graphs_count(const td_gfile *f);
 TD_API td_graph *td_graphs_at(const td_gfile *f, int i);              /* NULL: none */
@@ -31,24 +31,24 @@ TD_API td_graph *td_graphs_find(const td_gfile *f, const char *name); /* NULL: n
 
 TD_API td_ctx     *td_graph_ctx(const td_graph *g);
 TD_API const char *td_graph_name(const td_graph *g);
-TD_API int         td_graph_inputs(const td_graph *g);  /* what td_graph_run takes */
-TD_API int         td_graph_outputs(const td_graph *g); /* and gives */
-TD_API int         td_graph_nodes(const td_graph *g);
-TD_API uint64_t    td_graph_hash(const td_graph *g); /* of its meaning, stable */
+TD_API int td_graph_inputs(const td_graph *g);  /* number of inputs of td_graph_run */
+TD_API int td_graph_outputs(const td_graph *g); /* and of its outputs */
+TD_API int td_graph_nodes(const td_graph *g);
+TD_API uint64_t
+td_graph_hash(const td_graph *g); /* of its meaning; stable across processes */
 
-/* Writes the text, at most cap bytes with the final NUL; returns the length it wants,
- * 0 when memory is exhausted. */
+/* Writes the graph's text, at most cap bytes including the final NUL; returns the
+ * length of the text, 0 if memory is exhausted. */
 TD_API size_t td_graph_format(const td_graph *g, char *out, size_t cap);
 
-/* Calls the graph's ops one after another.
+/* Calls the graph's ops one by one.
  *
- *   returns  false when an op fails; out is all nil then
+ *   returns  false if an op fails; out is all nil then
  *   owns     results belong to the innermost scope
  *   aliases  as the ops say: inputs may be written, outputs may be views of them
- *   fails    as its ops do; TD_E_ARG for another count of inputs or outputs
+ *   fails    as its ops; TD_E_ARG for a wrong number of inputs or outputs
  *   grad     recorded as in eager calls
- *   since    0.1
- */
+ *   since    0.1 */
 TD_API bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
                          int n_out);
 

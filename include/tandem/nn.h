@@ -7,9 +7,9 @@
  *     td_tensor *y = td_module_call(net, TD_ARGS(x));
  *     td_module_free(net);
  *
- * A constructor gives nil after a failure. Parameters are f32 (td_module_to makes
- * them others) and start as PyTorch's do: the same distributions, drawn from the
- * context's generator. Options may be NULL; what is left zero is PyTorch's default. */
+ * A constructor returns nil after a failure. Parameters are f32 (td_module_to converts
+ * them) with PyTorch's initial distributions, drawn from the context's generator.
+ * Options may be NULL; a zero field means PyTorch's default. */
 #ifndef TANDEM_NN_H
 #define TANDEM_NN_H
 
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* ---- modules of modules ------------------------------------------------- */
+/* ---- containers -------------------------------------------------------------- */
 
 typedef struct td_modules {
     td_module *const *v;
@@ -35,17 +35,18 @@ TD__OUTLINE td_modules td__modules_until(td_module *const *v) {
 }
 #endif
 
-/* These take the modules over, also when they fail: then all are freed. A nil among
- * them, from a constructor that failed, or a NULL makes them fail.
+/* Containers take over the modules, also when they fail: then all are freed. They
+ * fail if one is NULL or nil, the result of a constructor that failed.
  *
- * Children "0", "1", ...; each gets the result of the one before. */
+ * Children "0", "1", ...; each gets the result of the previous one. */
 TD_API td_module *td_nn_sequential(td_ctx *cx, td_modules of);
 /* Children "0", "1", ... without a forward. */
 TD_API td_module *td_nn_list(td_ctx *cx, td_modules of);
-/* One more, at the end of either. Gives it back, nil after a failure. */
+/* Appends a child to a Sequential or ModuleList. Returns the child; nil after a
+ * failure. */
 TD_API td_module *td_nn_append(td_module *list, td_module *child);
-/* td_module_child for constructors in place: a child that cannot be adopted is freed.
- * m may be nil, after a failure. */
+/* td_module_child for nested constructors: a child that cannot be added is freed. m
+ * may be nil after a failure. */
 TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
 
 /* ---- linear maps and tables --------------------------------------------- */
@@ -62,17 +63,17 @@ TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
 
 typedef struct td_nn_embedding_opts {
     size_t size         TD_SIZE(td_nn_embedding_opts);
-    bool padded         TD_0; /* row padding_idx is zero and takes no gradient */
+    bool padded         TD_0; /* row padding_idx is zero and gets no gradient */
     int64_t padding_idx TD_0; /* negative: from the end */
 } td_nn_embedding_opts;
 #define TD_NN_EMBEDDING_OPTS .size = sizeof(td_nn_embedding_opts)
-/* weight [count,dim]; of integers, any shape. */
+/* weight [count,dim]; the input is a tensor of integers of any shape. */
 TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
                                   const td_nn_embedding_opts *opts);
 
 /* ---- convolutions ------------------------------------------------------- */
 
-/* Lists have an entry for each dim, or one for all. */
+/* Lists have one entry per dim, or one for all dims. */
 typedef struct td_nn_conv_opts {
     size_t size        TD_SIZE(td_nn_conv_opts);
     td_int_list stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
@@ -90,14 +91,15 @@ TD_API td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kern
 
 typedef struct td_nn_norm_opts {
     size_t size     TD_SIZE(td_nn_norm_opts);
-    double eps      TD_0; /* 0: 1e-5; of RMSNorm that of the dtype */
+    double eps      TD_0; /* 0: 1e-5; for RMSNorm: machine epsilon of the dtype */
     bool no_affine  TD_0; /* neither weight nor bias */
     bool no_bias    TD_0; /* LayerNorm: a weight only */
     double momentum TD_0; /* BatchNorm: of the running statistics; 0: 0.1 */
-    bool no_stats   TD_0; /* BatchNorm: none of those; always the batch's own */
+    bool no_stats   TD_0; /* BatchNorm: no running statistics, always the batch's */
 } td_nn_norm_opts;
 #define TD_NN_NORM_OPTS .size = sizeof(td_nn_norm_opts)
-/* weight, bias: the sizes of the last dims, which are normalized together. */
+/* Normalizes over the last dims, whose sizes are `shape`; weight and bias have that
+ * shape. */
 TD_API td_module *td_nn_layer_norm(td_ctx *cx, td_ints shape,
                                    const td_nn_norm_opts *opts);
 TD_API td_module *td_nn_rms_norm(td_ctx *cx, td_ints shape,
@@ -105,8 +107,8 @@ TD_API td_module *td_nn_rms_norm(td_ctx *cx, td_ints shape,
 /* weight, bias [channels]. */
 TD_API td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
                                    const td_nn_norm_opts *opts);
-/* weight, bias, running_mean, running_var [channels], num_batches_tracked, which count
- * in training. Of [N,C] or [N,C,L]; of [N,C,H,W]. */
+/* weight, bias, running_mean, running_var [channels] and num_batches_tracked, which
+ * training updates. Input: [N,C] or [N,C,L]; [N,C,H,W] for 2d. */
 TD_API td_module *td_nn_batch_norm1d(td_ctx *cx, int64_t channels,
                                      const td_nn_norm_opts *opts);
 TD_API td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
@@ -118,7 +120,7 @@ typedef struct td_nn_attention_opts {
     size_t size    TD_SIZE(td_nn_attention_opts);
     double dropout TD_0; /* of the weights, in training */
     bool no_bias TD_0, batch_first TD_0;
-    bool causal TD_0; /* an entry sees itself and those before it */
+    bool causal TD_0; /* a position attends to itself and earlier ones only */
 } td_nn_attention_opts;
 #define TD_NN_ATTENTION_OPTS .size = sizeof(td_nn_attention_opts)
 /* in_proj_weight [3*dim,dim], in_proj_bias, out_proj.weight, out_proj.bias.
@@ -147,8 +149,8 @@ TD_API td_module *td_nn_lstm(td_ctx *cx, int64_t in, int64_t hidden,
                              const td_nn_rnn_opts *opts);
 TD_API td_module *td_nn_gru(td_ctx *cx, int64_t in, int64_t hidden,
                             const td_nn_rnn_opts *opts);
-/* One step: weight_ih, weight_hh, bias_ih, bias_hh. (input, h, c) gives h and c; a GRU
- * takes (input, h) and gives h. Of opts only no_bias is looked at. */
+/* One time step: weight_ih, weight_hh, bias_ih, bias_hh. (input, h, c) returns h and
+ * c; a GRU takes (input, h) and returns h. Only no_bias of opts is used. */
 TD_API td_module *td_nn_lstm_cell(td_ctx *cx, int64_t in, int64_t hidden,
                                   const td_nn_rnn_opts *opts);
 TD_API td_module *td_nn_gru_cell(td_ctx *cx, int64_t in, int64_t hidden,
@@ -179,27 +181,28 @@ TD_API td_module *td_nn_softplus(td_ctx *cx);
 TD_API td_module *td_nn_hardswish(td_ctx *cx);
 TD_API td_module *td_nn_softmax(td_ctx *cx, int64_t dim);
 TD_API td_module *td_nn_log_softmax(td_ctx *cx, int64_t dim);
-/* A function of your own as a module. */
+/* A C function as a module. */
 TD_API td_module *td_nn_function(td_ctx *cx, td_tensor *(*fn)(td_tensor *x));
 
-/* ---- first values ------------------------------------------------------- */
+/* ---- initial values --------------------------------------------------------- */
 
-/* Each writes t, nothing of it on the tape, and gives it back; nil after a failure.
- * Fans are those of a weight [out,in,...]: in (out) times the elements beyond. */
+/* Each writes t under no_grad and returns it; nil after a failure. Fan in (out) of a
+ * weight [out,in,...] is in (out) times the number of elements of the remaining dims.
+ */
 TD_API td_tensor *td_init_zeros(td_tensor *t);
 TD_API td_tensor *td_init_ones(td_tensor *t);
 TD_API td_tensor *td_init_constant(td_tensor *t, double value);
 TD_API td_tensor *td_init_uniform(td_tensor *t, double from, double to);
 TD_API td_tensor *td_init_normal(td_tensor *t, double mean, double std);
-/* Normal numbers within mean +- 2 std; others are drawn again. */
+/* Normal numbers, restricted to mean +- 2 std. */
 TD_API td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std);
 TD_API td_tensor *td_init_xavier_uniform(td_tensor *t, double gain);
 TD_API td_tensor *td_init_xavier_normal(td_tensor *t, double gain);
 typedef enum td_fan { TD_FAN_IN, TD_FAN_OUT } td_fan;
-/* gain: that of what follows, td_init_gain("relu", 0). */
+/* gain: of the nonlinearity that follows, td_init_gain("relu", 0). */
 TD_API td_tensor *td_init_kaiming_uniform(td_tensor *t, double gain, td_fan fan);
 TD_API td_tensor *td_init_kaiming_normal(td_tensor *t, double gain, td_fan fan);
-/* Rows, or columns if there are fewer, of length gain and at right angles. */
+/* Orthogonal rows, or columns if there are fewer, of length gain. */
 TD_API td_tensor *td_init_orthogonal(td_tensor *t, double gain);
 /* "linear", "sigmoid", "tanh", "relu", "leaky_relu" (a its slope), "selu". NaN for
  * others. */

@@ -33,14 +33,14 @@ typedef enum td_rule_kind {
     TD_RULE_COUNT
 } td_rule_kind;
 
-/* How Muon's rate follows the sizes of a matrix [rows,cols]. */
+/* How Muon's rate depends on the sizes of a matrix [rows,cols]. */
 typedef enum td_muon_scale {
     TD_MUON_ORIGINAL,  /* sqrt(max(1, rows/cols)) */
-    TD_MUON_MATCH_ADAM /* 0.2 * sqrt(max(rows, cols)): rates for AdamW serve */
+    TD_MUON_MATCH_ADAM /* 0.2 * sqrt(max(rows, cols)): same rates as AdamW */
 } td_muon_scale;
 
-/* What is done to a group of parameters. The functions below fill one with PyTorch's
- * defaults; change fields and pass it on. A field that is not the kind's is unused. */
+/* An update rule. The functions below fill in PyTorch's defaults; change fields
+ * before passing it on. Fields of other kinds are ignored. */
 typedef struct td_rule {
     size_t        size;
     td_rule_kind  kind;
@@ -51,15 +51,15 @@ typedef struct td_rule {
     double        dampening;    /* SGD */
     double        beta1, beta2; /* Adam, AdamW, Lion */
     double        eps;          /* Adam, AdamW, RMSprop, Adagrad, Muon */
-    double        alpha;        /* RMSprop: how fast squares fade */
+    double        alpha;        /* RMSprop: decay of the squared average */
     double        lr_decay;     /* Adagrad */
-    double        initial;      /* Adagrad: what sums of squares begin with */
+    double        initial;      /* Adagrad: initial sum of squares */
     bool          nesterov;     /* SGD, Muon */
     bool          amsgrad;      /* Adam, AdamW */
     bool          centered;     /* RMSprop */
-    bool          maximize;     /* go up, not down; not Muon */
-    int           ns_steps;     /* Muon: of Newton and Schulz */
-    bool          ns_wide;      /* Muon: those in the parameter's dtype, not bf16 */
+    bool          maximize;     /* ascend instead of descend; not Muon */
+    int           ns_steps;     /* Muon: Newton-Schulz iterations */
+    bool          ns_wide;      /* Muon: iterate in the parameter's dtype, not bf16 */
     td_muon_scale scale;        /* Muon */
 } td_rule;
 
@@ -77,71 +77,74 @@ TD_API td_rule td_muon(double lr);
 
 typedef struct td_optim td_optim;
 
-/* Without groups. nil after a failure. Belongs to the context's thread; td_close frees
- * it if td_optim_free did not. */
+/* An optimizer without groups; nil after a failure. Belongs to the context's thread;
+ * td_close frees it if td_optim_free did not. */
 TD_API td_optim *td_optim_make(td_ctx *cx);
 /* All parameters of a module in one group; nil for a nil module. */
 TD_API td_optim *td_optim_module(td_module *m, td_rule rule);
-TD_API void      td_optim_free(td_optim *o); /* NULL is fine */
-/* One more group. It holds its parameters and makes their state.
+TD_API void      td_optim_free(td_optim *o); /* NULL is allowed */
+/* Adds a group, which keeps its parameters alive, and makes their state.
  *
  *   returns  its number, from 0; -1 after a failure
- *   fails    TD_E_ARG    a number of the rule is out of its range, which the message
- *                        names; a parameter is in a group already
- *            TD_E_GRAD   a parameter is no leaf
- *            TD_E_DTYPE  it is no float    TD_E_SHAPE  Muon: it is no matrix */
+ *   fails    TD_E_ARG    a number of the rule is out of range; a parameter is in
+ *                        a group of this optimizer already
+ *            TD_E_GRAD   a parameter is not a leaf
+ *            TD_E_DTYPE  it is not a float    TD_E_SHAPE  Muon: it is not a matrix */
 TD_API int       td_optim_add(td_optim *o, td_tensors params, td_rule rule);
 
 TD_API int     td_optim_groups(const td_optim *o);
 TD_API td_rule td_optim_rule(const td_optim *o, int group); /* its lr: td_optim_lr */
-/* Parameters in the order of groups; how many there are. out gets as many as there is
- * room for. */
+/* The parameters in the order of groups: returns their number; out gets the first
+ * `cap`. */
 TD_API int     td_optim_params(const td_optim *o, td_tensor **out, int cap);
-/* The rate is a tensor f64[] that steps read: setting it is a write. group -1: all. */
+/* The rate is a tensor f64[] that steps read; setting it writes that tensor. group
+ * -1: all. */
 TD_API bool    td_optim_set_lr(td_optim *o, int group, double lr);
 TD_API double  td_optim_lr(const td_optim *o, int group);
 
 /* ---- stepping ----------------------------------------------------------- */
 
-/* One step with the gradients the parameters have; those without one stay, and do not
- * count a step. Gradients are left alone. Everything is checked first; after that only
- * exhausted memory can stop a step half-way. */
+/* One step with the parameters' gradients; a parameter without one is skipped, and
+ * its step count stays. Gradients are not changed. Everything is checked before
+ * anything is written; after that only exhausted memory can interrupt a step. */
 TD_API bool td_optim_step(td_optim *o);
-/* The same with gradients given: one for each of td_optim_params, NULL or nil for none.
- * For the results of td_grad. */
+/* The same with the given gradients, one per parameter (td_optim_params), NULL or nil
+ * for none. For results of td_grad. */
 TD_API bool td_optim_step_with(td_optim *o, td_tensors grads);
-TD_API void td_optim_zero_grad(td_optim *o); /* takes gradients away */
+TD_API void td_optim_zero_grad(td_optim *o); /* removes the gradients */
 
-/* Sums of gradients over several batches, for the results of td_grad; td_backward has
- * its own. Makes them, once, as zeros: */
+/* Accumulates results of td_grad over several batches; td_backward accumulates by
+ * itself. Makes the sums, once, as zeros. */
 TD_API bool td_optim_make_sums(td_optim *o);
 /* Adds scale times the gradients, one for each parameter, NULL or nil for none. */
 TD_API bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale);
-/* Steps with the sums, and zeroes them. A parameter without gradients has zeros. */
+/* Steps with the sums, and zeroes them. A parameter without gradients has sum zero. */
 TD_API bool td_optim_step_sums(td_optim *o);
 
 /* ---- clipping ----------------------------------------------------------- */
 
-/* Scales the gradients, in place, so that all of them together have at most this norm
- * (of order p; INFINITY: the largest element). NULL and nil entries are skipped. Gives
- * the norm before, f32[] for f32; nil after a failure. */
+/* Scales the gradients in place such that their total norm is at most `most` (order
+ * p; INFINITY: largest element). NULL and nil entries are skipped. Returns the norm
+ * before, 0-d; nil after a failure. */
 TD_API td_tensor *td_clip_norm(td_ctx *cx, td_tensors grads, double most, double p);
 /* Bounds each element to -most..most. */
 TD_API bool       td_clip_value(td_ctx *cx, td_tensors grads, double most);
-/* The same, order 2, for the gradients the parameters have. */
+/* The same, order 2, for the parameters' gradients. */
 TD_API td_tensor *td_optim_clip_norm(td_optim *o, double most);
 TD_API bool       td_optim_clip_value(td_optim *o, double most);
 
 /* ---- state -------------------------------------------------------------- */
 
-/* What a step reads and writes besides parameters and gradients, each with a name:
- * "group.0.lr", "group.0.step" (f64[parameters]), "state.3.exp_avg" (of parameter 3 of
- * td_optim_params; names are PyTorch's). How many there are. */
+/* The tensors that a step reads and writes besides parameters and gradients:
+ * "group.0.lr", "group.0.step" (f64[parameters]), "state.3.exp_avg" (of parameter 3
+ * of td_optim_params; PyTorch's names). Returns their number; out gets the first
+ * `cap`. */
 TD_API int    td_optim_tensors(const td_optim *o, td_tensor **out, int cap);
-/* The name of the i-th; at most cap bytes with the final NUL, returns its length. */
+/* The name of tensor i; at most cap bytes including the final NUL. Returns its
+ * length. */
 TD_API size_t td_optim_tensor_name(const td_optim *o, int i, char *out, size_t cap);
-/* All of it as .safetensors. Loading checks names, sizes and dtypes first, and then
- * writes into the tensors there are: all of them, or after a failure none. */
+/* Saves and loads them as .safetensors. Loading checks names, sizes and dtypes of all
+ * before it writes any. False after a failure: then nothing has changed. */
 TD_API bool   td_optim_save(td_optim *o, const char *path);
 TD_API bool   td_optim_load(td_optim *o, const char *path);
 

@@ -1,4 +1,4 @@
-/* tandem/tensor.h -- contexts, scopes, errors; make tensors and look at them. */
+/* tandem/tensor.h -- contexts, scopes and errors; making and inspecting tensors. */
 #ifndef TANDEM_TENSOR_H
 #define TANDEM_TENSOR_H
 
@@ -28,7 +28,7 @@ extern "C" {
 #define TD_SIZE(T)
 #endif
 
-typedef struct td_ctx    td_ctx;    /* one thread's world: scopes, error, modes */
+typedef struct td_ctx    td_ctx;    /* one thread's state: scopes, error, modes */
 typedef struct td_tensor td_tensor; /* opaque */
 
 typedef enum td_dtype {
@@ -59,11 +59,11 @@ typedef enum td_code {
     TD_E_IO,
     TD_E_MEMORY,
     TD_E_UNSUPPORTED,
-    TD_E_GUARD, /* a program was captured for other sizes */
+    TD_E_GUARD, /* a guard of a captured program fails */
     TD_E_COUNT
 } td_code;
 
-/* ---- values: what an op takes ------------------------------------------- */
+/* ---- values: arguments of ops ------------------------------------------------ */
 
 typedef enum td_kind {
     TD_K_NONE,
@@ -227,9 +227,9 @@ static inline td_value td_value_null(void *p) {
  * NULL only when memory is exhausted. A context belongs to one thread at a time;
  * contexts are independent, storages may be shared between them (td_share). */
 TD_API td_ctx *td_open(void);
-/* Frees everything that belongs to the context: tensors, also those kept, and modules,
- * functions, optimizers and other objects that were not freed before. Freeing one of
- * these afterwards does nothing. */
+/* Frees everything that belongs to the context: tensors, including those of td_keep,
+ * and modules, functions, optimizers and other objects. Freeing one of these
+ * afterwards does nothing. */
 TD_API void    td_close(td_ctx *cx);
 
 /* A scope owns every tensor made while it is innermost. Ending it drops them, and
@@ -239,25 +239,27 @@ TD_API void    td_close(td_ctx *cx);
  * an error that names the scope; docs/lifetimes.md says for how long. */
 TD_API void       td_scope_begin(td_ctx *cx, const char *label);
 TD_API td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result);
-TD_API td_tensor *td_keep(td_tensor *t); /* yours until td_drop; returns t */
+/* Drops a reference of td_keep; without one, frees a scope's tensor early. */
+TD_API td_tensor *td_keep(
+    td_tensor *t); /* adds a reference, until td_drop; returns t */
 /* Takes back one td_keep; without one, frees a scope's tensor early. */
-TD_API void       td_drop(td_tensor *t);
+TD_API void td_drop(td_tensor *t);
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* The first failure stays until td_clear. What a failed call should have returned is
- * nil, an inert object of its kind: a tensor, a module, a function, an optimizer. A
- * call given nil returns nil (false, zero) and records nothing new. So a program may
- * compute on and check once. Every function also takes NULL for every pointer: where
+/* The first failure is recorded until td_clear. A failed call returns nil, an inert
+ * object of its kind: a tensor, a module, a function, an optimizer. A call with a nil
+ * argument returns nil (false, zero) and records nothing new, so a program may
+ * compute on and check once. Every function accepts NULL for every pointer: where
  * that is not allowed it is an error, recorded in the context of another argument or,
- * where there is none, in the one this thread named last.
+ * if there is none, in the last context that this thread used.
  *
  * NULL in place of the context: td_ok is false, td_message is td_last_error. */
 TD_API bool        td_ok(const td_ctx *cx);
 TD_API td_code     td_error(const td_ctx *cx);
 TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
-/* The file and line of the call that failed first, as in the message; NULL when there
- * is no failure, or when it was called without the macros that note the line. */
+/* The file and line of the first call that failed, as in the message; NULL: no
+ * failure, or it was called without the macros that record the line. */
 TD_API const char *td_error_place(const td_ctx *cx, int *line);
 TD_API void        td_clear(td_ctx *cx);
 /* Is it nil, NULL, or freed? For a tensor, a module, a function and every other opaque
@@ -265,18 +267,18 @@ TD_API void        td_clear(td_ctx *cx);
  * nothing. */
 TD_API bool        td_is_nil(const void *object);
 TD_API td_tensor  *td_nil(td_ctx *cx);
-/* What failed last on this thread where there was no open context to record it in; such
- * failures are also written to stderr. "" when nothing did. td_clear(NULL) empties. */
+/* The last failure on this thread that no open context could record; such failures
+ * are also written to stderr. "" if there was none. td_clear(NULL) clears it. */
 TD_API const char *td_last_error(void);
 TD_API const char *td_code_name(td_code code);
 /* Called at each first failure; NULL removes it. */
 TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *),
                         void   *env);
-/* Record a failure of your own (custom functions, bodies). Returns nil. cx is NULL: a
- * failure of the context that this thread named last. */
+/* Records a failure of your own (custom functions, bodies). Returns nil. cx NULL: in
+ * the last context that this thread used. */
 TD_API td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...);
 
-/* ---- looking at tensors ------------------------------------------------- */
+/* ---- inspecting tensors ------------------------------------------------------- */
 
 TD_API td_ctx     *td_ctx_of(const td_tensor *t);
 TD_API td_dtype    td_dtype_of(const td_tensor *t);
@@ -290,19 +292,19 @@ TD_API int64_t     td_numel(const td_tensor *t);
 TD_API bool        td_is_contiguous(const td_tensor *t);
 TD_API bool        td_is_view(const td_tensor *t);
 TD_API td_tensor  *td_base(const td_tensor *t);    /* nil when not a view */
-TD_API uint64_t    td_version(const td_tensor *t); /* writes seen by its storage */
+TD_API uint64_t    td_version(const td_tensor *t); /* number of writes to its storage */
 TD_API bool        td_same_storage(const td_tensor *a, const td_tensor *b);
 TD_API size_t      td_storage_bytes(const td_tensor *t);
 TD_API const char *td_dtype_name(td_dtype dt);
 TD_API size_t      td_dtype_size(td_dtype dt);
 TD_API bool        td_dtype_is_float(td_dtype dt);
 
-/* In a capture with dynamic sizes (capture.h) all of these give numbers still: a size
- * that is symbolic is fixed to the one it has now, and the program is guarded by it.
- * The following keep it symbolic. Outside such captures they give the number itself;
- * inside, a handle: pass it to ops where they take an integer or a list, combine
- * handles with td_sym_add and the like, and compute nothing from it by other means: C
- * would compute with its bits, which only debug_asserts notices. */
+/* In a capture with dynamic sizes (capture.h) the functions above return numbers: a
+ * symbolic size is fixed to its current value, and a guard is added. The following keep
+ * it symbolic. Outside of such captures they return the number itself; inside, a
+ * handle: pass it to ops that take an integer or a list, and combine handles with
+ * td_sym_add etc. Do not compute with it in C, which would use its bits; only
+ * debug_asserts detects that. */
 TD_API int64_t td_sym_size(const td_tensor *t, int64_t dim);
 TD_API td_ints td_sym_sizes(const td_tensor *t); /* borrowed */
 TD_API int64_t td_sym_numel(const td_tensor *t);
@@ -311,14 +313,14 @@ TD_API int64_t td_sym_sub(int64_t a, int64_t b);
 TD_API int64_t td_sym_mul(int64_t a, int64_t b);
 TD_API int64_t td_sym_div(int64_t a, int64_t b); /* rounds down; b is positive */
 TD_API int64_t td_sym_mod(int64_t a, int64_t b);
-/* The size of this dim will be another in later calls: captures with
- * TD_DYNAMIC_MARKED give it a symbol, and so do compiled functions when they compile
- * for this tensor, unless sizes are static there. A function that holds for one size
- * of it only fails with TD_E_GUARD. Sizes 0 and 1 stay numbers. False after failing. */
+/* Declares that the size of this dim will differ in later calls: captures with
+ * TD_DYNAMIC_MARKED, and functions compiled for this tensor, make it symbolic, unless
+ * sizes are static there. A function that is valid for one size only fails with
+ * TD_E_GUARD. Sizes 0 and 1 stay numbers. False after a failure. */
 TD_API bool    td_mark_dynamic(td_tensor *t, int64_t dim);
 
-/* The first element's address; NULL for nil, fake or empty tensors. Writing
- * through it is a write Tandem does not see: call td_bump after it. */
+/* The address of the first element; NULL for nil, fake and empty tensors. Call
+ * td_bump after writing through it, because Tandem does not see such writes. */
 TD_API void   *td_data(td_tensor *t);
 TD_API void    td_bump(td_tensor *t);
 TD_API double  td_item(td_tensor *t); /* one element; NaN and an error otherwise */
@@ -327,7 +329,7 @@ TD_API int64_t td_item_int(td_tensor *t);
 TD_API bool    td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
 TD_API bool    td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
 
-/* A tensor of values you hold: copied, row-major. */
+/* A tensor with a copy of `data`, in row-major order. */
 TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
 TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
 /* td_tensor1(cx, 1, 2.5): f32[2] of numbers in place. */
@@ -338,20 +340,20 @@ TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n]
     td_from_doubles((cx), (const double[]){__VA_ARGS__}, \
                     (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 #endif
-/* No copy: the tensor reads and writes `data`; release(env) runs when the storage dies,
- * and not after a failure: then data stays yours. */
+/* A tensor over `data`, without a copy. release(env) runs when the storage is freed;
+ * after a failure it does not run, and data stays the caller's. */
 TD_API td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides,
                           void *data, void (*release)(void *env), void *env);
-/* The same bytes as a tensor of another context (for use on another thread). */
+/* A tensor of another context with the same storage, for use on another thread. */
 TD_API td_tensor *td_share(td_ctx *cx, const td_tensor *t);
 
 /* ---- printing ----------------------------------------------------------- */
 
-/* Writes at most cap bytes with the final NUL; returns the length it wants. */
+/* Writes at most cap bytes including the final NUL; returns the length of the text. */
 TD_API size_t td_format(const td_tensor *t, char *out, size_t cap);
 TD_API void   td_print(const td_tensor *t); /* to stdout, with a newline */
-/* How many digits, how many items at each edge, and from how many elements a
- * summary is printed; a negative value keeps the current one. */
+/* Digits, items at each edge, number of elements from which a summary is printed, and
+ * line width; a negative value leaves an option unchanged. */
 TD_API void   td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold,
                                int width);
 
@@ -368,12 +370,12 @@ TD_API void     td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset);
 TD_API void   td_set_threads(int n); /* of the process; 0: one per core */
 TD_API int    td_threads(void);
 TD_API size_t td_memory_live(void); /* bytes of all storages now */
-TD_API size_t td_memory_peak(void); /* the most since td_memory_peak_reset */
+TD_API size_t td_memory_peak(void); /* peak since td_memory_peak_reset */
 TD_API void   td_memory_peak_reset(void);
-TD_API void   td_memory_trim(void); /* give cached blocks back to the system */
+TD_API void   td_memory_trim(void); /* returns cached blocks to the system */
 
-/* Where the running op was called from; set by the sugar in ops.h. By thread: macros
- * set it before they evaluate an argument, when no context is known. */
+/* The source line that called the running op; set by the macros in ops.h. Per thread:
+ * macros set it before they evaluate an argument, when no context is known. */
 typedef struct td_where {
     const char *file;
     int         line;

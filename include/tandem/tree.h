@@ -24,15 +24,15 @@ typedef enum td_tree_kind {
     TD_TREE_DICT
 } td_tree_kind;
 
-/* An empty tree; nil after a failure. It keeps the tensors in it alive; td_close drops
- * it if nobody did. */
+/* An empty tree; nil after a failure. It keeps its tensors alive. td_close drops it
+ * if td_tree_drop did not. */
 TD_API td_tree *td_tree_make(td_ctx *cx);
-TD_API void     td_tree_drop(td_tree *t); /* NULL is fine */
+TD_API void     td_tree_drop(td_tree *t); /* NULL is allowed */
 
 /* ---- building: in the order of the leaves ------------------------------- */
 
-/* key names the entry inside a dictionary, where no key may come twice; elsewhere it
- * is NULL. At the top a tree has one entry. False after a failure. */
+/* key names the entry inside a dictionary, where keys are unique; elsewhere it is
+ * NULL. At the top a tree has one entry. False after a failure. */
 TD_API bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key);
 TD_API bool td_tree_end(td_tree *t);
 TD_API bool td_tree_put(td_tree *t, const char *key, td_value leaf);
@@ -40,7 +40,7 @@ TD_API bool td_tree_put(td_tree *t, const char *key, td_value leaf);
 
 /* ---- flat and back ------------------------------------------------------ */
 
-/* Both are borrowed from the tree. NULL, no values: the tree is not finished. */
+/* Both are borrowed from the tree; NULL and no values if the tree is not complete. */
 TD_API const char *td_tree_spec(td_tree *t);
 TD_API td_values   td_tree_leaves(td_tree *t);
 /* nil after a failure: TD_E_ARG names the column of a wrong spec, or both counts. */
