@@ -34,8 +34,8 @@ TD_API const char *td_graph_name(const td_graph *g);
 TD_API int td_graph_inputs(const td_graph *g);  /* number of inputs of td_graph_run */
 TD_API int td_graph_outputs(const td_graph *g); /* and of its outputs */
 TD_API int td_graph_nodes(const td_graph *g);
-TD_API uint64_t
-td_graph_hash(const td_graph *g); /* of its meaning; stable across processes */
+/* A hash of its meaning, stable across processes. */
+TD_API uint64_t td_graph_hash(const td_graph *g);
 
 /* Writes the graph's text, at most cap bytes including the final NUL; returns the
  * length of the text, 0 if memory is exhausted. */

@@ -296,6 +296,7 @@ static inline bool td__to_checkpoint_with(td_ctx *cx, td_tensors in, td__room_fo
 #define td_graph_inputs(...) TD__CALL(td_graph_inputs, __VA_ARGS__)
 #define td_graph_outputs(...) TD__CALL(td_graph_outputs, __VA_ARGS__)
 #define td_graph_nodes(...) TD__CALL(td_graph_nodes, __VA_ARGS__)
+#define td_graph_hash(...) TD__CALL(td_graph_hash, __VA_ARGS__)
 #define td_graph_format(...) TD__CALL(td_graph_format, __VA_ARGS__)
 static inline bool td__to_graph_run(const td_graph *g, const td_value *in, int n_in, td__room_for_values out, int n_out) {
     return td_graph_run(g, in, n_in, TD__ROOM(out), n_out);
