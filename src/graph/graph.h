@@ -105,7 +105,8 @@ typedef enum td_origin {
     TD_FROM_FORWARD,
     TD_FROM_BACKWARD,
     TD_FROM_BEFORE, /* has run before on the same values, so it cannot fail now */
-    TD_FROM_AGAIN   /* a forward node recomputed where a backward reads it */
+    TD_FROM_AGAIN,  /* a forward node recomputed where a backward reads it */
+    TD_FROM_COUNT
 } td_origin;
 
 /* td_gnode.tags: the recomputation policy that a checkpoint region sets for the node

@@ -181,7 +181,7 @@ static bool read_node(reading *x) {
     if (!n) return false;
     n->kind = (uint8_t)td__get_below(x->r, TD_N_LEAVE + 1);
     n->region = (uint8_t)td__get_below(x->r, TD_R_COUNT);
-    n->origin = (uint8_t)td__get_below(x->r, TD_FROM_BEFORE + 1);
+    n->origin = (uint8_t)td__get_below(x->r, TD_FROM_COUNT);
     n->op = (td_op)td__get_below(x->r, TD_OP_COUNT);
     n->tags = (uint32_t)td__get_uint(x->r);
     n->id = x->g->nodes.n;

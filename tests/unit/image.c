@@ -65,6 +65,23 @@ TEST(a_graph_comes_back_as_it_was) {
     td_close(cx);
 }
 
+TEST(every_origin_of_a_node_comes_back) {
+    td_ctx   *cx = td_open();
+    td_gfile *f;
+    td_graph *g = make(cx, &f), *h;
+    for (int origin = 0; origin < TD_FROM_COUNT; origin++) {
+        td_buf b = {0};
+        g->nodes.v[1]->origin = (uint8_t)origin;
+        CHECK(put(&b, g, false));
+        CHECK((h = get(cx, b.s, b.n, g)));
+        CHECK(h->nodes.v[1]->origin == origin);
+        td__graph_drop(h);
+        td__buf_free(&b);
+    }
+    td__gfile_drop(f);
+    td_close(cx);
+}
+
 TEST(places_are_those_of_the_graph_it_was_made_of) {
     td_ctx   *cx = td_open();
     td_gfile *f;
