@@ -313,13 +313,27 @@ static bool is_dim(td_record *r, int64_t noted, int64_t now) {
            (td__dim_is_sym(noted) && r->sym && r->sym->fixed);
 }
 
+/* Are t's strides the row-major ones? Not compared as expressions: a size that the
+ * trace has found equal to a number since gives other expressions of equal value. */
+static bool proved_row_major(td_record *r, const td_tensor *t) {
+    int64_t plain[TD_MAX_RANK];
+    td__strides_dense(t->rank, t->size, plain);
+    for (int d = 0; d < t->rank; d++) {
+        bool same = plain[d] == t->stride[d];
+        if (!same && r->sym)
+            same = td__sym_prove(r->sym, plain[d], TD_DIM_IS_EQ, t->stride[d]) == 1;
+        if (!same) return false;
+    }
+    return true;
+}
+
 /* Does t have the type its value has now? Not if t is an alias that the tape
  * saved and the original's metadata was written since. */
 static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
     const td_gtype *l = tag->type;
     bool            same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
                 is_dim(r, l->offset, t->offset);
-    bool plain = same && l->dense && td__is_row_major(t);
+    bool plain = same && l->dense && proved_row_major(r, t);
     for (int d = 0; d < t->rank && same; d++)
         same = is_dim(r, l->size[d], t->size[d]) &&
                (plain || is_dim(r, l->stride[d], t->stride[d]));
