@@ -4,6 +4,21 @@
  * numbers, and its node leads to the edges of this one and to the tangents. */
 #include "runtime/frame.h"
 
+td_edge *td__frame_later(td_node *n, int i) {
+    td_frame *f = n->data;
+    if (!f->later) f->later = td__zalloc(sizeof *f->later * (size_t)n->n_edge);
+    if (!f->later) return td__fail_memory(n->cx), NULL;
+    return &f->later[i];
+}
+
+void td__frame_drop_later(td_node *n) {
+    td_frame *f = n->data;
+    for (int i = 0; f->later && i < n->n_edge; i++)
+        if (f->later[i].node) td__node_drop(f->later[i].node);
+    td__free(f->later);
+    f->later = NULL;
+}
+
 static void note_read(void *env, td_gval *v) {
     if (!v->node) ((bool *)env)[v->nr] = true;
 }

@@ -226,6 +226,7 @@ static void release(td_node *n) {
 
 static void destroy(td_node *n) {
     td_frame *f = n->data;
+    td__frame_drop_later(n);
     td__plan_drop(f->p);
     td__now_drop(f->sizes);
 }
@@ -306,8 +307,8 @@ static bool save(td_pcall *c, td_node *n, int i) {
     return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
 }
 
-/* Edge i is one of the node of the order below. */
-static int64_t *take_edge(td_node *n, const td_node *from, int i, int64_t *ints) {
+/* The type of edge i is that of the node of the order below. */
+static int64_t *take_type(td_node *n, const td_node *from, int i, int64_t *ints) {
     td_geom *to = &n->in_type[i];
     *to = from->in_type[i];
     size_t rank = (size_t)to->rank, dims = to->stride ? 2 * rank : rank;
@@ -316,28 +317,38 @@ static int64_t *take_edge(td_node *n, const td_node *from, int i, int64_t *ints)
         memcpy(ints + rank, from->in_type[i].stride, sizeof *ints * rank);
     to->size = ints;
     if (to->stride) to->stride = ints + rank;
-    n->edge[i] = from->edge[i];
-    if (n->edge[i].node) td__node_ref(n->edge[i].node);
     return ints + dims;
 }
 
+/* Edge i: that of t, or one of the node of the order below. Where no tangent leads, it
+ * is kept for the next order alone. */
+static bool fill_edge(td_pcall *c, td_node *n, int i, td_tensor *t) {
+    bool led = td__set_any(c->j->targets[i].from, td__frame_words(c->p));
+    if (!led && !c->p->next.plan) return true;
+    td_edge *to = led ? &n->edge[i] : td__frame_later(n, i);
+    if (!to) return false;
+    if (t) return td__edge_of(t, to);
+    const td_node  *from = c->from;
+    const td_frame *f = from->data;
+    *to = !from->edge[i].node && f->later ? f->later[i] : from->edge[i];
+    if (to->node) td__node_ref(to->node);
+    return true;
+}
+
 static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
-    const td_joint *j = c->j;
     for (int i = 0; i < n->n_edge; i++) {
-        if (c->from && i < c->from->n_edge) {
-            ints = take_edge(n, c->from, i, ints);
-            continue;
-        }
-        td_tensor *t = target_of(c, i);
-        if (!t) {
+        bool       below = c->from && i < c->from->n_edge;
+        td_tensor *t = below ? NULL : target_of(c, i);
+        if (below) {
+            ints = take_type(n, c->from, i, ints);
+        } else if (t) {
+            td__node_type(&n->in_type[i], t, true, &ints);
+        } else {
             n->in_type[i] = (td_geom){.size = ints};
             ints += 2 * TD_MAX_RANK;
             continue;
         }
-        td__node_type(&n->in_type[i], t, true, &ints);
-        if (!td__set_any(j->targets[i].from, td__frame_words(c->p)))
-            continue; /* no tangent leads there */
-        if (!td__edge_of(t, &n->edge[i])) return false;
+        if (!fill_edge(c, n, i, t)) return false;
     }
     return true;
 }
