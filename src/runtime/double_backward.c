@@ -46,18 +46,20 @@ static bool find_reads(td_plan *p) {
 static td_geom arrived_as(const td_frame *f, int i) {
     if (f->sizes) return f->sizes->given[i];
     const td_gtype *l = f->p->j->g->inputs.v[i]->type;
+    if (!l) return (td_geom){0};
     return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
 }
 
 /* Primal i before the call. What the next order does not read may have been written
  * since, and is not unpacked: eager does not unpack what a backward does not pass.
- * Where sizes are symbols it still gives them. */
-static bool old_primal(td_node *n, int i, bool read, td_value *to) {
+ * Where the next order, p, has symbolic sizes it still gives them. */
+static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     const td_frame *f = n->data;
     int             at = f->p->held[i];
+    td_geom         want = arrived_as(f, i);
     *to = TD_NONE;
-    if (!read) {
-        if (f->sizes) *to = td__size_stand_in(n->cx, &f->sizes->given[i]);
+    if (!p->reads[i]) {
+        if (p->j->g->dims.n) *to = td__size_stand_in(n->cx, &want);
         return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
     }
     if (at < 0)
@@ -65,19 +67,18 @@ static bool old_primal(td_node *n, int i, bool read, td_value *to) {
                         "%s: a gradient of its gradient needs input %d as it was "
                         "before the call, which writes it; pass a clone",
                         f->p->name, i);
-    td_geom    want = arrived_as(f, i);
     td_tensor *t = td__unpack(n, &n->saved[at]);
     if (t) t = td__fit_unpacked(n, at, t, &want);
     *to = td_value_tensor(t);
     return t != NULL;
 }
 
-static bool take_tangent(td_node *n, int i, td_tensor *g, td_value *to) {
-    const td_frame *f = n->data;
-    const td_geom  *want = &td__frame_joint(n)->tangents[i].geom;
+static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
+                         td_value *to) {
+    const td_geom *want = &td__frame_joint(n)->tangents[i].geom;
     *to = TD_NONE;
     if (!g) {
-        if (f->sizes) *to = td__size_stand_in(n->cx, want);
+        if (p->j->g->dims.n) *to = td__size_stand_in(n->cx, want);
         return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
     }
     g = td__fit_tangent(n->cx, g, want);
@@ -89,9 +90,9 @@ static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
                         td_value *in) {
     const td_joint *j = ((td_frame *)n->data)->p->j;
     for (int i = 0; i < j->n_primals; i++)
-        if (!old_primal(n, i, p->reads[i], &in[i])) return false;
+        if (!old_primal(n, p, i, &in[i])) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (!take_tangent(n, i, g[i], &in[j->n_primals + i])) return false;
+        if (!take_tangent(n, p, i, g[i], &in[j->n_primals + i])) return false;
     return true;
 }
 
