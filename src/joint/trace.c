@@ -79,13 +79,6 @@ static bool writes_metadata(const td_graph *p, bool *unseen) {
     return any;
 }
 
-static bool has_set(const td_graph *p) {
-    for (int i = 0; i < p->nodes.n; i++)
-        if (p->nodes.v[i]->kind == TD_N_OP && p->nodes.v[i]->op == TD_OP_set_)
-            return true;
-    return false;
-}
-
 /* Does the program treat view t like a tensor that is no view? Then its copy for the
  * trace is none, which keeps the graph free of its base: t may be written, and its
  * history, if it has one, is an ordinary one. */
@@ -94,7 +87,9 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (!td__needs_grad(t)) return !leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
-    if (has_set(p)) return false; /* writes then go by the history of the base */
+    /* elements beside the view have the history of the base, and so have writes after
+     * set_ */
+    if (td__graph_flags(p, TD_OPF_PLACES)) return false;
     bool unseen, any = writes_metadata(p, &unseen);
     /* a view has the history of its base; geometry of views of a leaf is fixed */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
