@@ -125,6 +125,14 @@ static void pass_on(const td_effects *e, const td_gnode *n, int i) {
     }
 }
 
+/* set_ gives its tensor the storage of another one: from there on either is written
+ * under the name of the other, and who holds the tensor holds the storage. */
+static void join_storages(const td_effects *e, const td_gnode *n) {
+    if (n->op != TD_OP_set_) return;
+    td__garg_each(&n->in[1], mark, e->written);
+    td__garg_each(&n->in[1], mark, e->escapes);
+}
+
 /* Is a value that the argument reads written? */
 static bool any_written(const td_effects *e, const td_garg *a) {
     if (a->kind == TD_G_VALUE) return e->written[a->u.v->id];
@@ -160,6 +168,7 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
         const td_gnode *node = g->nodes.v[i];
         if (node->dead || node->kind != TD_N_OP) continue;
         const td_schema *s = &td__opinfo(node->op)->s;
+        join_storages(e, node);
         for (int k = 0; k < node->n_in; k++) {
             if (s->in[k].write) td__garg_each(&node->in[k], mark, e->written);
             pass_on(e, node, k);
