@@ -39,7 +39,8 @@ static void look_at(void *env, td_gval *v) {
 }
 
 static bool is_small(const td_gtype *l) {
-    return l && l->kind == TD_K_TENSOR && td__numel(l->rank, l->size) <= MOST;
+    return l && l->kind == TD_K_TENSOR && !td__dims_any_sym(l->size, l->rank) &&
+           td__numel(l->rank, l->size) <= MOST;
 }
 
 static bool has_symbols(const td_garg *a) {
