@@ -156,6 +156,21 @@ static uint32_t own_loop(const td_emit *e, int i) {
     return 0;
 }
 
+/* Beside a COLUMN over rows, what no row changes is stored after them too: there may
+ * be none. Without outer dims there is always one row. */
+static void store_after_rows(td_emit *e) {
+    uint32_t rows = (1u << (e->flat ? e->n->n_dims : e->outer)) - 1u;
+    bool     once = false, wide = false;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        once |= stmt(e, i)->kind == TD_S_STORE && e->at[i].after;
+        wide |= stmt(e, i)->kind == TD_S_COLUMN && e->at[i].wide;
+    }
+    for (int i = 0; rows && once && i < e->n->stmt.n; i++)
+        if (stmt(e, i)->kind == TD_S_STORE && !(e->at[i].vary & rows) &&
+            (wide || e->at[i].depth == 0))
+            e->at[i].after = true;
+}
+
 /* Which statements KERNEL and KERNEL_end need, from the last to the first. */
 static void mark_needed(td_emit *e) {
     for (int i = e->n->stmt.n - 1; i >= 0; i--) {
@@ -365,6 +380,7 @@ bool td__emit_plan(td_emit *e) {
         if (e->at[i].loop >= e->n_loops) e->n_loops = e->at[i].loop + 1;
     }
     TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
+    store_after_rows(e);
     mark_needed(e);
     find_stores(e);
     plan_buffers(e);

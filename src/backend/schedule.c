@@ -40,7 +40,20 @@ static void visit_follows(visit *v, int node) {
         visit_unit(v, unit_of_node(v->l, f->node));
 }
 
-/* Loops read roots, and compute leaves themselves. */
+/* A leaf without loops of its own has its size from its operands. */
+static void visit_maker_of_size(void *env, td_gval *v) {
+    visit         *w = env;
+    const td_gval *root = w->l->root_of[v->id];
+    if (!root || !root->type || !td__dims_any_sym(root->type->size, root->type->rank))
+        return;
+    int unit = unit_of(w->l, root);
+    visit_unit(w, unit);
+    for (int i = 0; unit == TD_NO_UNIT && root->node && i < root->node->n_in; i++)
+        td__garg_each(&root->node->in[i], visit_maker_of_size, w);
+}
+
+/* Loops read roots, and compute leaves themselves. Of an operand they may need the size
+ * alone, as draws do: its maker tells it if it is symbolic. */
 static void visit_point(visit *v, const td_point *p) {
     for (int k = 0; k < p->n_in; k++) {
         const td_gval *root = p->in[k].root;
@@ -51,6 +64,8 @@ static void visit_point(visit *v, const td_point *p) {
     for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers that other nodes make */
         if (p->stmt[i].kind == TD_S_GIVEN)
             td__garg_each(&p->v->node->in[p->stmt[i].ptr], visit_value, v);
+    for (int i = 0; i < p->v->node->n_in; i++)
+        td__garg_each(&p->v->node->in[i], visit_maker_of_size, v);
     visit_follows(v, p->pos);
 }
 
