@@ -99,8 +99,10 @@ bool           td__check_write(td_opcall *c, td_tensor *t);
 /* Gives a stale view a new grad_fn: as_strided of its base's. */
 bool           td__regenerate(td_tensor *t);
 /* `data` is a saved result of a write into a view; n is the copy_slices node of that
- * write. Returns it as a view of n's result, with history. NULL after td__fail. */
-td_tensor     *td__slices_view(td_node *n, td_tensor *data);
+ * write. Returns it as a view of n's result, with history. If `unpacked`, data is what
+ * hooks gave for it, in any layout: the history is that of the written view. NULL after
+ * td__fail. */
+td_tensor     *td__slices_view(td_node *n, td_tensor *data, bool unpacked);
 const td_node *td__slices_writer(const td_node *n);
 /* A copy of g with the strides recorded in `like`. nil on failure. */
 td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like);

@@ -101,10 +101,11 @@ static td_tensor *base_with_history(td_tensor *t, td_edge e) {
     return a && (!moved || empty_storage(a)) ? a : td_nil(t->cx);
 }
 
-/* Makes the grad_fn of as_strided(whole) that of t. */
-static bool take_history_of(td_tensor *t, td_tensor *whole) {
+/* Makes the grad_fn of as_strided(whole), with geometry g, that of t. */
+static bool take_history_of(td_tensor *t, td_tensor *whole, const td_geom *g) {
     td_tensor *v =
-        td_op_as_strided(whole, td__sizes(t), td__strides(t), td_value_int(t->offset));
+        td_op_as_strided(whole, (td_ints){g->size, g->rank},
+                         (td_ints){g->stride, g->rank}, td_value_int(g->offset));
     if (td_is_nil(v)) return false;
     if (v->ag && v->ag->fn) return td__set_history(t, v->ag->fn, v->ag->nr);
     td__clear_history(t);
@@ -113,9 +114,10 @@ static bool take_history_of(td_tensor *t, td_tensor *whole) {
 
 /* Gives t the grad_fn of a view of its base, and the current version. */
 static bool take_history(td_tensor *t) {
+    td_geom g = td__geom_of(t);
     td_edge e;
     if (!td__edge_of(t->base, &e)) return false;
-    bool ok = take_history_of(t, base_with_history(t, e));
+    bool ok = take_history_of(t, base_with_history(t, e), &g);
     if (ok) t->seen = td__version(t);
     if (e.node) td__node_drop(e.node);
     return ok;
@@ -287,21 +289,22 @@ static td_tensor *whole_of(td_node *n, td_storage *st) {
     return a && td__set_history(a, n, 0) ? a : NULL;
 }
 
-td_tensor *td__slices_view(td_node *n, td_tensor *data) {
+td_tensor *td__slices_view(td_node *n, td_tensor *data, bool unpacked) {
     const slices *s = n->data;
     td_tensor    *a = whole_of(n, data->st), *v;
+    td_geom       g = unpacked ? s->view : td__geom_of(data);
     td_mode_scope was;
     if (!a) return NULL;
-    if (!s->whole || s->whole->st == data->st) {
+    if (!unpacked && (!s->whole || s->whole->st == data->st)) {
         v = td_op_as_strided(a, td__sizes(data), td__strides(data),
                              td_value_int(data->offset));
         return td_is_nil(v) ? NULL : v;
     }
-    /* set_ moved the view to another storage: the base has other elements and can
-     * only provide the history */
+    /* set_ moved the view to another storage, or hooks gave a tensor of their own: the
+     * base has other elements and can only provide the history */
     v = td__tensor_alias(n->cx, data);
     if (!v || !empty_storage(a) || !tape_only_begin(n->cx, &was)) return NULL;
-    bool ok = take_history_of(v, a);
+    bool ok = take_history_of(v, a, &g);
     tape_only_end(n->cx, &was);
     return ok ? v : NULL;
 }

@@ -168,9 +168,10 @@ static bool fail_version(td_node *n, const td_saved *s) {
 }
 
 /* An alias of a saved result with its node as grad_fn. The result of a write
- * into a view is a view of the copy_slices node's result. */
-static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
-    if (n->owner) return td__slices_view(n->owner, data);
+ * into a view is a view of the copy_slices node's result, also where the data is what
+ * hooks unpacked, which may have another layout. */
+static td_tensor *reattach(td_node *n, td_tensor *data, int nr, bool unpacked) {
+    if (n->owner) return td__slices_view(n->owner, data, unpacked);
     td_tensor *a = td__tensor_alias(n->cx, data);
     return a && td__set_history(a, n, nr) ? a : NULL;
 }
@@ -203,7 +204,7 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     }
     if (!td__recording(cx)) return t;
     if (s->flags & TD_SV_OUTPUT)
-        return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr) : t;
+        return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr, true) : t;
     if (p->edge.node) return td__alias_at(t, p->edge);
     if (!p->loose) return t;
     t = td__tensor_alias(cx, t);
@@ -228,5 +229,5 @@ td_tensor *td__unpack(td_node *n, const td_saved *s) {
         return NULL;
     }
     if (!(s->flags & TD_SV_ALIAS) || !td__recording(n->cx)) return s->t;
-    return reattach(n, s->t, s->nr);
+    return reattach(n, s->t, s->nr, false);
 }
