@@ -68,7 +68,8 @@ static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
                         "before the call, which writes it; pass a clone",
                         f->p->name, i);
     td_tensor *t = td__unpack(n, &n->saved[at]);
-    if (t) t = td__fit_unpacked(n, at, t, &want);
+    bool       beside = t && n->saved[at].pack && td__plan_reads_storage(f->p, i);
+    if (t) t = td__fit_unpacked(n, at, t, &want, beside);
     *to = td_value_tensor(t);
     return t != NULL;
 }

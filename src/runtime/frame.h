@@ -31,8 +31,10 @@ static inline const td_joint *td__frame_joint(const td_node *n) {
 /* A tensor that only says how large things are; TD_NONE: nothing to say. */
 td_value   td__size_stand_in(td_ctx *cx, const td_geom *g);
 /* Value i of the node, unpacked, in the layout compiled code was made for: a copy where
- * t has another. NULL after td__fail, also where dtype or sizes differ. */
-td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want);
+ * t has another. `beside`: the code reads more of its storage than t shows. NULL after
+ * td__fail, also where dtype or sizes differ, or that storage is not there. */
+td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
+                            bool beside);
 /* A tangent in the layout the graph was made for, at the start of its storage. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
 

@@ -58,7 +58,13 @@ static td_tensor *copy_of(td_node *n, int i, td_tensor *t, const td_geom *want) 
     return td_ok(n->cx) ? to : NULL;
 }
 
-td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want) {
+/* Is t all of its storage? A hook that makes a new tensor gives such a one. */
+static bool fills_storage(const td_tensor *t) {
+    return t->st->bytes <= (size_t)t->numel * td__dtype_bytes[t->dtype];
+}
+
+td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
+                            bool beside) {
     if (!same_type(t, want)) {
         td__fail(n->cx, TD_E_GRAD,
                  "%s: the unpack hook of saved value %d gave %s, but %s%s was packed; "
@@ -67,7 +73,15 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
                  td__sizes_str(want->rank, want->size));
         return NULL;
     }
-    if (same_place(t, want)) return t;
+    bool same = same_place(t, want);
+    if (beside && (!same || fills_storage(t))) {
+        td__fail(n->cx, TD_E_UNSUPPORTED,
+                 "%s: backward reads elements beside saved value %d by as_strided, and "
+                 "its unpack hook gave another storage; pass the whole tensor",
+                 n->name, i);
+        return NULL;
+    }
+    if (same) return t;
     bool grad = n->cx->grad_enabled;
     n->cx->grad_enabled = false;
     t = copy_of(n, i, t, want);

@@ -34,7 +34,7 @@ static bool kept_value(td_node *n, const td_back *b, int i, td_value *to) {
     td_tensor *t = td__unpack(n, &n->saved[i]);
     if (t && n->saved[i].pack) {
         td_geom want = saved_type(n, i);
-        t = td__fit_unpacked(n, i, t, &want);
+        t = td__fit_unpacked(n, i, t, &want, b->beside[i]);
     }
     *to = td_value_tensor(t);
     return t != NULL;
@@ -80,21 +80,24 @@ static void note_read(void *env, td_gval *v) {
     if (!v->node) reads[v->nr] = true;
 }
 
-static bool find_reads(const td_graph *g, bool **reads) {
-    if (!*reads && !(*reads = td__zalloc((size_t)g->inputs.n + 1)))
-        return td__fail_memory(g->cx);
+static bool find_reads(td_back *b) {
+    const td_graph *g = b->g;
+    size_t          n = (size_t)g->inputs.n + 1;
+    if (!b->beside && !(b->beside = td__zalloc(n))) return td__fail_memory(g->cx);
+    if (!td__graph_reads_beside(g, b->beside)) return false;
+    if (!(b->reads = td__zalloc(n))) return td__fail_memory(g->cx);
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in; k++)
-            td__garg_each(&g->nodes.v[i]->in[k], note_read, *reads);
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, b->reads);
     for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], note_read, *reads);
+        td__garg_each(&g->outputs.v[i], note_read, b->reads);
     return true;
 }
 
 bool td__plan_compile_back(td_plan *p, td_back *b) {
     td_compile_info info = p->info;
     info.half = TD_BACKWARD;
-    if (!b->reads && !find_reads(b->g, &b->reads)) return false;
+    if (!b->reads && !find_reads(b)) return false;
     return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
 }
 

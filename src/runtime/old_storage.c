@@ -1,7 +1,9 @@
 /* old_storage.c -- copies of storages as they were before a call wrote them. Gradients
  * of gradients recompute the program from its inputs. Where the program reads elements
  * of a storage that the input it goes by does not show (as_strided, or inputs that
- * overlap), the whole storage is saved, one copy for all inputs in it. */
+ * overlap), the whole storage is saved, one copy for all inputs in it.
+ * Saved-tensor hooks give back the elements of an input, not its storage: a backward
+ * that reads beside them is found here, too. */
 #include "runtime/plan.h"
 
 #include <string.h>
@@ -23,6 +25,54 @@ bool td__plan_reads_storage(const td_plan *p, int i) {
     }
     return false;
 }
+
+/* ---- storages that hooks replace ---------------------------------------- */
+
+static bool is_plain_view(const td_gnode *n) {
+    return n->op == TD_OP_alias || n->op == TD_OP_as_strided;
+}
+
+/* The end of the elements, counted from the start of the storage; -1: symbolic. */
+static int64_t end_of(const td_gtype *l) {
+    int64_t end = l->offset + 1;
+    bool    sym = td__dim_is_sym(l->offset);
+    for (int d = 0; d < l->rank; d++) {
+        sym |= td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]);
+        if (!sym) end += (l->size[d] - 1) * l->stride[d];
+    }
+    return sym ? -1 : end;
+}
+
+/* Has `part` an element between or outside those of `all`, as far as types tell? */
+static bool exceeds(const td_gtype *part, const td_gtype *all) {
+    int64_t end = end_of(part), most = end_of(all);
+    return end < 0 || most < 0 || end > most || part->offset < all->offset ||
+           !td__is_packed(all->rank, all->size, all->stride);
+}
+
+static void note(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+bool td__graph_reads_beside(const td_graph *g, bool *beside) {
+    bool *read = td__zalloc((size_t)g->n_values + 1);
+    if (!read) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->outputs.n; i++) td__garg_each(&g->outputs.v[i], note, read);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const td_gnode *n = g->nodes.v[i];
+        for (int k = 0; k < n->n_in && !is_plain_view(n); k++)
+            td__garg_each(&n->in[k], note, read);
+    }
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->op != TD_OP_as_strided || !read[n->out[0]->id]) continue;
+        const td_gval *v = n->in[0].u.v;
+        while (v->node && is_plain_view(v->node)) v = v->node->in[0].u.v;
+        if (!v->node && exceeds(n->out[0]->type, v->type)) beside[v->nr] = true;
+    }
+    td__free(read);
+    return true;
+}
+
+/* ---- copies ------------------------------------------------------------- */
 
 /* The copy of primal i's storage: that of an earlier one in the same, or a new one. */
 static td_storage *copy_storage(td_pcall *c, int i) {

@@ -28,7 +28,8 @@ typedef struct td_back {
     const uint64_t *missing;
     td_graph       *g; /* owned, but for the first */
     td_runner       code;
-    bool           *reads; /* by input of g: does it read it? Owned */
+    bool           *reads;  /* by input of g: does it read it? Owned */
+    bool           *beside; /* ...and elements of its storage beside it? Owned */
     struct td_back *next;
 } td_back;
 
@@ -154,6 +155,9 @@ void            td__plan_uncount(const td_pcall *c); /* ...after it */
 /* old_storage.c: does the graph read elements of primal i's storage that it need not
  * show? */
 bool            td__plan_reads_storage(const td_plan *p, int i);
+/* Marks the inputs of which it reads other elements of the storage (as_strided). False
+ * after td__fail. */
+bool            td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
 bool td__plan_code(td_pcall *c);     /* td__plan_run of forward; drops what it may */
 bool td__plan_node(td_pcall *c);     /* node.c: makes c->node with what it saves */
