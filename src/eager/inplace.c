@@ -186,6 +186,18 @@ static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *
     *offset = td_value_int(td__dim_add(whole->offset, before));
 }
 
+/* set_ may have moved the base behind the view: no gradient of the base has the part
+ * then, wherever in its storage it begins. */
+static bool has_part(const td_node *n) {
+    const slices *s = n->data;
+    int64_t       base = n->in_type[s->self].offset;
+    return !td__dim_lt(s->view.offset, base) ||
+           td__fail(n->cx, TD_E_ARG,
+                    "copy_slices: the written view begins at offset %lld, before its "
+                    "base, which set_ has moved to offset %lld",
+                    (long long)s->view.offset, (long long)base);
+}
+
 /* Runs the writing op's derivative on the gradient of the written part. */
 static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
                          td_tensor **grads) {
@@ -243,6 +255,7 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
     td_tensor    *whole = g[0];
     td_ints       size, stride;
     td_value      offset;
+    if (!has_part(n)) return false;
     /* If elements of the base share addresses, no gradient can have its layout; the
      * copy_ in td__copy_like fails with that reason. */
     if (!same_layout(whole, &n->in_type[s->self]) || td__overlaps_itself(whole))
