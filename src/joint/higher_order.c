@@ -9,28 +9,31 @@
 
 /* ---- tangents become inputs --------------------------------------------- */
 
-/* A list by input with room for `more` inputs; NULL after td__fail. */
-static void *longer(td_joint_run *r, const void *list, size_t item, int more) {
+/* Gives a list by input, *list, room for `more` inputs. False after td__fail: then the
+ * list is as it was, for the end of the trace walks it. */
+static bool lengthen(td_joint_run *r, void *list, size_t item, int more) {
     size_t n = item * (size_t)r->to->n_primals;
-    char  *to = td__arena_zalloc(&r->to->arena, n + item * (size_t)(more + 1));
-    if (!to) return td__fail_memory(r->cx), NULL;
-    if (n) memcpy(to, list, n);
-    return to;
+    void  *old, *to = td__arena_zalloc(&r->to->arena, n + item * (size_t)(more + 1));
+    if (!to) return td__fail_memory(r->cx);
+    memcpy(&old, list, sizeof old);
+    if (n) memcpy(to, old, n);
+    memcpy(list, &to, sizeof to);
+    return true;
 }
 
 static bool make_room(td_joint_run *r, int more) {
     td_joint *j = r->to;
-    return (r->real = longer(r, (void *)r->real, sizeof *r->real, more)) &&
-           (r->outer = longer(r, (void *)r->outer, sizeof *r->outer, more)) &&
-           (r->edge = longer(r, r->edge, sizeof *r->edge, more)) &&
-           (r->base_edge = longer(r, r->base_edge, sizeof *r->base_edge, more)) &&
-           (r->geom = longer(r, r->geom, sizeof *r->geom, more)) &&
-           (r->nr = longer(r, r->nr, sizeof *r->nr, more)) &&
-           (r->write = longer(r, (void *)r->write, sizeof *r->write, more)) &&
-           (r->before = longer(r, r->before, sizeof *r->before, more)) &&
-           (j->same = longer(r, j->same, sizeof *j->same, more)) &&
-           (j->written = longer(r, j->written, sizeof *j->written, more)) &&
-           (j->touched = longer(r, j->touched, sizeof *j->touched, more));
+    return lengthen(r, &r->real, sizeof *r->real, more) &&
+           lengthen(r, &r->outer, sizeof *r->outer, more) &&
+           lengthen(r, &r->edge, sizeof *r->edge, more) &&
+           lengthen(r, &r->base_edge, sizeof *r->base_edge, more) &&
+           lengthen(r, &r->geom, sizeof *r->geom, more) &&
+           lengthen(r, &r->nr, sizeof *r->nr, more) &&
+           lengthen(r, &r->write, sizeof *r->write, more) &&
+           lengthen(r, &r->before, sizeof *r->before, more) &&
+           lengthen(r, &j->same, sizeof *j->same, more) &&
+           lengthen(r, &j->written, sizeof *j->written, more) &&
+           lengthen(r, &j->touched, sizeof *j->touched, more);
 }
 
 /* Tangent i is input n_primals + i, which the caller counts when all are there. */
@@ -64,7 +67,10 @@ static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) 
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
     int         n = 0;
-    if (!roots) return td__fail_memory(r->cx);
+    if (!roots || !td__vec_push(&r->logs, r->log)) { /* then r->log is not replaced */
+        td__free((void *)roots);
+        return td__fail_memory(r->cx);
+    }
     td_tensor **with = roots + j->n_tangents + 1;
     for (int i = 0; i < j->n_tangents; i++) {
         if (td__set_has(o->missing, i)) continue;
@@ -72,12 +78,11 @@ static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) 
         with[n++] = r->tangent[i];
     }
     td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .grads = {with, n}};
-    bool         ok = td__vec_push(&r->logs, r->log) || td__fail_memory(r->cx);
     td__log_index_free(r);
     r->tensors = r->storages = (td_ptrmap){0};
     td__log_begin(&r->log, r->cx, &r->f);
-    ok = ok && (n == 0 || td__grad_all((td_tensors){roots, n}, r->goal, j->n_targets,
-                                       grads, &opts));
+    bool ok = n == 0 ||
+              td__grad_all((td_tensors){roots, n}, r->goal, j->n_targets, grads, &opts);
     td__log_end(&r->log);
     td__free((void *)roots);
     return ok;

@@ -46,7 +46,7 @@ static bool index_results(td_joint_run *r) {
  * storages before and after. */
 static bool index_event(td_joint_run *r, const td_event *e) {
     bool             change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
-    td_about_tensor *t = add_tensor(r, e->t), *of;
+    td_about_tensor *t = add_tensor(r, e->t), *of = NULL;
     if (!t) return false;
     t->touched |= change || e->kind == TD_EV_FLAG;
     t->observed |= !change && e->kind != TD_EV_MADE;

@@ -231,7 +231,7 @@ static void test_errors(const td_gfile *f) {
     test_error(f, case_ways[0], CASE_BOTH_FAIL, "select");
     test_error(f, &works, CASE_DIFFERS, "wrong does not");
     test_error(f, &other, CASE_DIFFERS, "both fail, with different errors: ");
-    test_error(f, &no, CASE_REFUSED, "no");
+    test_error(f, &no, CASE_BOTH_FAIL, "select"); /* eager fails too: no refusal */
 }
 
 /* ---- tolerance ---------------------------------------------------------- */
