@@ -26,7 +26,9 @@ typedef struct tracing {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Dims that are symbols in the joint graph are symbols again. */
+/* Dims that are symbols in the joint graph are symbols again. Where all sizes began as
+ * symbols, so do those that the trace found to be numbers: symbols are counted, and the
+ * next has the same name only then. */
 static void mark_symbols(tracing *t, int i) {
     const td_gtype *l = t->p->j->g->inputs.v[i]->type;
     td_tensor      *copy = t->in[i].u.t;
@@ -37,6 +39,7 @@ static void mark_symbols(tracing *t, int i) {
             copy->marks |= (uint32_t)1 << d;
             t->fixed[i] = false;
         }
+    if (copy->marks && t->set.dynamic == TD_SHAPES_DYNAMIC) copy->marks = UINT32_MAX;
 }
 
 /* A leaf that was read before the call has its accumulator: so has the copy. */
@@ -74,20 +77,43 @@ static bool has_symbols(const tracing *t) {
     return false;
 }
 
+static bool refuse(const tracing *t) {
+    return td__fail(t->p->cx, TD_E_UNSUPPORTED,
+                    "%s: a backward that starts at some of the results alone could not "
+                    "be traced; go backward from all at once",
+                    t->p->name);
+}
+
+static bool same_dim(const td_graph *g, int64_t a, const td_graph *h, int64_t b) {
+    const td_gdim *x = td__gdim_at(g, a), *y = td__gdim_at(h, b);
+    if (!x || !y || x->op != TD_GDIM_SYMBOL || y->op != TD_GDIM_SYMBOL)
+        return !x && !y ? a == b : x && y;
+    return x->letter == y->letter && x->nr == y->nr;
+}
+
+/* Have the sizes of the primals the same names in both graphs? The backward of the one
+ * takes values that the forward of the other saved. */
+static bool same_symbols(const td_graph *g, const td_graph *h, int n_primals) {
+    for (int i = 0; i < n_primals; i++) {
+        const td_gtype *a = g->inputs.v[i]->type, *b = h->inputs.v[i]->type;
+        for (int d = 0; a && b && d < a->rank && d < b->rank; d++)
+            if (!same_dim(g, a->size[d], h, b->size[d])) return false;
+    }
+    return true;
+}
+
 /* Are tangents and targets those of the plan? A trace that differs is a mistake of this
  * library; it must not give other gradients. */
 static bool check_same(const tracing *t, const td_joint *j) {
     const td_joint *was = t->p->j;
     bool            same = j->n_fwd == was->n_fwd && j->n_tangents == was->n_tangents &&
-                j->n_targets == was->n_targets;
+                j->n_targets == was->n_targets &&
+                same_symbols(was->g, j->g, was->n_primals);
     for (int i = 0; same && i < j->n_targets; i++)
         same = j->targets[i].input == was->targets[i].input &&
                j->targets[i].base == was->targets[i].base &&
                j->targets[i].leaf == was->targets[i].leaf;
-    return same || td__fail(t->p->cx, TD_E_UNSUPPORTED,
-                            "%s: a backward that starts at some of the results alone "
-                            "could not be traced; go backward from all at once",
-                            t->p->name);
+    return same || refuse(t);
 }
 
 static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
@@ -103,6 +129,19 @@ static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
     return NULL;
 }
 
+/* Sizes that the first trace found to be numbers: what said so may be gone from the
+ * program. */
+static bool fix_numbers(const tracing *t, const td_symargs *a) {
+    for (int i = 0; i < t->program->inputs.n; i++) {
+        const td_gtype  *l = t->p->j->g->inputs.v[i]->type;
+        const td_tensor *x = a->v[i].kind == TD_K_TENSOR ? a->v[i].u.t : NULL;
+        for (int d = 0; x && l && d < l->rank && d < x->rank; d++)
+            if (!td__dim_is_sym(l->size[d]) && !td__dim_eq(x->size[d], l->size[d]))
+                return td_ok(t->p->cx) ? refuse(t) : false;
+    }
+    return td_ok(t->p->cx);
+}
+
 /* The same with symbols for the sizes that were symbols. */
 static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
@@ -112,7 +151,8 @@ static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing
                        .fixed = t->fixed};
     td_symargs a;
     td_values  in = {t->in, t->program->inputs.n};
-    td_joint  *j = td__symargs_make(&a, e, in, plan) ? join(t, a.v, missing) : NULL;
+    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
+    td_joint  *j = ok ? join(t, a.v, missing) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;
