@@ -33,6 +33,9 @@ bool td__joint_choose_writes(td_joint_run *r) {
         bool      plain = e->kept && e->kind == TD_EV_WRITE && e->put && !e->hist;
         int       input = plain ? input_of(r, e) : -1;
         if (input < 0 || !is_first(r, e)) continue;
+        /* Of elements that share a place the last one stays: generated loops have
+         * another order, so the epilogue writes them. */
+        if (td__geom_overlaps_itself(&r->geom[input])) continue;
         td_tensor *value = td__func_given_value(&r->f, r->nr[input]);
         if (!value) return false;
         r->write[input] = td__record_value(&r->rec, &value, "an update");

@@ -191,7 +191,7 @@ static void prepare(td_ctx *cx, const td_aot_opts *o) {
     td_tensor *x = td_ones(cx, TD_SHAPE(2, 3)), *seen = td_zeros(cx, TD_SHAPE(1));
     td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(3, 2), 0.25));
     td_fn     *f = td_aot_function(cx, layer, NULL, o);
-    if (f) (void)td__fn_prepare(f, TD_ARGS(x, w, seen));
+    if (!td_is_nil(f)) (void)td__fn_prepare(f, TD_ARGS(x, w, seen));
     td_clear(cx);
     td_fn_drop(f);
     td_scope_end(cx, "call", NULL);
