@@ -144,10 +144,10 @@ bool td__may_share_places(const td_tensor *t) {
     int64_t  reach = 0;
     uint64_t done = 0;
     for (int n = 0; n < t->rank; n++) {
-        int next = -1;
-        for (int d = 0; d < t->rank; d++)
-            if (!(done >> d & 1) && (next < 0 || t->stride[d] < t->stride[next]))
-                next = d;
+        int next = 0;
+        while (done >> next & 1) next++;
+        for (int d = next + 1; d < t->rank; d++)
+            if (!(done >> d & 1) && t->stride[d] < t->stride[next]) next = d;
         done |= (uint64_t)1 << next;
         if (t->size[next] == 1) continue;
         if (t->stride[next] <= reach) return t->numel > 1;
