@@ -52,7 +52,7 @@ typedef enum td_key_bit {
     TD_KEY_STALE, /* a stale view: its base was written since it was made */
     TD_KEY_OFFSET,
     TD_KEY_BASE,  /* not an argument: the base of a view earlier in the key */
-    TD_KEY_MOVED, /* a view whose base has another storage by now (set_) */
+    TD_KEY_MOVED, /* a view whose base was moved to another storage (set_) */
     TD_KEY_OWN,   /* a view with requires_grad set on itself, not through its base */
     TD_KEY_APART, /* a view whose grad_fn does not derive from its base's */
     TD_KEY_REST   /* the bytes of storage after the last element follow */

@@ -20,7 +20,7 @@ static int64_t clamped(wide v) {
     return v < -TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
-/* Numbers whose result left the range, or which lie in the range of tags
+/* Numbers whose result left the range, or which are in the range of tags
  * without a trace. Saturates at TD_DIM_HUGE, which every size check rejects. */
 static int64_t of_numbers(int op, wide a, wide b) {
     switch (op) {

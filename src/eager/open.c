@@ -10,7 +10,7 @@ static void free_ambient(td_ctx *cx) {
     td__vec_free(&cx->packers);
 }
 
-/* td_ctx_hooks.close: all tensors and nodes are freed by now, only pools are left. */
+/* td_ctx_hooks.close: all tensors and nodes are freed, only pools are left. */
 static void close_eager(td_ctx *cx) {
     td_eager *e = cx->eager;
     free_ambient(cx);

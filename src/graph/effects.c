@@ -83,6 +83,18 @@ bool td__gnode_stays(const td_gnode *n) {
     return td__gnode_is_fixed(n) || may_fail(n) || td__gnode_shows(n);
 }
 
+static void note_read(void *env, td_gval *v) {
+    if (!v->node) ((bool *)env)[v->nr] = true;
+}
+
+void td__graph_reads(const td_graph *g, bool *reads) {
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, reads);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, reads);
+}
+
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
     void *p = td__arena_zalloc(a, (n + 1) * item);
     if (!p) td__fail_memory(g->cx);

@@ -473,6 +473,8 @@ bool td__gnode_is_fixed(const td_gnode *n);
 /* Must the node run even if nothing reads its results? Fixed ones, and those
  * that eager fails at for certain values. */
 bool td__gnode_stays(const td_gnode *n);
+/* Sets reads[i] for every input i of g that a node or an output reads. */
+void td__graph_reads(const td_graph *g, bool *reads);
 /* Does a result have a data-dependent size? Other nodes may use that size even
  * if nothing reads the result, so the node must stay. */
 bool td__gnode_shows(const td_gnode *n);

@@ -75,7 +75,7 @@ static bool define(checker *c, const td_gval *v, bool tangent) {
     return check_type(c, v->type);
 }
 
-/* v must be defined by now. */
+/* v must be defined before the node that is checked. */
 static void check_read(void *env, td_gval *v) {
     checker *c = env;
     if (!c->ok) return;

@@ -128,12 +128,12 @@ typedef struct td_grad_order {
 } td_grad_order;
 
 typedef struct td_joint_opts {
-    bool     keep_mutations; /* writes without history stay in the graph */
-    bool     merge_writes;   /* docs/plan.md has these three */
-    bool     merge_made;
-    bool     assign_writes;
-    bool     train; /* false: an inference graph, whatever requires grad */
-    td_ends *ends;  /* filled in, what it says lies in td_joint.arena; NULL: no need */
+    bool            keep_mutations; /* writes without history stay in the graph */
+    bool            merge_writes;   /* docs/plan.md has these three */
+    bool            merge_made;
+    bool            assign_writes;
+    bool            train; /* false: an inference graph, whatever requires grad */
+    td_ends        *ends;  /* filled in, with memory of td_joint.arena; or NULL */
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;

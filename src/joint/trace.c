@@ -67,15 +67,15 @@ static void find_detached(const td_joint_run *r, int *keep) {
     }
 }
 
-/* Does the program write metadata; *unseen: perhaps where grad mode is off? */
-static bool writes_metadata(const td_graph *p, bool *unseen) {
+/* Does the program write metadata; *no_grad: perhaps under no_grad? */
+static bool writes_metadata(const td_graph *p, bool *no_grad) {
     bool region = false, any = false;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         region |= n->kind == TD_N_ENTER;
         any |= n->kind == TD_N_OP && td__op_writes_geometry(n->op);
     }
-    *unseen = any && (region || !p->cx->grad_enabled);
+    *no_grad = any && (region || !p->cx->grad_enabled);
     return any;
 }
 
@@ -90,9 +90,9 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     /* elements beside the view have the history of the base, and so have writes after
      * set_ */
     if (td__graph_flags(p, TD_OPF_PLACES)) return false;
-    bool unseen, any = writes_metadata(p, &unseen);
+    bool no_grad, any = writes_metadata(p, &no_grad);
     /* a view has the history of its base; geometry of views of a leaf is fixed */
-    return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
+    return td__has_node(t) && td__needs_grad(t->base) && !no_grad &&
            (!any || td__has_node(t->base));
 }
 

@@ -19,25 +19,13 @@ void td__frame_drop_later(td_node *n) {
     f->later = NULL;
 }
 
-static void note_read(void *env, td_gval *v) {
-    if (!v->node) ((bool *)env)[v->nr] = true;
-}
-
-static void find_graph_reads(const td_graph *g, bool *reads) {
-    for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
-            td__garg_each(&g->nodes.v[i]->in[k], note_read, reads);
-    for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], note_read, reads);
-}
-
 /* Which primals the code or the epilogue of p reads, or p saves. */
 static bool find_reads(td_plan *p) {
     size_t n = (size_t)p->j->g->inputs.n + (size_t)p->j->epilogue->inputs.n;
     if (p->reads) return true;
     if (!(p->reads = td__zalloc(n + 1))) return td__fail_memory(p->cx);
-    find_graph_reads(td__plan_forward(p), p->reads);
-    find_graph_reads(p->j->epilogue, p->reads);
+    td__graph_reads(td__plan_forward(p), p->reads);
+    td__graph_reads(p->j->epilogue, p->reads);
     for (int i = 0; i < p->n_keep; i++)
         if (p->keep[i].out < 0) p->reads[p->keep[i].index] = true;
     return true;

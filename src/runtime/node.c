@@ -75,22 +75,13 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, td__frame_words(f->p));
 }
 
-static void note_read(void *env, td_gval *v) {
-    bool *reads = env;
-    if (!v->node) reads[v->nr] = true;
-}
-
 static bool find_reads(td_back *b) {
     const td_graph *g = b->g;
     size_t          n = (size_t)g->inputs.n + 1;
     if (!b->beside && !(b->beside = td__zalloc(n))) return td__fail_memory(g->cx);
     if (!td__graph_reads_beside(g, b->beside)) return false;
     if (!(b->reads = td__zalloc(n))) return td__fail_memory(g->cx);
-    for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
-            td__garg_each(&g->nodes.v[i]->in[k], note_read, b->reads);
-    for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], note_read, b->reads);
+    td__graph_reads(g, b->reads);
     return true;
 }
 
