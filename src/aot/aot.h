@@ -105,7 +105,16 @@ typedef struct td_cache_state {
     int       slot; /* the entry of that name to overwrite; -1: any */
 } td_cache_state;
 
-typedef struct td_arrived td_arrived; /* inputs of a call, as they arrived */
+/* The inputs of the first call of a specialization as they arrived: copies without
+ * bytes, which share storages, are views of each other, and have flags and histories as
+ * the inputs had. A later trace of the program takes them. Counted. */
+typedef struct td_arrived {
+    int       refs;
+    td_faker  fakes;
+    td_value *in; /* by input of the program */
+    int       n;
+    TD_VEC(td_node *) held; /* accumulators that leaves arrived with */
+} td_arrived;
 
 /* A specialization: the compiled code for one key, and what makes a call fit it. */
 typedef struct td_spec {
@@ -125,7 +134,7 @@ typedef struct td_spec {
     td_joint   *j;              /* owned until the plan takes it over */
     td_halves  *h;              /* the same; NULL: nothing to differentiate */
     td_faker   *fakes;          /* borrowed while tracing symbolic sizes; else NULL */
-    td_arrived *arrived;        /* owned until the plan takes it over; NULL: none */
+    td_arrived *arrived;        /* held; NULL: no later trace takes it */
     td_halves  *step; /* what backwards inside the body recompute; NULL: nothing */
     struct td_guard_prog *guards;  /* on symbolic sizes; NULL: sizes are in the key */
     int                   mode;    /* td_fn.mode when it was compiled */
@@ -396,6 +405,8 @@ typedef enum td_vary {
  * symbols in any case. False after td__fail: if s->varies, a trace with numbers may
  * still succeed. */
 bool      td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how);
+/* Exchanges td_tensor.marks and marks[]; a second call, with `back`, restores both. */
+void      td__marks_swap(td_values args, uint32_t *marks, bool back);
 /* td__spec_capture with the arguments' sizes as numbers. */
 td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps);
 
@@ -439,14 +450,13 @@ void td__log_guards(const td_fn *f, const td_spec *s);
 
 /* ---- missing.c ---------------------------------------------------------- */
 
-/* Fills in s->plan->retrace, for arguments as they are before the call. False after
- * td__fail. */
-bool td__missing_make(td_fn *f, td_spec *s, td_values args);
+/* Fills in s->plan->retrace, for s->arrived. False after td__fail. */
+bool td__missing_make(td_fn *f, td_spec *s);
 
 /* ---- double_backward.c, custom_linear.c --------------------------------- */
 
-/* Copies of the inputs, without bytes, for s->arrived, where gradients of gradients may
- * be asked for; s->j is there. False after td__fail. */
+/* Makes s->arrived, where gradients of gradients or of some results alone may be asked
+ * for; s->j is there. False after td__fail. */
 bool                 td__spec_arrive(td_fn *f, td_spec *s, td_values args);
 void                 td__arrived_drop(td_arrived *a); /* NULL is fine */
 /* The plan of s, with s->arrived, gives gradients of gradients. False after

@@ -113,7 +113,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
     if (!td__spec_arrive(f, s, args) ||
         !td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
-        !td__spec_next_order(f, s) || !td__missing_make(f, s, args) ||
+        !td__spec_next_order(f, s) || !td__missing_make(f, s) ||
         !td__key_make(f, &s->key, args, s))
         return false;
     td__cache_store(f, s);

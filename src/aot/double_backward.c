@@ -5,9 +5,7 @@
  * differentiated to any order.
  *
  * The program is traced once more, when a node is first asked for such gradients. Its
- * arguments may be gone or written by then: copies without bytes show them as they
- * arrived, which share storages, are views of each other, and have flags and histories
- * as they had. */
+ * arguments may be gone or written by then: td_arrived has copies of them. */
 #include "aot/aot.h"
 #include "core/callback.h"
 
@@ -16,15 +14,8 @@
 
 /* ---- arguments as they arrived ------------------------------------------ */
 
-struct td_arrived {
-    td_faker  fakes;
-    td_value *in; /* by input of the program */
-    int       n;
-    TD_VEC(td_node *) held; /* accumulators that leaves arrived with */
-};
-
 void td__arrived_drop(td_arrived *a) {
-    if (!a) return;
+    if (!a || --a->refs > 0) return;
     for (int i = 0; i < a->held.n; i++) td__node_drop(a->held.v[i]);
     td__vec_free(&a->held);
     td__faker_end(&a->fakes);
@@ -60,7 +51,7 @@ static td_arrived *arrive(const td_graph *program, td_value *in, td_faker *fakes
         td__free(in);
         return td__fail_memory(program->cx), NULL;
     }
-    *a = (td_arrived){.fakes = *fakes, .in = in, .n = program->inputs.n};
+    *a = (td_arrived){.refs = 1, .fakes = *fakes, .in = in, .n = program->inputs.n};
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; ok && i < a->n; i++)
             if ((program->in_desc.v[i].kind == TD_D_OWN_GRAD) == (grads == 1))
@@ -74,7 +65,7 @@ static td_arrived *arrive(const td_graph *program, td_value *in, td_faker *fakes
 bool td__spec_arrive(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_faker        fakes = {.cx = f->cx};
-    if (!s->j->n_tangents || !s->set.double_backward) return true;
+    if (s->j->n_tangents < (s->set.double_backward ? 1 : 2)) return true;
     td_value *in = td__spec_inputs(s, program, args);
     return in && (s->arrived = arrive(program, in, &fakes)) != NULL;
 }
@@ -243,7 +234,7 @@ bool td__spec_next_order(td_fn *f, td_spec *s) {
     f->shared->refs++;
     s->plan->next =
         (td_next_order){s->set.double_backward ? next_plan : NULL, drop, a, 0};
-    s->arrived = NULL;
+    if (a->arrived) a->arrived->refs++;
     return (a->name && copy_orders(a, f->orders)) || td__fail_memory(f->cx);
 }
 

@@ -77,9 +77,9 @@ static bool may_vary(td_values args) {
 
 /* ---- tracing ------------------------------------------------------------ */
 
-/* Exchanges td_tensor.marks and marks[]; two calls restore both. */
-static void swap_marks(td_values args, uint32_t *marks) {
-    for (int i = 0; i < args.n; i++) {
+void td__marks_swap(td_values args, uint32_t *marks, bool back) {
+    for (int k = 0; k < args.n; k++) {
+        int        i = back ? args.n - 1 - k : k;
         td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
         if (!t) continue;
         uint32_t was = t->marks;
@@ -92,9 +92,9 @@ static void swap_marks(td_values args, uint32_t *marks) {
 static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan plan,
                       uint32_t *marks) {
     bool some = plan.dynamic == TD_DYNAMIC_MARKED;
-    if (some) swap_marks(args, marks);
+    if (some) td__marks_swap(args, marks, false);
     bool ok = td__symargs_make(a, e, args, plan);
-    if (some) swap_marks(args, marks);
+    if (some) td__marks_swap(args, marks, true);
     return ok;
 }
 

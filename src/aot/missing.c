@@ -1,8 +1,7 @@
 /* missing.c -- joint graphs for calls some of whose tangents are missing. When a set of
  * tangents arrives for the first time, the program is joined once more and the engine
  * starts at their roots alone: what it gives, None or zeros, is what eager gives. The
- * arguments may be gone or changed by then, so the specialization has copies of them
- * without bytes, as they were before its first call. */
+ * arguments may be gone or changed by then: td_arrived has copies of them. */
 #include "aot/aot.h"
 #include "trace/sym_args.h"
 
@@ -13,67 +12,42 @@ typedef struct tracing {
     const td_plan  *p;       /* not held: it owns this */
     td_graph       *program; /* held */
     td_shared_opts *shared;  /* whose decompositions are applied */
-    td_faker        fakes;
-    td_value       *in;   /* by input of the program: copies */
-    TD_VEC(td_edge) read; /* held: accumulators that inputs had */
-    bool         *fixed;  /* by input: none of its sizes is a symbol */
-    td_joint_opts opts;
-    td_config     set;
-    bool          grad, inference; /* modes of the call */
-    td_dtype      dtype;
-    bool          inner;
+    td_arrived     *arrived; /* held */
+    uint32_t       *marks;   /* by input: a bit per dim whose size is a symbol */
+    bool           *fixed;   /* by input: none of its sizes is a symbol */
+    td_joint_opts   opts;
+    td_config       set;
+    bool            grad, inference; /* modes of the call */
+    td_dtype        dtype;
+    bool            inner;
 } tracing;
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
 /* Dims that are symbols in the joint graph are symbols again. Where all sizes began as
  * symbols, so do those that the trace found to be numbers: symbols are counted, and the
  * next has the same name only then. */
-static void mark_symbols(tracing *t, int i) {
-    const td_gtype *l = t->p->j->g->inputs.v[i]->type;
-    td_tensor      *copy = t->in[i].u.t;
-    t->fixed[i] = true;
-    copy->marks = 0;
-    for (int d = 0; l && d < l->rank && d < 32; d++)
-        if (td__dim_is_sym(l->size[d])) {
-            copy->marks |= (uint32_t)1 << d;
-            t->fixed[i] = false;
-        }
-    if (copy->marks && t->set.dynamic == TD_SHAPES_DYNAMIC) copy->marks = UINT32_MAX;
-}
-
-/* A leaf that was read before the call has its accumulator: so has the copy. */
-static bool copy_input(tracing *t, int i) {
-    td_tensor *real = t->in[i].u.t, *copy = td__fake_copy(&t->fakes, real);
-    td_edge    e = {0};
-    if (!copy) return false;
-    t->in[i] = td_value_tensor(copy);
-    mark_symbols(t, i);
-    if (td__has_node(real) || !td__known_accumulator(real)) return true;
-    return td__edge_of(copy, &e) &&
-           (!e.node || td__vec_push(&t->read, e) || td__fail_memory(t->p->cx));
-}
-
-static bool copy_inputs(tracing *t, const td_spec *s, td_values args) {
-    td_value *in = td__spec_inputs(s, t->program, args);
-    int       n = t->program->inputs.n;
-    bool      ok = in != NULL;
-    t->in = in;
-    t->fixed = td__zalloc((size_t)n + 1);
-    if (ok && !t->fixed) ok = td__fail_memory(t->p->cx);
-    for (int i = 0; ok && i < n; i++) {
-        bool tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
-        if (tensor) ok = copy_input(t, i);
+static bool find_symbols(tracing *t) {
+    size_t n = (size_t)t->program->inputs.n + 1;
+    t->marks = td__zalloc(sizeof *t->marks * n);
+    t->fixed = td__zalloc(n);
+    if (!t->marks || !t->fixed) return td__fail_memory(t->p->cx);
+    for (int i = 0; i < t->program->inputs.n; i++) {
+        const td_gtype *l = t->p->j->g->inputs.v[i]->type;
+        for (int d = 0; l && d < l->rank && d < 32; d++)
+            if (td__dim_is_sym(l->size[d])) t->marks[i] |= (uint32_t)1 << d;
+        t->fixed[i] = !t->marks[i];
+        if (t->marks[i] && t->set.dynamic == TD_SHAPES_DYNAMIC)
+            t->marks[i] = UINT32_MAX;
     }
-    td__faker_close(&t->fakes);
-    return ok;
+    return true;
 }
 
 /* ---- tracing ------------------------------------------------------------ */
 
 static bool has_symbols(const tracing *t) {
     for (int i = 0; i < t->program->inputs.n; i++)
-        if (t->in[i].kind == TD_K_TENSOR && t->in[i].u.t && !t->fixed[i]) return true;
+        if (!t->fixed[i]) return true;
     return false;
 }
 
@@ -150,21 +124,23 @@ static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing
                        .named_as = t->program,
                        .fixed = t->fixed};
     td_symargs a;
-    td_values  in = {t->in, t->program->inputs.n};
-    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
-    td_joint  *j = ok ? join(t, a.v, missing) : NULL;
+    td_values  in = {t->arrived->in, t->arrived->n};
+    td__marks_swap(in, t->marks, false);
+    bool      ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
+    td_joint *j = ok ? join(t, a.v, missing) : NULL;
+    td__marks_swap(in, t->marks, true);
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;
 }
 
 static td_joint *join_sizes(tracing *t, const uint64_t *missing) {
-    if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->in, missing);
+    if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, missing);
     td_symenv *e = td__symenv_make(t->p->cx);
     if (!e) return NULL;
     td__symenv_begin(e);
-    td_joint *j =
-        has_symbols(t) ? join_symbolic(t, e, missing) : join(t, t->in, missing);
+    td_joint *j = has_symbols(t) ? join_symbolic(t, e, missing)
+                                 : join(t, t->arrived->in, missing);
     td__symenv_end(e);
     td__symenv_drop(e);
     return j;
@@ -192,17 +168,15 @@ static td_joint *joint(void *env, const uint64_t *missing) {
 
 static void drop(void *env) {
     tracing *t = env;
-    for (int i = 0; i < t->read.n; i++) td__node_drop(t->read.v[i].node);
-    td__vec_free(&t->read);
-    td__faker_end(&t->fakes);
-    td__free(t->in);
+    td__arrived_drop(t->arrived);
+    td__free(t->marks);
     td__free(t->fixed);
     td__shared_opts_drop(t->shared);
     td__graph_drop(t->program);
     td__free(t);
 }
 
-bool td__missing_make(td_fn *f, td_spec *s, td_values args) {
+bool td__missing_make(td_fn *f, td_spec *s) {
     td_ctx *cx = f->cx;
     bool    own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
     if (s->plan->j->n_tangents < 2 || own) return true;
@@ -211,7 +185,7 @@ bool td__missing_make(td_fn *f, td_spec *s, td_values args) {
     *t = (tracing){.p = s->plan,
                    .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
                    .shared = f->shared,
-                   .fakes = {.cx = cx},
+                   .arrived = s->arrived,
                    .opts = td__spec_joint_opts(f, s),
                    .set = s->set,
                    .grad = cx->grad_enabled,
@@ -221,6 +195,7 @@ bool td__missing_make(td_fn *f, td_spec *s, td_values args) {
     if (f->n_orders) t->opts.orders = td__plan_orders(s->plan);
     td__graph_keep(t->program);
     t->shared->refs++;
+    t->arrived->refs++;
     s->plan->retrace = (td_retrace){joint, drop, t};
-    return copy_inputs(t, s, args);
+    return find_symbols(t);
 }
