@@ -77,20 +77,9 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
         *to = td_value_tensor(t);
     }
     if (!a || v) return true;
-    switch ((td_gkind)a->kind) {
-    case TD_G_NONE: *to = p->has_default ? p->def : td_value_none(); return true;
-    case TD_G_INT: *to = td_value_int(a->u.i); return true;
-    case TD_G_BOOL: *to = td_value_bool(a->u.i != 0); return true;
-    case TD_G_FLOAT: *to = td_value_float(a->u.f); return true;
-    case TD_G_DTYPE: *to = td__value_dtype(a->u.dt); return true;
-    case TD_G_STR: *to = td__value_str(a->u.s); return true;
-    case TD_G_INTS: *to = td__value_ints((td_ints){a->u.ints, (int)a->n}); break;
-    case TD_G_VALUE:
-    case TD_G_SYM:
-    case TD_G_LIST:
-    case TD_G_GRAPH: return false;
-    }
-    for (uint32_t k = 0; k < a->n; k++)
+    if (!td__garg_literal(a, to)) return false;
+    if (a->kind == TD_G_NONE && p->has_default) *to = p->def;
+    for (uint32_t k = 0; a->kind == TD_G_INTS && k < a->n; k++)
         if (td__dim_is_sym(a->u.ints[k])) return false;
     return true;
 }

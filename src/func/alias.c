@@ -177,10 +177,6 @@ bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
 
 /* ---- pieces of storages ------------------------------------------------- */
 
-static td_value ints(const int64_t *v, int n) {
-    return td__value_ints((td_ints){v, n});
-}
-
 static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
     td_value in[2] = {td_value_tensor(t), td__value_dtype(dt)};
     return t->dtype == dt ? t : td__func_call1(f, TD_OP_view_dtype, in, 2);
@@ -189,7 +185,7 @@ static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
 /* The list of n elements from the start of the storage. */
 static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     const int64_t one = 1;
-    td_value      in[4] = {td_value_tensor(t), ints(&n, 1), ints(&one, 1),
+    td_value      in[4] = {td_value_tensor(t), td__ints(&n, 1), td__ints(&one, 1),
                            td_value_int(offset)};
     return td__func_call1(f, TD_OP_as_strided, in, 4);
 }
@@ -204,8 +200,8 @@ td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_ge
         if (again[d]) value = td__func_call1(f, TD_OP_select, in, 3);
     }
     if (!value) return NULL;
-    td_value in[5] = {td_value_tensor(to), td_value_tensor(value), ints(size, rank),
-                      ints(stride, rank), td_value_int(at)};
+    td_value in[5] = {td_value_tensor(to), td_value_tensor(value), td__ints(size, rank),
+                      td__ints(stride, rank), td_value_int(at)};
     return td__func_call1(f, TD_OP_as_strided_scatter, in, 5);
 }
 
@@ -319,7 +315,7 @@ bool td__group_grow(td_group *g, size_t was) {
         return td__fail(f->cx, TD_E_UNSUPPORTED, "a storage of symbolic size grows");
     int64_t n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
     if (more <= 0) return true;
-    td_value   shape[2] = {ints(&more, 1), td__value_dtype(dt)};
+    td_value   shape[2] = {td__ints(&more, 1), td__value_dtype(dt)};
     td_tensor *parts[2] = {g->root->inner, td__func_call1(f, TD_OP_zeros, shape, 2)};
     td_value   in = td__value_tensors((td_tensors){parts, 2});
     if (!parts[1]) return false;

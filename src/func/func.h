@@ -34,7 +34,6 @@ struct td_func {
     TD_VEC(td_fval *) moved; /* written while they lie where an argument does */
     bool any_set;            /* some argument's storage was exchanged */
     bool draws;              /* a random op was called */
-    bool detaches;           /* an op cut a history, perhaps inside a composite */
 };
 
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional

@@ -61,6 +61,10 @@ struct td_fval {
     uint32_t        tags;
 };
 
+static inline td_value td__ints(const int64_t *v, int n) {
+    return td__value_ints((td_ints){v, n});
+}
+
 /* ---- alias.c ------------------------------------------------------------ */
 
 td_fval  *td__fval_of(td_func *f, td_tensor *t); /* adopts; NULL after td__fail */

@@ -320,7 +320,6 @@ static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
     if (!know_args(f, c)) return false;
-    f->detaches |= (c->def->flags & TD_OPF_DETACH) != 0;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)

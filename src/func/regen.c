@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-static td_value ints(const int64_t *v, int n) {
-    return td__value_ints((td_ints){v, n});
-}
-
 /* ---- calls below -------------------------------------------------------- */
 
 /* What is computed below the mode belongs to no history: that is the business of the
@@ -39,7 +35,8 @@ static bool has_strides(const td_tensor *t, const int64_t *stride) {
 
 static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *stride) {
     td_func   *f = td__group_of(v)->f;
-    td_value   shape[3] = {ints(v->geom.size, v->geom.rank), ints(stride, v->geom.rank),
+    td_value   shape[3] = {td__ints(v->geom.size, v->geom.rank),
+                           td__ints(stride, v->geom.rank),
                            td__value_dtype(v->geom.dtype)};
     td_tensor *room = td__func_call1(f, TD_OP_empty_strided, shape, 3);
     td_value   in[2] = {td_value_tensor(room), td_value_tensor(value)};
@@ -75,8 +72,8 @@ static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
     }
     if (!begins_well(v, value)) return copy_of(v, value, want);
     for (int d = 0; d < g->rank; d++) same &= td__dim_same(value->stride[d], want[d]);
-    td_value in[4] = {td_value_tensor(value), ints(g->size, g->rank),
-                      ints(want, g->rank), TD_NONE};
+    td_value in[4] = {td_value_tensor(value), td__ints(g->size, g->rank),
+                      td__ints(want, g->rank), TD_NONE};
     return same ? value : td__func_call1(td__group_of(v)->f, TD_OP_as_strided, in, 4);
 }
 
@@ -115,8 +112,8 @@ static bool derive_piece(td_fval *v) {
     td_tensor     *from = v->up->inner;
     int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
     if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* it may lie anywhere */
-    td_value   in[4] = {td_value_tensor(from), ints(g->size, g->rank),
-                        ints(g->stride, g->rank), td_value_int(at)};
+    td_value   in[4] = {td_value_tensor(from), td__ints(g->size, g->rank),
+                        td__ints(g->stride, g->rank), td_value_int(at)};
     td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
     return t && td__fval_hold(v, t);
 }

@@ -258,6 +258,16 @@ static inline td_garg td__garg_ints(const int64_t *v, int n) {
     a.u.ints = v;
     return a;
 }
+static inline td_garg td__garg_dtype(td_dtype dt) {
+    td_garg a = {TD_G_DTYPE, 0, {0}};
+    a.u.dt = dt;
+    return a;
+}
+/* A literal as an argument, and an argument as a literal; lists and strings are not
+ * copied. False: v is a tensor or a list of tensors; a is a value, a symbol, a list or
+ * a graph, which a run knows. */
+bool td__garg_of(const td_value *v, td_garg *a);
+bool td__garg_literal(const td_garg *a, td_value *v);
 
 /* ---- symbolic sizes (gdim.c) -------------------------------------------- */
 

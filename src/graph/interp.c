@@ -123,20 +123,15 @@ static bool dim_value(td_replay *r, int64_t dim, int64_t *out) {
 static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
     int64_t i = 0;
     switch ((td_gkind)a->kind) {
-    case TD_G_NONE: *out = TD_NONE; return true;
     case TD_G_VALUE: *out = r->val[a->u.v->id]; return true;
-    case TD_G_INT: *out = td_value_int(a->u.i); return true;
     case TD_G_SYM:
         if (!dim_value(r, a->u.i, &i)) return false;
         *out = td_value_int(i);
         return true;
-    case TD_G_FLOAT: *out = td_value_float(a->u.f); return true;
-    case TD_G_BOOL: *out = td_value_bool(a->u.i != 0); return true;
-    case TD_G_DTYPE: *out = td__value_dtype(a->u.dt); return true;
-    case TD_G_STR: *out = td__value_str(a->u.s); return true;
     case TD_G_GRAPH: *out = td__value_graph(a->u.g); return true;
     case TD_G_INTS:
     case TD_G_LIST: break;
+    default: return td__garg_literal(a, out);
     }
     return td__fail(r->g->cx, TD_E_UNSUPPORTED,
                     "@%.60s: an argument has a list inside a list, which no op takes",

@@ -113,3 +113,52 @@ int td__graph_results(const td_graph *g) {
     while (n > 0 && g->out_desc.v[n - 1].kind == TD_D_OWN_GRAD) n--;
     return n;
 }
+
+/* ---- literals ----------------------------------------------------------- */
+
+bool td__garg_of(const td_value *v, td_garg *a) {
+    *a = (td_garg){0};
+    switch ((td_kind)v->kind) {
+    case TD_K_NONE: return true;
+    case TD_K_INT: *a = td__garg_int(v->u.i); return true;
+    case TD_K_INTS: *a = td__garg_ints(v->u.ints, (int)v->n); return true;
+    case TD_K_DTYPE: *a = td__garg_dtype(v->u.dt); return true;
+    case TD_K_FLOAT:
+        a->kind = TD_G_FLOAT;
+        a->u.f = v->u.f;
+        return true;
+    case TD_K_BOOL:
+        a->kind = TD_G_BOOL;
+        a->u.i = v->u.i;
+        return true;
+    case TD_K_STR:
+        a->kind = TD_G_STR;
+        a->u.s = v->u.s;
+        return true;
+    case TD_K_GRAPH:
+        a->kind = TD_G_GRAPH;
+        a->u.g = v->u.g;
+        return true;
+    case TD_K_TENSOR:
+    case TD_K_TENSORS: break;
+    }
+    return false;
+}
+
+bool td__garg_literal(const td_garg *a, td_value *v) {
+    *v = TD_NONE;
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: return true;
+    case TD_G_INT: *v = td_value_int(a->u.i); return true;
+    case TD_G_FLOAT: *v = td_value_float(a->u.f); return true;
+    case TD_G_BOOL: *v = td_value_bool(a->u.i != 0); return true;
+    case TD_G_DTYPE: *v = td__value_dtype(a->u.dt); return true;
+    case TD_G_STR: *v = td__value_str(a->u.s); return true;
+    case TD_G_INTS: *v = td__value_ints((td_ints){a->u.ints, (int)a->n}); return true;
+    case TD_G_VALUE:
+    case TD_G_SYM:
+    case TD_G_LIST:
+    case TD_G_GRAPH: break;
+    }
+    return false;
+}

@@ -85,20 +85,10 @@ static bool arg_of(writing *w, const td_value *v, td_garg *to) {
         *to = td__garg_ints(own, (int)v->n);
         return true;
     }
-    case TD_K_FLOAT:
-        to->kind = TD_G_FLOAT;
-        to->u.f = v->u.f;
-        return true;
-    case TD_K_BOOL:
-        to->kind = TD_G_BOOL;
-        to->u.i = v->u.i;
-        return true;
-    case TD_K_DTYPE:
-        to->kind = TD_G_DTYPE;
-        to->u.dt = v->u.dt;
-        return true;
-    case TD_K_NONE: return true;
-    default: break;
+    case TD_K_TENSORS:
+    case TD_K_STR:
+    case TD_K_GRAPH: break;
+    default: return td__garg_of(v, to);
     }
     return td__fail(w->r->cx, TD_E_TRACE,
                     "@%.60s: the plan has an argument it cannot "

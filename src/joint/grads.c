@@ -182,22 +182,22 @@ static bool arrives(const td_joint_run *r, int i) {
     return !loss || r->to->tangents[i].index == o->ends->out[o->loss - 1];
 }
 
-/* Runs the engine once, from all roots whose tangent arrives and whose backward eager
- * allows. The history stays for another run. */
-static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
+bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads) {
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
     int         n = 0;
     if (!roots) return td__fail_memory(r->cx);
     td_tensor **with = roots + j->n_tangents + 1;
     for (int i = 0; i < j->n_tangents; i++) {
-        if (j->tangents[i].broken || !arrives(r, i)) continue;
+        if (j->tangents[i].broken) continue;
+        if (order ? td__set_has(order->missing, i) : !arrives(r, i)) continue;
         roots[n] = r->roots[i];
         with[n++] = r->tangent[i];
     }
-    td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = {with, n}};
-    bool         ok =
-        n == 0 || td__grad_all((td_tensors){roots, n}, to, j->n_targets, grads, &o);
+    td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = !order,
+                      .create_graph = order != NULL, .grads = {with, n}};
+    bool         ok = n == 0 ||
+              td__grad_all((td_tensors){roots, n}, r->goal, j->n_targets, grads, &o);
     td__free((void *)roots);
     return ok;
 }
@@ -209,13 +209,13 @@ static bool is_eagers(td_code code) {
 
 /* The engine failed: finds the roots from which it fails, one by one, and marks them;
  * then runs it from the others. */
-static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
+static bool find_broken(td_joint_run *r, td_tensor **grads) {
     td_joint *j = r->to;
     td_clear(r->cx);
     for (int i = 0; i < j->n_tangents; i++) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
-        if (td__grad_all(root, to, j->n_targets, grads, &o)) continue;
+        if (td__grad_all(root, r->goal, j->n_targets, grads, &o)) continue;
         if (!is_eagers(td_error(r->cx)) || td__symenv_assumed()) return false;
         j->tangents[i].code = td_error(r->cx);
         j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
@@ -223,7 +223,7 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
         if (!j->tangents[i].broken) return td__fail_memory(r->cx);
     }
     memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
-    return go_back(r, to, grads);
+    return td__joint_go_back(r, NULL, grads);
 }
 
 bool td__joint_targets(td_joint_run *r) {
@@ -252,11 +252,10 @@ bool td__joint_differentiate(td_joint_run *r) {
     if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r)) ||
         !note_geometry(r, geoms))
         return false;
-    td_edge    *to = r->goal;
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
     if (!grads) return td__fail_memory(r->cx);
-    bool ok = go_back(r, to, grads) ||
-              (is_eagers(td_error(r->cx)) && find_broken(r, to, grads));
+    bool ok = td__joint_go_back(r, NULL, grads) ||
+              (is_eagers(td_error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&
          td__joint_add_late_writes(r, writes);
     tag_backward(j->g, first);

@@ -64,27 +64,12 @@ static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
 
 /* The engine, under a log of its own, from the roots whose tangents arrive. */
 static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) {
-    td_joint   *j = r->to;
-    td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
-    int         n = 0;
-    if (!roots || !td__vec_push(&r->logs, r->log)) { /* then r->log is not replaced */
-        td__free((void *)roots);
-        return td__fail_memory(r->cx);
-    }
-    td_tensor **with = roots + j->n_tangents + 1;
-    for (int i = 0; i < j->n_tangents; i++) {
-        if (td__set_has(o->missing, i)) continue;
-        roots[n] = r->roots[i];
-        with[n++] = r->tangent[i];
-    }
-    td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .grads = {with, n}};
+    if (!td__vec_push(&r->logs, r->log)) return td__fail_memory(r->cx);
     td__log_index_free(r);
     r->tensors = r->storages = (td_ptrmap){0};
     td__log_begin(&r->log, r->cx, &r->f);
-    bool ok = n == 0 ||
-              td__grad_all((td_tensors){roots, n}, r->goal, j->n_targets, grads, &opts);
+    bool ok = td__joint_go_back(r, o, grads);
     td__log_end(&r->log);
-    td__free((void *)roots);
     return ok;
 }
 

@@ -98,6 +98,10 @@ static inline int td__joint_input(const td_joint_run *r, const td_tensor *t) {
 
 /* Adds tangents, runs the engine, adds gradients. */
 bool td__joint_differentiate(td_joint_run *r);
+/* Runs the engine once to r->goal, from all roots whose tangent arrives and whose
+ * backward eager allows. The history stays for another run. order: with create_graph,
+ * from the roots whose tangents arrive in that order. */
+bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads);
 /* Adds tangent i, an input of the graph; given: it is one of the next order, too. */
 bool td__joint_tangent(td_joint_run *r, int i, bool given);
 /* Finds the targets of the first order, and which tangents lead to them. */
@@ -141,6 +145,8 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 bool     td__joint_keep_sizes(td_joint *j);
 void     td__geom_keep(td_graph *g, td_geom *of);
 td_gval *td__joint_root(td_gval *v);
+/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
+bool     td__gtype_is_packed(const td_gtype *l);
 /* A copy of v with these strides, as the last node; NULL after td__fail. */
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride);
 bool     td__joint_shield(td_joint *j);

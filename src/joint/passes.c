@@ -18,25 +18,21 @@ td_gval *td__joint_root(td_gval *v) {
 
 /* ---- outputs of their own ----------------------------------------------- */
 
-/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
-static bool is_packed(const td_gtype *l) {
-    bool symbolic = false;
-    for (int d = 0; l && d < l->rank; d++)
-        symbolic |= td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]);
-    if (!l || symbolic) return l && l->dense;
-    return td__is_packed(l->rank, l->size, l->stride);
+bool td__gtype_is_packed(const td_gtype *l) {
+    bool symbolic =
+        td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
+    return symbolic ? l->dense : td__is_packed(l->rank, l->size, l->stride);
 }
 
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
-    if (stride == v->type->stride && is_packed(v->type)) {
+    if (stride == v->type->stride && td__gtype_is_packed(v->type)) {
         td_garg in = td__garg_value(v);
         n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
     } else {
-        td_garg shape[3] = {td__garg_ints(v->type->size, v->type->rank),
-                            td__garg_ints(stride, v->type->rank),
-                            {.kind = TD_G_DTYPE}};
-        shape[2].u.dt = (td_dtype)v->type->dtype;
+        td_garg   shape[3] = {td__garg_ints(v->type->size, v->type->rank),
+                              td__garg_ints(stride, v->type->rank),
+                              td__garg_dtype((td_dtype)v->type->dtype)};
         td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
         if (!room) return NULL;
         td_garg in[2] = {td__garg_value(room->out[0]), td__garg_value(v)};
@@ -53,15 +49,11 @@ td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
 
 /* A copy with the sizes, strides and offset of `geom`; numbers only. */
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
-    int64_t end = geom->offset + 1;
-    for (int d = 0; d < geom->rank; d++) end += (geom->size[d] - 1) * geom->stride[d];
-    const int64_t one = 1;
-    td_garg       shape[3] = {td__garg_ints(&end, 1),
-                              td__garg_ints(&one, 1),
-                              {.kind = TD_G_DTYPE}};
-    shape[2].u.dt = (td_dtype)v->type->dtype;
-    td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
-    td_gtype  l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+    const int64_t end = td__geom_last(geom) + 1, one = 1;
+    td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
+                              td__garg_dtype((td_dtype)v->type->dtype)};
+    td_gnode     *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    td_gtype      l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
     l.storage = g->n_storages++;
     l.size = &end;
     l.stride = &one;

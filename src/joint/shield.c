@@ -91,16 +91,13 @@ static bool reaches(const td_joint *j, const td_gnode *n) {
     return !v->node && is_written(j, v) && n->out[0]->type;
 }
 
-static bool has_gaps(const td_gtype *l) {
-    return has_symbols(l) ? !l->dense : !td__is_packed(l->rank, l->size, l->stride);
-}
-
 /* ...or does it count from the start of that storage, or have its gaps? It gives a copy
  * anyhow. */
 static bool counts(const td_joint *j, const td_gnode *n) {
     bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
     if (!exact || n->in[0].u.v->node || !is_written(j, n->in[0].u.v)) return false;
-    return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->type);
+    return n->op == TD_OP_as_strided_scatter ||
+           !td__gtype_is_packed(n->in[0].u.v->type);
 }
 
 /* Such a node reads the input itself, not an alias, which will be one of the copy. */

@@ -6,28 +6,14 @@ static void need(td_plan *p, int input) {
     if (input >= 0) p->late[input] = true;
 }
 
-static void note_read(void *env, td_gval *v) {
-    td_plan *p = env;
-    if (!v->node && v->nr < p->j->n_primals) need(p, v->nr);
-}
-
-/* What the epilogue reads; where sizes are symbols, all inputs say them. */
-static void find_epilogue(td_plan *p) {
-    const td_graph *g = p->j->epilogue;
-    for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
-            td__garg_each(&g->nodes.v[i]->in[k], note_read, p);
-    for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], note_read, p);
-    for (int i = 0; g->dims.n && i < p->j->n_primals; i++) need(p, i);
-}
-
-/* Written, returned, viewed, saved or differentiated. */
+/* Inputs that the epilogue reads (all of them where their sizes are symbols), that are
+ * saved, or that take gradients. */
 bool td__plan_late(td_plan *p) {
     const td_joint *j = p->j;
-    p->late = td__arena_zalloc(&p->j->arena, (size_t)j->n_primals + 1);
+    p->late = td__arena_zalloc(&p->j->arena, (size_t)j->epilogue->inputs.n + 1);
     if (!p->late) return td__fail_memory(p->cx);
-    find_epilogue(p);
+    td__graph_reads(j->epilogue, p->late);
+    for (int i = 0; j->epilogue->dims.n && i < j->n_primals; i++) need(p, i);
     for (int i = 0; p->h && i < j->n_targets; i++) need(p, j->targets[i].input);
     for (int i = 0; i < p->n_keep; i++)
         if (p->keep[i].out < 0) need(p, p->keep[i].index);

@@ -14,8 +14,7 @@ td_value td__size_stand_in(td_ctx *cx, const td_geom *g) {
 static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
     td_ints size = {g->size, g->rank}, stride = {g->stride, g->rank};
     if (!g->offset) return td_op_empty_strided(cx, size, stride, g->dtype);
-    int64_t end = g->offset + 1;
-    for (int d = 0; d < g->rank; d++) end += (g->size[d] - 1) * g->stride[d];
+    int64_t    end = td__geom_last(g) + 1;
     td_tensor *all = td_op_empty(cx, (td_ints){&end, 1}, g->dtype);
     return td_op_as_strided(all, size, stride, td_value_int(g->offset));
 }
@@ -30,12 +29,6 @@ static bool copy_over(td_tensor *to, td_tensor *t) {
     td_tensor *same =
         td_op_eq(td_op_view_dtype(to, as), td_value_tensor(td_op_view_dtype(t, as)));
     return td_item(td_op_all(same, (td_ints){0}, false)) != 0;
-}
-
-static bool same_type(const td_tensor *t, const td_geom *want) {
-    bool same = t->dtype == want->dtype && t->rank == want->rank;
-    for (int d = 0; same && d < t->rank; d++) same = t->size[d] == want->size[d];
-    return same;
 }
 
 static bool same_place(const td_tensor *t, const td_geom *want) {
@@ -65,7 +58,8 @@ static bool fills_storage(const td_tensor *t) {
 
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
                             bool beside) {
-    if (!same_type(t, want)) {
+    td_geom got = td__geom_of(t);
+    if (t->dtype != want->dtype || !td__sizes_identical(&got, want)) {
         td__fail(n->cx, TD_E_GRAD,
                  "%s: the unpack hook of saved value %d gave %s, but %s%s was packed; "
                  "compiled code needs a tensor of that type back",
@@ -90,13 +84,7 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
 }
 
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
-    bool same = g->numel == 0 || (g->numel == 1 && g->offset == 0);
-    if (!same) {
-        same = g->offset == 0;
-        for (int d = 0; d < want->rank; d++)
-            same &= g->size[d] == 1 || g->stride[d] == want->stride[d];
-    }
-    if (same) return g;
+    if (g->numel == 0 || same_place(g, want)) return g;
     td_tensor *to =
         td_op_empty_strided(cx, (td_ints){want->size, want->rank},
                             (td_ints){want->stride, want->rank}, want->dtype);

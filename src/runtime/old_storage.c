@@ -34,13 +34,7 @@ static bool is_plain_view(const td_gnode *n) {
 
 /* The end of the elements, counted from the start of the storage; -1: symbolic. */
 static int64_t end_of(const td_gtype *l) {
-    int64_t end = l->offset + 1;
-    bool    sym = td__dim_is_sym(l->offset);
-    for (int d = 0; d < l->rank; d++) {
-        sym |= td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]);
-        if (!sym) end += (l->size[d] - 1) * l->stride[d];
-    }
-    return sym ? -1 : end;
+    return td__geom_is_symbolic(&l->geom) ? -1 : td__geom_last(&l->geom) + 1;
 }
 
 /* Has `part` an element between or outside those of `all`, as far as types tell? */

@@ -29,23 +29,11 @@ static int slot_of(const making *m, const td_garg *a) {
     return a->kind == TD_G_VALUE ? m->slot[a->u.v->id] : -1;
 }
 
-/* An argument that is no tensor. False: only a run of the graph knows it. */
-static bool plain_arg(const td_garg *a, td_value *to) {
-    *to = TD_NONE;
-    switch ((td_gkind)a->kind) {
-    case TD_G_NONE:
-    case TD_G_VALUE: return true;
-    case TD_G_INT: *to = td_value_int(a->u.i); return true;
-    case TD_G_FLOAT: *to = td_value_float(a->u.f); return true;
-    case TD_G_BOOL: *to = td_value_bool(a->u.i != 0); return true;
-    case TD_G_DTYPE: *to = td__value_dtype(a->u.dt); return true;
-    case TD_G_STR: *to = td__value_str(a->u.s); return true;
-    case TD_G_INTS: *to = td__value_ints((td_ints){a->u.ints, (int)a->n}); return true;
-    case TD_G_SYM:
-    case TD_G_LIST:
-    case TD_G_GRAPH: break;
-    }
-    return false;
+/* An argument: a literal, or the slot of a tensor. False: only a run of the graph knows
+ * it. */
+static bool set_arg(const making *m, const td_garg *a, td_value *to, int32_t *slot) {
+    *slot = slot_of(m, a);
+    return td__garg_literal(a, to) || a->kind == TD_G_VALUE;
 }
 
 /* Arguments that are left out have their defaults. */
@@ -58,10 +46,8 @@ static bool add_op(making *m, const td_gnode *n) {
     to->in = td__arena_alloc(a, sizeof *to->in * (size_t)(n->n_in + 1));
     to->from = td__arena_alloc(a, sizeof *to->from * (size_t)(n->n_in + 1));
     if (!to->in || !to->from) return m->ok = td__fail_memory(m->g->cx);
-    for (int i = 0; i < n->n_in; i++) {
-        if (!plain_arg(&n->in[i], &to->in[i])) return false;
-        to->from[i] = slot_of(m, &n->in[i]);
-    }
+    for (int i = 0; i < n->n_in; i++)
+        if (!set_arg(m, &n->in[i], &to->in[i], &to->from[i])) return false;
     to->a = m->s->n_slots;
     m->s->n_slots += n->n_out;
     for (int i = 0; i < n->n_out; i++) m->slot[n->out[i]->id] = to->a + i;
@@ -114,10 +100,9 @@ static bool add_outputs(making *m) {
     s->out_slot =
         td__arena_alloc(&s->arena, sizeof *s->out_slot * (size_t)(m->g->outputs.n + 1));
     if (!s->outs || !s->out_slot) return m->ok = td__fail_memory(m->g->cx);
-    for (int i = 0; i < m->g->outputs.n; i++) {
-        if (!plain_arg(&m->g->outputs.v[i], &s->outs[i])) return false;
-        s->out_slot[i] = slot_of(m, &m->g->outputs.v[i]);
-    }
+    for (int i = 0; i < m->g->outputs.n; i++)
+        if (!set_arg(m, &m->g->outputs.v[i], &s->outs[i], &s->out_slot[i]))
+            return false;
     return true;
 }
 

@@ -421,38 +421,16 @@ static bool take_list(td_record *r, td_value *v, td_garg *a, const char *who) {
 
 bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
     td_gval *g;
-    *a = (td_garg){0};
     switch ((td_kind)v->kind) {
-    case TD_K_NONE: return true;
     case TD_K_TENSOR:
         if (!(g = td__record_value(r, &v->u.t, who))) return false;
         *a = td__garg_value(g);
         return true;
     case TD_K_INT: *a = td__record_int(r, v->u.i); return true;
-    case TD_K_FLOAT:
-        a->kind = TD_G_FLOAT;
-        a->u.f = v->u.f;
-        return true;
-    case TD_K_BOOL:
-        a->kind = TD_G_BOOL;
-        a->u.i = v->u.i;
-        return true;
-    case TD_K_DTYPE:
-        a->kind = TD_G_DTYPE;
-        a->u.dt = v->u.dt;
-        return true;
     case TD_K_INTS: return take_ints(r, *v, a, who);
     case TD_K_TENSORS: return take_list(r, v, a, who);
-    case TD_K_STR:
-        a->kind = TD_G_STR;
-        a->u.s = v->u.s;
-        return true;
-    case TD_K_GRAPH: /* td__record_graphs sees to it */
-        a->kind = TD_G_GRAPH;
-        a->u.g = v->u.g;
-        return true;
+    default: return td__garg_of(v, a); /* td__record_graphs handles graphs */
     }
-    return false;
 }
 
 /* ---- results ------------------------------------------------------------ */
