@@ -323,7 +323,7 @@ static bool same_ambient(const td_ambient *a, const td_ambient *b) {
     return !memcmp(&x, &y, sizeof x);
 }
 
-TEST(no_trace_sees_the_state_around_it_and_all_of_it_is_there_behind) {
+TEST(no_trace_sees_the_ambient_state_and_all_of_it_is_restored) {
     for (int which = 0; which < STAGES; which++)
         for (int wrong = 0; wrong < 2; wrong++) {
             static td_ambient before;

@@ -87,7 +87,9 @@ static void twice_kept(side *s) {
     tell_error(s, "retain_graph");
     tell_grad(s, "still", td_grad_of(x));
 }
-TEST(a_graph_is_kept_as_long_as_asked_for) { check_scene(twice_kept, squares); }
+TEST(retain_graph_decides_how_long_saved_values_live) {
+    check_scene(twice_kept, squares);
+}
 
 static void history_late(side *s) {
     td_backward_opts make = {TD_BACKWARD_OPTS, .create_graph = true};

@@ -85,7 +85,7 @@ static void shared_bytes(side *s) {
         call_pair(s, values(s->cx, TD_SHAPE(6), 1), x, x);
     }
 }
-TEST(arguments_in_the_same_bytes_are_told_apart) {
+TEST(arguments_in_the_same_bytes_are_distinct) {
     check_scene(shared_bytes, both_written);
 }
 

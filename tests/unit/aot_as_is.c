@@ -77,7 +77,7 @@ static bool count(void *env, td_heard *h) {
     return td_heard_go(h);
 }
 
-TEST(a_mode_hears_each_op_of_a_graph) {
+TEST(a_mode_receives_each_op_of_a_graph) {
     scene        s;
     td_mode_hook m = {.call = count};
     td_tensor   *y[2];

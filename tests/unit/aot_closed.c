@@ -148,7 +148,7 @@ TEST(an_argument_may_be_what_is_closed_over) {
 TEST(an_argument_that_overlaps_is_written) { check_all(writes_arg); }
 TEST(what_is_closed_over_is_written) { check_all(writes_held); }
 TEST(both_are_written) { check_all(writes_both); }
-TEST(what_is_closed_over_is_returned) { check_all(gives_held); }
+TEST(a_closed_over_tensor_is_returned) { check_all(gives_held); }
 TEST(both_are_returned) {
     check_all(gives_both);
     check_relations(gives_both, IS_LEAF);
@@ -158,7 +158,7 @@ TEST(gradients_inside_go_to_what_is_closed_over) {
     check_all(differs_inside);
     check_relations(differs_inside, IS_LEAF);
 }
-TEST(a_view_is_read_first_behind_a_write) { check_relations(reads_late, PLAIN); }
+TEST(a_view_is_first_read_after_a_write) { check_relations(reads_late, PLAIN); }
 TEST(two_that_are_closed_over_overlap) { check_all(reads_two); }
 TEST(branches_close_over_arguments) { check_relations(branches, PLAIN); }
 
@@ -278,7 +278,7 @@ TEST(tensors_that_a_graph_holds_count_too) {
 
 /* ---- where no key is compared ------------------------------------------- */
 
-TEST(a_program_is_told_what_shares_bytes) {
+TEST(a_program_knows_which_tensors_share_bytes) {
     td_ctx    *cx = td_open();
     td_tensor *x = values(cx, TD_SHAPE(3), 1.0);
     td_value   v;

@@ -198,7 +198,7 @@ static const char *told(bool aliases, bool other_dtype, const char *asserts) {
     return text;
 }
 
-TEST(debug_asserts_catch_a_backend_that_lies) {
+TEST(debug_asserts_catch_a_backend_with_wrong_results) {
     CHECK_STR(told(false, false, "on"), "");
     CHECK_STR(told(true, false, "off"), "");
     CHECK(strstr(told(true, false, "on"), "output 0 is f32[3]"));
@@ -226,7 +226,7 @@ static const char *told_of_graph(const char *node) {
     return text;
 }
 
-TEST(debug_asserts_catch_a_graph_that_lies) {
+TEST(debug_asserts_catch_a_graph_with_wrong_types) {
     CHECK_STR(told_of_graph("%y = select(%x, 0, 1) : f32[3]+3"), "");
     CHECK(strstr(told_of_graph("%y = select(%x, 0, 1) : f32[3]"),
                  "[1] at offset 3, which"));

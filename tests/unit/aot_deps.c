@@ -1,6 +1,6 @@
 /* aot_deps.c -- what a body reads besides its arguments: modes and members of modules,
  * watched bytes; and debug_asserts, which finds what it reads in secret. */
-#include "keep_help.h"
+#include "cache_help.h"
 #include "tandem/nn.h"
 
 typedef struct env {
@@ -350,7 +350,7 @@ TEST(what_cannot_be_watched_is_an_error) {
 }
 
 /* A version says that body and env are the same; a mode is more than it can say. */
-TEST(a_version_does_not_vouch_for_modes_and_watched_values) {
+TEST(a_version_does_not_cover_modes_and_watched_values) {
     td_aot_opts opts = {TD_AOT_OPTS, .name = "vouched", .version = "1"};
     for (int process = 0; process < 2; process++) {
         td_ctx    *cx = enter("cache");

@@ -156,7 +156,7 @@ static bool counts(td_call *c) {
     td_add_(td_arg(c, 0), 1.0);
     return td_return(c, td_mul(td_arg(c, 0), 2.0));
 }
-TEST(a_write_that_is_kept_has_its_place_in_the_source) {
+TEST(a_write_left_in_the_graph_has_its_source_line) {
     td_ctx     *cx = open_hearing("joint");
     td_aot_opts o = {TD_AOT_OPTS, .keep_mutations = true};
     td_fn      *f = td_aot_function(cx, counts, NULL, &o);

@@ -99,7 +99,7 @@ TEST(the_log_has_facts_partition_wrappers_and_guards) {
 
 /* ---- timings ------------------------------------------------------------ */
 
-TEST(each_stage_is_a_span_and_its_time_is_kept) {
+TEST(each_stage_is_a_span_and_its_time_is_recorded) {
     td_ctx *cx = td_open();
     td_config_set(cx, "cache_disk_mb", "0"); /* none is left out */
     td__span_collect(cx, true);

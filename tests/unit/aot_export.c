@@ -42,7 +42,7 @@ TEST(a_module_exports_its_results_and_what_its_buffers_become) {
     td_close(cx);
 }
 
-TEST(the_loss_is_found_behind_the_updates_and_gradients_by_name) {
+TEST(the_loss_follows_the_updates_and_gradients_have_names) {
     td_ctx        *cx = td_open();
     td_module     *m = tower_make(cx);
     td_tensor     *x = td_randn(cx, TD_SHAPE(4, 3));

@@ -68,7 +68,7 @@ static bool counting(td_call *c) {
     return td_return(c, td_sum(td_mul(buf, td_arg(c, 1))));
 }
 
-TEST(kept_writes_are_the_last_thing_a_graph_does) {
+TEST(writes_left_in_a_graph_are_its_last_nodes) {
     td_ctx        *cx = td_open();
     td_tensor     *buf = td_zeros(cx, TD_SHAPE(2)), *t = td_ones(cx, TD_SHAPE());
     td_tensor     *x = td_set_requires_grad(td_full(cx, TD_SHAPE(2), 3.0), true);

@@ -317,7 +317,7 @@ static void mode_after_call(side *s) {
     td_grad(TD_LIST(sum), TD_LIST(x), &g, &keep);
     tell_grad(s, "not heard", g);
 }
-TEST(a_mode_pushed_after_a_compiled_call_hears_its_backward) {
+TEST(a_mode_pushed_after_a_compiled_call_receives_its_backward) {
     check_scene(mode_after_call, tanh_body);
 }
 

@@ -355,4 +355,4 @@ static void under_a_mode(side *s) {
         ask1(s, TD_ARGS(x, w));
     }
 }
-TEST(a_mode_hears_the_ops_of_the_body) { check_scene(under_a_mode, product_body); }
+TEST(a_mode_receives_the_ops_of_the_body) { check_scene(under_a_mode, product_body); }

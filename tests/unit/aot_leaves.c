@@ -89,7 +89,7 @@ static bool overlapping(td_call *c) {
     return td_return(c, p, q, td_sum(b));
 }
 
-TEST(results_that_overlap_lie_in_bytes_of_their_own_kind) {
+TEST(results_that_overlap_share_a_storage_of_their_dtype) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_requires_grad_(td_arange(cx, 0.0, 6.0)), *y[3];
     td_fn     *f = td_aot_function(cx, overlapping, NULL, NULL);

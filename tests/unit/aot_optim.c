@@ -1,6 +1,6 @@
 /* aot_optim.c -- a compiled step and its optimizer: what is changed in one after the
  * other was compiled counts, and explanations name the state by its parameter. */
-#include "keep_help.h"
+#include "cache_help.h"
 #include "tandem/nn.h"
 #include "tandem/optim.h"
 

@@ -70,7 +70,7 @@ static bool compile_graph(void *env, const td_graph *g, const td_compile_info *i
 
 static void drop_heard(void *env) { ((heard *)env)->dropped++; }
 
-TEST(a_backend_hears_which_graph_of_which_function_it_compiles) {
+TEST(a_backend_receives_the_function_and_the_graph_it_compiles) {
     args       a = args_make();
     heard      h = {0};
     td_backend b = {.name = "ours", .compile = compile_graph, .env = &h};
@@ -356,7 +356,7 @@ static size_t kept(const args *a, wish *w) {
     return bytes;
 }
 
-TEST(a_partitioner_of_the_user_decides_what_is_kept) {
+TEST(a_partitioner_of_the_user_decides_what_is_saved) {
     args a = args_make();
     wish none = {0}, two = {.op = "tanh"};
 

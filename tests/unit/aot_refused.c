@@ -150,7 +150,7 @@ static bool writes_both(td_call *c) {
     return td_return(c, td_add(td_arg(c, 0), td_arg(c, 1)));
 }
 
-TEST(inputs_in_one_storage_lie_as_those_it_was_exported_for) {
+TEST(inputs_in_one_storage_have_the_offsets_they_were_exported_with) {
     td_ctx      *cx = td_open();
     td_tensor   *b = td_ones(cx, TD_SHAPE(8)), *c = td_ones(cx, TD_SHAPE(8));
     td_tensor   *x = td_view(td_slice(b, 0, 0, 4), TD_SHAPE(2, 2));

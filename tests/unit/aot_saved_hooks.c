@@ -1,7 +1,7 @@
 /* aot_saved_hooks.c -- saved-tensor hooks and checkpoints around compiled calls: they
  * act on what a call saves, and leave no trace in the code. */
 #include "aot_sides.h"
-#include "keep_help.h"
+#include "cache_help.h"
 
 /* ---- hooks that are not inverses of each other -------------------------- */
 

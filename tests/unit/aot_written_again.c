@@ -69,7 +69,7 @@ TEST(a_written_argument_may_be_written_again_before_backward) {
     check(WITHOUT, false);
     check(THROUGH_A_VIEW, false);
 }
-TEST(a_written_argument_may_lie_elsewhere_before_backward) { check(ELSEWHERE, false); }
+TEST(a_written_argument_may_move_before_backward) { check(ELSEWHERE, false); }
 TEST(a_written_argument_may_be_written_again_before_a_gradient_of_a_gradient) {
     check(WITH_HISTORY, true);
     check(WITHOUT, true);

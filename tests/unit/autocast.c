@@ -158,7 +158,7 @@ static bool note(void *env, td_heard *h) {
 }
 
 /* Whether it is pushed inside or outside, a mode hears casts and what was cast. */
-TEST(other_modes_hear_the_casts) {
+TEST(other_modes_receive_the_casts) {
     td_ctx      *cx = td_open();
     diary        d = {""}, e = {""};
     td_mode_hook in = {.call = note, .env = &d}, out = {.call = note, .env = &e};

@@ -101,7 +101,7 @@ TEST(an_arena_takes_a_piece_larger_than_its_chunks) {
     td__arena_free(&a);
 }
 
-TEST(a_reset_gives_back_what_came_after_the_mark) {
+TEST(a_reset_frees_everything_after_the_mark) {
     td_arena      a = {0};
     td_arena_mark empty = td__arena_mark(&a);
     char         *kept = td__arena_strdup(&a, "kept");

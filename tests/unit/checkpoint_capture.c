@@ -43,7 +43,7 @@ static void check_tags(const td_graph *g, td_op product) {
     CHECK(tags_of(g, TD_OP_sin, 0) == 0);
 }
 
-TEST(nodes_carry_what_their_region_asks_for) {
+TEST(nodes_have_the_policy_of_their_region) {
     td_ctx   *cx = td_open();
     td_value  in[2] = {TD_V(td_ones(cx, TD_SHAPE(3, 3))),
                        TD_V(td_ones(cx, TD_SHAPE(3, 3)))};

@@ -141,7 +141,7 @@ static void        hear(void *env, td_code code, const char *text) {
            heard_text = text;
 }
 
-TEST(the_hook_hears_each_first_failure) {
+TEST(the_error_hook_receives_each_first_failure) {
     td_ctx *cx = td_open();
     int     step = 1;
     heard = 0;
@@ -328,7 +328,7 @@ TEST(contexts_fail_independently) {
     td_close(other);
 }
 
-TEST(a_failed_op_leaves_no_bytes_behind) {
+TEST(a_failed_op_leaks_no_bytes) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_ones(cx, TD_SHAPE(100, 100));
     size_t     before = td_memory_live();

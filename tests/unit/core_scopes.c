@@ -252,7 +252,7 @@ TEST(keep_and_drop_of_nil_do_nothing) {
     td_close(cx);
 }
 
-TEST(closing_a_context_frees_what_was_kept) {
+TEST(closing_a_context_frees_tensors_that_were_kept) {
     td_ctx *cx = td_open();
     int     deaths = 0;
 

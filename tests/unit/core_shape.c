@@ -348,7 +348,7 @@ TEST(fresh_results_keep_the_order_of_dims) {
     td_close(cx);
 }
 
-TEST(overlap_of_two_tensors_is_told_from_their_bytes) {
+TEST(overlap_of_two_tensors_is_decided_by_their_bytes) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_zeros(cx, TD_SHAPE(8));
     td_tensor *a = td_narrow(x, 0, 0, 4), *b = td_narrow(x, 0, 2, 4),

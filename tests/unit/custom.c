@@ -70,7 +70,7 @@ TEST(values_a_custom_function_saved_are_checked_for_writes) {
     td_close(cx);
 }
 
-TEST(values_a_custom_function_saved_are_gone_after_backward) {
+TEST(values_a_custom_function_saved_are_freed_by_backward) {
     td_ctx    *cx = td_open();
     td_tensor *y = td_sum(call1(cx, &square, LEAF(cx, 1, 2)));
 

@@ -44,7 +44,7 @@ static DLManagedTensorVersioned *offered(producer *p) {
     return &p->m;
 }
 
-TEST(what_leaves_comes_back_over_the_same_bytes) {
+TEST(an_exported_tensor_imports_over_the_same_bytes) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_t(td_ones(cx, TD_SHAPE(2, 3)));
 

@@ -100,7 +100,7 @@ TEST(a_nested_graph_is_an_argument) {
     td_close(cx);
 }
 
-TEST(places_and_scopes_are_kept) {
+TEST(source_lines_and_scopes_survive_printing) {
     td_ctx     *cx = td_open();
     td_buf      b = {0};
     const char *text =

@@ -53,7 +53,7 @@ TEST(a_hook_of_a_leaf_sees_the_whole_sum_once) {
     td_close(cx);
 }
 
-TEST(hooks_run_in_the_order_they_came) {
+TEST(hooks_run_in_the_order_of_registration) {
     td_ctx    *cx = td_open();
     td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0);
     begin_trail();
@@ -339,7 +339,7 @@ static bool negate_post(void *env, td_tensor **made, int n_made, td_tensor *cons
     return true;
 }
 
-TEST(hooks_on_a_node_can_change_what_goes_in_and_comes_out) {
+TEST(hooks_on_a_node_can_change_its_inputs_and_outputs) {
     td_ctx    *cx = td_open();
     td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 3.0);
 

@@ -42,7 +42,7 @@ static td_graph *get(td_ctx *cx, const char *bytes, size_t n, const td_graph *fr
     return g;
 }
 
-TEST(a_graph_comes_back_as_it_was) {
+TEST(a_graph_is_read_back_as_it_was_written) {
     td_ctx   *cx = td_open();
     td_gfile *f;
     td_graph *g = make(cx, &f), *h;
@@ -65,7 +65,7 @@ TEST(a_graph_comes_back_as_it_was) {
     td_close(cx);
 }
 
-TEST(every_origin_of_a_node_comes_back) {
+TEST(every_origin_of_a_node_is_read_back) {
     td_ctx   *cx = td_open();
     td_gfile *f;
     td_graph *g = make(cx, &f), *h;

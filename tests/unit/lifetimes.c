@@ -125,7 +125,7 @@ TEST(modules_are_freed_with_the_context_whatever_their_order) {
     td_close(cx);
 }
 
-TEST(a_function_says_that_its_module_is_gone) {
+TEST(a_function_reports_that_its_module_was_freed) {
     td_ctx    *cx = td_open();
     td_module *m = td_nn_linear(cx, 2, 2, NULL);
     td_fn     *f = td_aot_module(m, NULL);

@@ -21,7 +21,7 @@ static void hear(void *env, const char *topic, const char *text) {
     td__warn(e->cx, "from within"); /* dropped, or this would never end */
 }
 
-TEST(only_chosen_topics_are_heard) {
+TEST(only_chosen_topics_are_logged) {
     ear e = {.cx = td_open()};
     td_log_to(e.cx, hear, &e);
 
@@ -46,7 +46,7 @@ TEST(only_chosen_topics_are_heard) {
     td_close(e.cx);
 }
 
-TEST(a_long_text_comes_whole_below_its_heading) {
+TEST(a_long_text_is_logged_whole_below_its_heading) {
     ear    e = {.cx = td_open()};
     char   text[2000];
     size_t n = sizeof text;

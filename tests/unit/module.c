@@ -198,7 +198,7 @@ TEST(a_file_written_by_pytorch_loads_and_computes_the_same) {
     td_close(cx);
 }
 
-TEST(what_is_saved_comes_back_tied_under_every_name) {
+TEST(a_saved_module_loads_with_ties_under_every_name) {
     td_ctx    *cx = td_open();
     td_module *a = net_make(cx), *b = net_make(cx);
     files_begin();
@@ -238,7 +238,7 @@ static void write_file(td_ctx *cx, const char *const *n, td_tensors t) {
     CHECK(td_safetensors_save(cx, PATH, n, t, NULL));
 }
 
-TEST(loading_is_strict_and_lists_the_names_unless_told_otherwise) {
+TEST(loading_is_strict_and_lists_the_names_by_default) {
     static const char *const file[] = {"tok.weight", "extra", "mask"};
     td_ctx                  *cx = td_open();
     td_module               *m = net_make(cx);
@@ -335,7 +335,7 @@ TEST(a_module_of_another_dtype_keeps_its_tensors_and_trains) {
     td_close(cx);
 }
 
-TEST(a_history_from_before_a_change_of_dtype_is_told_so) {
+TEST(a_history_from_before_a_change_of_dtype_is_an_error) {
     td_ctx    *cx = td_open();
     td_module *m = linear_make(cx, 2, 2, false);
     td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(1, 2)));

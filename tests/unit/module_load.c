@@ -30,7 +30,7 @@ static void hear(void *env, const char *name, bool missing) {
     extra += !missing;
 }
 
-TEST(names_on_one_side_only_are_listed_counted_and_told) {
+TEST(names_on_one_side_only_are_listed_and_counted) {
     td_ctx      *cx = td_open();
     td_module   *m = many(cx, 12);
     const char  *names[11];

@@ -43,7 +43,7 @@ static void check_places(int n, int steps) {
     free(s);
 }
 
-TEST(bytes_that_are_needed_at_once_lie_apart) {
+TEST(values_that_live_at_once_have_disjoint_bytes) {
     for (int i = 0; i < 60; i++) check_places(1 + pick(120), 1 + pick(60));
 }
 

@@ -28,7 +28,7 @@ static bool says(td_ctx *cx, td_code code, const char *part) {
     return ok;
 }
 
-TEST(every_dtype_comes_back) {
+TEST(every_dtype_is_read_back) {
     td_ctx *cx = td_open();
     files_begin();
 

@@ -160,7 +160,7 @@ TEST(numbers_out_of_range_are_refused_by_name) {
     td_close(cx);
 }
 
-TEST(an_optimizer_leaves_nothing_behind) {
+TEST(an_optimizer_leaks_nothing) {
     td_ctx    *cx = td_open();
     td_module *m = mlp(cx);
     td_tensor *x = td_randn(cx, TD_SHAPE(4, 3)), *y = td_randn(cx, TD_SHAPE(4, 1));

@@ -84,7 +84,7 @@ TEST(parameters_are_free_to_keep) {
 
 /* ---- views -------------------------------------------------------------- */
 
-TEST(views_are_not_kept_when_their_base_is) {
+TEST(views_are_not_saved_when_their_base_is) {
     cut c = cut_with("func @f(%x: f32[4,6], %w: f32[4,5], %t: f32[6,5] <tangent 0>) {\n"
                      "  %h = exp(%x)\n"
                      "  %v = transpose(%h, 0, 1)\n"
@@ -133,7 +133,7 @@ static const char *tagged(const char *text, const char *tag) {
     return out;
 }
 
-TEST(random_values_are_kept) {
+TEST(random_values_are_saved) {
     cut c = cut_with(tagged(dropped, ""), true, usual());
     CHECK_STR(kept_names(c.h), "x u");
     CHECK(c.h->n_draws == 0);
@@ -192,7 +192,7 @@ static const char regions[] =
     "  return %h2, %gx <grad 0>, %gw <grad 1>\n"
     "}\n";
 
-TEST(regions_are_computed_again_and_their_seam_is_kept) {
+TEST(regions_are_recomputed_and_values_between_them_saved) {
     for (int mincut = 0; mincut < 2; mincut++) {
         cut c = cut_with(regions, mincut, usual());
         CHECK_STR(kept_names(c.h), "x w h1");

@@ -80,7 +80,7 @@ TEST(a_long_way_needs_no_stack) {
 }
 
 /* Broken on purpose: a view that may not be repeated can be neither kept. */
-TEST(what_can_neither_be_kept_nor_repeated_is_named) {
+TEST(a_value_that_can_neither_be_saved_nor_recomputed_is_named) {
     td_ctx      *cx = td_open();
     td_part_opts o = td__part_defaults();
     td_joint     j;

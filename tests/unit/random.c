@@ -306,7 +306,7 @@ TEST(dropout_scales_what_it_keeps) {
     td_close(cx);
 }
 
-TEST(dropout_of_a_turned_matrix_keeps_its_layout) {
+TEST(dropout_of_a_transposed_matrix_keeps_its_layout) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_t(td_rand(cx, TD_SHAPE(5, 7))), *mask;
 

@@ -19,7 +19,7 @@ static bool count_compile(void *env, const td_graph *g, const td_compile_info *i
 static bool cosine(td_call *c) { return td_return(c, td_cos(td_arg(c, 0))); }
 
 /* test_aot_stage2_uses_explicit_inference_compiler */
-TEST(a_call_without_gradients_asks_the_inference_backend_alone) {
+TEST(a_call_without_gradients_uses_the_inference_backend_alone) {
     td_ctx     *cx = td_open();
     counts      n = {{0}}, inference = {{0}};
     td_backend  b = {.name = "train", .compile = count_compile, .env = &n};
@@ -276,7 +276,7 @@ static bool second_part(td_call *c) {
 }
 
 /* test_mem_leak_from_save_for_bw */
-TEST(what_a_call_kept_goes_with_its_results) {
+TEST(saved_values_are_freed_with_the_results_of_a_call) {
     td_ctx    *cx = td_open();
     td_fn     *f = td_aot_function(cx, second_part, NULL, NULL);
     td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(4, 64))), *y[2];

@@ -182,7 +182,7 @@ static bool turn_saved_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **g
 }
 
 /* Beyond the rows: PyTorch's test of it is commented out. */
-TEST(a_compiled_backward_that_turns_an_input_is_refused) {
+TEST(a_compiled_backward_that_reshapes_an_input_is_refused) {
     static const td_function fn = {"turn", save_first_fw, turn_saved_bw, NULL};
     td_ctx                  *cx = td_open();
     td_fn                   *f = compile(cx, &fn);

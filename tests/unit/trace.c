@@ -286,7 +286,7 @@ static bool leaves_no_grad(td_call *c) {
     td_set_grad_enabled(td_call_ctx(c), false);
     return td_return(c, y, td_mul(td_arg(c, 0), 3));
 }
-TEST(a_grad_mode_left_behind_is_left_behind_by_the_program) {
+TEST(a_grad_mode_that_a_body_leaves_is_set_by_the_program) {
     check_body(leaves_no_grad, two);
 }
 
@@ -428,7 +428,7 @@ TEST(results_outlive_the_scope_they_were_returned_in) {
     check_body(scoped_return, two);
 }
 
-TEST(nodes_carry_the_place_and_the_scope_they_came_from) {
+TEST(nodes_have_the_source_line_and_scope_of_their_call) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_ones(cx, TD_SHAPE(2));
     td_graph  *g = td__capture(cx, scoped, NULL, TD_ARGS(x));

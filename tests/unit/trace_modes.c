@@ -15,7 +15,7 @@ static bool note(void *env, td_heard *h) {
     return td_heard_go(h);
 }
 
-TEST(a_mode_hears_every_op_in_order) {
+TEST(a_mode_receives_every_op_in_order) {
     td_ctx      *cx = td_open();
     diary        d = {""};
     td_mode_hook m = {.name = "diary", .call = note, .env = &d};
@@ -30,7 +30,7 @@ TEST(a_mode_hears_every_op_in_order) {
     td_close(cx);
 }
 
-TEST(a_mode_hears_parts_of_composites_or_composites_whole) {
+TEST(a_mode_receives_composites_whole_or_their_parts) {
     td_ctx      *cx = td_open();
     diary        a = {""}, b = {""};
     td_mode_hook parts = {.call = note, .env = &a};
@@ -144,7 +144,7 @@ TEST(a_mode_left_pushed_goes_with_its_context) {
     CHECK(!a.link && !b.link);
 }
 
-TEST(ops_called_in_a_mode_are_heard_below_it_only) {
+TEST(only_modes_below_receive_the_ops_that_a_mode_calls) {
     td_ctx      *cx = td_open();
     diary        d = {""};
     td_mode_hook below = {.call = note, .env = &d}, above = {.call = widen};
@@ -161,7 +161,7 @@ TEST(ops_called_in_a_mode_are_heard_below_it_only) {
 
 static bool body(td_call *c) { return td_return(c, td_exp(td_arg(c, 0))); }
 
-TEST(a_mode_around_a_capture_hears_the_program_when_it_runs) {
+TEST(a_mode_around_a_capture_receives_the_program_when_it_runs) {
     td_ctx      *cx = td_open();
     diary        d = {""};
     td_mode_hook m = {.call = note, .env = &d};

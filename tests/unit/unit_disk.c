@@ -248,7 +248,7 @@ TEST(the_least_recently_used_go_first) {
     leave();
 }
 
-TEST(what_was_left_behind_is_swept_up) {
+TEST(files_of_killed_processes_are_removed) {
     td_ctx *cx = open_at(place);
     td_disk d;
     enter();

@@ -132,7 +132,7 @@ TEST(what_is_not_ours_is_neither_listed_nor_removed) {
     leave();
 }
 
-TEST(one_process_at_a_time_makes_room) {
+TEST(one_process_at_a_time_evicts) {
     td_disk d;
     enter();
     load((wish){.by = 31});

@@ -42,7 +42,7 @@ TEST(set_to_a_saved_storage_writes_nothing) {
     td_close(cx);
 }
 
-TEST(a_saved_tensor_that_left_its_storage_and_came_back_is_refused) {
+TEST(a_saved_tensor_that_left_its_storage_and_returned_is_refused) {
     td_ctx    *cx = td_open();
     td_tensor *x = MADE(cx, 1, 4), *y = td_mul(x, x), *was = td_detach(x);
 
@@ -101,7 +101,7 @@ TEST(a_write_under_no_grad_is_noticed) {
     td_close(cx);
 }
 
-TEST(a_write_by_hand_is_noticed_once_it_is_told) {
+TEST(a_write_by_hand_is_noticed_once_it_is_reported) {
     td_ctx    *cx = td_open();
     td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, x);
 

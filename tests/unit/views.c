@@ -216,7 +216,7 @@ TEST(unbind_gives_every_entry_without_its_dim) {
     td_close(cx);
 }
 
-TEST(diagonals_above_and_below_lie_where_they_should) {
+TEST(diagonals_above_and_below_have_the_right_elements) {
     td_ctx    *cx = td_open();
     td_tensor *x = count(cx, TD_SHAPE(3, 4));
 

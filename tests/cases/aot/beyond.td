@@ -6,7 +6,7 @@ func @turned(%a: f32[2,3]) {
   transpose_(%out, 0, 1)
   return %out
 }
-case "an intermediate turned in place is returned" {
+case "an intermediate reshaped in place is returned" {
   %a = randn([2,3], seed=1, requires_grad=true)
   call @turned(%a)
   backward seed=2
@@ -18,7 +18,7 @@ func @turned_and_views(%a: f32[2,3]) {
   %after = select(%out, 0, 1)
   return %before, %out, %after
 }
-case "an intermediate turned in place is returned with views" {
+case "an intermediate reshaped in place is returned with views" {
   %a = randn([2,3], seed=1, requires_grad=true)
   call @turned_and_views(%a)
   backward seed=2

@@ -125,7 +125,7 @@ case "swapped" {
   call @swap(%x, %y)
   call @swap(%x, %x)
 }
-case "turned" {
+case "reshaped" {
   %x = tensor([[1, 2], [3, 4]], f32)
   %y = tensor([[5, 6], [7, 8]], f32)
   %z = zeros([2,2])

@@ -1,4 +1,4 @@
-# Autocast hears composites before the recorder: it must see the sizes the body has made.
+# The autocast mode receives composite ops before the recorder does: it must see the sizes that the body has set.
 
 func @f(%p0: f16[2,3] @0 <const>) {
   unsqueeze_(%p0, 0)

@@ -1,6 +1,6 @@
-# A traced graph has other ops than its program (addmm for addmm_, dot for a product of
-# vectors, parts for losses), which autocast takes for something else: casts are stated
-# before, and what comes of them runs with autocast off.
+# A traced graph has other ops than its program (addmm for addmm_, dot for a product of vectors, parts for losses),
+# to which autocast would apply other casts. Therefore the casts are recorded as ops, and the traced ops run with
+# autocast off.
 
 func @writes(%x: f32[2,2], %b: f32[1,2,2]) {
   addmm_(%x, %x, %x)

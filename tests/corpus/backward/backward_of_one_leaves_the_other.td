@@ -1,4 +1,4 @@
-# A backward of one result leaves alone what lies behind the others.
+# A backward of one result does not free the saved values of the other results.
 
 func @f(%p0: f32[2,2,2] @0, %p1: f32[2] @1) {
   %v0 = tensor([0, 0], f32, [2])

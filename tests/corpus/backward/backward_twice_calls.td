@@ -1,4 +1,4 @@
-# What a call left behind serves the next one's backward.
+# A backward of the second call passes through values of the first call.
 
 func @f(%p1: f32[1,1]) {
   %v2 = exp2(%p1)

@@ -1,4 +1,4 @@
-# One that saves fails the second time, also where nothing reads it.
+# A second backward through a node that saved a value fails, also where nothing reads the value.
 
 func @f(%p0: f32[1,1,1]) {
   lt_(%p0, 0.5)

@@ -1,4 +1,4 @@
-# A result is one of several views of a tensor that is written and detached after that: it is out of date.
+# A result is one of several views of a tensor that is written and then detached: the view is stale.
 
 func @f(%p0: f32[1,1,1] @0) {
   %v1 = addcmul(%p0, %p0, %p0, 1)

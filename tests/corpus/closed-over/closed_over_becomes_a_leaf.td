@@ -1,5 +1,5 @@
-# A tensor that the function closes over becomes a leaf inside it, and the body asks whether it
-# requires grad before it takes the gradient: it does.
+# A tensor that the function closes over becomes a leaf inside the body, and the body reads requires_grad, which is
+# true, before it computes the gradient.
 
 func @f(%p1: f32[1] <const>) {
   requires_grad_(%p1)

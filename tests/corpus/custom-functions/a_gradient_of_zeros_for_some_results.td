@@ -1,5 +1,5 @@
-# A custom function takes zeros for gradients that do not arrive, so that what it gives
-# is there: also where only a result without a derivative leads to it.
+# A custom function gets zeros for missing tangents, so that its gradients exist, also where only a result without a
+# derivative leads to it.
 
 func @f(%p0) {
   %v3 = custom("own", func @forward(%a: f32[2,2]) {

@@ -1,4 +1,4 @@
-# The gradient of a gradient reaches an input that only the backward of a custom function knows.
+# The gradient of a gradient reaches an input that only the backward of a custom function reads.
 func @f(%p0: f32[1], %p1: f32[1]) {
   %u = custom("own", func @forward(%a: f32[1], %b: f32[1]) {
       %c = mul(%a, 2.0)

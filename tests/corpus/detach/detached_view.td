@@ -1,4 +1,4 @@
-# detach_ refuses a view, also one that takes no gradients.
+# detach_ of a view is an error, also of a view that takes no gradients.
 
 func @f(%p0: f32[1,1] @0) {
   detach_(%p0)

@@ -1,4 +1,4 @@
-# detach_ refuses a view, also one that is passed twice.
+# detach_ of a view is an error, also if the view is passed twice.
 
 func @f(%p0: f32[1,1]{1,1} @0, %p1: f32[1,1] @1) {
   detach_(%p1)

@@ -1,5 +1,4 @@
-# One of several views, behind its base, which was detached: reading it fails, also in
-# a capture.
+# One of several views is stale and its base was detached: reading it fails, also in a capture.
 
 func @f(%p0: f32[2,2,2] grad @0, %p1: f32[2,2,2] grad @0) {
   detach_(%p1)

@@ -1,4 +1,4 @@
-# A view keeps a history when its base is cut off and written.
+# A view keeps its history when its base is detached and written.
 
 func @f(%v: f32[3], %p: f32[3]) {
   detach_(%p)

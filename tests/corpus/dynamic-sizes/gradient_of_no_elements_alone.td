@@ -1,5 +1,5 @@
-# Backward from a result without elements: the gradient of the written input does not come,
-# and zeros do, though the sizes of both are known by a guard only.
+# Backward from a result without elements: the gradient of the written input is missing and is replaced by zeros,
+# though the sizes of both are known only by a guard.
 
 func @f(%p0: f32[2,2,2]) {
   %v0 = randint(-2, 2, [2,2,2], f32)

@@ -1,4 +1,4 @@
-# A size that only a guard makes 1 is summed to.
+# A gradient is summed to a size that is 1 by a guard only.
 
 func @f(%p0: f32[2,2,2]) {
   %v12 = full([2,2,2], 0, f32)

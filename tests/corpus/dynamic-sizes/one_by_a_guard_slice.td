@@ -1,4 +1,4 @@
-# A size that only a guard makes 1 is summed to.
+# A gradient is summed to a size that is 1 by a guard only.
 
 func @f(%p0: f32[2,2,2] @0) {
   %v3 = slice(%p0, -2, none, 5, 2)

@@ -1,4 +1,4 @@
-# A size that is 0 when it is met.
+# A symbolic size is 0 in the call that is traced.
 
 func @f(%p0: i64[2,2] @0) {
   %v0 = diff(%p0, 2, -2)

@@ -1,4 +1,4 @@
-# A third gradient asks an input that nothing saved for its size.
+# A third gradient reads a size of an input that nothing saved.
 
 func @f(%p0: f32[] @0, %p1: i64[2] @1) {
   %v0 = addcmul(%p0, %p1, %p1, -1)

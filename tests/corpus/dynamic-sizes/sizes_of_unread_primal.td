@@ -1,4 +1,4 @@
-# An input no gradient reads says how large things are.
+# Backward needs a size of an input whose elements no gradient reads.
 
 func @f(%p0: f32[2,2], %p1: bool[2,2,2,2]) {
   %v0 = remainder(%p1, -1)

@@ -1,4 +1,4 @@
-# Strides of dims without a second element say nothing about sizes.
+# Strides of dims of size 0 or 1 give no guards on sizes.
 
 func @f(%p0: f32[3,1,2] @0) {
   logical_not_(%p0)

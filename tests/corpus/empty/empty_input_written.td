@@ -1,4 +1,4 @@
-# An empty input that is written is not kept for backward.
+# An empty input that is written is not saved for backward.
 
 func @f(%p0: f32[0,1] @0) {
   asin_(%p0)

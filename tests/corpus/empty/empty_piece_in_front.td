@@ -1,4 +1,4 @@
-# A piece without elements may lie in front of what was written.
+# A view without elements may have an offset before the written elements.
 
 func @f(%p0: f32[0]{1}+1 @0, %p1: f32[1]{1}+2 @0, %p2: f32[1]{1}+2 @0, %p3: f32[1]{1}+1 @0, %p4: f32[1] @0) {
   copysign_(%p1, -2)

@@ -1,4 +1,4 @@
-# An expanded input whose written piece is empty goes backward by its base.
+# An expanded input is written through an empty view: gradients pass through its base.
 
 func @f(%p0: bf16[1,2]) {
   %v21 = narrow(%p0, 1, 2, 0)

@@ -1,4 +1,4 @@
-# A write to an empty view has a history that its base takes part in.
+# A write to an empty view gives its base a history.
 
 func @f(%p0: f32[0,1], %p1: f32[1,0], %p3: f32[1]) {
   ge_(%p0, %p3)

@@ -1,4 +1,4 @@
-# Nothing is stored where there are no elements, though rows are there.
+# A kernel over rows without elements stores nothing.
 
 func @f(%p: f32[3,1,0]) {
   trunc_(%p)

@@ -1,4 +1,4 @@
-# Tensors without elements, written through views where gradients count.
+# Tensors without elements are written through views outside of no_grad.
 
 func @f(%x: f32[1,0,3]) {
   %y = clone(%x)

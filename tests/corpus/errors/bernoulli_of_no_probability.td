@@ -1,4 +1,4 @@
-# Fails for certain values; a trace meets another mistake first.
+# Eager fails because of a value; a trace, which has no values, meets a later error first.
 
 func @f() {
     %v1 = tensor([-1], i64, [])

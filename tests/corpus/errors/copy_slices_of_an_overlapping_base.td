@@ -1,4 +1,4 @@
-# A gradient cannot be laid out as a base whose elements share places: both say so.
+# A gradient cannot have the layout of a base whose elements share memory: eager and compiled both fail.
 
 func @f(%p0: f32[2,2,2]) {
   %v1 = ravel(%p0)

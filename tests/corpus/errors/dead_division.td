@@ -1,4 +1,4 @@
-# An integer division nobody reads fails all the same.
+# An integer division by zero fails although nothing reads its result.
 
 func @f0(%p0: f32[2]{2}+1 @0) {
   %v6 = randint(0, 2, [2], i64)

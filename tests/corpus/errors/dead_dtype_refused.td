@@ -1,4 +1,4 @@
-# A dtype is refused before anything runs, also where nobody reads the result.
+# An unsupported dtype is an error before anything runs, also where nothing reads the result.
 
 func @f(%p2: i64[3,3]) {
   %v1... = split(%p2, 1)

@@ -1,4 +1,4 @@
-# Its index is out of range: that fails also where nobody reads the result.
+# An index out of range fails although nothing reads the result.
 
 func @f(%p0: f32[1]) {
   %v6 = tensor([-4], i64, [1])

@@ -1,4 +1,4 @@
-# An index out of range fails also where nobody reads the result.
+# An index out of range fails although nothing reads the result.
 
 func @f(%p0: f32[3,1] @0) {
   %v0, %v1 = var_mean(%p0, none, 1, false)

@@ -1,4 +1,4 @@
-# A backward with create_graph fails where nobody takes the gradient.
+# A backward with create_graph fails also where nothing reads the gradient.
 
 func @f(%p0) {
   %v0 = _expand_reduced(%p0, [81], none, false)

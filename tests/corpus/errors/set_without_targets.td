@@ -1,4 +1,4 @@
-# A backward that no argument takes part in may fail as well.
+# A backward may fail although no argument takes a gradient.
 
 func @f() {
   %v0 = randint(-1, 1, [1,1,1], f32)

@@ -1,4 +1,4 @@
-# Eager's backward stops at a value written since; a copy goes on to another mistake.
+# Eager's backward fails at a saved value that was written; a backward with a copy would meet another error.
 
 func @f(%p0) {
   %v2 = abs(%p0)

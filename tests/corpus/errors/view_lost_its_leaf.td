@@ -1,4 +1,4 @@
-# A view that is asked for its history after its leaf was written has lost it.
+# The grad_fn of a view is read after its leaf was written: an error.
 
 func @f(%p0: f32[2,1]) {
   %v0 = view_as(%p0, %p0)

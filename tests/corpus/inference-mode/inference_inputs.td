@@ -1,4 +1,4 @@
-# Inference tensors as inputs that are written or kept.
+# Inference tensors as inputs that are written or saved.
 
 func @f0(%p1) {
   inference {

@@ -1,4 +1,4 @@
-# A view made in inference mode has no history of its own, whatever befell its base.
+# A view made in inference mode has no history of its own, whether or not its base is written.
 
 func @f(%p1: f32[1,1,1] @0) {
   requires_grad_(%p1, false)

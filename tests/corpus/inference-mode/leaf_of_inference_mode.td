@@ -1,4 +1,4 @@
-# A view of a leaf that is turned in inference mode is no leaf.
+# A view of a leaf whose geometry is written in inference mode is no leaf.
 
 func @f(%p0: f32[1]) {
   %v12 = movedim(%p0, [0], [0])

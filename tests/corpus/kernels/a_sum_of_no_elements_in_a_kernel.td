@@ -1,4 +1,4 @@
-# Backward sums the gradient of a result without elements: its kernel has no turn to make.
+# Backward sums the gradient of a result without elements: the loop of its kernel runs zero times.
 
 func @f(%p0: f32[1], %p1: f32[1]) {
   %v0 = sin(%p1)

@@ -1,4 +1,4 @@
-# Two backwards through batch_norm of equal elements: what is left of terms that cancel has eager's bits.
+# Two backwards through batch_norm of equal elements: the terms cancel, and the remainder has eager's bits.
 
 func @f( %p1: f32[3,3,3]) {
   %v2 = unflatten(%p1, 0, [-1,3])

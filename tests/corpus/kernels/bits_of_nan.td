@@ -1,4 +1,4 @@
-# Which of two NaNs a product is, nobody promises: their bits, read as integers, are no difference.
+# Which of two NaNs a product returns is unspecified: their bits, read as integers, are not compared.
 
 func @f(%p0: f32[2,2,2]) {
   %v0 = xlogy_(%p0, %p0)

@@ -1,4 +1,4 @@
-# Beside a large greatest element the logarithm of the sum is no less.
+# Next to a large maximum the logarithm of the sum is still added.
 
 func @f(%x: f32[2,9]) {
   %a = log_softmax(%x, 0)

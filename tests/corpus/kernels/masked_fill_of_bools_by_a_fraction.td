@@ -1,4 +1,4 @@
-# A fraction is true: it becomes a bool itself, not the whole number it is cut to.
+# A fraction becomes true as a bool: it is not truncated to an integer first.
 
 func @f(%mask: bool[3]) {
   %part = full([], 0.25, f32)

@@ -1,4 +1,4 @@
-# random_state asks for two numbers, also where sizes are symbols.
+# random_state has two elements, also if sizes are symbolic.
 
 func @f(%p0: i64[2] @0) {
   %v7 = random_state(%p0)

@@ -1,4 +1,4 @@
-# The argument ceases to require grad: its view, made without gradients, may be read after the write.
+# The argument no longer requires grad: its view, made under no_grad, may be read after the write.
 
 func @f(%p: f32[1]) {
   detach_(%p)

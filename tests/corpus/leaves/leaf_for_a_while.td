@@ -1,4 +1,4 @@
-# What a leaf got to require for a while only takes no gradient after that.
+# A value computed from a tensor that required grad only temporarily sends no gradient to it.
 
 func @f(%p0: f32[3]) {
   requires_grad_(%p0)

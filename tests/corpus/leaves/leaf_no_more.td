@@ -1,4 +1,4 @@
-# What was a leaf when it was used takes gradients only while it requires grad.
+# A tensor that was a leaf when it was used takes gradients only while it requires grad.
 
 func @input(%x: f32[2,2]) {
   requires_grad_(%x)

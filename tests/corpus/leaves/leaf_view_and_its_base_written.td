@@ -1,4 +1,4 @@
-# A view of an input that became a leaf, its base written: history leads nowhere.
+# A view of an input became a leaf, and its base is written: no gradient passes.
 
 func @f(%p0: f32[3] @0, %p2: f32[3] @0, %p3: f32[3] @1) {
   requires_grad_(%p0)

@@ -1,4 +1,4 @@
-# A view that is a leaf for itself, and its base is written with it: backward fails.
+# A view is a leaf of its own, and a write to its base changes its elements: backward fails.
 
 func @f(%p0: f32[2,2] @0) {
   %v0 = squeeze_dims(%p0, [-1])

@@ -1,4 +1,4 @@
-# A view that is a leaf for itself, which another result depends on.
+# A view is a leaf of its own, and another result depends on it.
 
 func @f(%p0: f32[1,1]) {
   %v1 = permute(%p0, [0,-1])

@@ -1,4 +1,4 @@
-# A view that is a leaf for itself, and then its base.
+# A view becomes a leaf of its own, and then its base becomes one.
 
 func @f(%p1: f32[2,2]{2,0}+1 @0, %p2: f32[2,2] @0, %p3: f32[2,2] @0, %p4: f32[2,2] @0) {
   %v0 = requires_grad_(%p1, true)

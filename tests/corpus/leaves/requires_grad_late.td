@@ -1,5 +1,4 @@
-# Tensors that come to require grad when views of them, or what they view, are
-# there already: these stay as they were.
+# requires_grad is switched on for tensors that already have views, or are views: the existing views do not change.
 
 func @f0() {
   %v2 = randn([1,1], f32)

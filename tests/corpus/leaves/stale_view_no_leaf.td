@@ -1,4 +1,4 @@
-# A view out of date, without a history of its own.
+# A stale view without a history of its own.
 
 func @f(%p1: f32[1,1,1] @0) {
   requires_grad_(%p1, false)

@@ -1,4 +1,4 @@
-# A view that is a leaf for itself until its base is written with history.
+# A view is a leaf of its own until its base is written with history.
 
 func @f(%p0) {
   %v0 = expand_as(%p0, %p0)

@@ -1,4 +1,4 @@
-# A view keeps its history when its base is a leaf no more, until it is written.
+# A view keeps its history when its base is no longer a leaf, until the view is written.
 
 func @f(%p0: f32[1]{1} @0) {
   %v1 = detach(%p0)

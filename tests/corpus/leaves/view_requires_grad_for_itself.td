@@ -1,4 +1,4 @@
-# A view that requires grad as its base does, and then for itself.
+# A view requires grad because its base does, and then becomes a leaf of its own.
 
 func @f(%p0: f32[0]) {
   %v0 = _reshape_copy(%p0, [1,0])

@@ -1,4 +1,4 @@
-# One of several views, whose base is turned and would have none now.
+# One of several views; the geometry of the base is written, after which the view op would return fewer views.
 
 func @f(%p0: f32[1,0]) {
   %v0... = unbind(%p0)

@@ -1,5 +1,5 @@
-# An argument is set to the bytes of another, whose sizes change then: both show the same elements,
-# which are put back where they are.
+# An argument is set to the storage of another, whose sizes then change: both show the same elements, which are
+# written back to where they are.
 
 func @f(%p: i64[1,1], %q: i64[1]) {
   set_(%q, %p)

@@ -1,4 +1,4 @@
-# An input that becomes a leaf of other sizes is kept as it came, without gradients.
+# An input that becomes a leaf of other sizes is saved as passed, without gradients.
 
 func @f( %p1: f32[3,1] @1, %p2: f32[3,3] @1) {
   %v0 = tril(%p1, 0)

@@ -1,4 +1,4 @@
-# An input is turned and then made a leaf, whose gradient has other sizes.
+# The geometry of an input is written and the input is made a leaf, whose gradient has the new sizes.
 
 func @f(%p0) {
   unsqueeze_(%p0, 0)

@@ -1,4 +1,4 @@
-# Zeros that depend on a tangent that does not arrive, added up.
+# Zeros that depend on a missing tangent are added up.
 
 func @f(%p0: f32[1,1,1,1] @0) {
   %v3 = randint(0, 1, [1], i64)

@@ -1,4 +1,4 @@
-# A tangent that does not arrive, in a formula that adds a value to it.
+# A missing tangent in a formula that adds a value to it.
 
 func @f(%p0) {
   no_grad {

@@ -1,4 +1,4 @@
-# A sum in backward one term of which is absent: the other is laid out as the sum was.
+# One term of a sum in backward is missing: the other term gets the layout that the sum had.
 
 func @f(%p0: f32[4,3,4], %p2: f32[4,3,4]) {
   floor_divide_(%p2, %p0)

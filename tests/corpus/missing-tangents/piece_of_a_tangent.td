@@ -1,4 +1,4 @@
-# A piece of a tangent is no piece of an input.
+# A view of a tangent is not a view of an input.
 
 func @f(%p0: f32[], %p2: f32[1,1]) {
   %v0 = acos_(%p0)

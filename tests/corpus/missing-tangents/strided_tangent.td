@@ -1,4 +1,4 @@
-# as_strided of a tangent is not one of an input.
+# as_strided of a tangent is not as_strided of an input.
 
 func @f(%p0: f16[2,3,3] grad @0, %p1: f32[2,3,3] grad @1, %p2: f16[2,3,3] grad @0, %p3: f32[2,3,3] grad @2) {
   %v0 = _log_softmax(%p1, 0, false)

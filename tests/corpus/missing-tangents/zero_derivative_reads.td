@@ -1,4 +1,4 @@
-# A derivative of zero still runs what comes before it.
+# A derivative of zero still runs the nodes before it.
 
 func @f(%p0: f32[1,1,1,1] @0) {
   %v0 = floor_(%p0)

@@ -1,4 +1,4 @@
-# A zero derivative arrives where another tangent does not.
+# A zero derivative arrives while another tangent is missing.
 
 func @f(%p0: f64[3,3]) {
   %v0 = hardtanh_(%p0, 3, 1)

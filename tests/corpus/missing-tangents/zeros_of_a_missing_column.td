@@ -1,4 +1,4 @@
-# Zeros for a gradient that does not come lie as it would have.
+# Zeros for a missing tangent have the layout of the tangent.
 
 func @f( %p1: i64[3], %p2: f64[3,3], %p4: f64[]) {
   %v0 = cosh(%p1)

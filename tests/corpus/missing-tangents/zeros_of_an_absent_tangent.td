@@ -1,4 +1,4 @@
-# What a comparison gives back is zero, and nothing when nobody asks for it.
+# The gradient of a comparison is zeros, and missing if its tangent is missing.
 
 func @f( %p1: f32[] @1, %p2: f32[1] @2) {
   %v0 = randint(-2, 2, [], f32)

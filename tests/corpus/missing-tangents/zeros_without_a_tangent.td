@@ -1,5 +1,4 @@
-# A gradient that is zeros whatever arrives is there only if something
-# arrives.
+# A gradient that is zeros for any tangent exists only if a tangent arrives.
 
 func @f(%p0: f32[], %p2: f32[2,2,3]) {
   logical_not_(%p0)

@@ -1,4 +1,4 @@
-# Native: of a selection only the size is read; it must have been made before.
+# Native: only the size of a selection is read; the size must be computed before it is read.
 
 func @g(%q0: f32[1]) {
   %u0 = clamp_max(%q0, %q0)

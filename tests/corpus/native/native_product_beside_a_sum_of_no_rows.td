@@ -1,4 +1,4 @@
-# Native: a kernel that sums rows stores what no row changes also where there are no rows.
+# Native: a kernel that sums rows stores the values that no row changes, also if there are no rows.
 
 func @f(%p0: f32[2,2], %p1: f32[0,2,2,2]) {
   %3 = mul(%p0, %p0)

@@ -1,4 +1,4 @@
-# Two equal nodes become one; the views of both lie in its storage.
+# Two equal nodes become one; the views of both share its storage.
 
 func @f(%p: f32[3,3,3]) {
   %a = scaled_dot_product_attention(%p, %p, %p)

@@ -1,4 +1,4 @@
-# A view of something computed ahead still shares its bytes.
+# A view of a folded constant still shares its storage.
 
 func @f() {
   %a = full([1,1,1], 0, f32)

@@ -1,4 +1,4 @@
-# A leaf that nothing else holds is saved under another geometry.
+# A leaf that nothing else references is saved with another geometry.
 func @f(%p0: f32[27], %p1: f32[3,1,3,3], %p2: f32[3,3]) {
   %v1 = sub(%p2, 3)
   %v2 = expand(%p2, [3,3])

@@ -1,4 +1,4 @@
-# A second gradient of what has history to no effect.
+# A second gradient of a value whose history reaches no leaf.
 
 func @f(%p0: f32[1]{1}+1 @0, %p1: f32[1]{1}+1 @0) {
   %v4 = randn([1], f32)

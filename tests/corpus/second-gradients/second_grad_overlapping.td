@@ -1,4 +1,4 @@
-# A tangent whose elements share their places, second gradient.
+# A tangent whose elements overlap, second gradient.
 
 func @f(%p0: f32[3,3,3]) {
   %v4 = narrow(%p0, -2, 1, 2)

@@ -1,4 +1,4 @@
-# Views that were behind before the call, second gradient.
+# Views that were stale before the call, second gradient.
 
 func @f(%p0: f32[] @0, %p1: f32[] @0, %p2: f32[1] @0) {
   %v7 = silu(%p1)

@@ -1,4 +1,4 @@
-# one depends on values. Second gradients of some results.
+# Second gradients of some results, one of which has a size that depends on values.
 
 func @f(%p0: f32[1] @0) {
   %v0 = layer_norm(%p0, [1], none, %p0, 1.0000000000000001e-05)

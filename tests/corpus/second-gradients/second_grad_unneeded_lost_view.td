@@ -1,4 +1,4 @@
-# An argument no gradient depends on, whose history eager refuses to tell.
+# No gradient depends on an argument, a view whose grad_fn eager fails to compute.
 
 func @f( %p1: f32[2,3], %p2: f32[2,2,3]) {
   %v5 = randn([], f32)

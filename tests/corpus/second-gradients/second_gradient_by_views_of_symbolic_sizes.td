@@ -1,4 +1,5 @@
-# In one way input 0 has no value before the call; views among the inputs are made again by the sizes of the call.
+# In one way of execution input 0 has no value before the call; views among the inputs are recomputed with the sizes
+# of the call.
 func @f(%p0: i8[2,3,1] @0, %p1: f32[3,3] @1, %p2: i8[2,3] @0) {
   enable_grad {
   }

@@ -1,4 +1,4 @@
-# A leaf made in inference mode is kept for second gradients with its place in the history.
+# A leaf made in inference mode is saved for double backward with its grad_fn.
 func @f( %p1: f32[3,3]) {
   enable_grad {
   }

@@ -1,4 +1,4 @@
-# A base and its view, written where history is cut: second gradients.
+# A base and its view, written where history is detached: second gradients.
 
 func @f(%p0: f32[2,2,2], %p1: f32[2,2,2,2]) {
   %v2 = detach(%p1)

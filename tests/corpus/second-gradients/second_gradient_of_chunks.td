@@ -1,4 +1,4 @@
-# A base and a view of one of its chunks, written where history is cut: second gradients.
+# A base and a view of one of its chunks, written where history is detached: second gradients.
 
 func @f( %p1: f32[1,2], %p3: f32[2,2]) {
   %v16... = chunk(%p3, 2)

@@ -1,4 +1,4 @@
-# Gradients of gradients draw the same numbers again and read what that takes.
+# Double backward recomputes the same random numbers from a saved generator state.
 
 func @f(%p0: f32[1]{1} @0, %p1: f32[1]{1} @0, %p2: i8[0] @1) {
   %v6 = constant_pad_nd(%p0, [0,0])

@@ -1,4 +1,4 @@
-# Inputs that are rows of another one, traced with symbols for sizes, made again for a second gradient.
+# Inputs that are rows of another input, traced with symbolic sizes, are recomputed for double backward.
 func @f(%p0: f32[2]{1}+2 @0, %p1: f32[2]{1}+2 @0, %p2: f32[2] @0, %p3: f32[3,2] @0, %p4: f32[2,2,2] @1) {
   enable_grad {
     transpose_(%p2, -1, -1)

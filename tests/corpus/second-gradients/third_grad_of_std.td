@@ -1,4 +1,4 @@
-# Third gradients, where little is left of large terms.
+# Third gradients in which large terms cancel.
 
 func @f(%p0: f32[2,1]) {
   %v7 = std(%p0)

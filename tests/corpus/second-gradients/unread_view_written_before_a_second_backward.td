@@ -1,5 +1,5 @@
-# Gradients of gradients that do not read an argument do not ask for its history either:
-# it may be one of several views whose base was written since.
+# Double backward that does not read an argument does not compute its grad_fn either: it may be one of several views
+# whose base was written since.
 
 func @scatter(%p0) {
   %v29 = tensor([1, 1, 0], bool, [3])

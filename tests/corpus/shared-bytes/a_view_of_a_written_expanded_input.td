@@ -1,4 +1,5 @@
-# Elements of an expanded input lie in one place, those of the copy it is read through do not: a view of one is none of the other.
+# Elements of an expanded input share memory, those of the copy it is read through do not: a view of the copy is no
+# view of the input.
 func @f( %p2: f32[3], %p3: f32[3,3]) {
   %v0 = unfold(%p3, 0, 3, 1)
   %v10 = randint(0, 3, [1,3,3], i64)

@@ -1,4 +1,4 @@
-# Inputs of other dtypes in one storage: what is not written stays.
+# Inputs of several dtypes in one storage: elements that are not written keep their bits.
 
 func @f(%b, %second, %first) {
   add_(%b, 1)

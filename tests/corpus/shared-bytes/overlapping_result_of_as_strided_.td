@@ -1,4 +1,4 @@
-# A result whose elements share places, written since: each place has its gradient once.
+# A result whose elements overlap is written later: each address gets its gradient once.
 
 func @f(%p1: f32[2,2,2,2]) {
   %v4 = gelu_erf_backward(%p1, %p1)

@@ -1,5 +1,4 @@
-# Two arguments look at the same elements, one without history: a piece of the other
-# has that one's.
+# Two arguments have the same elements, one of them no history: a view of the other has that argument's history.
 
 func @f(%p0: f32[2,2,2], %p4: f32[2,2,2]) {
   %v8 = as_strided(%p4, [2,2,2], [0,1,1], 2)

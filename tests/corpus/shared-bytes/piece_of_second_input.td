@@ -1,4 +1,4 @@
-# A piece cut from one input is a view of that one, not of another with its bytes.
+# A view of one input is not a view of another input with the same elements.
 
 func @f(%p0: f32[2,2,2,2], %p1: f32[2,2,2,2]) {
   %v5 = as_strided(%p1, [2,2,2,1], [1,2,1,0], 2)

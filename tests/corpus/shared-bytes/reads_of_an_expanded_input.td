@@ -1,5 +1,5 @@
-# An input with elements in one place is written through a view of one of them: the copy
-# it is read through lies otherwise than the input, and views must know which they are of.
+# An expanded input is written through a view of one of its elements: the copy it is read through has another
+# layout, so each view must be a view of the right one of them.
 
 func @one(%x: f32[2], %base: f32[]) {
   %last = select(%x, 0, -1)

@@ -1,4 +1,4 @@
-# Inputs of other dtypes and extents in one storage, one with gaps: how many bytes there are is the call's affair.
+# Inputs of several dtypes and extents in one storage, one with gaps: the number of bytes is found at the call.
 func @f(%p0: f16[2,2]{8,5}+1 @0, %p1: f32[2,2,2] @0, %p2: f32[2,2,2] @0, %p3: f32[2,2,2] @0) {
   %v6 = randint(-2, 2, [2,2], f32)
   lerp_(%p2, %v6, 2)

@@ -1,4 +1,4 @@
-# set_ brings a tensor into bytes that two inputs came in; the second shows all it shows.
+# set_ moves a tensor into the storage of two inputs; the second has all of its elements.
 func @f(%p0: i64[2,2,2,2,2]{1,0,2,1,2} @0, %p1: i64[2,2,2,2] @0, %p2: i64[2,2,2,2] @1, %p3: f32[2] @2) {
   set_(%p2, %p1)
   resize_(%p1, [2,2,1,2])

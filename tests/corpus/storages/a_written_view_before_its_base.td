@@ -1,5 +1,5 @@
-# set_ moves a base behind a view of it that is written then: backward would fail, in eager too,
-# but nobody calls it.
+# set_ moves a base to an offset after its view, and the view is written: backward would fail, in eager too, but is
+# not called.
 
 func @f(%p0: f32[2,2] grad @0) {
   %v0 = squeeze(%p0)

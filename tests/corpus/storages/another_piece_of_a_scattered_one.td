@@ -1,4 +1,4 @@
-# Another piece of a tensor, where a copy keeps the place of the first.
+# Another view of a tensor, while a copy has the offset of the first view.
 
 func @f(%p0: f32[1]) {
   %v0 = slice(%p0, 0)

@@ -1,4 +1,4 @@
-# Views of an input lie as far from its look as it does; see debug_asserts.
+# Views of an input have offsets relative to the input's own offset; see debug_asserts.
 
 func @f(%p0: bf16[1,3]{3,1}+6 @0, %p1: f32[3,2,3] @1) {
   %v0 = linalg_vector_norm(%p0, -0.25, none, false)

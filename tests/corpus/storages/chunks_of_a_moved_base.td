@@ -1,4 +1,4 @@
-# The chain of views cannot be made again: the base has fewer rows now.
+# The views cannot be recomputed from the base, which has fewer rows now.
 
 func @f(%p1: i64[1,3]) {
   return

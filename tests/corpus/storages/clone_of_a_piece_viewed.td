@@ -1,4 +1,4 @@
-# A clone of a piece begins where bytes do, and views of it count from there.
+# A clone of a slice has offset 0, and the offsets of its views count from there.
 func @f(%p1: f32[6]) {
   %x = mul(%p1, 2.0)
   %v0 = slice(%x, 0, 3, 6)

@@ -1,4 +1,4 @@
-# A copy begins where its bytes do.
+# A copy has offset 0.
 
 func @f() {
   %v9 = randint(-2, 2, [2,2], i16)

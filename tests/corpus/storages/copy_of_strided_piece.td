@@ -1,4 +1,4 @@
-# A copy that shields a written input may be laid out otherwise.
+# The copy through which a written input is read may have another layout.
 
 func @f(%p0: i16[3,1,3]) {
   %v0 = ravel(%p0)

@@ -1,5 +1,5 @@
-# Elements that lie in the storage of a result, and that it does not
-# show, are those of eager: behind a write to a part of a tensor, and behind resize_.
+# Elements of a result's storage that the result does not show are those of eager: after a write to a part of a
+# tensor, and after resize_.
 
 func @part(%p: f32[9]) {
   %a = mul(%p, 2)

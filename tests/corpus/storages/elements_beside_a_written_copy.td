@@ -1,4 +1,4 @@
-# as_strided shows what lies between the elements of a copy.
+# as_strided reads the gaps between the elements of a copy.
 
 func @f(%p0: f32[2,2]) {
   %v0 = randint(-2, 2, [2], f32)

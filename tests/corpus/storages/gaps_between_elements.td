@@ -1,4 +1,4 @@
-# What lies between the elements of a result is zero.
+# Gaps between the elements of a result are zero.
 
 func @f(%p0: f32[2,3]) {
   %v0 = tensor([3, -1, 3, 1, 0, 1], f32, [2,3])

@@ -1,4 +1,4 @@
-# A copy of an input with gaps has them where they were.
+# A copy of an input with gaps has the same gaps.
 
 func @f(%p0: f32[1]) {
   %v0 = select(%p0, 0, -1)

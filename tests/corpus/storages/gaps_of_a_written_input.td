@@ -1,4 +1,4 @@
-# What lies as a written input with gaps does.
+# A value has the layout of a written input with gaps.
 
 func @f(%p0: f32[2,3,1]{6,1,3} @0) {
   %v3 = slice_scatter(%p0, %p0, -3, none)

@@ -1,4 +1,4 @@
-# What puts a view back may give the view itself: it shares bytes.
+# The inverse of a view op may return the view itself, which shares storage.
 
 func @f(%p1: f32[3,2] @0, %p4: f32[3,2] @0) {
   %v1 = full([2,1,2,2], 1, f32)

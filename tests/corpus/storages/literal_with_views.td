@@ -1,4 +1,4 @@
-# Views of a literal share its storage, in text too.
+# Views of a literal share its storage, also when printed and parsed.
 
 func @f() {
   %c = tensor([0, 2], f32, [2])

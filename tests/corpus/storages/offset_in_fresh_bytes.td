@@ -1,4 +1,4 @@
-# Results that share bytes begin where eager's begin.
+# Results that share storage have eager's offsets.
 
 func @f(%p0: f32[1,4]) {
   %v2 = to(%p0, i64, true)

@@ -1,4 +1,4 @@
-# A result begins elsewhere in its storage than that of eager, and so does the view of it.
+# A value has another offset than eager's would have, and so has its view.
 func @f(%p0: f32[0]{1}+2 @0, %p1: f32[1]{1}+1 @0) {
     logical_xor_(%p1, %p1)
       %v1 = full([], 2, f32)

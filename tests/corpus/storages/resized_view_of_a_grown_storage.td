@@ -1,4 +1,4 @@
-# The second call finds the storage that the first has grown.
+# The second call gets the storage that the first call has grown.
 
 func @f( %p1: f32[] @1) {
   %v6 = view_as(%p1, %p1)

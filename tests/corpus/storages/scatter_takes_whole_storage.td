@@ -1,4 +1,4 @@
-# as_strided_scatter gives as large a storage as it was given, also without bytes.
+# as_strided_scatter returns a storage as large as that of its argument, also for fake tensors.
 
 func @f(%p0: f32[1,2]{2,1}+6 @0, %p1: f32[1,2] @0, %p2: f32[2,2] @0, %p3: i64[] @1, %p4: i64[] @1) {
   %v0 = as_strided_scatter(%p1, %p1, [1,2], [1,1])

@@ -1,5 +1,5 @@
-# as_strided_scatter goes by the bytes of what it is given: of an argument that the call
-# writes these are the argument's, and not those of the copy through which it is read.
+# as_strided_scatter depends on the storage of its argument: for an argument that the call writes, that is the
+# argument's own storage and not that of the copy it is read through.
 
 func @kept(%p1) {
   %v2 = exp(%p1)
@@ -38,7 +38,7 @@ case "a chunk" {
   backward
 }
 
-case "turned" {
+case "reshaped" {
   %a0 = randn([3,3], f32, seed=43, requires_grad=true)
   %a6... = chunk(%a0, 3, -2)
   call @turned(%a6.1)

@@ -23,7 +23,7 @@ func @moved(%p: f32[]) {
   set_(%v, %v, 1, [1], [1])
   return %v
 }
-case "turned" {
+case "reshaped" {
   %a0 = tensor([3, 3, -1, -1, 0, -1, -1, -1, 3], f32, [3,3], requires_grad=true)
   call @turned(%a0)
   backward

@@ -1,4 +1,4 @@
-# A constant is set into a storage that grew: the call leaves it there.
+# A constant is set into a storage that grew: after the call it is still in that storage.
 
 func @f(%p0: f32[2,2,2]) {
   %v0 = tensor([1, 2], f32, [1,2])

@@ -1,5 +1,5 @@
-# The same sizes at the same place of another storage: how much of that lies behind says
-# whether resize_ grows it, and what as_strided finds there.
+# Equal sizes and offsets in storages of other lengths: whether resize_ grows the storage, and what as_strided reads
+# after the elements, depends on the length.
 
 func @grows(%x) {
   resize_(%x, [6])

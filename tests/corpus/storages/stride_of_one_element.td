@@ -1,4 +1,4 @@
-# The stride of one element counts where another dtype is shown.
+# The stride of a dim of size 1 matters for a dtype view.
 
 func @f( %p1: i64[1,1]) {
     %v3 = view_dtype(%p1, i16)

@@ -1,4 +1,4 @@
-# A temporary with a history is set to the leaf it was computed from; nobody asks for its history.
+# A temporary with a history is set to the leaf it was computed from; its grad_fn is never read.
 
 func @f(%p0: f32[1,1]{1,1} @0, %p1: f32[1,1] @0) {
   %v1 = softsign(%p1)

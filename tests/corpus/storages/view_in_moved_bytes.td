@@ -1,4 +1,4 @@
-# A view shows what its base, moved to other bytes, does not.
+# A view has elements that its base, set to another storage, does not have.
 
 func @f(%p1: i64[1] @0) {
   %v2 = randint(-1, 1, [1,1], i64)

@@ -1,5 +1,4 @@
-# Backward reads a written input through a copy, and views of it lie in the copy as
-# they lay in the input.
+# Backward reads a written input through a copy, and views of it have the same relative offsets in the copy.
 
 func @f(%p: f32[2,2]) {
   %v = unfold(%p, 1, 2, 2)
@@ -8,7 +7,7 @@ func @f(%p: f32[2,2]) {
   return %w
 }
 
-case "a piece behind others" {
+case "a slice at an offset" {
   %a = randn([2,2,2], f32, seed=58, requires_grad=true)
   %b = mul(%a, 1.5)
   %c = select(%b, 0, 1)
@@ -33,7 +32,7 @@ func @g(%p: f32[3,4]) {
   return %y, %z
 }
 
-case "turned, and a row of it" {
+case "reshaped, and a row of it" {
   %a = randn([4,6], f32, seed=5, requires_grad=true)
   %b = mul(%a, 1.5)
   %c = slice(%b, 0, 1, 4, 1)

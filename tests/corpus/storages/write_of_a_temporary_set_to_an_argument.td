@@ -1,4 +1,4 @@
-# A temporary, a view, is set to an argument and written: of its history nobody can ask.
+# A temporary, a view, is set to an argument and written: its grad_fn cannot be read later.
 
 func @f(%p0: f32[1,1]) {
   %v0 = max_pool1d(%p0, [1], [1])

@@ -1,4 +1,4 @@
-# a size that is checked outlives the result that shows it.
+# A size that is checked outlives the result that has it.
 
 func @f(%p0: f32[1]) {
   %v1 = randint(0, 2, [2,2], bool)

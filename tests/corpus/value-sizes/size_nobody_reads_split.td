@@ -1,4 +1,4 @@
-# a size that is checked outlives the result that shows it, where the program is cut into halves.
+# A size that is checked outlives the result that has it, where the program is partitioned.
 
 func @f(%p2: f32[1,4]) {
   %v4 = nonzero(%p2)

@@ -1,4 +1,4 @@
-# A size is checked though nobody reads it.
+# A size of a dead value is checked.
 
 func @f(%p0: f32[3,1,3]) {
     %v1... = chunk(%p0, 2)

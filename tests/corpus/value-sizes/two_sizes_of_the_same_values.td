@@ -1,4 +1,4 @@
-# Two sizes that depend on the same values are two.
+# Two sizes that depend on the same values get two symbols.
 
 func @f(%p0: i8[]) {
   %v9, %v10, %v11 = unique(%p0, true, true)

@@ -1,6 +1,5 @@
-# A result that is a view of a tensor nobody else sees is a
-# view: it may not be detached in place, and a view of it that is made without gradients may be
-# written, since the base requires none.
+# A result that is a view of a tensor that is not returned is still a view: detach_ is an error, and a view of it
+# that is made under no_grad may be written, since the base requires no grad.
 
 func @part(%p: f32[9]) {
   %a = mul(%p, 2)

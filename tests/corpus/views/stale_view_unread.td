@@ -1,4 +1,4 @@
-# An argument nobody reads may be a view that eager would refuse to read.
+# An argument that is never read may be a view that eager would fail to read.
 
 func @f(%p0: f32[2,2] @0, %p2: f32[2,2] @0) {
   %v0 = squeeze_dims_(%p2, [0,-1])

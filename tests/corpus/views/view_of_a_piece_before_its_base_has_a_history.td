@@ -1,5 +1,5 @@
-# A view of one of several views is made while their base, which was written, has no
-# history; that comes with a later write, and nobody asks the pieces then.
+# A view of one of several views is made while their base, which was written, has no history; a later write gives it
+# one, and the grad_fn of the views is not read after that.
 
 func @chunk(%p0) {
   %v0 = randint(-1, 2, [2,1], f32)

@@ -1,4 +1,4 @@
-# Deriving one of several views leaves alone the one that was written.
+# Recomputing one of several views of a tensor does not change the view that was written.
 
 func @f(%p0: bool[] @0) {
     %v3 = tensor([2, 1, 3, 1, 0, 3, 3, 0, 1], f32, [3,3])

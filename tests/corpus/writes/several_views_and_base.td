@@ -1,4 +1,4 @@
-# One of several views of what is written.
+# One of several views of a tensor that is written.
 
 func @f(%v: f32[1,1], %p: f32[1,1]) {
   log10_(%p)
