@@ -312,7 +312,7 @@ tsan: ## tests under the thread sanitizer
 	+@TD_TEST_QUICK=1 $(variant) B=build/tsan run-tests \
 	    SAN='-fsanitize=thread -fno-omit-frame-pointer'
 
-# What runs compiled functions: cases and kept programs, samples of ops, GPT-2, examples.
+# What runs compiled functions: cases, corpus, samples of ops, GPT-2, examples.
 NATIVE := programs/native programs/ops_native programs/gpt2 \
           $(patsubst %.c,%,$(wildcard examples/*.c))
 native-run: all $(addprefix $(B)/,$(NATIVE))
@@ -369,7 +369,7 @@ hunt: $(B)/fuzz/programs ## N=22000 random programs for each way, spread over th
 	@tools/hunt.sh $(B)/fuzz/programs $(if $(filter file,$(origin N)),22000,$(N)) $(SEED) \
 	    $(B)/fuzz/hunt $(WAYS)
 
-fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept inputs first
+fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the stored inputs first
 	@if tools/fuzz.sh can; then \
 	    $(MAKE) --no-print-directory CC=clang OPT=-O1 B=build/fuzz $(FUZZERS) \
 	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'; \

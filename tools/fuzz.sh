@@ -1,5 +1,5 @@
 #!/bin/bash
-# fuzz.sh SECONDS PROGRAM... -- replay each fuzzer's kept inputs, then fuzz, the
+# fuzz.sh SECONDS PROGRAM... -- replay each fuzzer's stored inputs, then fuzz, the
 # time shared evenly. Kept inputs are tests/fuzz/corpus/NAME/; new ones stay in
 # build/fuzz/corpus/NAME/, and an input that breaks something in build/fuzz/.
 # build/fuzz/programs comes first: random programs, whose kept ones are in the folders

@@ -58,7 +58,7 @@ modes() {
         grep -vE '^src/(core/(modes.c|core.h)|base/arena.c):|\{\.|^[^:]*:[0-9]*: +\.'
 }
 
-# Runners look for kept programs in the folders of tests/corpus, see its README.
+# Runners look for programs in the folders of tests/corpus, see its README.
 corpus() { ! find tests/corpus -name '*.td' ! -regex 'tests/corpus/[^/]*/[^/]*' | grep .; }
 
 check format format "$@"
