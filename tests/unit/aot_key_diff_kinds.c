@@ -1,5 +1,5 @@
-/* aot_key_diff_kinds.c -- every property a key compares has its words: why a call did not
- * fit, and what a specialization promises (td_explain). */
+/* aot_key_diff_kinds.c -- each property of a key has a message: why a call was
+ * recompiled, and the guards that td_explain prints. */
 #include "aot_help.h"
 #include "td_files.h"
 

@@ -1,5 +1,5 @@
-/* aot_wrong_backend.c -- backends whose code gives other things than the graph says, each
- * in another way: debug_asserts names the value, the call fails, the next one works. */
+/* aot_wrong_backend.c -- backends whose outputs differ from the graph's types, each in
+ * another way: debug_asserts names the value, the call fails, the next one works. */
 #include "aot_help.h"
 
 #include <stdlib.h>
