@@ -162,10 +162,6 @@ td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutat
 /* Gives every forward output that becomes a tensor a storage of its own: no input's, no
  * other output's. To be called again after passes that merge values. */
 bool      td__joint_separate(td_joint *j);
-/* Evaluates symbolic sizes for these inputs, by input of the program: *to is j with
- * numbers, allocated in `a`. The geometry of tangents is left to the caller, which has
- * the forward outputs. False after td__fail. */
-bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
 /* Does it switch requires_grad off? */
 static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&

@@ -127,6 +127,9 @@ bool td__joint_add_late_writes(td_joint_run *r, const int *before);
 bool td__log_merge(td_joint_run *r); /* one write where several will not be told */
 bool td__log_slice(td_joint_run *r); /* sets td_event.kept */
 bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
+/* At the end of the trace: symbols in geometry become those of the graph. */
+bool td__joint_keep_sizes(td_joint *j);
+void td__geom_keep(td_graph *g, td_geom *of);
 bool td__epilogue_write(td_joint_run *r);  /* behind the gradients: the graph */
 
 /* ends.c: finds td_joint.ends, where asked to; behind td__epilogue_values. */
@@ -140,10 +143,6 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 
-/* sizes.c, at the end of the trace: numbers and symbols of the trace become the graph's
- * own. */
-bool     td__joint_keep_sizes(td_joint *j);
-void     td__geom_keep(td_graph *g, td_geom *of);
 td_gval *td__joint_root(td_gval *v);
 /* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
 bool     td__gtype_is_packed(const td_gtype *l);

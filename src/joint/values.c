@@ -175,3 +175,25 @@ bool td__epilogue_values(td_joint_run *r) {
     }
     return add_all_sizes(r);
 }
+
+/* ---- after the trace ---------------------------------------------------- */
+
+/* Turns the tracer's dims of a list into dims of g, in place. */
+static void keep_list(td_graph *g, const int64_t *list, int n) {
+    int64_t *own = (int64_t *)(uintptr_t)list;
+    for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
+}
+
+void td__geom_keep(td_graph *g, td_geom *of) {
+    of->offset = td__graph_dim(g, of->offset);
+    keep_list(g, of->size, of->rank);
+    keep_list(g, of->stride, of->rank);
+}
+
+bool td__joint_keep_sizes(td_joint *j) {
+    td_graph *g = j->g;
+    for (int i = 0; i < j->n_tangents; i++) td__geom_keep(g, &j->tangents[i].geom);
+    for (int i = 0; i < j->n_fwd; i++)
+        if (j->fwd[i].made) td__geom_keep(g, &j->fwd[i].geom);
+    return td_ok(j->cx);
+}

@@ -19,7 +19,7 @@ static bool note_given(const td_pcall *c) {
     return true;
 }
 
-/* Evaluates the sizes that the inputs determine, before the forward code runs. */
+/* Before the forward code runs. */
 bool td__now_make(td_pcall *c) {
     td_plan *p = c->p;
     c->j = p->j;
@@ -31,8 +31,14 @@ bool td__now_make(td_pcall *c) {
     c->j = &n->j;
     n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
     n->looks = td__arena_zalloc(&n->arena, sizeof *n->looks * ((size_t)p->n_keep + 1));
-    if (!n->kept || !n->looks) return td__fail_memory(p->cx);
-    return td__joint_at(p->j, c->in, &n->arena, &n->j) && note_given(c);
+    n->j = *p->j;
+    n->j.tangents = td__arena_alloc(
+        &n->arena, sizeof *n->j.tangents * ((size_t)p->j->n_tangents + 1));
+    if (!n->kept || !n->looks || !n->j.tangents) return td__fail_memory(p->cx);
+    if (p->j->n_tangents)
+        memcpy(n->j.tangents, p->j->tangents,
+               sizeof *n->j.tangents * (size_t)p->j->n_tangents);
+    return note_given(c);
 }
 
 /* The geometry of tangents is that of the forward outputs, in the tangent's order of

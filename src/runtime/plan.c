@@ -200,8 +200,8 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
-    if (!td__steps_make(&p->steps, p->j->epilogue) || !td__plan_late(p) ||
-        !find_fresh(p) || !find_twins(p) || !td__plan_inside(p) ||
+    if (!td__steps_make(&p->steps, p->j->epilogue) || !td__plan_inputs(p) ||
+        !find_fresh(p) || !find_twins(p) ||
         !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
         return false;
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
@@ -331,9 +331,7 @@ static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
     if (p->copies && !td__plan_copy_storages(c)) return false;
-    td__plan_count(c);
     if (!td__plan_code(c)) return false;
-    td__plan_uncount(c);
     if (p->asserts && !td__plan_check_values(c)) return false;
     if (!check_ranks(c)) return false;
     if (!td__now_tangents(c)) return false;

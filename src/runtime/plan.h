@@ -148,10 +148,8 @@ const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of *
  * or left an output of g out. */
 bool            td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
                              const td_value *in, td_value *out);
-bool            td__plan_late(td_plan *p);           /* boxed.c: fills late */
-bool            td__plan_inside(td_plan *p);         /* inside.c: fills inside */
-void            td__plan_count(td_pcall *c);         /* before the code, */
-void            td__plan_uncount(const td_pcall *c); /* ...after it */
+/* run_code.c: fills late and inside. False after td__fail. */
+bool            td__plan_inputs(td_plan *p);
 /* old_storage.c: does the graph read elements of primal i's storage that it need not
  * show? */
 bool            td__plan_reads_storage(const td_plan *p, int i);
@@ -159,7 +157,7 @@ bool            td__plan_reads_storage(const td_plan *p, int i);
  * after td__fail. */
 bool            td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
-bool td__plan_code(td_pcall *c);     /* td__plan_run of forward; drops what it may */
+bool td__plan_code(td_pcall *c);     /* run_code.c: runs the forward code */
 bool td__plan_node(td_pcall *c);     /* node.c: makes c->node with what it saves */
 void td__plan_saved(td_pcall *c);    /* node.c: behind the epilogue */
 bool td__plan_epilogue(td_pcall *c); /* epilogue.c */

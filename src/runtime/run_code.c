@@ -1,0 +1,113 @@
+/* run_code.c -- runs the forward code of a call. Inputs that are the call's own are
+ * dropped by the code if nothing else of the call reads them afterwards.
+ *
+ * The code may write inputs itself (keep_mutations). How often it bumps their version
+ * counters depends on the backend. The epilogue counts the writes as eager does, so the
+ * counters are reset after the code. */
+#include "runtime/plan.h"
+
+/* ---- making a plan ------------------------------------------------------ */
+
+static void need(td_plan *p, int input) {
+    if (input >= 0) p->late[input] = true;
+}
+
+/* Inputs that the epilogue reads (all of them where their sizes are symbols), that are
+ * saved, or that take gradients. */
+static bool find_late(td_plan *p) {
+    const td_joint *j = p->j;
+    p->late = td__arena_zalloc(&p->j->arena, (size_t)j->epilogue->inputs.n + 1);
+    if (!p->late) return td__fail_memory(p->cx);
+    td__graph_reads(j->epilogue, p->late);
+    for (int i = 0; j->epilogue->dims.n && i < j->n_primals; i++) need(p, i);
+    for (int i = 0; p->h && i < j->n_targets; i++) need(p, j->targets[i].input);
+    for (int i = 0; i < p->n_keep; i++)
+        if (p->keep[i].out < 0) need(p, p->keep[i].index);
+    return true;
+}
+
+/* Lists the primals that the forward graph writes; the call needs them afterwards. */
+static bool find_written(td_plan *p) {
+    const td_graph *g = td__plan_forward(p);
+    p->inside =
+        td__arena_alloc(&p->j->arena, sizeof *p->inside * ((size_t)g->nodes.n + 1));
+    if (!p->inside) return td__fail_memory(p->cx);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        bool writes = td__opinfo(n->op)->writes && n->in[0].kind == TD_G_VALUE;
+        const td_gval *v = writes ? n->in[0].u.v : NULL;
+        if (!v || v->node || v->nr >= p->j->n_primals) continue;
+        p->inside[p->n_inside++] = v->nr;
+        p->late[v->nr] = true;
+    }
+    return true;
+}
+
+bool td__plan_inputs(td_plan *p) { return find_late(p) && find_written(p); }
+
+/* ---- version counters ---------------------------------------------------- */
+
+static td_storage *written(const td_pcall *c, int i) {
+    return c->in[c->p->inside[i]].u.t->st;
+}
+
+static void save_counts(td_pcall *c) {
+    for (int i = 0; i < c->p->n_inside; i++)
+        c->counts[i] =
+            atomic_load_explicit(&written(c, i)->version, memory_order_relaxed);
+}
+
+static void restore_counts(const td_pcall *c) {
+    for (int i = 0; i < c->p->n_inside; i++)
+        atomic_store_explicit(&written(c, i)->version, c->counts[i],
+                              memory_order_relaxed);
+}
+
+/* ---- the code ----------------------------------------------------------- */
+
+/* Code that takes inputs over, in the form of code that does not. */
+typedef struct taking {
+    const td_runner *code;
+    const bool      *give;
+} taking;
+
+static bool run_taking(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+    taking *t = env;
+    return t->code->take(t->code->env, cx, in, t->give, out);
+}
+
+/* What nothing needs later is the code's; else it goes here. */
+static bool run_giving(td_pcall *c, bool *give) {
+    td_plan  *p = c->p;
+    taking    t = {&p->fwd, give};
+    td_runner taker = {.run = run_taking, .env = &t};
+    for (int i = 0; i < p->j->n_primals; i++)
+        give[i] = c->own[i] && !p->late[i] && c->in[i].kind == TD_K_TENSOR;
+    bool ok = td__plan_run(p, td__plan_forward(p), p->fwd.take ? &taker : &p->fwd,
+                           c->in, c->vals);
+    for (int i = 0; i < p->j->n_primals; i++) {
+        if (!give[i]) continue;
+        if (!p->fwd.take) td_drop(c->in[i].u.t);
+        c->in[i] = TD_NONE;
+        c->own[i] = false;
+    }
+    return ok;
+}
+
+static bool run(td_pcall *c) {
+    td_plan *p = c->p;
+    bool     few[64], *give = few;
+    if (!c->own) return td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, c->vals);
+    if (p->j->n_primals > TD_COUNT(few) && !(give = td__alloc((size_t)p->j->n_primals)))
+        return td__fail_memory(p->cx);
+    bool ok = run_giving(c, give);
+    if (give != few) td__free(give);
+    return ok;
+}
+
+bool td__plan_code(td_pcall *c) {
+    save_counts(c);
+    if (!run(c)) return false;
+    restore_counts(c);
+    return true;
+}
