@@ -191,7 +191,7 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e);
  * regenerated. self_edge: the edge of n that is t. */
 bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
 
-/* ---- steps.c ------------------------------------------------------------ */
+/* ---- epilogue_ops.c ----------------------------------------------------- */
 
 /* Ops that only epilogues of compiled calls contain. False after td__fail. */
 

@@ -47,7 +47,7 @@ bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
-/* ---- programs (program.c) ----------------------------------------------- */
+/* ---- programs (program_inputs.c) ---------------------------------------- */
 
 /* The inputs of a call, by input of the program: NONE takes the const it holds. False
  * after td__fail: one is missing. */
@@ -66,7 +66,7 @@ td_tensor *td__func_given_value(td_func *f, int nr);
 /* `outer` is a tensor the run comes to know, with this value. */
 bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
 
-/* ---- views --------------------------------------------------------------- */
+/* ---- views -------------------------------------------------------------- */
 
 /* One view op between a base and a result, base first. */
 typedef struct td_view_op {

@@ -89,7 +89,7 @@ bool td__fval_is_shown(td_func *f, const td_fval *v, bool now);
 /* td__func_writes_outside of a group, once the program is through. */
 bool td__group_writes_outside(td_func *f, td_group *g);
 
-/* ---- nested.c ----------------------------------------------------------- */
+/* ---- functional_nested.c ------------------------------------------------ */
 
 /* The call of an op that takes graphs, on inner values: with graphs without writes. */
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out);

@@ -4,7 +4,7 @@
 
 #include "eager/node.h"
 #include "joint/joint.h"
-#include "joint/log.h"
+#include "joint/event_log.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ typedef struct td_joint_run {
     td_tensor **values;      /* by forward output: inner; NULL: it is a number, */
     int64_t    *numbers;     /* ...a symbol that only run time knows */
     bool        grad, inference;   /* modes of the call */
-    td_ptrmap   tensors, storages; /* index.c's */
+    td_ptrmap   tensors, storages; /* event_index.c's */
     bool        facts_only;
     td_facts   *facts;
 } td_joint_run;
@@ -57,9 +57,9 @@ static inline bool td__joint_is_leaf(const td_tensor *real) {
     return !td__has_node(real) && !td__is_behind(real);
 }
 
-/* ---- index.c ------------------------------------------------------------ */
+/* ---- event_index.c ------------------------------------------------------ */
 
-/* What a tensor of the run is, and what its events do to it; found once (index.c). */
+/* What a tensor of the run is, and what its events do to it; found once. */
 typedef struct td_about_tensor {
     int  input, result; /* the first that is this; -1: none */
     bool named;         /* passed, or made inside: the epilogue can name it */
@@ -113,7 +113,7 @@ bool td__joint_targets(td_joint_run *r);
  * here on, and its tangents are inputs. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o);
 
-/* ---- writes.c ----------------------------------------------------------- */
+/* ---- kept_writes.c ------------------------------------------------------ */
 
 /* Chooses the writes that stay in the graph; before forward outputs are added. */
 bool td__joint_choose_writes(td_joint_run *r);
@@ -122,7 +122,7 @@ bool td__joint_add_writes(td_joint_run *r);
 /* Appends writes of the backward itself; before: by input, how often it was written. */
 bool td__joint_add_late_writes(td_joint_run *r, const int *before);
 
-/* ---- merge.c, slice.c, values.c, epilogue.c: in this order --------------- */
+/* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 
 bool td__log_merge(td_joint_run *r); /* one write where several will not be told */
 bool td__log_slice(td_joint_run *r); /* sets td_event.kept */
@@ -130,7 +130,7 @@ bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents
 /* At the end of the trace: symbols in geometry become those of the graph. */
 bool td__joint_keep_sizes(td_joint *j);
 void td__geom_keep(td_graph *g, td_geom *of);
-bool td__epilogue_write(td_joint_run *r);  /* behind the gradients: the graph */
+bool td__epilogue_write(td_joint_run *r); /* behind the gradients: the graph */
 
 /* ends.c: finds td_joint.ends, where asked to; behind td__epilogue_values. */
 bool td__joint_ends(td_joint_run *r);

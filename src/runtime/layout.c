@@ -1,6 +1,6 @@
 /* layout.c -- tensors in the layout that compiled code was made for. */
 #include "ops/cast.h"
-#include "runtime/frame.h"
+#include "runtime/node_frame.h"
 
 td_value td__size_stand_in(td_ctx *cx, const td_geom *g) {
     if (!g || !g->size) return TD_NONE;

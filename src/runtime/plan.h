@@ -140,9 +140,9 @@ typedef struct td_pcall {
     td_tensor     **old; /* by primal: over a copy of its storage before the call */
 } td_pcall;
 
-bool            td__now_make(td_pcall *c);          /* now.c: sets c->now and c->j */
-bool            td__now_tangents(td_pcall *c);      /* after the code */
-void            td__now_drop(td_now *n);            /* NULL is fine */
+bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now and c->j */
+bool            td__now_tangents(td_pcall *c); /* after the code */
+void            td__now_drop(td_now *n);       /* NULL is fine */
 const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
 /* Runs the code of a half, g. False after td__fail, also when the code gave no reason,
  * or left an output of g out. */
@@ -157,14 +157,14 @@ bool            td__plan_reads_storage(const td_plan *p, int i);
  * after td__fail. */
 bool            td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
-bool td__plan_code(td_pcall *c);     /* run_code.c: runs the forward code */
-bool td__plan_node(td_pcall *c);     /* node.c: makes c->node with what it saves */
-void td__plan_saved(td_pcall *c);    /* node.c: behind the epilogue */
-bool td__plan_epilogue(td_pcall *c); /* epilogue.c */
-bool td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
+bool td__plan_code(td_pcall *c);          /* run_code.c: runs the forward code */
+bool td__plan_node(td_pcall *c); /* compiled_node.c: makes c->node with what it saves */
+void td__plan_saved(td_pcall *c);           /* compiled_node.c: behind the epilogue */
+bool td__plan_epilogue(td_pcall *c);        /* plan_epilogue.c */
+bool td__plan_used(td_plan *p, bool twice); /* saved_use.c: fills in td_hold.used */
 /* Is there room for one more backward where there are n? False after td__fail. */
 bool td__plan_room(const td_plan *p, int n, const char *what);
-bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
+bool td__plan_compile_back(td_plan *p, td_back *b); /* compiled_node.c: unless it is */
 /* asserts.c: false after td__fail. */
 bool td__plan_check_inputs(const td_pcall *c);
 bool td__plan_check_values(const td_pcall *c);

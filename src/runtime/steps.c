@@ -1,7 +1,7 @@
 /* steps.c -- makes and walks the flat form of an epilogue. Slots are inputs, then
  * values of the forward code, then tensors that steps make. Steps of compiled calls
- * (eager's steps.c) are called directly, other ops as eager calls them. An epilogue
- * with symbolic sizes stays a graph. */
+ * (eager/epilogue_ops.c) are called directly, other ops as eager calls them. An
+ * epilogue with symbolic sizes stays a graph. */
 #include "runtime/steps.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* log.c -- records the events of a program. The mode is called with what the tape is
- * called with: composites in their parts, each op once. Two kinds of events are no ops;
- * the tape reports them to its listener. */
-#include "joint/log.h"
+/* event_log.c -- records the events of a program. The mode is called with what the tape
+ * is called with: composites in their parts, each op once. Two kinds of events are no
+ * ops; the tape reports them to its listener. */
+#include "joint/event_log.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* joint/log.h -- the events of a program: everything it does besides computing values.
- * A mode above the tape records them in program order while the program is replayed on
- * tensors without bytes: which tensors are made, viewed, written, given other metadata
- * or flags, and which stale views look up their history. The epilogue of a call
- * (epilogue.c) is made of them. */
-#ifndef TD_LOG_H
-#define TD_LOG_H
+/* joint/event_log.h -- the events of a program: everything it does besides computing
+ * values. A mode above the tape records them in program order while the program is
+ * replayed on tensors without bytes: which tensors are made, viewed, written, given
+ * other metadata or flags, and which stale views look up their history. The epilogue of
+ * a call (epilogue.c) is made of them. */
+#ifndef TD_EVENT_LOG_H
+#define TD_EVENT_LOG_H
 
 #include "eager/node.h"
 #include "func/func.h"

@@ -1,5 +1,5 @@
-/* index.c -- a summary of the log by tensor and by storage, made once, so that passes
- * over the events need not search them. */
+/* event_index.c -- a summary of the log by tensor and by storage, made once, so that
+ * passes over the events need not search them. */
 #include "joint/joint_int.h"
 
 /* The row of t, made if there is none. NULL after td__fail. */

@@ -1,6 +1,6 @@
-/* steps.c -- ops that only the epilogue of a compiled call contains (_made,
- * _touch, _assign, _bump, _give, _bind). They bring a tensor's version, flags
- * and history to the state that the traced program left it in. */
+/* epilogue_ops.c -- ops that only the epilogue of a compiled call contains (_made,
+ * _touch, _assign, _bump, _give, _bind). They bring a tensor's version, flags and
+ * history to the state that the traced program left it in. */
 #include "eager/eager_int.h"
 #include "ops/cast.h"
 

@@ -1,5 +1,6 @@
-/* epilogue.c -- carries out what a call does behind its forward code, by eager's own
- * ops: values of the code get their place in the history, then the epilogue runs. */
+/* plan_epilogue.c -- carries out what a call does behind its forward code, by eager's
+ * own ops: values of the code get their place in the history, then the epilogue
+ * runs. */
 #include "runtime/plan.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* now.c -- symbolic sizes in one call: the numbers that all of the plan but the code
- * itself needs. */
+/* call_sizes.c -- symbolic sizes in one call: the numbers that all of the plan but the
+ * code itself needs. */
 #include "rules/geom.h"
 #include "runtime/plan.h"
 
@@ -32,8 +32,8 @@ bool td__now_make(td_pcall *c) {
     n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
     n->looks = td__arena_zalloc(&n->arena, sizeof *n->looks * ((size_t)p->n_keep + 1));
     n->j = *p->j;
-    n->j.tangents = td__arena_alloc(
-        &n->arena, sizeof *n->j.tangents * ((size_t)p->j->n_tangents + 1));
+    n->j.tangents = td__arena_alloc(&n->arena, sizeof *n->j.tangents *
+                                                   ((size_t)p->j->n_tangents + 1));
     if (!n->kept || !n->looks || !n->j.tangents) return td__fail_memory(p->cx);
     if (p->j->n_tangents)
         memcpy(n->j.tangents, p->j->tangents,

@@ -1,8 +1,8 @@
-/* double_backward.c -- a backward that records a history (create_graph). The gradients
- * are the results of a compiled call of their own, of the next order: it recomputes
+/* create_graph.c -- a backward that records a history (create_graph). The gradients are
+ * the results of a compiled call of their own, of the next order: it recomputes
  * everything from the primals as they were before the call, with the same random
  * numbers, and its node leads to the edges of this one and to the tangents. */
-#include "runtime/frame.h"
+#include "runtime/node_frame.h"
 
 td_edge *td__frame_later(td_node *n, int i) {
     td_frame *f = n->data;

@@ -1,6 +1,6 @@
-/* used.c -- for which tangents a saved value is saved. A backward that does not retain
- * the graph frees the saved values that no later backward can read; a backward without
- * some tangents reads only what the others need. */
+/* saved_use.c -- for which tangents a saved value is saved. A backward that does not
+ * retain the graph frees the saved values that no later backward can read; a backward
+ * without some tangents reads only what the others need. */
 #include "runtime/plan.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* node.c -- a compiled call on the tape: one node whose edges are the inputs that take
- * gradients, whose results are what tangents come in for, and whose derivative is
- * the backward half. Saved values are held and checked as eager holds and checks
- * its own. */
-#include "runtime/frame.h"
+/* compiled_node.c -- a compiled call on the tape: one node whose edges are the inputs
+ * that take gradients, whose results are what tangents come in for, and whose
+ * derivative is the backward half. Saved values are held and checked as eager holds and
+ * checks its own. */
+#include "runtime/node_frame.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* values.c -- the outputs of the forward code: a value for each event that the epilogue
- * makes a tensor of or writes, a number for each symbolic size that only run time
- * knows; and a tangent for each value that has a history. */
+/* forward_outputs.c -- the outputs of the forward code: a value for each event that the
+ * epilogue makes a tensor of or writes, a number for each symbolic size that only run
+ * time knows; and a tangent for each value that has a history. */
 #include "joint/joint_int.h"
 #include "rules/geom.h"
 #include "trace/sym.h"
 
-/* ---- tangents ------------------------------------------------------------ */
+/* ---- tangents ----------------------------------------------------------- */
 
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride) {
     int64_t step = 1;
@@ -47,7 +47,7 @@ static bool add_tangent(td_joint_run *r, int index, td_tensor *t) {
     return true;
 }
 
-/* ---- values -------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------- */
 
 /* Describes the output that event e gives: the result it becomes, the input it is
  * written into, or a tensor that results are views of. */
@@ -103,7 +103,7 @@ static void find_touched(td_joint_run *r) {
     }
 }
 
-/* ---- sizes that only run time knows -------------------------------------- */
+/* ---- sizes that only run time knows ------------------------------------- */
 
 /* Adds a symbol as a forward output, once. */
 static bool add_symbol(td_joint_run *r, int64_t dim) {

@@ -1,5 +1,5 @@
-/* nested.c -- ops that take graphs, in the functional mode: their graphs become
- * functional too, each by a run of its own. */
+/* functional_nested.c -- ops that take graphs, in the functional mode: their graphs
+ * become functional too, each by a run of its own. */
 #include "func/func_int.h"
 #include "ops/call.h"
 

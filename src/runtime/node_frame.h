@@ -1,7 +1,7 @@
-/* runtime/frame.h -- what a compiled node holds beside its saved values; private to the
- * room. */
-#ifndef TD_FRAME_H
-#define TD_FRAME_H
+/* runtime/node_frame.h -- what a compiled node holds beside its saved values; private
+ * to the room. */
+#ifndef TD_NODE_FRAME_H
+#define TD_NODE_FRAME_H
 
 #include "runtime/plan.h"
 
@@ -38,7 +38,7 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
 /* A tangent in the layout the graph was made for, at the start of its storage. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
 
-/* ---- double_backward.c -------------------------------------------------- */
+/* ---- create_graph.c ----------------------------------------------------- */
 
 /* Where the node keeps the edge of target i, to which no tangent leads: a backward does
  * not visit it, but its gradients may depend on it (the saved value of a written view

@@ -1,6 +1,6 @@
-/* writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its end,
- * after all reads: writes of the program without a history (keep_mutations), which the
- * epilogue only counts, and writes by the backward of a custom function. */
+/* kept_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
+ * end, after all reads: writes of the program without a history (keep_mutations), which
+ * the epilogue only counts, and writes by the backward of a custom function. */
 #include "joint/joint_int.h"
 
 /* The input whose elements event e writes: the tensor itself, or an input that covers

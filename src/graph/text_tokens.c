@@ -1,4 +1,4 @@
-/* tokens.c -- tokens of the text form in both directions: numbers that read back
+/* text_tokens.c -- tokens of the text form in both directions: numbers that read back
  * exactly, strings, sizes, descriptors. Independent of the locale. */
 #include "core/utf8.h"
 #include "graph/graph_int.h"
