@@ -25,18 +25,20 @@ each() { # one line per source: room file lines-run lines branches-taken branche
         }'
 }
 
+# Rooms in the order of their layers.
+order=$(awk '/^rooms="/, /"$/' tools/layers.sh | tr -d '"\\\n' | sed 's/^rooms=//')
 table=$(each)
 [ -n "$table" ] || { echo "coverage: no data below $objects" >&2 && exit 1; }
 echo '| room | lines | run | branches | taken | missed |'
 echo '| --- | --: | --: | --: | --: | --: |'
-awk '
+awk -v order="$order" '
 { l[$1] += $4; r[$1] += $3; b[$1] += $6; t[$1] += $5; L += $4; R += $3; B += $6; T += $5 }
 function row(name, r, l, t, b) {
     printf "| %s | %d | %.1f %% | %d | %.1f %% | %d |\n", name, l, 100 * r / l, b, b ? 100 * t / b : 100, b - t
 }
 END {
-    n = split("base core ops graph eager trace func joint part backend runtime aot nn cli", order, " ")
-    for (i = 1; i <= n; i++) if (order[i] in l) row(order[i], r[order[i]], l[order[i]], t[order[i]], b[order[i]])
+    n = split(order, room, " ")
+    for (i = 1; i <= n; i++) if (room[i] in l) row(room[i], r[room[i]], l[room[i]], t[room[i]], b[room[i]])
     row("all", R, L, T, B)
 }' <<<"$table"
 [ -n "${FILES:-}" ] || exit 0
