@@ -77,21 +77,20 @@ static void matmul(bench *b) {
     dnnl_primitive_execute(b->op, b->stream, 3, args);
 }
 
-static void operand(bench *b, int i, dnnl_memory_desc_t *md, const int64_t v[5]) {
+static void operand(bench *b, int i, td_md *md, const int64_t v[5]) {
     const int   flat = b->s.batch == 1;
     float      *p = i == 0 ? b->a : i == 1 ? b->b : b->c;
     dnnl_dims_t dims = {b->s.batch, v[0], v[1]};
     dnnl_dims_t strides = {v[0] * v[1], v[2], v[3]}, d = {0}, t = {0};
     memcpy(d, dims + flat, sizeof(dnnl_dim_t) * 3);
     memcpy(t, strides + flat, sizeof(dnnl_dim_t) * 3);
-    dnnl_memory_desc_init_by_strides(md, 3 - flat, d, dnnl_f32, t);
-    dnnl_memory_create(&b->mem[i], md, engine, p);
+    td__md_strided(md, 3 - flat, d, t);
+    dnnl_memory_create(&b->mem[i], td__md(md), engine, p);
 }
 
 static void matmul_open(bench *b) {
     const shape          *s = &b->s;
-    dnnl_memory_desc_t    md[3];
-    dnnl_matmul_desc_t    d;
+    td_md                 md[3];
     dnnl_primitive_desc_t pd;
     const bool            ta = s->ta, tb = s->tb;
     if (!engine) dnnl_engine_create(&engine, dnnl_cpu, 0);
@@ -99,10 +98,10 @@ static void matmul_open(bench *b) {
     operand(b, 0, &md[0], (int64_t[5]){s->m, s->k, ta ? 1 : s->k, ta ? s->m : 1});
     operand(b, 1, &md[1], (int64_t[5]){s->k, s->n, tb ? 1 : s->n, tb ? s->k : 1});
     operand(b, 2, &md[2], (int64_t[5]){s->m, s->n, s->n, 1});
-    dnnl_matmul_desc_init(&d, &md[0], &md[1], NULL, &md[2]);
-    dnnl_primitive_desc_create(&pd, &d, NULL, engine, NULL);
+    td__dnnl_matmul(&pd, engine, td__md(&md[0]), td__md(&md[1]), td__md(&md[2]), NULL);
     dnnl_primitive_create(&b->op, pd);
     dnnl_primitive_desc_destroy(pd);
+    for (int i = 0; i < 3; i++) td__md_free(&md[i]);
 }
 
 static void matmul_close(bench *b) {
