@@ -385,7 +385,7 @@ COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
            programs/cache programs/cache_cli programs/mistakes programs/report \
            fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)
 .PHONY: coverage
-coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
+coverage: ## lines and branches that tests run, by directory; FILES=1: also by file
 	+@$(COVER) all $(addprefix build/cov/,$(COVERED) programs/ops_native)
 	@find build/cov -name '*.gcda' -delete
 	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
@@ -466,7 +466,7 @@ analysis: $(G)/stamp ## static analysis by cppcheck
 fmt: ## settle the format of every file
 	clang-format -i $(FORMATTED)
 
-size: ## lines per room, with the change since the last tag
+size: ## lines per directory, with the change since the last tag
 	@tools/size.sh
 
 # ---- installing --------------------------------------------------------------

@@ -22,7 +22,7 @@ int main(void) {
         td_backward(td_mean(td_mul(out[1], out[1]))); /* the compiled backward */
 
         td_grad_mode was = td_no_grad_begin(cx);
-        td_sub_(w, td_mul(td_grad_of(w), 0.1)); /* numbers stand where tensors do */
+        td_sub_(w, td_mul(td_grad_of(w), 0.1)); /* numbers work as operands */
         td_no_grad_end(cx, was);
         td_zero_grad(w);
         td_scope_end(cx, "step", NULL);

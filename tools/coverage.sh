@@ -1,5 +1,5 @@
 #!/bin/bash
-# coverage.sh OBJECTS -- lines and branches that tests have run, by room, from the
+# coverage.sh OBJECTS -- lines and branches that tests have run, by directory, from the
 # .gcda files below the directory OBJECTS (build/cov/obj), which `make coverage` makes.
 # With FILES=1 also every file, the one with most branches missed first. A branch is an
 # outcome of a condition (&& and || have their own), as gcov counts at -O0. Loops
@@ -9,7 +9,7 @@ set -u
 objects=$1
 export LC_ALL=C
 
-each() { # one line per source: room file lines-run lines branches-taken branches
+each() { # one line per source: directory file lines-run lines branches-taken branches
     find "$objects/src" -name '*.gcda' ! -path '*/loops/*' | sort |
         while read -r data; do "${GCOV:-gcov}" -b -n "$data" 2>/dev/null; done |
         awk '
@@ -29,7 +29,7 @@ each() { # one line per source: room file lines-run lines branches-taken branche
 order=$(awk '/^rooms="/, /"$/' tools/layers.sh | tr -d '"\\\n' | sed 's/^rooms=//')
 table=$(each)
 [ -n "$table" ] || { echo "coverage: no data below $objects" >&2 && exit 1; }
-echo '| room | lines | run | branches | taken | missed |'
+echo '| directory | lines | run | branches | taken | missed |'
 echo '| --- | --: | --: | --: | --: | --: |'
 awk -v order="$order" '
 { l[$1] += $4; r[$1] += $3; b[$1] += $6; t[$1] += $5; L += $4; R += $3; B += $6; T += $5 }

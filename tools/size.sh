@@ -1,5 +1,5 @@
 #!/bin/bash
-# size.sh -- lines per room, and the change since the last tag.
+# size.sh -- lines per directory, and the change since the last tag.
 set -u
 tag=$(git describe --tags --abbrev=0 2>/dev/null)
 

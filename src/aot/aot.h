@@ -75,7 +75,7 @@ typedef struct td_alias_slot {
 typedef struct td_arg_aliases {
     td_arg_alias  *group;
     td_alias_slot *slot; /* the hash table */
-    int            room; /* capacity, in values */
+    int            cap;  /* in values */
     size_t         mask;
     uint64_t       stamp;
 } td_arg_aliases;

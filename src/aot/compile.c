@@ -253,8 +253,9 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
     td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
     td_plan  *p = s->plan;
     td_value  few[16], *in = few;
-    size_t    room = sizeof *in * (size_t)program->inputs.n;
-    if (program->inputs.n > TD_COUNT(few) && !(in = td__scratch_take(&p->inputs, room)))
+    size_t    bytes = sizeof *in * (size_t)program->inputs.n;
+    if (program->inputs.n > TD_COUNT(few) &&
+        !(in = td__scratch_take(&p->inputs, bytes)))
         return td__fail_memory(f->cx);
     p->refs++;
     td__graph_keep(program);

@@ -261,9 +261,9 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     if (!s || !s->plan || must_check(f, s)) return run_eager(f, args, out, n_out);
     if (!td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
-    int      room = s->plan->j->n_results; /* gradients that are left, too */
+    int      n_all = s->plan->j->n_results; /* gradients that are left, too */
     td_value few[16], *all = few;
-    if (room > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)room)))
+    if (n_all > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n_all)))
         return td__fail_memory(f->cx), -1;
     bool ok = td__spec_call(f, s, args, own, all);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;

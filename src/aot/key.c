@@ -92,7 +92,7 @@ bool td__key_find_grads(td_spec *spec, td_values args) {
 /* Makes room for n values and their bases. False: out of memory. */
 static bool reserve(td_arg_aliases *k, int n) {
     n *= 2; /* each may have a base */
-    if (n <= k->room) return true;
+    if (n <= k->cap) return true;
     size_t slots = 16;
     while (slots < 3 * (size_t)n) slots *= 2; /* bytes, and tensors that share them */
     td_arg_alias  *group = td__alloc(sizeof *group * (size_t)n);

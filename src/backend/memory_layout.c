@@ -79,12 +79,12 @@ static int64_t peak_placed(const placing *p) {
  * it; -1: that would exceed the limit. */
 static int64_t find_gap(const placing *p, int n, const td_live_range *x,
                         int64_t limit) {
-    int64_t end = 0, best = -1, room = INT64_MAX, bytes = lines(x->bytes);
+    int64_t end = 0, best = -1, smallest = INT64_MAX, bytes = lines(x->bytes);
     for (int k = 0; k < n; k++) {
         const td_live_range *y = &p->s[p->placed[k]];
         if (y->last < x->first || x->last < y->first) continue;
         int64_t gap = y->at - end;
-        if (gap >= bytes && gap < room) best = end, room = gap;
+        if (gap >= bytes && gap < smallest) best = end, smallest = gap;
         if (y->at + lines(y->bytes) > end) end = y->at + lines(y->bytes);
     }
     return best < 0 && end <= limit - bytes ? end : best;
@@ -157,10 +157,10 @@ static bool sort_ranges(placing *p) {
 }
 
 bool td__arena_place(td_live_range *s, int n, int steps, td_arena_sizes *to) {
-    size_t  room = sizeof(int) * (size_t)(n + 1);
+    size_t  n_bytes = sizeof(int) * (size_t)(n + 1);
     placing p = {.s = s, .n = n, .steps = steps};
-    p.order = td__alloc(room);
-    p.placed = td__alloc(room);
+    p.order = td__alloc(n_bytes);
+    p.placed = td__alloc(n_bytes);
     p.sum = td__alloc(sizeof *p.sum * (size_t)(steps + 3));
     bool ok = p.order && p.placed && p.sum && sort_ranges(&p);
     *to = (td_arena_sizes){0};

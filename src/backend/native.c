@@ -195,11 +195,11 @@ static void log_graph(const td_graph *g) {
 
 /* "mul+tanh+sum...": the ops of a kernel, for traces and comments. */
 static void label_launch(const td_native *c, const td_group *g, td_launch *k) {
-    size_t n = 0, room = sizeof k->label;
-    for (int i = 0; i < g->member.n && n < room; i++) {
+    size_t n = 0, cap = sizeof k->label;
+    for (int i = 0; i < g->member.n && n < cap; i++) {
         const td_gnode *node = c->low.point.v[g->member.v[i]].v->node;
-        bool            more = n + 24 > room;
-        int             got = snprintf(k->label + n, room - n, "%s%s", i ? "+" : "",
+        bool            more = n + 24 > cap;
+        int             got = snprintf(k->label + n, cap - n, "%s%s", i ? "+" : "",
                            more ? "..." : td__ops[node->op].name);
         n += (size_t)got;
         if (more) break;

@@ -67,8 +67,8 @@ int td__same_find(td_same *t, const td_nest *n, int launch) {
     td_same_key k = {.launch = launch};
     nest_key(&k.text, n);
     k.hash = td__hash(td__buf_str(&k.text), k.text.n, 0);
-    bool room = 2 * (t->key.n + 1) <= t->cap || grow(t);
-    int *at = room && !k.text.failed ? slot_of(t, &k.text, k.hash) : NULL;
+    bool fits = 2 * (t->key.n + 1) <= t->cap || grow(t);
+    int *at = fits && !k.text.failed ? slot_of(t, &k.text, k.hash) : NULL;
     int  found = at && *at ? t->key.v[*at - 1].launch : launch;
     if (at && !*at && td__vec_push(&t->key, k)) {
         *at = t->key.n;

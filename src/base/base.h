@@ -1,5 +1,5 @@
 /* base/base.h -- memory, strings, arrays, maps, hashes and threads.
- * The leftmost room: it knows nothing of tensors. Every allocation of the
+ * The lowest layer: it does not know tensors. Every allocation of the
  * library goes through td__alloc, so that tests can make any of them fail;
  * nothing here aborts, a failed allocation is NULL or false for the caller. */
 #ifndef TD_BASE_H

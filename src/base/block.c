@@ -172,12 +172,12 @@ static size_t allowed(void) {
     return shared.limit + (shared.most > now ? shared.most - now : 0);
 }
 
-/* Unlink the oldest blocks until `room` bytes are left under what is allowed; they
+/* Unlink the oldest blocks until `needed` bytes are left under what is allowed; they
  * are returned as a list through `older`, to be freed without the lock. */
-static large_block *evict(size_t room) {
+static large_block *evict(size_t needed) {
     large_block *out = NULL;
     size_t       most = allowed();
-    while (shared.oldest && shared.bytes + room > most) {
+    while (shared.oldest && shared.bytes + needed > most) {
         large_block *b = shared.oldest;
         unlink_block(b);
         b->older = out;

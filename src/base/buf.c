@@ -11,15 +11,15 @@ static bool reserve(td_buf *b, size_t more) {
     if (b->failed) return false;
     if (more < b->cap - b->n) return true; /* cap > n whenever cap > 0 */
     size_t need = b->n + more + 1;
-    size_t room = b->cap < 32 ? 64 : b->cap * 2;
-    if (room < need) room = need;
-    char *grown = need > more ? td__realloc(b->s, room) : NULL;
+    size_t new_cap = b->cap < 32 ? 64 : b->cap * 2;
+    if (new_cap < need) new_cap = need;
+    char *grown = need > more ? td__realloc(b->s, new_cap) : NULL;
     if (!grown) {
         b->failed = true;
         return false;
     }
     b->s = grown;
-    b->cap = room;
+    b->cap = new_cap;
     return true;
 }
 

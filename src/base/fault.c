@@ -1,5 +1,5 @@
 /* fault.c -- make the nth allocation fail, and stop on a broken invariant.
- * Every fallible call of this room asks td__fault_now first. While nothing is
+ * Every fallible call of this directory calls td__fault_now first. While nothing is
  * armed that costs one relaxed load, so it stays in every build. */
 #include "base/base.h"
 

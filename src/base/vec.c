@@ -10,15 +10,15 @@
  * the array is as it was. */
 bool td__vec_grow(void **v, int *cap, int need, size_t item) {
     if (need <= *cap) return true;
-    int room = *cap < 8 ? 8 : *cap > INT_MAX / 2 ? INT_MAX : *cap * 2;
-    if (room < need) room = need;
-    if ((size_t)room > SIZE_MAX / item) return false;
+    int new_cap = *cap < 8 ? 8 : *cap > INT_MAX / 2 ? INT_MAX : *cap * 2;
+    if (new_cap < need) new_cap = need;
+    if ((size_t)new_cap > SIZE_MAX / item) return false;
 
     void *old;
     memcpy(&old, (void *)v, sizeof old);
-    void *grown = td__realloc(old, (size_t)room * item);
+    void *grown = td__realloc(old, (size_t)new_cap * item);
     if (!grown) return false;
     memcpy((void *)v, &grown, sizeof grown);
-    *cap = room;
+    *cap = new_cap;
     return true;
 }

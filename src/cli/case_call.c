@@ -50,9 +50,10 @@ static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
     td_ctx     *cx = s->fn->cx;
     int         n_out = td__graph_results(s->fn), n = 0, m = 0;
     size_t      most = (size_t)(n_out > s->n_args ? n_out : s->n_args) + 1;
-    td_tensor **room = td__zalloc(sizeof *room * 4 * most);
-    if (!room) return td__fail_memory(cx);
-    td_tensor **root = room, **ones = room + most, **by = ones + most, **g = by + most;
+    td_tensor **tensors = td__zalloc(sizeof *tensors * 4 * most);
+    if (!tensors) return td__fail_memory(cx);
+    td_tensor **root = tensors, **ones = tensors + most, **by = ones + most,
+              **g = by + most;
     for (int i = 0; i < s->n_args; i++) out[n_out + i] = TD_NONE;
     for (int i = 0; i < n_out; i++)
         if (wants_grad(out[i])) root[n++] = out[i].u.t;
@@ -68,7 +69,7 @@ static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
         if (t && !td_is_nil(t)) out[n_out + arg] = td_value_tensor(t);
         arg++;
     }
-    td__free(room);
+    td__free(tensors);
     return ok && td_ok(cx);
 }
 
@@ -251,19 +252,20 @@ static td_value copy_of(td_value v) {
     return td_value_tensor(grad ? td_set_requires_grad(t, true) : t);
 }
 
-/* Backward, with create_graph, from those of v that require grad. room: scratch for
+/* Backward, with create_graph, from those of v that require grad. tensors: scratch for
  * 2n tensors. */
-static bool run_backward_from(const td_value *v, int n, td_tensor **room) {
+static bool run_backward_from(const td_value *v, int n, td_tensor **tensors) {
     int              m = 0;
-    td_tensor      **ones = room + n;
+    td_tensor      **ones = tensors + n;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .create_graph = true};
     for (int i = 0; i < n; i++)
         if (wants_grad(v[i])) {
-            room[m] = v[i].u.t;
-            ones[m] = td_op_ones_like(room[m], TD_DTYPE_NONE);
+            tensors[m] = v[i].u.t;
+            ones[m] = td_op_ones_like(tensors[m], TD_DTYPE_NONE);
             m++;
         }
-    return m && td_backward_with((td_tensors){room, m}, (td_tensors){ones, m}, &opts);
+    return m &&
+           td_backward_with((td_tensors){tensors, m}, (td_tensors){ones, m}, &opts);
 }
 
 /* Runs the call on copies, its backward and double backward, so that everything is
@@ -272,22 +274,22 @@ static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     td_ctx     *cx = run->file->cx;
     int         n_in = s->fn->inputs.n, n_out = case_results(s), n = n_in + n_out;
     td_value   *v = td__zalloc(sizeof *v * ((size_t)n + 1));
-    td_tensor **room = td__zalloc(sizeof *room * 2 * ((size_t)n + 1));
+    td_tensor **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)n + 1));
     uint64_t    seed = td_rng_seed(cx), offset = td_rng_offset(cx);
-    if (!v || !room) return td__free(v), td__free(room), td__fail_memory(cx);
+    if (!v || !tensors) return td__free(v), td__free(tensors), td__fail_memory(cx);
     td_value *out = v + n_in;
     for (int i = 0; i < n_in; i++) v[i] = copy_of(in[i]);
-    if (call_or_checkpoint(run, s, v, out) && run_backward_from(out, n_out, room)) {
+    if (call_or_checkpoint(run, s, v, out) && run_backward_from(out, n_out, tensors)) {
         for (int i = 0; i < n_in; i++)
             if (wants_grad(v[i]) && td_is_leaf(v[i].u.t) && td_grad_of(v[i].u.t))
                 v[i] = td_value_tensor(td_grad_of(v[i].u.t));
-        run_backward_from(v, n_in, room);
+        run_backward_from(v, n_in, tensors);
     }
     run->refused = false;
     td_clear(cx);
     td_rng_set(cx, seed, offset);
     td__free(v);
-    td__free(room);
+    td__free(tensors);
     return true;
 }
 

@@ -206,21 +206,21 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
                              .create_graph = s->create_graph};
     int              most = s->n_args ? s->n_args : run->last ? run->last->n_out : 0;
-    td_tensor      **room = td__zalloc(sizeof *room * 2 * ((size_t)most + 1));
-    if (!room) return td__fail_memory(cx);
-    int        n = find_roots(run, s, room);
-    td_tensors roots = {room, n}, grads = {room + most + 1, n};
+    td_tensor      **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)most + 1));
+    if (!tensors) return td__fail_memory(cx);
+    int        n = find_roots(run, s, tensors);
+    td_tensors roots = {tensors, n}, grads = {tensors + most + 1, n};
     bool       ok = n > 0 || td__fail(cx, TD_E_GRAD,
                                       "backward: no output of the last "
                                             "call requires grad");
-    ok = ok && make_tangents(run, s, roots, room + most + 1);
+    ok = ok && make_tangents(run, s, roots, tensors + most + 1);
     ok = ok && case_hooks_begin(run, s);
     if (ok) {
         ok = td_backward_with(roots, grads, &opts);
         case_hooks_end(run, s);
     }
     if (ok) case_report_backward(run, s, &roots, &grads);
-    td__free(room);
+    td__free(tensors);
     return ok;
 }
 

@@ -1,4 +1,4 @@
-/* cli/demo_report.h -- the HTML report of `tandem demo`, made with the room report. */
+/* cli/demo_report.h -- the HTML report of `tandem demo`, made with src/report. */
 #ifndef TD_DEMO_REPORT_H
 #define TD_DEMO_REPORT_H
 

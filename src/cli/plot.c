@@ -90,8 +90,8 @@ static void draw_axis(const cli_term *t, int cols, int n, const char *unit) {
     char right[32];
     fprintf(t->out, "  %s%8s%s", cli_ink_on(t, CLI_DIM), "", corner[t->utf8]);
     for (int i = 0; i < cols; i++) fputs(line[t->utf8], t->out);
-    int room = snprintf(right, sizeof right, "%d %s", n, unit);
-    fprintf(t->out, "\n  %8s 1%*s%s%s\n", "", cols - 1 - room, "", right,
+    int width = snprintf(right, sizeof right, "%d %s", n, unit);
+    fprintf(t->out, "\n  %8s 1%*s%s%s\n", "", cols - 1 - width, "", right,
             cli_ink_on(t, CLI_PLAIN));
 }
 

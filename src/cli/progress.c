@@ -42,12 +42,12 @@ void cli_progress_show(cli_progress *p, int64_t done, const char *text) {
                 tail);
         return;
     }
-    int room = p->t->width - 11 - (int)strlen(tail);
+    int width = p->t->width - 11 - (int)strlen(tail);
     fputs("\r  ", p->t->out);
     draw_bar(p->t, (double)done / (double)p->total,
-             room > 30  ? 30
-             : room < 4 ? 4
-                        : room);
+             width > 30  ? 30
+             : width < 4 ? 4
+                         : width);
     fprintf(p->t->out, " %3d %%%s\x1b[K", (int)(done * 100 / p->total), tail);
     fflush(p->t->out);
 }

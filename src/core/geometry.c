@@ -5,8 +5,8 @@
 
 /* ---- copies ------------------------------------------------------------- */
 
-bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t) {
-    int64_t *dims = td__arena_alloc(room, sizeof *dims * 2 * (size_t)(t->rank + 1));
+bool td__geom_copy(td_ctx *cx, td_arena *arena, td_geom *g, const td_tensor *t) {
+    int64_t *dims = td__arena_alloc(arena, sizeof *dims * 2 * (size_t)(t->rank + 1));
     if (!dims) return td__fail_memory(cx);
     memcpy(dims, t->size, sizeof *dims * t->rank);
     memcpy(dims + t->rank, t->stride, sizeof *dims * t->rank);

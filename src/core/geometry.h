@@ -45,7 +45,7 @@ static inline td_ints td__geom_sizes(const td_geom *g) {
 td_meta td__geom_meta(const td_geom *g);
 void    td__geom_to_meta(const td_geom *g, td_meta *m);
 /* t's geometry with lists of its own. False after td__fail. */
-bool    td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
+bool    td__geom_copy(td_ctx *cx, td_arena *arena, td_geom *g, const td_tensor *t);
 
 /* Is any size, stride or the offset a symbol? */
 bool td__geom_is_symbolic(const td_geom *g);

@@ -10,10 +10,10 @@
 /* Memory for `rank` sizes and strides; the old contents are lost. */
 static bool reserve_dims(td_tensor *t, int rank) {
     if (rank <= t->dims_cap) return true;
-    int64_t *room = td__alloc(sizeof(int64_t) * 2 * (size_t)rank);
-    if (!room) return td__fail_memory(t->cx);
+    int64_t *dims = td__alloc(sizeof(int64_t) * 2 * (size_t)rank);
+    if (!dims) return td__fail_memory(t->cx);
     if (t->size != t->dims) td__free(t->size);
-    t->size = room;
+    t->size = dims;
     t->dims_cap = rank;
     return true;
 }

@@ -216,16 +216,16 @@ static bool recompute(frame *f) {
     td_ctx *cx = f->cx;
     size_t  n = (size_t)(f->n_in + f->n_out + 1);
     if (!check_inputs(f)) return false;
-    td_tensor **room = td__zalloc(sizeof *room * n);
-    if (!room) return td__fail_memory(cx);
+    td_tensor **tensors = td__zalloc(sizeof *tensors * n);
+    if (!tensors) return td__fail_memory(cx);
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok = run_later(f, room, room + f->n_in);
+        ok = run_later(f, tensors, tensors + f->n_in);
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }
-    td__free(room);
+    td__free(tensors);
     return ok;
 }
 

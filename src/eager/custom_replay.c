@@ -54,10 +54,11 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
 /* Saves what backward reads. Values that are neither inputs nor results are
  * also collected in r->temps, because the op returns them. */
 static bool save(td_fcall *f, replayed *r, td_tensor *const *in, const td_value *got) {
-    td_arena   *room = &r->c->cx->scratch;
+    td_arena   *scratch = &r->c->cx->scratch;
     size_t      n = sizeof(td_tensor *) * (size_t)(r->forward->outputs.n + 1);
-    td_tensor **saved = td__arena_alloc(room, n), **stash = td__arena_alloc(room, n);
-    int         n_saved = 0, n_stash = 0;
+    td_tensor **saved = td__arena_alloc(scratch, n),
+              **stash = td__arena_alloc(scratch, n);
+    int n_saved = 0, n_stash = 0;
     if (!saved || !stash) return td__fail_memory(r->c->cx);
     for (int k = 0; k < r->n_saved; k++) {
         td_tensor *t = got[r->n_results + k].u.t;
@@ -94,9 +95,9 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
                     int n_out) {
     replayed       *r = td_fcall_payload(f);
     const td_graph *g = r->forward;
-    td_arena       *room = &r->c->cx->scratch;
+    td_arena       *scratch = &r->c->cx->scratch;
     size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
-    td_value       *v = td__arena_zalloc(room, sizeof *v * n);
+    td_value       *v = td__arena_zalloc(scratch, sizeof *v * n);
     int             at = 0, fixed = 0;
     if (!v) return td__fail_memory(r->c->cx);
     td_value *got = v + g->inputs.n;
@@ -225,14 +226,14 @@ static bool read_graphs(td_opcall *c, replayed *r) {
 /* Takes references to graphs and fixed tensors, and copies the name. */
 static bool take_references(td_opcall *c, replayed *r) {
     int    n = (int)c->in[FIXED].n;
-    size_t room = strlen(c->in[NAME].u.s) + 1;
+    size_t scratch = strlen(c->in[NAME].u.s) + 1;
     td__graph_keep(r->forward);
     td__graph_keep(r->backward);
-    r->name = td__alloc(room);
+    r->name = td__alloc(scratch);
     r->fixed = td__zalloc(sizeof *r->fixed * (size_t)(n + 1));
     r->temps = td__zalloc(sizeof *r->temps * (size_t)(r->forward->outputs.n + 1));
     if (!r->name || !r->fixed || !r->temps) return td__fail_memory(c->cx);
-    memcpy(r->name, c->in[NAME].u.s, room);
+    memcpy(r->name, c->in[NAME].u.s, scratch);
     for (int i = 0; i < n; i++) r->fixed[r->n_fixed++] = td__ref(c->in[FIXED].u.ts[i]);
     return true;
 }
@@ -270,8 +271,8 @@ bool td__decomp_custom(td_opcall *c) {
     if (!r) return false;
     td_function fn = {r->name, forward, backward, destroy};
     td_tensors  in = {c->in[INPUTS].u.ts, r->n_in};
-    size_t      room = sizeof(td_tensor *) * (size_t)(r->n_results + 1);
-    td_tensor **out = td__arena_zalloc(&c->cx->scratch, room);
+    size_t      scratch = sizeof(td_tensor *) * (size_t)(r->n_results + 1);
+    td_tensor **out = td__arena_zalloc(&c->cx->scratch, scratch);
     r->refs++; /* the call's */
     bool ok = out != NULL || td__fail_memory(c->cx);
     if (!ok) r->refs--;

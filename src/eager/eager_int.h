@@ -49,12 +49,12 @@ struct td_hookrec {
 #define TD_NODE_CLASSES 17
 
 /* Work lists of a backward walk (engine.c), reused by the next one. */
-typedef struct td_walk_room {
+typedef struct td_walk_lists {
     TD_VEC(td_rec *) recs;  /* all nodes of the walk */
     TD_VEC(td_rec *) ready; /* heap of nodes that may run, by sequence number */
     TD_VEC(td_rec *) path;  /* stack of the depth-first exploration */
-} td_walk_room;
-void td__walk_room_free(td_walk_room *room);
+} td_walk_lists;
+void td__walk_lists_free(td_walk_lists *lists);
 
 /* The autograd state of a context (td_ctx.eager). */
 typedef struct td_eager {
@@ -70,7 +70,7 @@ typedef struct td_eager {
     bool            hooks_removed; /* a hook was removed while others ran */
     uint64_t        last_hook;     /* clock: registrations, removals while running */
     td_arena        walks;         /* records of backward walks; nested ones on top */
-    td_walk_room    idle;          /* work lists of the last walk */
+    td_walk_lists   idle;          /* work lists of the last walk */
     const td_opdef *resize;        /* the row of resize_, which autograd refuses */
     td_listener     listener;      /* functions NULL: none */
 } td_eager;

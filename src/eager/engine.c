@@ -23,12 +23,12 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     td_rec *r = find_rec(w, n);
     if (r) return r;
     r = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *r);
-    if (!r || !td__vec_room(&w->room.recs)) return td__fail_memory(w->cx), NULL;
+    if (!r || !td__vec_room(&w->lists.recs)) return td__fail_memory(w->cx), NULL;
     *r = (td_rec){.node = td__node_ref(n),
                   .walk = w,
                   .hides = n->rec,
                   .wanted = !w->some};
-    w->room.recs.v[w->room.recs.n++] = r;
+    w->lists.recs.v[w->lists.recs.n++] = r;
     n->rec = r;
     r->buf = &r->one;
     if (n->n_out > 1) {
@@ -47,26 +47,26 @@ static void leave_rec(td_rec *r) {
     td__node_drop(r->node);
 }
 
-void td__walk_room_free(td_walk_room *room) {
-    td__vec_free(&room->recs);
-    td__vec_free(&room->ready);
-    td__vec_free(&room->path);
+void td__walk_lists_free(td_walk_lists *lists) {
+    td__vec_free(&lists->recs);
+    td__vec_free(&lists->ready);
+    td__vec_free(&lists->path);
 }
 
 /* Takes over the work lists of the walk before; a nested walk finds none and
  * makes its own. */
 void td__walk_begin(td_walk *w) {
     td_eager *e = td__eager(w->cx);
-    w->room = e->idle;
-    e->idle = (td_walk_room){0};
+    w->lists = e->idle;
+    e->idle = (td_walk_lists){0};
 }
 
 void td__walk_end(td_walk *w) {
     td_eager *e = td__eager(w->cx);
-    for (int i = w->room.recs.n - 1; i >= 0; i--) leave_rec(w->room.recs.v[i]);
-    if (e->idle.recs.v || w->room.recs.cap > IDLE_RECS) td__walk_room_free(&w->room);
-    w->room.recs.n = w->room.ready.n = w->room.path.n = 0;
-    if (!e->idle.recs.v) e->idle = w->room;
+    for (int i = w->lists.recs.n - 1; i >= 0; i--) leave_rec(w->lists.recs.v[i]);
+    if (e->idle.recs.v || w->lists.recs.cap > IDLE_RECS) td__walk_lists_free(&w->lists);
+    w->lists.recs.n = w->lists.ready.n = w->lists.path.n = 0;
+    if (!e->idle.recs.v) e->idle = w->lists;
 }
 
 /* ---- finding the graph -------------------------------------------------- */
@@ -79,14 +79,14 @@ static bool leads(const td_rec *r) { return r->wanted || r->capture; }
 bool td__walk_explore(td_walk *w, td_rec *root) {
     if (root->seen) return true;
     root->seen = true;
-    if (!td__vec_push(&w->room.path, root)) return td__fail_memory(w->cx);
-    while (w->room.path.n > 0) {
-        td_rec *r = w->room.path.v[w->room.path.n - 1];
+    if (!td__vec_push(&w->lists.path, root)) return td__fail_memory(w->cx);
+    while (w->lists.path.n > 0) {
+        td_rec *r = w->lists.path.v[w->lists.path.n - 1];
         if (r->next == r->node->n_edge || (w->stop && r->capture)) {
-            w->room.path.n--;
+            w->lists.path.n--;
             if (w->stop && r->capture) r->wanted = false;
-            if (leads(r) && w->room.path.n > 0)
-                w->room.path.v[w->room.path.n - 1]->wanted = true;
+            if (leads(r) && w->lists.path.n > 0)
+                w->lists.path.v[w->lists.path.n - 1]->wanted = true;
             continue;
         }
         td_node *to = r->node->edge[r->next++].node;
@@ -96,7 +96,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         child->deps++;
         if (!child->seen) {
             child->seen = true;
-            if (!td__vec_push(&w->room.path, child)) return td__fail_memory(w->cx);
+            if (!td__vec_push(&w->lists.path, child)) return td__fail_memory(w->cx);
         } else if (leads(child)) r->wanted = true;
     }
     return true;
@@ -109,9 +109,9 @@ static bool later(const td_rec *a, const td_rec *b) {
 }
 
 static bool push_ready(td_walk *w, td_rec *r) {
-    if (!td__vec_room(&w->room.ready)) return td__fail_memory(w->cx);
-    td_rec **v = w->room.ready.v;
-    int      i = w->room.ready.n++;
+    if (!td__vec_room(&w->lists.ready)) return td__fail_memory(w->cx);
+    td_rec **v = w->lists.ready.v;
+    int      i = w->lists.ready.n++;
     while (i > 0 && later(r, v[(i - 1) / 2])) {
         v[i] = v[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -121,8 +121,8 @@ static bool push_ready(td_walk *w, td_rec *r) {
 }
 
 static td_rec *pop_ready(td_walk *w) {
-    td_rec **v = w->room.ready.v, *top = v[0], *last = v[--w->room.ready.n];
-    int      i = 0, n = w->room.ready.n;
+    td_rec **v = w->lists.ready.v, *top = v[0], *last = v[--w->lists.ready.n];
+    int      i = 0, n = w->lists.ready.n;
     for (int k = 1; k < n; k = 2 * i + 1) {
         if (k + 1 < n && later(v[k + 1], v[k])) k++;
         if (!later(v[k], last)) break;
@@ -468,7 +468,7 @@ static bool run_in_scope(td_walk *w, td_rec *r) {
 }
 
 bool td__walk_run(td_walk *w) {
-    while (w->room.ready.n > 0)
+    while (w->lists.ready.n > 0)
         if (!run_in_scope(w, pop_ready(w))) return false;
     return true;
 }

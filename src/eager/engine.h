@@ -32,13 +32,13 @@ struct td_rec {
 };
 
 struct td_walk {
-    td_ctx      *cx;
-    bool         keep;      /* retain_graph: saved values stay */
-    bool         create;    /* create_graph: the backward itself is recorded */
-    bool         some;      /* run only nodes that lead to requested gradients */
-    bool         stop;      /* do not continue beyond requested gradients */
-    bool         explained; /* the error message names its forward op already */
-    td_walk_room room;      /* work lists */
+    td_ctx       *cx;
+    bool          keep;      /* retain_graph: saved values stay */
+    bool          create;    /* create_graph: the backward itself is recorded */
+    bool          some;      /* run only nodes that lead to requested gradients */
+    bool          stop;      /* do not continue beyond requested gradients */
+    bool          explained; /* the error message names its forward op already */
+    td_walk_lists lists;     /* work lists */
 };
 
 /* A walk: begin; enter and explore each root; add and arrive each root's gradient; run;

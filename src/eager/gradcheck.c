@@ -180,11 +180,10 @@ static bool numeric(check *k) {
     bool ok = true;
     for (int i = 0; i < k->in.n && ok; i++) {
         if (!varied(k->in.v[i])) continue;
-        double *room =
-            td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
-        ok = room ? vary(k, i, room + 2 * total, room, room + total)
-                  : td__fail_memory(k->cx);
-        td__free(room);
+        double *buf = td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *buf);
+        ok = buf ? vary(k, i, buf + 2 * total, buf, buf + total)
+                 : td__fail_memory(k->cx);
+        td__free(buf);
     }
     return ok;
 }

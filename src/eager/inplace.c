@@ -214,15 +214,15 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
 
 /* For a written part with stride 0 (expanded): its elements at one address were
  * written with one value, so one of them stays. Reduces `in`, size and stride;
- * `room` is their memory. */
+ * `dims` is their memory. */
 static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
-                              int64_t room[2][TD_MAX_RANK]) {
+                              int64_t dims[2][TD_MAX_RANK]) {
     bool again[TD_MAX_RANK];
-    int  n = td__dims_apart(size->n, size->v, stride->v, room[0], room[1], again);
+    int  n = td__dims_apart(size->n, size->v, stride->v, dims[0], dims[1], again);
     for (int d = size->n - 1; d >= 0; d--)
         if (again[d]) in = td_op_select(in, d, 0);
-    *size = (td_ints){room[0], n};
-    *stride = (td_ints){room[1], n};
+    *size = (td_ints){dims[0], n};
+    *stride = (td_ints){dims[1], n};
     return in;
 }
 
@@ -232,18 +232,18 @@ static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
     const slices *s = n->data;
     td_ints       size, stride;
     td_value      offset;
-    int64_t       room[2][TD_MAX_RANK];
+    int64_t       dims[2][TD_MAX_RANK];
     bool          plain = td__is_dense(whole->rank, whole->size, whole->stride);
     if (!plain && td__recording(n->cx)) {
         whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
         if (td_is_nil(whole)) return whole;
         part_of(n, whole, &size, &stride, &offset);
-        in = one_of_each(in, &size, &stride, room);
+        in = one_of_each(in, &size, &stride, dims);
         td_tensor *part = td_op_as_strided(whole, size, stride, offset);
         return td_is_nil(td_op_copy_(part, in, false)) ? td_nil(n->cx) : whole;
     }
     part_of(n, whole, &size, &stride, &offset);
-    in = one_of_each(in, &size, &stride, room);
+    in = one_of_each(in, &size, &stride, dims);
     return td_op_as_strided_scatter(whole, in, size, stride, offset);
 }
 

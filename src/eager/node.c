@@ -136,21 +136,21 @@ void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints
     *ints = d;
 }
 
-bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
-                      int n_room) {
+bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *dims,
+                      int n_dims) {
     int ints = 0;
     for (int i = 0; i < n_out; i++) ints += out[i] ? out[i]->rank : 0;
-    if (n_out > n->n_out || ints > n_room) {
+    if (n_out > n->n_out || ints > n_dims) {
         size_t notes = sizeof(td_geom) * (size_t)n_out;
         char  *more = td__alloc(notes + sizeof(int64_t) * (size_t)ints);
         if (!more) return td__fail_memory(n->cx);
         n->extra = more;
         n->out_type = (td_geom *)(void *)more;
-        room = (int64_t *)(void *)(more + notes);
+        dims = (int64_t *)(void *)(more + notes);
     }
     n->n_out = n_out;
     for (int i = 0; i < n_out; i++)
-        if (out[i]) td__node_type(&n->out_type[i], out[i], false, &room);
+        if (out[i]) td__node_type(&n->out_type[i], out[i], false, &dims);
         else n->out_type[i] = (td_geom){0};
     return true;
 }

@@ -119,10 +119,10 @@ bool td__node_saves(const td_node *n);
 void td__node_release(td_node *n); /* frees its saved values */
 /* Records the geometry of t in *ints, which advances. strided: strides too. */
 void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints);
-/* Records the geometry of results in `room`, n_room int64s of the node's block; if
+/* Records the geometry of results in `dims`, n_dims int64s of the node's block; if
  * that is too small, on the heap. */
-bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
-                      int n_room);
+bool td__node_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *dims,
+                      int n_dims);
 
 td_autograd *td__state(td_tensor *t); /* makes one; NULL after td__fail */
 void         td__state_free(td_tensor *t);

@@ -25,7 +25,7 @@ static void close_eager(td_ctx *cx) {
         td__free(s);
     }
     td__arena_free(&e->walks);
-    td__walk_room_free(&e->idle);
+    td__walk_lists_free(&e->idle);
     td__free(e);
     cx->eager = NULL;
 }

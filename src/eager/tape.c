@@ -367,18 +367,18 @@ static bool give_histories(td_opcall *c, td_node *n) {
  * saves what the op overwrites. */
 static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     td_tensor *clones[TD_MAX_ARGS] = {0};
-    int        room = 0;
+    int        n_dims = 0;
     filling    f;
     if (!clone_written(m, c, p, clones)) return false;
     plan_size(c, p);
     for (int i = 0; i < c->n_in; i++)
-        if (c->info->s.in[i].write && td__in(c, i)) room += td__in(c, i)->rank;
+        if (c->info->s.in[i].write && td__in(c, i)) n_dims += td__in(c, i)->rank;
     p->size.n_out = c->n_out;
-    p->size.n_ints += room;
+    p->size.n_ints += n_dims;
     td_node *n = make_node(c, p, clones, &f);
     if (!n) return false;
     bool ok = td__call_below(m, c) &&
-              td__node_outputs(n, c->out, c->n_out, f.ints, room) &&
+              td__node_outputs(n, c->out, c->n_out, f.ints, n_dims) &&
               save_results(&f, c, p) && give_histories(c, n);
     td__node_drop(n);
     return ok;

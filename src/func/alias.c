@@ -1,4 +1,4 @@
-/* alias.c -- records of outer tensors and the groups they lie in: who may share
+/* alias.c -- records of outer tensors and their alias groups: which tensors may share
  * elements with whom, and what a piece of a storage is a piece of. */
 #include "func/func_int.h"
 

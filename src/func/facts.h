@@ -1,4 +1,4 @@
-/* func/facts.h -- what a program does to its inputs and what its outputs are, told as
+/* func/facts.h -- what a program does to its inputs and what its outputs are, printed as
  * AOTAutograd's metadata analysis tells it. Facts are read off the trace that makes the
  * joint graph, when the program has run; nothing is compiled from them. */
 #ifndef TD_FACTS_H

@@ -37,7 +37,7 @@ static int input_index(const td_facts_run *r, const td_tensor *t) {
     return -1;
 }
 
-/* The input whose storage t lies in, preferably one t was made of. -1: none. */
+/* The input that shares storage with t, preferably one t is a view of. -1: none. */
 static int input_of(td_facts_run *r, td_tensor *t) {
     int found = -1;
     for (td_fval *v = t->payload; v; v = v->up)
@@ -97,8 +97,8 @@ static bool find_views(td_facts_run *r, td_output_fact *to, const td_fval *v,
 
 static bool is_custom(const td_tensor *t) { return t->creation == TD_MADE_CUSTOM; }
 
-/* Is it decided by the input whose storage t lies in? Not so where that came in by
- * set_ and t is another tensor. */
+/* Does the input that shares storage with t decide the kind of this output? Not if the
+ * storage became the input's by set_ and t is another tensor. */
 static bool is_input_kind(td_facts_run *r, td_output_fact *to, td_tensor *t,
                           int input) {
     int  multi, n = count_sharers(r, t->st, &multi), self = input_index(r, t);
@@ -147,7 +147,7 @@ static bool alias_intermediate(td_facts_run *r, td_output_fact *to, td_tensor *t
     return find_views(r, to, t->payload, t->base->payload);
 }
 
-/* An output with gradient that looks the same and lies in the same place. */
+/* An output with gradient of the same type, storage and offset. */
 static int twin_of(td_facts_run *r, td_tensor *t) {
     for (int i = 0; i < r->to->n_out; i++) {
         td_tensor *u = out_tensor(r, i);

@@ -11,13 +11,13 @@
 /* State of the pass. */
 typedef struct merging {
     td_graph  *g;
-    td_arena   room;  /* memory of the pass */
-    td_effects e;     /* aliases and writes */
-    td_gval  **now;   /* by value id: its replacement; NULL: itself */
-    td_gnode **table; /* hash table of nodes since the last barrier; linear probing */
-    uint64_t  *hash;  /* by node id */
-    int32_t   *home;  /* by storage number: 1 + its replacement; 0: itself */
-    unsigned   mask;  /* slots of the table - 1 */
+    td_arena   scratch; /* memory of the pass */
+    td_effects e;       /* aliases and writes */
+    td_gval  **now;     /* by value id: its replacement; NULL: itself */
+    td_gnode **table;   /* hash table of nodes since the last barrier; linear probing */
+    uint64_t  *hash;    /* by node id */
+    int32_t   *home;    /* by storage number: 1 + its replacement; 0: itself */
+    unsigned   mask;    /* slots of the table - 1 */
 } merging;
 
 /* For td__garg_map: the replacement of a value. */
@@ -186,13 +186,13 @@ bool td__graph_cse(td_graph *g) {
     size_t  size = 16;
     while (size < (size_t)g->nodes.n * 2) size *= 2;
     m.mask = (unsigned)size - 1;
-    m.now = td__pass_room(g, &m.room, (size_t)g->n_values, sizeof *m.now);
-    m.hash = td__pass_room(g, &m.room, (size_t)g->nodes.n, sizeof *m.hash);
-    m.table = td__pass_room(g, &m.room, size, sizeof *m.table);
-    m.home = td__pass_room(g, &m.room, (size_t)g->n_storages, sizeof *m.home);
+    m.now = td__pass_alloc(g, &m.scratch, (size_t)g->n_values, sizeof *m.now);
+    m.hash = td__pass_alloc(g, &m.scratch, (size_t)g->nodes.n, sizeof *m.hash);
+    m.table = td__pass_alloc(g, &m.scratch, size, sizeof *m.table);
+    m.home = td__pass_alloc(g, &m.scratch, (size_t)g->n_storages, sizeof *m.home);
     bool ok = m.now && m.hash && m.table && m.home &&
-              td__effects_make(&m.e, g, &m.room) && merge_all(&m);
+              td__effects_make(&m.e, g, &m.scratch) && merge_all(&m);
     if (ok) td__graph_pack(g);
-    td__arena_free(&m.room);
+    td__arena_free(&m.scratch);
     return ok;
 }

@@ -95,10 +95,10 @@ static void drop_consts(td_graph *g, bool *live, int32_t *place) {
 }
 
 bool td__graph_dce(td_graph *g) {
-    td_arena room = {0};
-    bool    *live = td__pass_room(g, &room, (size_t)g->n_values, sizeof *live);
-    int32_t *open = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *open);
-    int32_t *place = td__pass_room(g, &room, (size_t)g->consts.n, sizeof *place);
+    td_arena scratch = {0};
+    bool    *live = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *live);
+    int32_t *open = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *open);
+    int32_t *place = td__pass_alloc(g, &scratch, (size_t)g->consts.n, sizeof *place);
     bool     ok = live && open && place;
     if (ok) {
         for (int i = 0; i < g->outputs.n; i++)
@@ -114,7 +114,7 @@ bool td__graph_dce(td_graph *g) {
         drop_consts(g, live, place);
         td__graph_pack(g);
     }
-    td__arena_free(&room);
+    td__arena_free(&scratch);
     for (int i = 0; ok && i < g->nested.n; i++) ok = td__graph_dce(g->nested.v[i]);
     return ok;
 }

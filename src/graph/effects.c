@@ -95,7 +95,7 @@ void td__graph_reads(const td_graph *g, bool *reads) {
         td__garg_each(&g->outputs.v[i], note_read, reads);
 }
 
-void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
+void *td__pass_alloc(td_graph *g, td_arena *a, size_t n, size_t item) {
     void *p = td__arena_zalloc(a, (n + 1) * item);
     if (!p) td__fail_memory(g->cx);
     return p;
@@ -167,10 +167,10 @@ static void spread(const td_effects *e, const td_gnode *n) {
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
     size_t    n = (size_t)g->n_values;
     td_graph *mine = (td_graph *)(uintptr_t)g; /* for its context only */
-    e->written = td__pass_room(mine, a, n, 1);
-    e->escapes = td__pass_room(mine, a, n, 1);
-    e->returned = td__pass_room(mine, a, n, 1);
-    e->moved = td__pass_room(mine, a, n, 1);
+    e->written = td__pass_alloc(mine, a, n, 1);
+    e->escapes = td__pass_alloc(mine, a, n, 1);
+    e->returned = td__pass_alloc(mine, a, n, 1);
+    e->moved = td__pass_alloc(mine, a, n, 1);
     if (!e->written || !e->escapes || !e->returned || !e->moved) return false;
     for (int i = 0; i < g->outputs.n; i++) {
         td__garg_each(&g->outputs.v[i], mark, e->escapes);

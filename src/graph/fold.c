@@ -12,7 +12,7 @@ enum { MOST = 4096 }; /* elements of a value that is computed */
 /* State of the pass. */
 typedef struct folding {
     td_graph  *g;
-    td_arena   room;
+    td_arena   scratch;
     td_effects e;
     td_replay  r;   /* the values that are known */
     td_gval  **now; /* by value id: its replacement; NULL: itself */
@@ -192,8 +192,8 @@ static bool fold_all(folding *f) {
 bool td__graph_fold(td_graph *g) {
     folding f = {.g = g};
     if (!td_ok(g->cx)) return false;
-    f.now = td__pass_room(g, &f.room, (size_t)g->n_values, sizeof *f.now);
-    bool ok = f.now && td__effects_make(&f.e, g, &f.room) && fold_all(&f);
-    td__arena_free(&f.room);
+    f.now = td__pass_alloc(g, &f.scratch, (size_t)g->n_values, sizeof *f.now);
+    bool ok = f.now && td__effects_make(&f.e, g, &f.scratch) && fold_all(&f);
+    td__arena_free(&f.scratch);
     return ok;
 }

@@ -262,12 +262,12 @@ static td_gnode *make_node(td_graph *g, td_op op, const td_garg *in, int n_in,
 
 td_gval *td__graph_result(td_graph *g, td_gnode *n, int *cap) {
     if (n->n_out >= *cap) {
-        int       room = *cap ? *cap * 2 : 4;
-        td_gval **out = td__arena_alloc(&g->arena, sizeof *out * (size_t)room);
+        int       new_cap = *cap ? *cap * 2 : 4;
+        td_gval **out = td__arena_alloc(&g->arena, sizeof *out * (size_t)new_cap);
         if (!out) return td__fail_memory(g->cx), NULL;
         if (n->n_out) memcpy(out, n->out, sizeof *out * (size_t)n->n_out);
         n->out = out;
-        *cap = room;
+        *cap = new_cap;
     }
     td_gval *v = make_value(g, n, n->n_out);
     if (v) n->out[n->n_out++] = v;

@@ -62,6 +62,6 @@ typedef struct td_effects {
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a);
 
 /* Zeroed memory for a pass, in its arena. NULL after td__fail. */
-void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item);
+void *td__pass_alloc(td_graph *g, td_arena *a, size_t n, size_t item);
 
 #endif

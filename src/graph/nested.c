@@ -62,9 +62,9 @@ static int count_inputs(const td_graph *g) {
 
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
                     td_tensor **out) {
-    size_t        room = (size_t)(g->inputs.n + g->outputs.n + 1);
+    size_t        count = (size_t)(g->inputs.n + g->outputs.n + 1);
     td_arena_mark mark = td__arena_mark(&c->cx->scratch);
-    td_value     *in = td__arena_zalloc(&c->cx->scratch, sizeof *in * room);
+    td_value     *in = td__arena_zalloc(&c->cx->scratch, sizeof *in * count);
     if (!in) return td__fail_memory(c->cx);
     td_value *res = in + g->inputs.n;
     if (count_inputs(g) != ts.n)

@@ -83,11 +83,11 @@ static void sort_runs(ordering *o, ranked *with) {
 }
 
 bool td__graph_order(td_graph *g) {
-    td_arena room = {0};
+    td_arena scratch = {0};
     td__graph_pack(g);
     ordering o = {.g = g};
-    o.rank = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *o.rank);
-    ranked *with = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *with);
+    o.rank = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *o.rank);
+    ranked *with = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *with);
     if (o.rank && with) {
         for (int i = 0; i < g->nodes.n; i++)
             if (td__gnode_is_fixed(g->nodes.v[i])) walk(&o, g->nodes.v[i]);
@@ -100,6 +100,6 @@ bool td__graph_order(td_graph *g) {
     }
     bool ok = o.rank && with && !o.failed;
     td__vec_free(&o.todo);
-    td__arena_free(&room);
+    td__arena_free(&scratch);
     return ok;
 }

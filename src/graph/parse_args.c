@@ -300,14 +300,14 @@ td_gval *td__parse_read(td_parser *ps) {
 /* Makes a list argument in the graph's arena. */
 static bool close_list(td_parser *ps, td_garg *a, const td_garg *v, int n, bool ints) {
     size_t item = ints ? sizeof(int64_t) : sizeof(td_garg), room_n = n ? (size_t)n : 1;
-    void  *room = td__arena_alloc(&ps->body->g->arena, item * room_n);
-    if (!room) return td__fail_memory(ps->lx.cx);
+    void  *items = td__arena_alloc(&ps->body->g->arena, item * room_n);
+    if (!items) return td__fail_memory(ps->lx.cx);
     *a = (td_garg){ints ? TD_G_INTS : TD_G_LIST, (uint32_t)n, {0}};
-    if (ints) a->u.ints = room;
-    else a->u.list = room;
+    if (ints) a->u.ints = items;
+    else a->u.list = items;
     for (int i = 0; i < n; i++) {
-        if (ints) ((int64_t *)room)[i] = v[i].u.i;
-        else ((td_garg *)room)[i] = v[i];
+        if (ints) ((int64_t *)items)[i] = v[i].u.i;
+        else ((td_garg *)items)[i] = v[i];
     }
     return true;
 }

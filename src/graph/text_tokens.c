@@ -42,9 +42,9 @@ double td__text_to_float(const char *s) { return strtod_l(s, NULL, plain_locale(
 
 /* f rounded to dtype dt. */
 static double stored(td_dtype dt, double f) {
-    char room[8];
-    td__store_f(dt, room, f);
-    return td__load_f(dt, room);
+    char bytes[8];
+    td__store_f(dt, bytes, f);
+    return td__load_f(dt, bytes);
 }
 
 void td__text_float_as(td_buf *b, td_dtype dt, double f) {

@@ -9,7 +9,7 @@
 /* State of the pass. */
 typedef struct viewing {
     td_graph  *g;
-    td_arena   room;
+    td_arena   scratch;
     td_effects e;
     td_gval  **now;  /* by value id: its replacement; NULL: itself */
     bool      *free; /* by node id: outside of regions */
@@ -148,9 +148,9 @@ bool td__graph_views(td_graph *g) {
     viewing w = {.g = g};
     int     open = 0;
     td__graph_pack(g);
-    w.now = td__pass_room(g, &w.room, (size_t)g->n_values, sizeof *w.now);
-    w.free = td__pass_room(g, &w.room, (size_t)g->nodes.n, sizeof *w.free);
-    bool ok = w.now && w.free && td__effects_make(&w.e, g, &w.room);
+    w.now = td__pass_alloc(g, &w.scratch, (size_t)g->n_values, sizeof *w.now);
+    w.free = td__pass_alloc(g, &w.scratch, (size_t)g->nodes.n, sizeof *w.free);
+    bool ok = w.now && w.free && td__effects_make(&w.e, g, &w.scratch);
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         open += n->kind == TD_N_ENTER ? 1 : n->kind == TD_N_LEAVE ? -1 : 0;
@@ -161,6 +161,6 @@ bool td__graph_views(td_graph *g) {
     for (int i = 0; ok && i < g->outputs.n; i++)
         td__garg_map(&g->outputs.v[i], current, &w);
     if (ok) td__graph_pack(g);
-    td__arena_free(&w.room);
+    td__arena_free(&w.scratch);
     return ok;
 }

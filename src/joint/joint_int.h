@@ -1,4 +1,4 @@
-/* joint_int.h -- a run that makes a joint graph; private to the room. */
+/* joint_int.h -- a run that makes a joint graph; private to this directory. */
 #ifndef TD_JOINT_INT_H
 #define TD_JOINT_INT_H
 
@@ -124,7 +124,7 @@ bool td__joint_add_late_writes(td_joint_run *r, const int *before);
 
 /* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 
-bool td__log_merge(td_joint_run *r); /* one write where several will not be told */
+bool td__log_merge(td_joint_run *r); /* merges writes that nothing observes separately */
 bool td__log_slice(td_joint_run *r); /* sets td_event.kept */
 bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
 /* At the end of the trace: symbols in geometry become those of the graph. */

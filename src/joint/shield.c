@@ -155,8 +155,7 @@ static bool add_clones(td_joint *j, int first, td_gval **twin) {
 
 /* ---- copies that lie otherwise ------------------------------------------ */
 
-/* Elements that lie in one place, as those of an expanded dim, have places of their own
- * in the copy. */
+/* Elements of an expanded input share memory; those of its copy do not. */
 static bool lies_otherwise(const td_gnode *n) {
     return td__joint_is_shield(n) && !same_type(n->in[0].u.v->type, n->out[0]->type);
 }
@@ -265,8 +264,8 @@ bool td__joint_write_plain(td_joint *j) {
 
 /* ---- after the cut ------------------------------------------------------ */
 
-/* A shield of the forward half that is not kept was for nothing. One that lies
- * otherwise than its input stays: views of it were traced where they lie in it. */
+/* Removes shields (clones) of the forward half that are not saved for backward. A clone
+ * whose strides differ from its input's stays: its views were traced with them. */
 bool td__half_unshield(td_graph *g) {
     bool *used = td__zalloc((size_t)g->n_values + 1);
     if (!used) return td__fail_memory(g->cx);

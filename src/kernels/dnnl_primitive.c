@@ -52,7 +52,7 @@ static void destroy(td_prim *p) {
     if (p->op) dnnl_primitive_destroy(p->op);
     for (int i = 0; i < TD_PRIM_OPERANDS; i++)
         td__md_free(&p->outer[i]), td__md_free(&p->inner[i]);
-    td__md_free(&p->room);
+    td__md_free(&p->pad_desc);
     td__free(p);
 }
 
@@ -91,7 +91,7 @@ static bool make_steps(td_prim *p, td_prim_build *build, dnnl_primitive_attr_t a
     for (int i = 0; ok && i < TD_PRIM_OPERANDS; i++)
         ok = !p->arg[i] || make_move(p, i, attr);
     dnnl_dims_t dims = {(dnnl_dim_t)p->pad};
-    return ok && (!p->pad || td__md_tagged(&p->room, 1, dims, dnnl_u8, dnnl_a));
+    return ok && (!p->pad || td__md_tagged(&p->pad_desc, 1, dims, dnnl_u8, dnnl_a));
 }
 
 /* NULL: out of memory, or the library has no kernel. */
@@ -196,7 +196,7 @@ static bool run_open(run *r, void *const ptr[TD_PRIM_OPERANDS]) {
             r->bytes += padded(dnnl_memory_desc_get_size(td__md(&p->inner[i])));
     if (r->bytes && !(r->scratch = td__block_alloc(r->bytes))) return false;
     if (dnnl_stream_create(&r->stream, engine, dnnl_stream_default_flags)) return false;
-    if (p->pad && !handle(&r->pad, &p->room, r->scratch)) return false;
+    if (p->pad && !handle(&r->pad, &p->pad_desc, r->scratch)) return false;
     for (int i = 0; i < TD_PRIM_OPERANDS; i++) {
         if (!p->arg[i]) continue;
         if (!handle(&r->outer[i], &p->outer[i], ptr[i])) return false;

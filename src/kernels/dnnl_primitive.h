@@ -30,7 +30,7 @@ typedef struct td_prim {
     uint64_t         used;                  /* clock of the last use */
     int              arg[TD_PRIM_OPERANDS]; /* DNNL_ARG_*; 0: absent */
     td_md            outer[TD_PRIM_OPERANDS], inner[TD_PRIM_OPERANDS];
-    td_md            room; /* of the scratchpad */
+    td_md            pad_desc; /* of the scratchpad */
     dnnl_primitive_t move[TD_PRIM_OPERANDS];
     dnnl_primitive_t op;
     size_t           pad; /* bytes of scratchpad, the most of any step */

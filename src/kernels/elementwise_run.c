@@ -39,10 +39,10 @@ typedef struct plan {
 } plan;
 
 /* A thread's buffers. 64-byte aligned, on its stack. */
-typedef struct room {
+typedef struct buffers {
     _Alignas(LINE) char buf[TD_RUN_OPERANDS][TD_RUN_CHUNK * MAX_BYTES];
     _Alignas(LINE) char via[TD_RUN_CHUNK * MAX_BYTES];
-} room;
+} buffers;
 
 /* Tiles of the operands that need one, 16 KB each: too much for a stack. */
 typedef struct tiles {
@@ -109,7 +109,7 @@ static void make_plan(plan *p, const td_run *r) {
 /* ---- one unit ------------------------------------------------------------ */
 
 /* n elements from memory, as the loop sees them. */
-static void bring(const td_side *s, room *m, int64_t n, char *buf, const char *src,
+static void bring(const td_side *s, buffers *m, int64_t n, char *buf, const char *src,
                   int64_t step) {
     char   *to = s->widen ? m->via : buf;
     int64_t size = s->widen ? s->via : s->loop;
@@ -118,14 +118,14 @@ static void bring(const td_side *s, room *m, int64_t n, char *buf, const char *s
 }
 
 /* n elements of operand k into its buffer. */
-static const char *load(const td_run *r, room *m, int k, int64_t n, const char *src,
+static const char *load(const td_run *r, buffers *m, int k, int64_t n, const char *src,
                         int64_t step) {
     bring(&r->side[k], m, n, m->buf[k], src, step);
     return m->buf[k];
 }
 
 /* Once per thread: a number fills its buffer for all chunks. */
-static void load_numbers(const plan *p, room *m) {
+static void load_numbers(const plan *p, buffers *m) {
     const td_run *r = p->r;
     for (int k = 1; k < r->it.n; k++)
         if (p->mode[k] == NUMBER)
@@ -133,7 +133,7 @@ static void load_numbers(const plan *p, room *m) {
 }
 
 /* One chunk of a row; at[k] is where operand k's elements start. */
-static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
+static void run_chunk(const plan *p, buffers *m, int64_t n, char *const *at) {
     const td_run  *r = p->r;
     const uint8_t *mode = p->mode;
     const void    *in[TD_LOOP_INPUTS];
@@ -155,7 +155,7 @@ static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
 }
 
 /* One row of a unit, by chunks; at[] moves along. */
-static void run_row(const plan *p, room *m, int64_t cols, char **at) {
+static void run_row(const plan *p, buffers *m, int64_t cols, char **at) {
     const td_run *r = p->r;
     int64_t       chunk = p->buffered ? TD_RUN_CHUNK : cols;
     for (int k = 1; k < r->it.n; k++)
@@ -169,7 +169,7 @@ static void run_row(const plan *p, room *m, int64_t cols, char **at) {
 }
 
 /* Transposes the tiles of a unit, then runs it row by row. */
-static void run_tile(const plan *p, room *m, tiles *t, int64_t rows, int64_t cols,
+static void run_tile(const plan *p, buffers *m, tiles *t, int64_t rows, int64_t cols,
                      char *const *base) {
     const td_run *r = p->r;
     char         *at[TD_RUN_OPERANDS];
@@ -248,7 +248,7 @@ static void find_unit(const plan *p, int64_t unit, int64_t *idx) {
 /* Units [begin, end) without tiles. */
 static void run_rows(void *arg, int64_t begin, int64_t end) {
     const plan *p = arg;
-    room        m;
+    buffers     m;
     int64_t     idx[TD_MAX_RANK], rows, cols;
     char       *at[TD_RUN_OPERANDS];
     load_numbers(p, &m);
@@ -277,7 +277,7 @@ static tiles take_tiles(plan *p) {
 /* Units [begin, end) with tiles; p is a copy, since take_tiles may change its modes. */
 static void run_tiles(void *arg, int64_t begin, int64_t end) {
     plan    p = *(const plan *)arg;
-    room    m;
+    buffers m;
     tiles   t = take_tiles(&p);
     int64_t idx[TD_MAX_RANK], rows, cols;
     char   *at[TD_RUN_OPERANDS];
@@ -338,7 +338,7 @@ static void walk_on(walk *w, int64_t n) {
 }
 
 /* Brings n elements from where w stands into buf; without m, from buf to there. */
-static void walk_rows(const td_run *r, walk *w, room *m, int64_t n, char *buf) {
+static void walk_rows(const td_run *r, walk *w, buffers *m, int64_t n, char *buf) {
     const td_side *s = &r->side[w->k];
     int64_t        step = r->it.stride[w->k][0];
     while (n > 0) {
@@ -365,7 +365,7 @@ static bool is_linear(const td_run *r, int k) {
 static void run_linear(void *arg, int64_t begin, int64_t end) {
     const plan   *p = arg;
     const td_run *r = p->r;
-    room          m;
+    buffers       m;
     walk          w[TD_RUN_OPERANDS];
     const void   *in[TD_LOOP_INPUTS];
     load_numbers(p, &m);

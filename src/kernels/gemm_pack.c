@@ -21,7 +21,7 @@ enum {
     THIN_DEPTH = 128,
     INT_DEPTH = 512, /* a strip of B stays in the L2 while rows pass over it */
     PACK_GRAIN = 1 << 14,
-    PACK_ROWS = 64 /* turned at once: as many cache lines stay open */
+    PACK_ROWS = 64 /* transposed at once: as many cache lines stay open */
 };
 
 /* What the words of scratch are. Integers of up to 32 bits multiply as u32 and

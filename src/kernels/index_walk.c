@@ -82,11 +82,11 @@ static int64_t reduce_i(td_spot_op op, int64_t a, int64_t b, int64_t alpha) {
 
 /* alpha * b, rounded to the dtype as a product of its own. */
 static double scale(td_dtype dt, double alpha, double b) {
-    char room[8];
+    char bytes[8];
     if (alpha == 1) return b;
-    td__store_f(dt, room,
+    td__store_f(dt, bytes,
                 td__is_half(dt) ? (double)((float)alpha * (float)b) : alpha * b);
-    return td__load_f(dt, room);
+    return td__load_f(dt, bytes);
 }
 
 /* Reads and writes each element by its dtype: slow, for dtypes and operations without a

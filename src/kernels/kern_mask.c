@@ -93,13 +93,13 @@ static int64_t count_rows(const td_tensor *t) {
     return found;
 }
 
-/* Where in the row elements are set: at most `room` of them; how many. */
-static int64_t row_hits(const td_tensor *t, const pair *w, int64_t *to, int64_t room) {
+/* Where in the row elements are set: at most `cap` of them; how many. */
+static int64_t row_hits(const td_tensor *t, const pair *w, int64_t *to, int64_t cap) {
     uint8_t set[HITS];
     int64_t got = 0;
     for (int64_t j = 0, n; j < t->size[w->rank]; j += n) {
         n = type(t, w, j, set);
-        for (int64_t k = 0; k < n && got < room; k++) {
+        for (int64_t k = 0; k < n && got < cap; k++) {
             to[got] = j + k; /* stays only if it is set */
             got += set[k];
         }

@@ -78,8 +78,8 @@ bool td__kern_multinomial(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     int64_t    n = p->size[p->rank - 1], rows = p->rank == 2 ? p->size[0] : 1;
     bool       back = td__in_bool(c, 2), ok = true;
-    size_t     room = (size_t)n * sizeof(double);
-    double    *w = td__block_alloc(room);
+    size_t     n_bytes = (size_t)n * sizeof(double);
+    double    *w = td__block_alloc(n_bytes);
     if (!w) return td__fail_memory(c->cx);
     for (int64_t r = 0; r < rows && ok; r++) ok = read_row(c, p, r, w);
     if (ok) td__draw(c, (uint64_t)((rows * (back ? td__in_int(c, 1) : n) + 1) / 2));
@@ -88,6 +88,6 @@ bool td__kern_multinomial(td_opcall *c) {
         if (back) with_replacement(c, w, n, r);
         else without_replacement(c, w, n, r);
     }
-    td__block_free(w, room);
+    td__block_free(w, n_bytes);
     return ok;
 }

@@ -192,7 +192,7 @@ static void put(td_tensor *t, int64_t i, double v) {
 }
 
 /* One block of doubles for `n` coefficients each; freed with the same count. */
-static double *room(td_ctx *cx, int64_t n, int each, size_t *bytes) {
+static double *accumulators(td_ctx *cx, int64_t n, int each, size_t *bytes) {
     *bytes = (size_t)(n * each + 1) * sizeof(double);
     double *p = td__block_alloc(*bytes);
     if (!p) td__fail_memory(cx);
@@ -237,7 +237,7 @@ bool td__kern_group_norm(td_opcall *c) {
     planes_sizes(&p, x);
     if (x->numel == 0 && p.N * G == 0) return true;
     int64_t stats = p.N * G, D = p.C / G;
-    double *v = room(c->cx, 2 * stats + 3 * p.N * p.C, 1, &bytes);
+    double *v = accumulators(c->cx, 2 * stats + 3 * p.N * p.C, 1, &bytes);
     if (!v) return false;
     double *mean = v, *m2 = v + stats;
     for (int j = 0; j < 3; j++) p.k[j] = m2 + stats + j * p.N * p.C;
@@ -291,7 +291,7 @@ bool td__kern_group_norm_backward(td_opcall *c) {
     size_t         bytes;
     planes_sizes(&p, x);
     int64_t n = p.N * p.C;
-    double *v = room(c->cx, n, 8, &bytes);
+    double *v = accumulators(c->cx, n, 8, &bytes);
     if (!v) return false;
     for (int j = 0; j < 4; j++) p.k[j] = v + j * n;
     for (int j = 0; j < 2; j++) p.sum[j] = v + (4 + j) * n;
@@ -323,7 +323,7 @@ static bool batch_apply(td_opcall *c, const double *mean, const double *rstd) {
     planes     p = {.out = c->out[0]};
     size_t     bytes;
     planes_sizes(&p, x);
-    double *v = room(c->cx, p.C, 3, &bytes);
+    double *v = accumulators(c->cx, p.C, 3, &bytes);
     if (!v) return false;
     for (int j = 0; j < 3; j++) p.k[j] = v + j * p.C;
     for (int64_t i = 0; i < p.C; i++)
@@ -351,7 +351,7 @@ bool td__kern_batch_norm_train(td_opcall *c) {
     bool       mask[TD_MAX_RANK];
     td_walk    w;
     size_t     bytes;
-    double    *mean = room(c->cx, C, 3, &bytes);
+    double    *mean = accumulators(c->cx, C, 3, &bytes);
     if (!mean) return false;
     double *m2 = mean + C, *rstd = m2 + C;
     for (int i = 0; i < x->rank; i++) mask[i] = i != 1;
@@ -392,7 +392,7 @@ bool td__kern_batch_norm_functional(td_opcall *c) {
 bool td__kern_batch_norm_eval(td_opcall *c) {
     int64_t C = td__in(c, 0)->size[1];
     size_t  bytes;
-    double *mean = room(c->cx, C, 2, &bytes);
+    double *mean = accumulators(c->cx, C, 2, &bytes);
     if (!mean) return false;
     for (int64_t i = 0; i < C; i++) {
         mean[i] = param(td__in(c, 3), i, 0);
@@ -429,7 +429,7 @@ bool td__kern_batch_norm_backward(td_opcall *c) {
     size_t         bytes;
     planes_sizes(&p, x);
     int64_t n = p.N * p.C;
-    double *v = room(c->cx, 2 * n + 6 * p.C, 1, &bytes);
+    double *v = accumulators(c->cx, 2 * n + 6 * p.C, 1, &bytes);
     if (!v) return false;
     p.sum[0] = v;
     p.sum[1] = v + n;

@@ -20,8 +20,8 @@ struct td_loader {
     td_loader_opts  o;
     td_token_file   file;
     int64_t         windows, batches;
-    td_loader_place next; /* the batch that td_loader_next returns */
-    int64_t        *room; /* one allocation: a row, then all slots */
+    td_loader_place next;   /* the batch that td_loader_next returns */
+    int64_t        *memory; /* one allocation: a row, then all slots */
     slot           *ring;
     int             slots;
 
@@ -70,7 +70,7 @@ static td_loader_place after(const td_loader *l, td_loader_place at) {
 /* The thread: fills free slots until stopped. */
 static void *read_ahead(void *env) {
     td_loader *l = env;
-    int64_t   *row = l->room;
+    int64_t   *row = l->memory;
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
         if (l->full == l->slots) {
@@ -116,10 +116,10 @@ static bool make_ring(td_loader *l) {
     size_t per = (size_t)(l->o.batch * l->o.window), row = (size_t)l->o.window + 1;
     l->slots = l->o.ahead > 0 ? l->o.ahead : l->o.ahead < 0 ? 1 : 2;
     l->ring = td__zalloc(sizeof *l->ring * (size_t)l->slots);
-    l->room = td__alloc(sizeof *l->room * (row + 2 * per * (size_t)l->slots));
-    if (!l->ring || !l->room) return td__fail_memory(l->cx);
+    l->memory = td__alloc(sizeof *l->memory * (row + 2 * per * (size_t)l->slots));
+    if (!l->ring || !l->memory) return td__fail_memory(l->cx);
     for (int i = 0; i < l->slots; i++) {
-        l->ring[i].x = l->room + row + 2 * per * (size_t)i;
+        l->ring[i].x = l->memory + row + 2 * per * (size_t)i;
         l->ring[i].y = l->ring[i].x + per;
     }
     return true;
@@ -166,7 +166,7 @@ static void end(void *object) {
     td_loader *l = object;
     if (l->running) stop(l);
     td__mapping_drop(l->file.map);
-    td__free(l->room);
+    td__free(l->memory);
     td__free(l->ring);
     td__free(l->path);
     td__handle_free(l, TD_H_LOADER);
@@ -237,7 +237,7 @@ int64_t td_loader_batches(const td_loader *l) {
 /* The slot with the next batch; it stays full until advance. */
 static slot *wait_for(td_loader *l) {
     if (!l->running) {
-        fill_slot(l, l->next, l->ring, l->room);
+        fill_slot(l, l->next, l->ring, l->memory);
         return l->ring;
     }
     pthread_mutex_lock(&l->lock);

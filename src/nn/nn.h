@@ -1,4 +1,4 @@
-/* nn/nn.h -- shared by layers, optimizers and loaders. The room uses the public
+/* nn/nn.h -- shared by layers, optimizers and loaders. This directory uses the public
  * interface; beyond it only memory (base), mapped files (core) and, for optimizers,
  * dependences of captures (module/deps.h). */
 #ifndef TD_NN_ROOM_H

@@ -121,7 +121,7 @@ static bool fill_group(td_optim *o, td_group *g, td_tensors params) {
 int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
     if (!TD_ENTER(o, OPTIM)) return -1;
     td_group g = {.rule = rule};
-    int      room = o->grads.n;
+    int      n_grads = o->grads.n;
     if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule) ||
         !td__has_list(o->cx, "td_optim_add", params.v, params.n))
         return -1;
@@ -139,7 +139,7 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
         o->revision->nr++;
         return o->groups.n - 1;
     }
-    o->grads.n = room;
+    o->grads.n = n_grads;
     free_group(&g);
     return -1;
 }

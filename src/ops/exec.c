@@ -113,14 +113,14 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
                         .grad = c->cx->grad_enabled,
                         .inference = c->cx->inference};
     if (up) up->refs++;
-    char *room = (char *)s + sizeof *s + args;
+    char *at = (char *)s + sizeof *s + args;
     for (int i = 0; i < c->n_in; i++) {
         s->in[i] = c->in[i];
         if (c->in[i].kind == TD_K_TENSOR) s->in[i] = td_value_none();
         if (c->in[i].kind != TD_K_INTS) continue;
-        memcpy(room, c->in[i].u.ints, list_bytes(&c->in[i]));
-        s->in[i].u.ints = (const int64_t *)(const void *)room;
-        room += list_bytes(&c->in[i]);
+        memcpy(at, c->in[i].u.ints, list_bytes(&c->in[i]));
+        s->in[i].u.ints = (const int64_t *)(const void *)at;
+        at += list_bytes(&c->in[i]);
     }
     return s;
 }

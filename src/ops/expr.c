@@ -115,9 +115,9 @@ void td__expr_text(td_buf *b, const char *picked, const td_expr_type *t,
 
 void td__expr_wrap(td_buf *b, const char *text, int column) {
     while (*text) {
-        size_t n = strlen(text), room = column < 60 ? (size_t)(84 - column) : 24;
-        if (n > room) {
-            for (n = room; n > 1 && text[n] != ' '; n--) {
+        size_t n = strlen(text), fit = column < 60 ? (size_t)(84 - column) : 24;
+        if (n > fit) {
+            for (n = fit; n > 1 && text[n] != ' '; n--) {
             }
             if (n == 1) n = 1 + strcspn(text + 1, " "); /* one long word */
         }

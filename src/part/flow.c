@@ -27,9 +27,9 @@ static bool grow(td_flow *f) {
     if (from) f->from = from;
     int32_t *to = td__realloc(f->to, n * sizeof *to);
     if (to) f->to = to;
-    int64_t *room = td__realloc(f->residual, n * sizeof *room);
-    if (room) f->residual = room;
-    if (!from || !to || !room) return false;
+    int64_t *residual = td__realloc(f->residual, n * sizeof *residual);
+    if (residual) f->residual = residual;
+    if (!from || !to || !residual) return false;
     f->cap = cap;
     return true;
 }

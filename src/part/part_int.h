@@ -1,4 +1,4 @@
-/* part/part_int.h -- shared by the files of this room: the working copy of a joint
+/* part/part_int.h -- shared by the files of this directory: the working copy of a joint
  * graph as flat arrays, properties of its nodes, and the choice being made. */
 #ifndef TD_PART_INT_H
 #define TD_PART_INT_H

@@ -141,20 +141,20 @@ static bool open_half(running *r, const td_graph *g, const td_part_opts *o,
 typedef struct listener {
     td_peak_fn *each;
     void       *env;
-    td_arena    room;
+    td_arena    arena;
 } listener;
 
 /* Both graphs in turn. False: out of memory. */
 static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
                        listener *l) {
     running r;
-    if (!open_half(&r, h->fwd, o, &l->room)) return false;
+    if (!open_half(&r, h->fwd, o, &l->arena)) return false;
     r.each = l->each, r.env = l->env;
     run(&r);
     *out = (td_peak){.fwd = r.most};
     int64_t retained = retained_outputs(&r, h->n_fwd);
     if (!h->bwd) return true;
-    if (!open_half(&r, h->bwd, o, &l->room)) return false;
+    if (!open_half(&r, h->bwd, o, &l->arena)) return false;
     r.each = l->each, r.env = l->env, r.bwd = true;
     r.alive = r.most = retained;
     int states = h->n_saved - h->n_saved_syms - h->n_draws;
@@ -172,7 +172,7 @@ bool td__peak_walk(const td_halves *h, const td_part_opts *opts, td_peak *out,
     listener l = {.each = each, .env = env};
     bool     ok = run_halves(h, opts, out, &l);
     out->most = ok && out->bwd > out->fwd ? out->bwd : out->fwd;
-    td__arena_free(&l.room);
+    td__arena_free(&l.arena);
     return ok || td__fail_memory(h->cx);
 }
 
@@ -216,17 +216,17 @@ static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t reta
 }
 
 bool td__part_peak(td_part *p, int64_t *peak) {
-    td_arena room = {0};
+    td_arena arena = {0};
     running  r;
-    int32_t *order = td__arena_alloc(&room, sizeof *order * ((size_t)p->n_nodes + 1));
-    bool     ok = order && open_run(&r, p->g, &room);
+    int32_t *order = td__arena_alloc(&arena, sizeof *order * ((size_t)p->n_nodes + 1));
+    bool     ok = order && open_run(&r, p->g, &arena);
     if (ok) {
         *peak = run_forward(p, &r, order);
         int64_t retained = retained_outputs(&r, p->j->n_fwd), late = 0;
-        ok = open_run(&r, p->g, &room) && (r.n = td__part_order(p, order)) >= 0;
+        ok = open_run(&r, p->g, &arena) && (r.n = td__part_order(p, order)) >= 0;
         if (ok) late = run_backward(p, &r, order, retained);
         if (late > *peak) *peak = late;
     }
-    td__arena_free(&room);
+    td__arena_free(&arena);
     return ok || td__fail_memory(p->cx);
 }

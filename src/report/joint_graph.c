@@ -184,16 +184,16 @@ static bool prepare(drawing *d, td_arena *a) {
 
 bool td__report_joint(td_buf *b, const td_plan *p) {
     drawing  d = {.b = b, .g = p->j->g, .h = p->h};
-    td_arena room = {0};
+    td_arena arena = {0};
     td_buf   text = {0};
-    bool     ok = prepare(&d, &room);
+    bool     ok = prepare(&d, &arena);
     ok = ok && (td__graph_print(&text, d.g, TD_PRINT_BRIEF) || td__fail_memory(p->cx));
     if (ok && find_lines(&d, td__buf_str(&text))) {
         place_boxes(&d);
         draw(&d);
     }
     td__buf_free(&text);
-    td__arena_free(&room);
+    td__arena_free(&arena);
     return ok;
 }
 

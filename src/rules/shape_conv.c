@@ -10,8 +10,8 @@
 static int64_t out_size(int64_t in, int64_t k, int64_t stride, int64_t pad,
                         int64_t dil) {
     int64_t span = td__dim_add(td__dim_mul(dil, td__dim_sub(k, 1)), 1);
-    int64_t room = td__dim_sub(td__dim_add(in, 2 * pad), span);
-    return td__dim_lt(room, 0) ? 0 : td__dim_add(td__dim_div(room, stride), 1);
+    int64_t extent = td__dim_sub(td__dim_add(in, 2 * pad), span);
+    return td__dim_lt(extent, 0) ? 0 : td__dim_add(td__dim_div(extent, stride), 1);
 }
 
 int64_t td__conv_out_h(const td_conv *p) {

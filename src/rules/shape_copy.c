@@ -397,8 +397,8 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
     /* dims along which the part steps over each element once; fewer than its rank means
      * that elements repeat */
     bool    again[TD_MAX_RANK];
-    int64_t room[2][TD_MAX_RANK];
-    if (td__dims_apart(part.rank, part.size, part.stride, room[0], room[1], again) <
+    int64_t dims[2][TD_MAX_RANK];
+    if (td__dims_apart(part.rank, part.size, part.stride, dims[0], dims[1], again) <
             part.rank &&
         !td__dim_seems_eq(td__numel(part.rank, part.size), 0))
         return td__op_fail(c, TD_E_ALIAS,

@@ -54,9 +54,9 @@ static bool read_window(td_opcall *c, int at, bool dilated, td_planes *p) {
  * must start inside the input or the padding before it. */
 static int64_t windows(int64_t size, int64_t k, int64_t step, int64_t pad, int64_t dil,
                        bool ceil) {
-    int64_t room = td__dim_sub(td__dim_add(size, 2 * pad), dil * (k - 1) + 1);
+    int64_t extent = td__dim_sub(td__dim_add(size, 2 * pad), dil * (k - 1) + 1);
     int64_t n =
-        td__dim_add(td__dim_div(td__dim_add(room, ceil ? step - 1 : 0), step), 1);
+        td__dim_add(td__dim_div(td__dim_add(extent, ceil ? step - 1 : 0), step), 1);
     /* the last window must start inside the input or the left padding, or it would see
      * padding only */
     if (ceil &&

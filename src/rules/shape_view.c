@@ -3,7 +3,7 @@
  * is read, and the storage stays. Views with several results are in shape_split.c.
  *
  * Strides of dims of size 1 do not address anything, but PyTorch shows them to users
- * and some layouts are told apart by them, so the rules compute them as ATen does. */
+ * and some layouts differ only in them, so the rules compute them as ATen does. */
 #include "rules/geom.h"
 #include "rules/shape_rules.h"
 

@@ -182,7 +182,7 @@ bool td__vjp_as_strided(td_vjp *v) {
                                           stride, off));
 }
 
-/* g may lie in memory in another way than the result did: it is put into the
+/* g may have other strides than the result had: it is copied into the
  * result's geometry first, which is that of self. */
 bool td__vjp_as_strided_scatter(td_vjp *v) {
     const td_meta *m = v->in_meta[0], *s = v->in_meta[1];

@@ -85,7 +85,7 @@ static bool check_types(const td_pcall *c) {
     return true;
 }
 
-/* Does another value the caller gets, or an input, lie in the same bytes? */
+/* Does it share bytes with another output of the call, or with an input? */
 static bool is_alone(const td_pcall *c, int out, const bool *given) {
     const td_tensor *t = c->vals[out].u.t;
     for (int i = 0; i < c->p->j->n_primals; i++)

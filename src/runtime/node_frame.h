@@ -1,11 +1,11 @@
-/* runtime/node_frame.h -- what a compiled node holds beside its saved values; private
- * to the room. */
+/* runtime/node_frame.h -- what a compiled node stores besides its saved values; private
+ * to this directory. */
 #ifndef TD_NODE_FRAME_H
 #define TD_NODE_FRAME_H
 
 #include "runtime/plan.h"
 
-/* Lies in the node, before its dims. */
+/* Part of the node's allocation, before its dims. */
 typedef struct td_frame {
     td_plan  *p;     /* held */
     td_now   *sizes; /* held; NULL: all are numbers */

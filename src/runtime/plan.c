@@ -48,7 +48,7 @@ static int node_result(const keeping *k, int out, bool *seen) {
     return *seen ? k->p->j->fwd[out].tangent : -1;
 }
 
-/* Does a forward output that a caller sees lie in the same bytes? */
+/* Does it share bytes with a forward output that the caller gets? */
 static bool is_shown(const keeping *k, int out) {
     int32_t at = storage_of(k->p->h->fwd, out);
     for (int i = 0; at >= 0 && i < k->p->h->n_fwd; i++)

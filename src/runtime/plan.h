@@ -35,8 +35,8 @@ typedef struct td_back {
 
 typedef struct td_now td_now;
 
-/* What a plan needs from the room that made it, for gradients of gradients: a backward
- * that records a history (create_graph) runs the plan of the next order. */
+/* The part of double backward that src/aot implements for a plan: a backward that
+ * records a history (create_graph) runs the plan of the next order. */
 typedef struct td_next_order {
     /* The plan for these tangents: (primals, tangents) -> gradients. `sizes` are those
      * of the call, NULL where all are numbers. NULL after td__fail. */
@@ -46,9 +46,9 @@ typedef struct td_next_order {
     int   n; /* of plans: one for each pair of sets of tangents */
 } td_next_order;
 
-/* How to ask the engine for the gradients of other sets of tangents: made by the room
- * that knows the program. joint NULL: the joint graph is the user's own, and a missing
- * tangent is zeros to it. */
+/* Traces a backward for another set of tangents; src/aot implements it, because it has
+ * the program. joint NULL: the joint graph is the user's own, and a missing tangent is
+ * replaced by zeros. */
 typedef struct td_retrace {
     /* The joint graph with `missing` as in td_joint_opts, through the same passes as
      * td_plan.j; the caller drops it. NULL after td__fail. */

@@ -339,7 +339,7 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
 }
 
 /* Tensors that an earlier body of the same op lifted are inputs of this one as
- * well; this body is not told of them. */
+ * well, although this body does not read them. */
 static bool take_lifted(td_record *r) {
     char name[24];
     if (r->lift) r->lift->n_args = r->g->inputs.n;

@@ -157,7 +157,7 @@ struct td_record {
     const char       *scope;         /* the same string in the graph's arena */
     const char       *file, *file_copy; /* source file of the last op; copy for nodes */
     struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
-    int               guards; /* guards of `sym` that were turned into asserts */
+    int               guards; /* guards of `sym` that became asserts */
 };
 
 /* Initializes a recorder that writes into g. It does not touch the mode stack:
