@@ -262,6 +262,8 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     return none ? -1 : 0;
 }
 
+/* Tries the entries of this name in order; the first whose key and guards hold for the
+ * call is read into s. cache.slot becomes a free or damaged slot for storing later. */
 static bool find_entry(td_fn *f, td_spec *s) {
     td_disk d;
     td_buf  key = {0};
@@ -330,6 +332,9 @@ static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
     return !b->failed;
 }
 
+/* Serializes the specialization into cache.bytes while the graphs still are as traced;
+ * it is stored after compiling. A function that cannot be cached logs the reason and
+ * goes on without. */
 void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
     const td_graph *program = td__spec_program(f, s);
     td_buf         *b = &s->cache.bytes;
@@ -370,6 +375,8 @@ static bool put_head(td_buf *b, const td_spec *s) {
     return !b->failed;
 }
 
+/* Writes the entry. An argument that tracing changed (a stale view whose history was
+ * refreshed) would give the next process another key, so nothing is stored then. */
 void td__cache_store(td_fn *f, td_spec *s) {
     td_buf  b = {0}, key = {0};
     td_disk d;

@@ -32,6 +32,8 @@ static void put_lines(td_buf *b, const td_guard_lines *l, const td_graph *progra
     }
 }
 
+/* The guard program as numbers: which sizes to load, constants, then steps over
+ * registers. td__get_guards checks all of them against their ranges. */
 void td__put_guards(td_buf *b, const td_guard_prog *p, const td_graph *program) {
     td__put_uint(b, (uint64_t)p->loads.n);
     for (int i = 0; i < p->loads.n; i++) {
@@ -117,6 +119,8 @@ static void get_steps(td_reader *r, td_guard_prog *p) {
     if (n && !r->bad && p->steps.v[n - 1].op < CHECK) r->bad = true;
 }
 
+/* The guards must only refer to arguments of this call and to registers that exist;
+ * anything else sets r->bad. The result belongs to the caller. */
 td_guard_prog *td__get_guards(td_reader *r, td_values args, const td_graph *program) {
     td_guard_prog *p = td__zalloc(sizeof *p);
     if (!p) return r->bad = true, NULL;

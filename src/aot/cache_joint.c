@@ -65,6 +65,7 @@ static void put_target(td_image *m, const td_joint *j, const td_target *t) {
     put_set(m, j, t->from);
 }
 
+/* Graphs first: the descriptors that follow refer to their values by number. */
 bool td__put_joint(td_image *m, const td_joint *j) {
     const int counts[] = {j->n_primals, j->n_fwd, j->n_results, j->n_tangents,
                           j->n_targets};

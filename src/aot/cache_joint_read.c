@@ -319,6 +319,8 @@ static bool get_joint(source *s, const td_graph *program) {
     return !s->r->bad && counts_fit(s, program) && epilogue_fits(j, program);
 }
 
+/* Reads and checks a joint graph; `in` are the arguments of the call, whose metadata is
+ * compared. NULL and r->bad if anything is inconsistent. */
 td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
                         const td_value *in) {
     td_joint *j = td__zalloc(sizeof *j);
@@ -416,6 +418,8 @@ static bool halves_fit(const td_halves *h, const td_joint *j) {
            writes_fit(h->bwd) && kept_fit(h, j);
 }
 
+/* Every index is read within the bounds of the graph it refers to; halves_fit then
+ * compares the graphs with each other. */
 static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,
                        const td_graph *program) {
     int64_t *bytes[] = {&h->bytes_saved, &h->bytes_most, &h->peak, &h->peak_most};

@@ -181,6 +181,8 @@ static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes
     return p;
 }
 
+/* Called with the plan: frees the functions of all variants and the references to
+ * program, options and arguments. */
 static void drop(void *env) {
     next_order *a = env;
     while (a->all) {
@@ -216,6 +218,9 @@ static bool copy_orders(next_order *a, const td_grad_order *from) {
     return ok;
 }
 
+/* Attaches the next order to the plan of s. It owns references to everything a later
+ * trace needs, because td_fn may be dropped before the backward. A fallback to eager is
+ * impossible there. */
 bool td__spec_next_order(td_fn *f, td_spec *s) {
     if (!s->plan->h) return true;
     next_order *a = td__zalloc(sizeof *a);

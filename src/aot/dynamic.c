@@ -232,6 +232,8 @@ static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
     return td_ok(f->cx);
 }
 
+/* Captures the body with the sizes chosen by `how` as symbols. A size that the trace
+ * found to be fixed although the user marked it as dynamic is an error. */
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
     bool       dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));

@@ -42,6 +42,7 @@ static row input_row(const td_joint *j, int i) {
     return r;
 }
 
+/* A table with columns as wide as their longest entry, up to a limit. */
 static void inputs(td_buf *b, const td_joint *j) {
     int name = 0, type = 0;
     for (int i = 0; i < j->n_primals; i++) {

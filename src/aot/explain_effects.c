@@ -35,6 +35,8 @@ static bool has_history(const td_joint *j, const td_gnode *n) {
     return k >= 0 && j->fwd[k].tangent >= 0;
 }
 
+/* Calls fn for each effect of the epilogue on v, in program order: ops on v itself, and
+ * writes through views of it. */
 void td__epi_effects(const td_joint *j, const td_gval *v, td_effect_fn *fn, void *env) {
     for (int i = 0; i < j->epilogue->nodes.n; i++) {
         const td_gnode *n = j->epilogue->nodes.v[i];
@@ -53,6 +55,7 @@ void td__epi_effects(const td_joint *j, const td_gval *v, td_effect_fn *fn, void
 
 /* ---- combined ------------------------------------------------------------ */
 
+/* The state after all effects: later ones override requires_grad. */
 static void add_up(void *env, const td_effect *e) {
     td_effect_sum *sum = env;
     sum->any = true;
@@ -114,6 +117,7 @@ static void geometry_text(td_buf *b, const line_writer *t, const td_effect *e) {
     if (e->no_grad) td__buf_add(b, " under no_grad");
 }
 
+/* The words for one effect; docs/explain.md lists them. */
 static void write_line(void *env, const td_effect *e) {
     const line_writer *t = env;
     td_buf             b = {0};

@@ -205,6 +205,8 @@ int64_t td__epi_versions(const td_joint *j, int i) {
 
 /* ---- forward outputs, targets ------------------------------------------- */
 
+/* The node of the epilogue that uses forward output k as a new tensor or as new
+ * elements; NULL: none. */
 const td_gnode *td__epi_user(const td_joint *j, int k) {
     for (int i = 0; i < j->epilogue->nodes.n; i++) {
         const td_gnode *n = j->epilogue->nodes.v[i];

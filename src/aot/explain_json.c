@@ -180,6 +180,8 @@ static void plan(td_buf *b, const td_joint *j, bool *any) {
 
 /* ---- gradients, memory -------------------------------------------------- */
 
+/* Names the tensor that the tangent belongs to: a result, a written input, or the base
+ * of a view. */
 static void tangent(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_joint   *j = s->plan->j;
     const td_tangent *t = &j->tangents[i];
@@ -237,6 +239,7 @@ static void times(td_buf *b, const td_spec *s, bool *any) {
     td__buf_add(b, "}");
 }
 
+/* The graphs of all stages, as `tandem show --json` prints them. */
 static void graphs(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     const td_halves *h = s->plan->h;
     const td_graph  *g[] = {td__spec_program(f, s), s->plan->j->g, h ? h->fwd : NULL,
@@ -331,6 +334,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__buf_add(b, "}");
 }
 
+/* Specializations are a list with the newest first; they are printed by number. */
 bool td__explain_json(td_buf *b, const td_fn *f, unsigned how) {
     bool      any = false;
     td_config c = td__fn_settings(f);

@@ -25,6 +25,8 @@ const char *td__size_text(char out[32], int64_t bytes) {
     return out;
 }
 
+/* Counts for the line "captured"; an in-place view op counts as a write and as a
+ * view. */
 td_op_counts td__count_ops(const td_graph *g) {
     td_op_counts c = {0};
     for (int i = 0; i < g->nodes.n; i++) {
@@ -50,6 +52,8 @@ static void indirect_effects(td_lines *l, const td_joint *j, int i) {
     } else if (j->written[i]) td__epi_join(l, "written through another input");
 }
 
+/* Effects on input i in program order; an input that is only affected through another
+ * one in its storage says so. */
 void td__explain_input(td_buf *b, const td_joint *j, int i) {
     td_lines  l = {b, false};
     long long versions = (long long)td__epi_versions(j, i);
@@ -106,6 +110,8 @@ void td__explain_base(td_buf *b, const td_joint *j, int i) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
+/* Names the tensor a tangent arrives for; a written view by its origin and the view
+ * ops. */
 void td__explain_tangent(td_buf *b, const td_joint *j, int i) {
     const td_gnode *n = td__epi_user(j, j->tangents[i].index);
     if (!n) {

@@ -1,4 +1,4 @@
-/* backend/native.h -- shared by the files of the native backend; private to this directory.
+/* backend/native.h -- shared by the files of the native backend; private to it.
  *
  * lower.c decides how loops see every value of a graph; group.c and fuse.c merge
  * values into groups over one space; nests.c builds the loop nest of each group;

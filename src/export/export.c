@@ -25,6 +25,8 @@ static bool refuse(const exporting *x, int input, const char *what) {
 
 /* ---- what cannot be said in a graph ------------------------------------- */
 
+/* Refuses inputs whose state after the call a pure graph cannot express: set_ to
+ * another input, a changed requires_grad, a write to a closed-over tensor. */
 static bool check_end(const exporting *x, int input) {
     const td_end *e = &x->ends.in[input];
     if (e->shares)
@@ -72,6 +74,8 @@ static bool check_target(const exporting *x, int i) {
                               "is that of their base; pass clones");
 }
 
+/* Is everything the function does expressible as values of a graph? False after
+ * td__fail, which names the input or result. */
 static bool check(const exporting *x) {
     const td_joint *j = x->j;
     if (j->left)
@@ -157,6 +161,8 @@ static void name_tangents(td_joint *j) {
         j->g->in_desc.v[j->n_primals + i].index = j->tangents[i].index;
 }
 
+/* For TD_EXPORT_LOSS replaces the tangent of the loss by ones; otherwise fails if a
+ * tangent has no gradient (the reason was recorded when it was traced). */
 static bool differentiate(exporting *x) {
     td_joint *j = x->j;
     if (x->o.what == TD_EXPORT_LOSS) return close_tangents(x);
@@ -198,6 +204,8 @@ static bool move(td_graph *g, outputs *o, int from, td_desc d) {
     return td__graph_output(g, o->old[from], d);
 }
 
+/* Appends the new elements of a written input (<update>), and its new geometry as a
+ * view of the input (<meta_update>) if that changed. */
 static bool put_update(const exporting *x, outputs *o, int input) {
     td_graph     *g = x->j->g;
     const td_end *e = &x->ends.in[input];
@@ -209,6 +217,8 @@ static bool put_update(const exporting *x, outputs *o, int input) {
     return v && td__graph_output(g, td__garg_value(v), meta);
 }
 
+/* Appends the gradients of inputs. Gradients of bases and of leaves made inside have no
+ * input to belong to and are left out. */
 static bool put_grads(const exporting *x, outputs *o) {
     td_graph *g = x->j->g;
     for (int i = 0; i < x->j->n_targets; i++) {
@@ -220,6 +230,7 @@ static bool put_grads(const exporting *x, outputs *o) {
     return true;
 }
 
+/* The order of outputs that the header promises: updates, results, gradients. */
 static bool put_outputs(const exporting *x, outputs *o) {
     td_joint *j = x->j;
     td_graph *g = j->g;
@@ -245,6 +256,8 @@ static bool place_tangent(const exporting *x, int i, const int *at) {
     return true;
 }
 
+/* Rewrites the outputs of the joint graph in the exported order. `o.at` maps an old
+ * output to its new index, which tangents refer to. */
 static bool order_outputs(const exporting *x) {
     td_graph *g = x->j->g;
     size_t    n = (size_t)g->outputs.n + 1;
@@ -295,6 +308,8 @@ static bool values_body(td_call *c) {
     return td__call_inner(c, x->body, x->env, 0) && td__call_map(c, value_of);
 }
 
+/* Does the tree specification have exactly n leaves? It is parsed with n absent values,
+ * because only its form matters. */
 static bool check_tree(const exporting *x, const char *spec, int n, const char *what) {
     if (!spec) return true;
     td_value *none = td__zalloc(sizeof *none * ((size_t)n + 1));
@@ -314,6 +329,8 @@ static bool trees_fit(const exporting *x) {
            check_tree(x, x->o.out_tree, x->j->n_results, "results");
 }
 
+/* Runs the stages up to the cleaned joint graph and turns that into an exported graph.
+ * x->s and x->j belong to x, whose owner frees them also after a failure. */
 static bool export(exporting *x, td_values args) {
     td_ctx *cx = x->f->cx;
     if (x->o.what != TD_EXPORT_FORWARD && !td__recording(cx))
@@ -330,6 +347,7 @@ static bool export(exporting *x, td_values args) {
     return differentiate(x) && order_outputs(x) && finish(x);
 }
 
+/* Copies the caller's options; `usual` is the kind of export for TD_EXPORT_AUTO. */
 static bool options(td_ctx *cx, td_export_opts *o, const td_export_opts *opts,
                     td_export_what usual) {
     if (!td__opts_take(cx, "td_export", o, sizeof *o, opts, "TD_EXPORT_OPTS"))
@@ -338,6 +356,8 @@ static bool options(td_ctx *cx, td_export_opts *o, const td_export_opts *opts,
     return true;
 }
 
+/* The options of the function that is traced for the export; strings are borrowed from
+ * *o. */
 static td_aot_opts aot_options(const td_export_opts *o) {
     return (td_aot_opts){TD_AOT_OPTS,
                          .name = o->name,
@@ -382,6 +402,8 @@ td_exported *td_export_joint(td_ctx *cx, td_body *body, void *env, td_values arg
     return e ? e : TD_NIL(cx, EXPORTED);
 }
 
+/* Parameters and buffers become the first inputs; td__state_args appends the user's
+ * arguments to them. */
 td_exported *td_export_module(td_module *m, td_values args,
                               const td_export_opts *opts) {
     td_export_opts o;

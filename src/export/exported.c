@@ -8,6 +8,8 @@
 
 /* ---- making and dropping ------------------------------------------------ */
 
+/* Destructor. A graph that was parsed belongs to its file, which is then freed
+ * instead. */
 static void end(void *object) {
     td_exported *e = object;
     if (e->file) td__gfile_drop(e->file);
@@ -17,6 +19,8 @@ static void end(void *object) {
     td__handle_free(e, TD_H_EXPORTED);
 }
 
+/* Takes ownership of g, or of `file` (which owns g) if that is not NULL, also after a
+ * failure. The tree specifications are copied. */
 td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
                                const char *out_tree) {
     td_ctx      *cx = g->cx;
@@ -125,6 +129,8 @@ static bool has_sizes(const td_graph *g, const td_gtype *l, const td_tensor *t,
     return true;
 }
 
+/* Is x a tensor of this context with the dtype and sizes of input i? `bound` has the
+ * values of symbolic sizes, found from all inputs before. */
 static bool check_input(const td_exported *e, int i, td_value x, const int64_t *bound) {
     const td_gval   *v = e->g->inputs.v[passed(e->g, i)];
     const td_gtype  *l = v->type;
@@ -186,6 +192,8 @@ static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
     return true;
 }
 
+/* Does the graph compute new values of inputs, or write them? Only then do aliases
+ * between the inputs matter. */
 static bool has_updates(const td_graph *g) {
     for (int i = 0; i < g->outputs.n; i++) {
         uint8_t kind = g->out_desc.v[i].kind;
@@ -217,6 +225,8 @@ static bool check_aliases(const td_exported *e, const td_value *all,
     return true;
 }
 
+/* Checks all inputs: symbolic sizes are solved first from every tensor, then each type,
+ * the guards and the alias pattern are compared. */
 static bool check_inputs(const td_exported *e, td_values in) {
     const td_graph *g = e->g;
     if (in.n != td_exported_inputs(e)) return true; /* said by td_graph_run */
@@ -234,6 +244,7 @@ static bool check_inputs(const td_exported *e, td_values in) {
     return ok;
 }
 
+/* Runs without recording history: gradients are outputs of the graph itself. */
 bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
     bool ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
               td__has_list(e->cx, "td_exported_run", in.v, in.n) &&
@@ -255,6 +266,8 @@ bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_ou
 static const char head[] = "# tandem export 1\n",
                   in_head[] = "# in: ", out_head[] = "# out: ";
 
+/* The text of a file: the magic first line, the tree specifications as comments, then
+ * the graph with types. */
 static bool print(const td_exported *e, td_buf *b) {
     td__buf_add(b, head);
     if (e->in_tree) td__buf_printf(b, "%s%s\n", in_head, e->in_tree);
@@ -294,6 +307,7 @@ static bool find_line(td_ctx *cx, const char *text, size_t n, const char *word,
     return true;
 }
 
+/* Is it a well-formed tree? The number of leaves is the number of `*` in the text. */
 static bool check_tree(td_ctx *cx, const char *spec) {
     int n = 0;
     for (const char *p = spec; p && *p; p++) n += *p == '*';
@@ -306,6 +320,8 @@ static bool check_tree(td_ctx *cx, const char *spec) {
     return ok;
 }
 
+/* Reads the tree specifications from comment lines of the text. Owns f from here on,
+ * also after a failure. */
 static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_t n) {
     char *in = NULL, *out = NULL;
     bool  ok = find_line(g->cx, text, n, in_head, &in) &&
@@ -318,6 +334,8 @@ static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_
     return e;
 }
 
+/* The text may have been edited: it must parse, verify as a joint graph, and hold
+ * exactly one function. */
 td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
                                const char *name) {
     if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);

@@ -13,6 +13,9 @@ static td_group *current(td_group *g) {
 
 td_group *td__group_of(const td_fval *v) { return current(v->group); }
 
+/* A new alias group for the storage. The first group of a storage is found by the map
+ * `groups`; others of the same storage (after set_) are chained behind it. The storage
+ * is referenced until the run ends, so that its address identifies it. */
 td_group *td__group_make(td_func *f, td_storage *st) {
     td_group *g = td__arena_zalloc(&f->arena, sizeof *g);
     td_group *first = td__ptrmap_get(&f->groups, st);
@@ -31,6 +34,8 @@ td_group *td__group_make(td_func *f, td_storage *st) {
 
 /* ---- records ------------------------------------------------------------ */
 
+/* A record in the run's list of all records, with the source line and the checkpoint
+ * policy of the current op. */
 static td_fval *make_record(td_func *f, td_fkind kind, td_group *g) {
     td_fval *v = td__arena_zalloc(&f->arena, sizeof *v);
     if (!v) return td__fail_memory(f->cx), NULL;
@@ -51,6 +56,7 @@ td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *
     return v;
 }
 
+/* Sets the functional value of v and marks it as up to date with its group. */
 bool td__fval_hold(td_fval *v, td_tensor *inner) {
     td__ref(inner);
     if (v->inner) td__unref(v->inner);
@@ -59,6 +65,8 @@ bool td__fval_hold(td_fval *v, td_tensor *inner) {
     return true;
 }
 
+/* t has a new storage: it becomes the root of a new group, with the value `inner` in
+ * t's layout. */
 bool td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner) {
     td_group *g = td__group_make(f, t->st);
     td_fval  *v = g ? td__fval_make(f, TD_F_ROOT, g, t) : NULL;
@@ -80,6 +88,8 @@ static td_fval *adopt_piece(td_func *f, td_group *first, td_tensor *t) {
     return v;
 }
 
+/* A record for a tensor that the run has not seen: a view into a known storage, or a
+ * tensor that the body closes over. A fake tensor cannot be either. */
 static td_fval *adopt(td_func *f, td_tensor *t) {
     td_group *first = td__ptrmap_get(&f->groups, t->st);
     if (first) return adopt_piece(f, first, t);
@@ -99,6 +109,8 @@ td_fval *td__fval_of(td_func *f, td_tensor *t) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* Group h becomes part of g: set_ made their storages one. Records of h find g through
+ * `into`. */
 static void merge(td_group *g, td_group *h) {
     h->into = g;
     g->writes += h->writes;
@@ -142,6 +154,8 @@ static void choose_root(td_group *g, td_fval *v) {
     }
 }
 
+/* The first tensor of a storage is the root of its group; others are pieces of it.
+ * `given` remembers the value that the elements had at the call. */
 static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_group *g = find_group(f, outer);
     bool      alone = !g;
@@ -159,6 +173,8 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     return td__fval_hold(v, inner) ? v : NULL;
 }
 
+/* Registers an argument with its inner tensor. References to both and to the storage
+ * are held until the run ends, because the body may resize or set_ the argument. */
 bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
@@ -190,6 +206,8 @@ static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     return td__func_call1(f, TD_OP_as_strided, in, 4);
 }
 
+/* A copy of `to` with `value` written at the geometry g and the offset `at`. Of
+ * elements that overlap (stride 0) the last one is written, as in eager. */
 td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_geom *g,
                         int64_t at) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
@@ -205,6 +223,8 @@ td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_ge
     return td__func_call1(f, TD_OP_as_strided_scatter, in, 5);
 }
 
+/* A copy of `list`, the whole storage as a flat list, with the piece v written into it.
+ * Both are viewed in the dtype of v for the write. */
 static td_tensor *put_piece(td_func *f, td_tensor *list, const td_fval *v) {
     td_dtype dt = (td_dtype)list->dtype;
     list = as_dtype(f, list, v->geom.dtype);
@@ -240,6 +260,7 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
     return list;
 }
 
+/* A root record that shows a whole storage as n contiguous elements. */
 static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
     td_fval *v = make_record(g->f, TD_F_ROOT, g);
     int64_t *dims = td__arena_alloc(&g->f->arena, sizeof *dims * 2);
@@ -279,6 +300,9 @@ static bool is_empty(const td_group *g) {
     return !td__dim_is_sym(n) && n == 0;
 }
 
+/* Replaces the root of the group by a flat list of `bytes` bytes, if it does not show
+ * the whole storage already. Needed when a program reads elements that no known view
+ * covers. */
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
     td_dtype dt = g->given_dtype;
@@ -302,6 +326,8 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
     return td__fval_hold(list, now);
 }
 
+/* resize_ or as_strided made the storage grow from `was` bytes: the flat list is
+ * extended by zeros. `gen` increases, so that values of its views are recomputed. */
 bool td__group_grow(td_group *g, size_t was) {
     td_func *f = g->f;
     if (g->st->bytes <= was) return true;
@@ -362,6 +388,8 @@ static td_fval *list_as(td_group *g, td_dtype dt) {
     return list_by(list, dt, n, TD_OP_view_dtype, &to, 1);
 }
 
+/* Finds the record that v is a view of: preferably the one it was derived from, else
+ * the root of its group, which is flattened if it does not cover v. */
 bool td__fval_place(td_fval *v) {
     td_group *g = td__group_of(v);
     if (v->kind != TD_F_PIECE || v->up) return true;

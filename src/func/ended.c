@@ -13,6 +13,8 @@ static bool shows(const td_fval *by, const td_fval *v) {
            td__geom_covers_bytes(&by->geom, &v->geom);
 }
 
+/* Are the elements of v visible through an argument, as it was passed or (`now`) as it
+ * is after the program? Elements of a new storage always are. */
 bool td__fval_is_shown(td_func *f, const td_fval *v, bool now) {
     const td_fval *from = v;
     while (from->up && from->kind != TD_F_PIECE) from = from->up;

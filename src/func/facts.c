@@ -7,6 +7,8 @@
 
 /* ---- inputs ------------------------------------------------------------- */
 
+/* Whether the graph itself may perform the write (keep_mutations) or the call does it
+ * afterwards. Metadata and writes with history are never left in the graph. */
 static td_mutation mutation_of(const td_input_fact *in, bool keep) {
     bool data = in->mutates_data || in->mutates_storage || in->resized;
     if (!data && !in->mutates_metadata) return TD_NOT_MUTATED;
@@ -46,6 +48,8 @@ static void find_input(td_facts_run *r, int i) {
     find_mutations(r, i);
 }
 
+/* Fills in all facts. Inputs come first, because the facts of outputs and tangents read
+ * them. */
 static bool find_all(td_facts_run *r) {
     td_facts *to = r->to;
     for (int i = 0; i < to->n_in; i++) find_input(r, i);
@@ -57,6 +61,8 @@ static bool find_all(td_facts_run *r) {
     return td__facts_outputs(r) && td__facts_tangents(r);
 }
 
+/* Allocates the lists of the facts in their arena. There is at most one tangent per
+ * input and two per output. */
 static bool make_room(td_facts_run *r) {
     td_facts *to = r->to;
     td_arena *a = &to->arena;
@@ -77,6 +83,8 @@ static bool make_room(td_facts_run *r) {
     return ok || td__fail_memory(r->cx);
 }
 
+/* The facts of a run that has just finished; owned by the caller (td__facts_drop). NULL
+ * after td__fail. */
 td_facts *td__facts_find(td_facts_run *r, bool keep_mutations) {
     td_facts *to = r->to = td__zalloc(sizeof *to);
     if (!to) return td__fail_memory(r->cx), NULL;

@@ -1,6 +1,6 @@
-/* func/facts.h -- what a program does to its inputs and what its outputs are, printed as
- * AOTAutograd's metadata analysis tells it. Facts are read off the trace that makes the
- * joint graph, when the program has run; nothing is compiled from them. */
+/* func/facts.h -- how a program mutates its inputs and aliases its outputs, in terms of
+ * AOTAutograd's metadata analysis. Facts are derived from the trace that makes the
+ * joint graph; nothing is compiled from them. */
 #ifndef TD_FACTS_H
 #define TD_FACTS_H
 

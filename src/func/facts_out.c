@@ -52,6 +52,8 @@ static int input_of(td_facts_run *r, td_tensor *t) {
 
 /* ---- view sequences ----------------------------------------------------- */
 
+/* Copies the view op that made v, with its integer lists, into the arena of the facts;
+ * a piece without a known op is an as_strided. */
 static bool copy_op(td_facts_run *r, td_view_op *to, const td_fval *v) {
     td_arena *a = &r->to->arena;
     bool      piece = v->kind == TD_F_PIECE;
@@ -116,6 +118,8 @@ static bool is_input_kind(td_facts_run *r, td_output_fact *to, td_tensor *t,
     return self >= 0 || !moved || to->kind == TD_OUT_CUSTOM_VIEW;
 }
 
+/* The base of an output is no output itself: it becomes an additional one, for
+ * backward. */
 static bool keep_base(td_facts_run *r, td_tensor *base) {
     td_output_fact *to = &r->to->bases[r->to->n_bases];
     r->bases[r->to->n_bases++] = base;
@@ -126,6 +130,9 @@ static bool keep_base(td_facts_run *r, td_tensor *base) {
     return td__geom_copy(r->cx, &r->to->arena, &to->geom, base);
 }
 
+/* Output t is a view of an intermediate. PyTorch's rule: a lone view of it counts as a
+ * value of its own (unsafe view); otherwise all of them are views of one base, which is
+ * an output or becomes one. */
 static bool alias_intermediate(td_facts_run *r, td_output_fact *to, td_tensor *t) {
     int multi, n = count_sharers(r, t->st, &multi), at = out_index(r, t->base);
     if (n == 1 || n - multi <= 1) {
@@ -159,6 +166,8 @@ static int twin_of(td_facts_run *r, td_tensor *t) {
     return -1;
 }
 
+/* Classifies an output in the order PyTorch does: alias of an input, view of an
+ * intermediate with gradients, alias of another output, or a value of its own. */
 static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
     int input = input_of(r, t), twin;
     if (input >= 0 && is_input_kind(r, to, t, input)) {
@@ -177,6 +186,7 @@ static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
     return true;
 }
 
+/* Fills in the facts of output i: type, flags, dynamic dims and its kind. */
 static bool find_output(td_facts_run *r, int i) {
     td_output_fact *to = &r->to->out[i];
     td_tensor      *t = out_tensor(r, i);
@@ -194,6 +204,8 @@ static bool find_output(td_facts_run *r, int i) {
     return find_kind(r, to, t) && td_ok(r->cx);
 }
 
+/* All records are made first, because the kind of an output depends on the other
+ * outputs in its storage. */
 bool td__facts_outputs(td_facts_run *r) {
     for (int i = 0; i < r->to->n_out; i++)
         if (out_tensor(r, i) && !td__fval_of(r->f, out_tensor(r, i))) return false;

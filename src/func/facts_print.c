@@ -47,6 +47,7 @@ static void print_ints(td_buf *b, const int64_t *v, int n) {
     for (int i = 0; i < n; i++) td__buf_add(b, i ? "," : ""), td__dim_text(v[i], b);
 }
 
+/* An argument of a view op. Symbolic sizes print as expressions. */
 static void print_value(td_buf *b, td_value v) {
     if (v.kind == TD_K_INT) td__dim_text(v.u.i, b);
     else if (v.kind == TD_K_BOOL) td__buf_add(b, v.u.i ? "true" : "false");
@@ -59,6 +60,8 @@ static void print_value(td_buf *b, td_value v) {
     } else td__buf_add(b, "none");
 }
 
+/* A view op without its tensor argument: `transpose(0, 1)`. `#i` names one of several
+ * results. */
 void td__view_op_print(td_buf *b, const td_view_op *v) {
     td__buf_printf(b, "%s(", td__ops[v->op].name);
     for (int k = 1; k < v->n_in; k++) {
@@ -87,6 +90,8 @@ static void print_base(td_buf *b, const td_output_fact *o) {
     td__buf_printf(b, " (%s %d)", of, o->base);
 }
 
+/* One line per output, PyTorch's term for its kind first; the view ops that remake it
+ * follow on a line of their own. */
 static void print_output(td_buf *b, const td_output_fact *o, int i) {
     bool any = true;
     td__buf_printf(b, "  %2d  ", i);
@@ -106,6 +111,7 @@ static void print_output(td_buf *b, const td_output_fact *o, int i) {
     if (o->has_views) print_views(b, o);
 }
 
+/* The type of a tangent; strides only if they are not row-major. */
 static void print_tangent(td_buf *b, const td_tangent_fact *t, int i) {
     static const char *const words[] = {"input", "output", "base"};
     td__buf_printf(b, "  %2d  of %s %d: %s[", i, words[t->of], t->index,
@@ -120,6 +126,7 @@ static void print_tangent(td_buf *b, const td_tangent_fact *t, int i) {
     td__buf_add(b, "\n");
 }
 
+/* The text that `tandem facts` prints and that tests compare with stored files. */
 bool td__facts_print(td_buf *b, const td_facts *f) {
     td__buf_printf(b, "@%s: %s graph\n", f->name, f->trains ? "training" : "inference");
     if (f->n_in) td__buf_add(b, "inputs\n");

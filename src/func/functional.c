@@ -31,6 +31,7 @@ static bool know_args(td_func *f, const td_opcall *c) {
 
 /* ---- the inner world ---------------------------------------------------- */
 
+/* Replaces the tensors of a list by their current functional values. */
 static bool inner_list(td_func *f, td_value *v) {
     td_tensor **ts = td__arena_alloc(&f->cx->scratch, sizeof *ts * (v->n + 1));
     if (!ts) return td__fail_memory(f->cx);
@@ -56,6 +57,9 @@ static bool derive_args(td_func *f, const td_opcall *c) {
     return true;
 }
 
+/* The arguments for the mode below: each tensor is replaced by its functional value.
+ * The first argument of as_strided_scatter comes with its whole storage, because the op
+ * copies that. */
 static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
     if (!derive_args(f, c)) return false;
     for (int i = 0; i < c->n_in; i++) {
@@ -92,6 +96,9 @@ static bool make_outer(td_opcall *c, td_tensor **inner) {
     return true;
 }
 
+/* An op without writes or views: the mode below computes its value, and the outer
+ * result is a fake tensor that gets it. If the size of the result depends on values,
+ * the outer result is made after the value. */
 static bool call_plain(td_func *f, td_opcall *c) {
     bool     late = c->def->flags & TD_OPF_DYNAMIC;
     td_value in[TD_MAX_ARGS];
@@ -151,6 +158,8 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     return v;
 }
 
+/* A view is recorded as a step of its base's record and computed only when it is read.
+ * The results of one multi-output op know each other (`peers`). */
 static bool call_view(td_func *f, td_opcall *c) {
     td_fval *up = td__fval_of(f, td__in(c, 0));
     if (!run_outer(c)) return false;
@@ -178,6 +187,8 @@ static void note_set(td_func *f, const td_tensor *t) {
         if (f->in.v[i].t == t) f->in.v[i].n_set++;
 }
 
+/* set_ moves t into the group of the source's storage: as the source itself, or as a
+ * piece if sizes, strides or an offset are given. */
 static bool call_set(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0), *source = td__in(c, 1);
     td_fval   *from = td__fval_of(f, source);
@@ -197,6 +208,8 @@ static bool call_set(td_func *f, td_opcall *c) {
     return true;
 }
 
+/* A metadata write: the tensor gets a new record, a view of its old one. resize_ and
+ * set_ may change the storage; ops that only set flags have no functional form. */
 static bool call_meta(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_fval   *up = td__fval_of(f, t);
@@ -223,6 +236,8 @@ static bool call_meta(td_func *f, td_opcall *c) {
 
 /* ---- writes of elements ------------------------------------------------- */
 
+/* Only arguments and values of the program may be written: a write to a closed-over
+ * tensor with real bytes would happen at trace time. */
 static bool may_write(td_opcall *c) {
     for (int i = 0; i < c->n_in; i++)
         if (c->info->s.in[i].write && td__in(c, i) && !td__is_fake(td__in(c, i)))
@@ -272,6 +287,7 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
     return true;
 }
 
+/* Will the tape record this call? */
 static bool takes_gradients(const td_opcall *c) {
     bool any = false;
     for (int i = 0; i < c->n_in; i++) {
@@ -299,6 +315,8 @@ static bool check_places(td_func *f, td_opcall *c) {
                        td__type_str(t));
 }
 
+/* An in-place op: its functional twin computes the new value, which is then written to
+ * the record of argument 0. */
 static bool call_write(td_func *f, td_opcall *c) {
     td_value in[TD_MAX_ARGS];
     if (!may_write(c) || !run_outer(c) || !check_places(f, c)) return false;
@@ -316,6 +334,7 @@ static bool call_writer(td_func *f, td_opcall *c) {
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 
+/* The mode itself. Sizes that are created during the call are named after the op. */
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
@@ -328,6 +347,9 @@ static bool func_call(td_mode *m, td_opcall *c) {
     return ok;
 }
 
+/* Begins a functional run: ops go through the tape, this mode and the recorder, which
+ * records into g. Gradient modes of the caller are switched off; the program sets its
+ * own. */
 void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
     cx->grad_enabled = cx->inference = false;
     td__record_begin(rec, g);
@@ -345,6 +367,8 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer) {
     return v ? td__fval_value(v) : NULL;
 }
 
+/* Drops all references of the run and removes its records from the tensors of the
+ * context, which may outlive it. */
 void td__func_end(td_func *f) {
     for (td_tensor *t = f->cx->all; t; t = t->next) {
         td_mode **owner = t->payload;

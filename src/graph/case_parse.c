@@ -24,6 +24,8 @@ static bool add_values(td_parser *ps, td_gstep *s, const char *const *names, int
     return true;
 }
 
+/* `%x = tensor([...])` in a case: a constant of the case's graph, copied for each
+ * run. */
 static bool step_tensor(td_parser *ps, const td_results *r) {
     td_pbody  *b = ps->body;
     td_tensor *t;
@@ -120,6 +122,8 @@ static bool name_outputs(td_parser *ps, td_gstep *s, const td_results *r) {
     return ok;
 }
 
+/* `%y = call @f(...)`. The function must be defined before the case. Arguments and
+ * results are counted, constants of the function are not. */
 static bool step_call(td_parser *ps, const td_results *r) {
     td_lexer *lx = &ps->lx;
     td_gstep  s = {.kind = TD_STEP_CALL, .line = lx->tok.line};
@@ -141,6 +145,8 @@ static bool step_call(td_parser *ps, const td_results *r) {
     return name_outputs(ps, &s, r) && td__parse_add_step(ps, s);
 }
 
+/* `backward %a, %b option=...`; without values, from all outputs of the last call that
+ * require grad. */
 static bool step_backward(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_gstep  s = {.kind = TD_STEP_BACKWARD, .line = lx->tok.line};
@@ -177,6 +183,8 @@ static bool step_grad(td_parser *ps, const td_results *r) {
     return add_values(ps, &s, r->names.v, 1) && td__parse_add_step(ps, s);
 }
 
+/* A statement that only cases have. *done is false for the others, which are ordinary
+ * ops. */
 bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done) {
     td_lexer *lx = &ps->lx;
     bool      one = r->names.n == 1 && !r->more;
@@ -205,6 +213,8 @@ static bool parse_steps(td_parser *ps) {
     return td__body_finish(ps) && td__lex_need(lx, "}");
 }
 
+/* A case is a list of steps. Its graph has the values and constants of the steps; the
+ * ops are executed one by one, eagerly. */
 bool td__parse_case(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_gfile *f = ps->file;
@@ -253,6 +263,7 @@ static void print_build(td_buf *b, const td_labels *l, const td_gstep *s) {
     td__buf_add(b, ")");
 }
 
+/* With explicit dtype and sizes, so that it parses back to the same tensor. */
 static void print_literal(td_buf *b, const td_labels *l, const td_gstep *s) {
     td_tensor *t = l->g->consts.v[s->konst];
     td__buf_add(b, "tensor([");
@@ -265,6 +276,7 @@ static void print_literal(td_buf *b, const td_labels *l, const td_gstep *s) {
     td__buf_add(b, ")");
 }
 
+/* One statement of a case, as step_... parses it. */
 static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
     print_names(b, l, s->out, s->n_out);
     switch ((td_gstep_kind)s->kind) {
@@ -300,6 +312,7 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
     }
 }
 
+/* Regions indent; the indentation stops growing at 32 columns. */
 static void print_case(td_buf *b, const td_gcase *c) {
     td_labels l;
     int       indent = 2;
@@ -325,6 +338,7 @@ static void print_case(td_buf *b, const td_gcase *c) {
     td__labels_free(&l);
 }
 
+/* Functions, then cases: a case may call any function of the file. */
 bool td__gfile_print(td_buf *b, const td_gfile *f, unsigned how) {
     for (int i = 0; i < f->graphs.n; i++) {
         if (i) td__buf_add(b, "\n");

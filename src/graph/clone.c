@@ -40,6 +40,8 @@ static bool copy_dims(copy *c) {
     return true;
 }
 
+/* The type in terms of the target graph: storage numbers shifted past its own, sizes
+ * translated to its expressions. */
 static const td_gtype *own_look(copy *c, const td_gtype *l) {
     td_gtype own = *l;
     int64_t  size[TD_MAX_RANK], stride[TD_MAX_RANK];
@@ -63,6 +65,7 @@ static bool copy_value(copy *c, const td_gval *v, td_gval *to) {
     return !v->name || (to->name = td__graph_str(c->to, v->name)) != NULL;
 }
 
+/* Inputs with their descriptors, then constants, of which a reference is added. */
 static bool copy_inputs(copy *c) {
     for (int i = 0; i < c->from->inputs.n; i++) {
         const td_gval *v = c->from->inputs.v[i];
@@ -102,6 +105,8 @@ static bool own_arg(copy *c, td_garg *a) {
     return true;
 }
 
+/* Copies op, arguments, results, origin, tags, source line and scope. Arguments point
+ * to the old values until own_arg translates them. */
 static bool copy_node(copy *c, const td_gnode *n) {
     if (n->kind == TD_N_ENTER) return td__graph_enter(c->to, (td_gregion)n->region);
     if (n->kind == TD_N_LEAVE) return td__graph_leave(c->to);
@@ -117,6 +122,7 @@ static bool copy_node(copy *c, const td_gnode *n) {
     return !n->scope || (m->scope = td__graph_str(c->to, n->scope)) != NULL;
 }
 
+/* Sizes first, because types refer to them; dead nodes are not copied. */
 static bool copy_all(copy *c) {
     bool ok = copy_dims(c) && copy_inputs(c);
     for (int i = 0; ok && i < c->from->nodes.n; i++)
@@ -139,6 +145,9 @@ td_graph *td__graph_clone(const td_graph *g) {
     return NULL;
 }
 
+/* Appends the nodes of g to `to`. twin[id] maps values of g to values of `to`; inputs
+ * that are mapped already are not added. `each` may return another node to be used in
+ * place of the copy, which is then removed (for merging equal nodes). */
 bool td__graph_append(td_graph *to, const td_graph *g, td_gval **twin,
                       td_append_fn *each, void *env) {
     copy c = {.from = g, .to = to, .twin = twin, .storages = to->n_storages};

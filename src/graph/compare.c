@@ -21,6 +21,8 @@ static void explain(const char *a, const char *b, char *why, size_t cap) {
              a, (int)strcspn(b, "\n"), b);
 }
 
+/* Two graphs are equal if their texts without names and source lines are. `why` gets
+ * the first line that differs. */
 bool td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap) {
     td_buf ta = {0}, tb = {0};
     bool   ok = bare_text(&ta, a) && bare_text(&tb, b);

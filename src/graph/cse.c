@@ -28,6 +28,8 @@ static td_gval *current(void *env, td_gval *v) {
 
 /* ---- equality ----------------------------------------------------------- */
 
+/* Equal arguments have equal hashes. Floats count by their bits, so that 0.0 and -0.0
+ * differ. */
 static uint64_t hash_arg(const td_garg *a, uint64_t h) {
     struct {
         uint64_t kind, n, bits;
@@ -50,6 +52,8 @@ static uint64_t hash_arg(const td_garg *a, uint64_t h) {
     return td__hash(&key, sizeof key, h);
 }
 
+/* Exact equality, by the same rules as hash_arg; nested graphs are compared node by
+ * node. */
 static bool same_arg(const td_garg *a, const td_garg *b) {
     if (a->kind != b->kind || a->n != b->n) return false;
     switch ((td_gkind)a->kind) {

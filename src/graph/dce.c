@@ -94,6 +94,9 @@ static void drop_consts(td_graph *g, bool *live, int32_t *place) {
     g->consts.n = consts;
 }
 
+/* Marks backwards from the outputs and from nodes with effects. Ops that may fail
+ * because of values are effects too: eager would fail there. Empty regions and unread
+ * constants go with them, and nested graphs are cleaned in turn. */
 bool td__graph_dce(td_graph *g) {
     td_arena scratch = {0};
     bool    *live = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *live);

@@ -88,6 +88,8 @@ static bool is_uniform(const td_tensor *t) {
            !isnan(td__load_f((td_dtype)t->dtype, td__ptr(t)));
 }
 
+/* n computed a constant with equal elements: it becomes full(size, value, dtype), which
+ * is printed and compared without its bytes. */
 static bool become_full(folding *f, td_gnode *n, const td_tensor *t) {
     td_dtype dt = (td_dtype)t->dtype;
     td_garg  in[3] = {td__garg_ints(t->size, t->rank), {0}, {0}};
@@ -136,6 +138,8 @@ static bool is_alias(const td_gnode *n) {
     return (td__ops[n->op].flags & TD_OPF_SHARE) != 0;
 }
 
+/* Computes nodes whose arguments are all known, with the eager kernels. Views and
+ * aliases of a constant are left: they share its storage, which a literal would not. */
 static bool fold_nodes(folding *f) {
     td_graph *g = f->g;
     int       n = g->nodes.n;

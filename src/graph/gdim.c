@@ -79,6 +79,9 @@ static int depth_of(const td_graph *g, int64_t dim) {
     return d ? d->depth : 0;
 }
 
+/* Interns the expression a op b: equal expressions have equal numbers, and numbers are
+ * folded. A result that would collide with the tags of symbolic sizes is clamped. Depth
+ * is bounded, because users' text may nest without end. */
 int64_t td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b) {
     bool sa = td__dim_is_sym(a), sb = td__dim_is_sym(b);
     if (!sa && !sb) {
@@ -132,6 +135,8 @@ static bool solve(const td_graph *g, int64_t to, int64_t from, int64_t *bound) {
     return true;
 }
 
+/* Finds values of symbols that only occur inside expressions, by solving the equalities
+ * among the guards until nothing new is found. */
 void td__gdim_solve(const td_graph *g, int64_t *bound) {
     for (bool news = true; news;) {
         news = false;
@@ -162,6 +167,8 @@ static int64_t least_symbol(const td_graph *g, int64_t dim) {
     return least;
 }
 
+/* A lower bound of a size, from the guards on its symbols; 0 if nothing better is
+ * known. */
 int64_t td__gdim_least(const td_graph *g, int64_t dim) {
     const td_gdim *d = td__gdim_at(g, dim);
     if (!d) return dim;

@@ -22,6 +22,8 @@ bool td__graph_own(td_graph *g, td_graph *nested) {
     return td__fail_memory(g->cx);
 }
 
+/* `holders` counts references beyond the first. Nodes, values and types are in the
+ * arena; lists and constants are not. */
 void td__graph_drop(td_graph *g) {
     if (!g || g->holders-- > 0) return;
     for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
@@ -65,6 +67,8 @@ static void note_storage(td_graph *g, const td_gtype *l) {
     if (l && l->storage >= g->n_storages) g->n_storages = l->storage + 1;
 }
 
+/* Names are copied into the graph's arena. The value's number is its index among the
+ * inputs. */
 td_gval *td__graph_input(td_graph *g, const char *name, const td_gtype *type,
                          td_desc d) {
     if (!td__vec_room(&g->inputs) || !td__vec_room(&g->in_desc))
@@ -131,6 +135,8 @@ static bool fits_bool(td_garg *a) {
     return a->kind == TD_G_BOOL || is_number_value(a, false);
 }
 
+/* A list of integers may have symbolic sizes and integer values as entries; it is then
+ * a list of arguments instead of plain integers. */
 static bool fits_ints(const td_garg *a) {
     if (a->kind == TD_G_INTS) return true;
     if (a->kind != TD_G_LIST) return false;
@@ -156,6 +162,8 @@ static bool fits_scalar(const td_garg *a) {
     return is_number(a) || is_number_value(a, true);
 }
 
+/* Can parameter p take the argument? Converts numbers to the parameter's kind (an int
+ * for a float parameter), so that equal calls have equal arguments. */
 bool td__garg_fit(const td_param *p, td_garg *a) {
     bool none = a->kind == TD_G_NONE;
     if (none && p->has_default) return true;
@@ -230,6 +238,9 @@ static bool copy_arg(td_graph *g, td_garg *to, const td_garg *from, int deep) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* Turns n into a call of another op, keeping its results. Trailing arguments that equal
+ * the default are dropped: one call has one form, which cse and the text format rely
+ * on. */
 bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in) {
     const td_schema *s = &td__opinfo(op)->s;
     td_garg         *args =
@@ -247,6 +258,8 @@ bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int
     return true;
 }
 
+/* A node that is not in the node list yet; memory of a failed one stays in the
+ * arena. */
 static td_gnode *make_node(td_graph *g, td_op op, const td_garg *in, int n_in,
                            int n_out) {
     td_gnode *n = td__arena_zalloc(&g->arena, sizeof *n);
@@ -260,6 +273,8 @@ static td_gnode *make_node(td_graph *g, td_op op, const td_garg *in, int n_in,
     return n;
 }
 
+/* Appends a result to a node whose number of results is not known beforehand. The array
+ * doubles; *cap is its capacity. */
 td_gval *td__graph_result(td_graph *g, td_gnode *n, int *cap) {
     if (n->n_out >= *cap) {
         int       new_cap = *cap ? *cap * 2 : 4;
@@ -300,6 +315,8 @@ bool td__graph_leave(td_graph *g) {
     return add_region_edge(g, TD_N_LEAVE, TD_R_NO_GRAD);
 }
 
+/* Copies the argument and the descriptor's name, so that both may be on the caller's
+ * stack. */
 bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
     td_garg copy;
     if (!copy_arg(g, &copy, &a, 0)) return false;
@@ -324,6 +341,9 @@ static void row_major(td_graph *g, int rank, const int64_t *size, int64_t *strid
     }
 }
 
+/* Copies a type with its sizes and strides into the arena in one block. Strides may
+ * be NULL: row-major. `dense` is computed here, so that passes need not compare
+ * strides. */
 const td_gtype *td__graph_type_of(td_graph *g, td_gtype l) {
     size_t    n = sizeof(int64_t) * l.rank;
     td_gtype *type = td__arena_alloc(&g->arena, sizeof *type + 2 * n);
@@ -358,6 +378,9 @@ bool td__is_row_major(const td_tensor *t) {
     return !memcmp(plain, t->stride, sizeof *plain * t->rank);
 }
 
+/* The type of a tensor, with symbolic sizes converted to expressions of this graph.
+ * Row-major strides are derived again from the sizes, so that equal layouts have equal
+ * expressions. */
 const td_gtype *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
                                int32_t storage) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];

@@ -163,6 +163,8 @@ static bool parse_body(td_parser *ps) {
     return td__lex_need(lx, "}");
 }
 
+/* A function as an argument. It has names of its own: ps->body is exchanged while it is
+ * parsed. The nested graph is owned by the outer one. */
 bool td__parse_nested(td_parser *ps, td_garg *a) {
     td_pbody *outer = ps->body, inner = {0};
     if (ps->deep >= TD_NEST_LIMIT)
@@ -183,6 +185,8 @@ bool td__parse_nested(td_parser *ps, td_garg *a) {
     return true;
 }
 
+/* A function of the file. Names must be unique; the graph belongs to the file from here
+ * on. */
 static bool parse_func(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_pbody  body;
@@ -206,6 +210,7 @@ static bool parse_func(td_parser *ps) {
 
 /* ---- files -------------------------------------------------------------- */
 
+/* A file is a sequence of functions and cases. */
 static bool parse_all(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     while (!lx->failed && lx->tok.kind != TD_TOK_END) {
@@ -219,6 +224,8 @@ static bool parse_all(td_parser *ps) {
     return !lx->failed;
 }
 
+/* Errors name file, line and column. The file name lives as long as the context,
+ * because source lines of nodes refer to it. */
 td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
     td_gfile *f = td__handle_make(cx, TD_H_GFILE, sizeof *f);
     if (!f) return NULL;

@@ -94,6 +94,9 @@ static void label_storages(td_labels *l) {
         l->storage[i] = l->storage[i] <= -2 ? -2 - l->storage[i] : -1;
 }
 
+/* Assigns printed names: a value's own name if it is unique, else its number. `storage`
+ * is -1 for a storage that only one value has: its number is not printed. bare: numbers
+ * only, for comparing graphs. */
 bool td__labels_make(td_labels *l, const td_graph *g, bool bare) {
     size_t n = (size_t)g->n_values + 1;
     td_map names = {0};
@@ -131,6 +134,8 @@ static void dims_text(td_buf *b, const td_graph *g, const int64_t *v, int n) {
     }
 }
 
+/* dtype[sizes]{strides}+offset grad @storage; strides only if not row-major, the
+ * storage only if shared. */
 void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     static const char *const kinds[] = {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
@@ -177,6 +182,7 @@ static void list_text(td_buf *b, const td_labels *l, const td_garg *a, unsigned 
 
 static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent);
 
+/* An argument as the parser reads it; a nested graph is printed in place, indented. */
 void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
     switch ((td_gkind)a->kind) {
     case TD_G_NONE: td__buf_add(b, "none"); break;
@@ -207,6 +213,7 @@ static void type_text(td_buf *b, const td_labels *l, const td_gtype *type,
     td__text_type(b, l, &any);
 }
 
+/* Types of results behind a statement; `_` for a result without one. */
 static void types_text(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     int known = 0;
     for (int i = 0; i < n->n_out; i++) known += n->out[i]->type != NULL;

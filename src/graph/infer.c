@@ -67,6 +67,8 @@ static td_tensor *fake_input(inferring *f, const td_gtype *l, int32_t *nr) {
     return t;
 }
 
+/* An input is a fake tensor of its stated type; numbers get a placeholder value of 1.
+ * Storage numbers are assigned anew, in order. */
 static bool set_input(inferring *f, int i) {
     td_gval *v = f->g->inputs.v[i];
     if (v->type->kind != TD_K_TENSOR) {
@@ -115,6 +117,8 @@ static bool forget_storages(inferring *f, int from) {
     return true;
 }
 
+/* Replays node by node on fake tensors and stores the types of results. Inference
+ * stops, without an error, at the first size that depends on data. */
 static bool infer_nodes(inferring *f) {
     td_graph *g = f->g;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -130,6 +134,8 @@ static bool infer_nodes(inferring *f) {
     return true;
 }
 
+/* Runs under a mode of its own with the ambient state cleared; only the default dtype
+ * is kept, because types depend on it. */
 static bool infer_all(inferring *f) {
     td_ctx    *cx = f->g->cx;
     td_outside o;
@@ -145,6 +151,8 @@ static bool infer_all(inferring *f) {
     return ok;
 }
 
+/* Does nothing if an input has no type or a symbolic size. References to the fake
+ * storages are held meanwhile, because their addresses identify them. */
 bool td__graph_infer(td_graph *g) {
     inferring f = {.mode = {.name = "infer", .call = fake_call}, .g = g};
     if (!td_ok(g->cx)) return false;

@@ -97,6 +97,7 @@ static void reset(td_replay *r) {
     for (int i = 0; r->val && i < r->g->n_values; i++) release(&r->val[i]);
 }
 
+/* Frees a replay, finished or not; values that are still referenced are released. */
 void td__replay_end(td_replay *r) {
     reset(r);
     td__free(r->val);
@@ -120,6 +121,8 @@ static bool dim_value(td_replay *r, int64_t dim, int64_t *out) {
                     r->g->name);
 }
 
+/* The value of an argument that is no list: a computed value, the number for a symbolic
+ * size, a nested graph or a literal. */
 static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
     int64_t i = 0;
     switch ((td_gkind)a->kind) {
@@ -155,6 +158,8 @@ static bool list_ints(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
+/* A list of tensors. `out->u.i` is an index into r->ts until place_lists sets the
+ * pointer, because r->ts may be reallocated by later arguments. */
 static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
     *out = (td_value){TD_K_TENSORS, a->n, {0}};
     out->u.i = r->ts.n;
@@ -201,6 +206,8 @@ bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
+/* Evaluates the arguments of a node into r->args. Lists get their pointers last, when
+ * the vectors no longer grow. */
 static bool read_args(td_replay *r, const td_gnode *n) {
     r->args.n = r->ints.n = r->ts.n = 0;
     for (int i = 0; i < n->n_in; i++) {
@@ -219,6 +226,8 @@ void td__region_set(td_ctx *cx, td_gregion r) {
     cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
+/* Enters or leaves a grad-mode region. The previous mode is saved as two bits on
+ * r->modes. */
 static bool change_mode(td_replay *r, const td_gnode *n) {
     td_ctx *cx = r->g->cx;
     if (n->kind == TD_N_LEAVE) {
@@ -274,6 +283,9 @@ void td__replay_read(td_replay *r, const td_gval *v) {
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
+/* Executes one node through the current modes, with the node's source line and tags in
+ * the context, so that errors and newly recorded nodes have them. Values whose last
+ * reader this was are released. */
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     if (td__ops[n->op].flags & TD_OPF_NESTS &&
@@ -336,6 +348,8 @@ static void drop_given(const td_replay *r, const td_value *in) {
         if (r->own[i]) td_drop(in[i].u.t);
 }
 
+/* One execution from inputs to outputs. Read counts are reset from `total` and symbolic
+ * sizes are unbound, so that a replay may run several times. */
 static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
     const td_graph *g = r->g;
     memcpy(r->reads, r->total, sizeof *r->reads * (size_t)g->n_values);
@@ -351,6 +365,8 @@ static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
     return ok;
 }
 
+/* After a failure all outputs are nil. A grad mode that the program leaves set (`left`)
+ * is set in the context only after success. */
 bool td__replay_whole(td_replay *r, const td_value *in, td_value *out) {
     const td_graph *g = r->g;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
@@ -362,6 +378,8 @@ bool td__replay_whole(td_replay *r, const td_value *in, td_value *out) {
     return ok;
 }
 
+/* Runs a graph once and returns the values of its symbolic sizes in `bound`, if that is
+ * not NULL. */
 bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
                             int64_t *bound) {
     td_replay r;

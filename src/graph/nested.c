@@ -60,6 +60,8 @@ static int count_inputs(const td_graph *g) {
     return n;
 }
 
+/* Replays a nested graph on the operands. Inputs that the graph holds itself
+ * (constants) take no operand. Scratch memory is given back at the end. */
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
                     td_tensor **out) {
     size_t        count = (size_t)(g->inputs.n + g->outputs.n + 1);
@@ -93,6 +95,9 @@ static bool in_const(const td_tensor *t, const td_graph *g) {
     return in_storage_of(t, g->consts.v, g->consts.n);
 }
 
+/* Results of a nested graph must be tensors of their own: a result that is an operand,
+ * a view, a constant or another result is cloned. So a branch has no aliases that
+ * depend on which branch ran. */
 bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out) {
     for (int i = 0; i < g->outputs.n; i++) {
         bool own = !out[i]->base && !in_storage_of(out[i], ts.v, ts.n) &&
@@ -134,6 +139,8 @@ static void type_text(const td_tensor *t, char *s, size_t cap) {
              td__sizes_str(t->rank, t->stride));
 }
 
+/* Both branches, and every iteration of a loop, must give the same types, because the
+ * op has one type for its results. */
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what) {
     char x[200], y[200];
@@ -169,6 +176,8 @@ static bool both_branches(td_opcall *c, int n) {
     return true;
 }
 
+/* With bytes it runs the chosen branch; on fake tensors both, to check that they agree.
+ * Results move out of a scope of their own, in which the temporaries are freed. */
 bool td__kern_cond(td_opcall *c) {
     td_ctx *cx = c->cx;
     bool    fake = td__call_is_fake(c), on = false;

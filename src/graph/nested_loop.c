@@ -91,6 +91,8 @@ static void start_over(loop *l) {
     for (int i = 0; i < l->n_fixed; i++) l->ts[l->n + i] = l->fixed.u.ts[i];
 }
 
+/* Checks the numbers of results and allocates the state of a loop; `ts` has the loop
+ * variables, then the tensors that stay the same. */
 static bool make_loop(loop *l) {
     td_opcall *c = l->c;
     if (l->test->outputs.n != 1 || l->body->outputs.n != l->n)
@@ -105,6 +107,8 @@ static bool make_loop(loop *l) {
     return true;
 }
 
+/* The results are cloned if they are still operands (no iteration ran), so that they
+ * never alias them. */
 bool td__kern_while_loop(td_opcall *c) {
     td_ctx *cx = c->cx;
     bool    fake = td__call_is_fake(c);
@@ -180,6 +184,9 @@ static bool zero_sums(going_back *b) {
     return true;
 }
 
+/* The gradient of a loop: runs it forward once more, recording the state of each
+ * iteration in `past`, then the backward graph for each iteration from the last to the
+ * first. */
 static bool go_back(going_back *b, bool fake) {
     td_opcall *c = b->l.c;
     if (!run_loop(&b->l, fake)) return false;
@@ -191,6 +198,8 @@ static bool go_back(going_back *b, bool fake) {
     return td__nested_own(c, b->back, (td_tensors){c->in[5].u.ts, b->n_grads}, c->out);
 }
 
+/* Checks the numbers of results of the backward graph. The first n_sums gradients
+ * belong to tensors that stay the same and are added up over iterations. */
 static bool make_back(going_back *b) {
     td_opcall *c = b->l.c;
     if (b->back->outputs.n != b->n_grads)

@@ -82,6 +82,9 @@ static void sort_runs(ordering *o, ranked *with) {
     }
 }
 
+/* Nodes with effects keep their order; the others move to just before their first
+ * reader. Last come nodes that nothing reads. The result depends on the graph only, not
+ * on the order it had. */
 bool td__graph_order(td_graph *g) {
     td_arena scratch = {0};
     td__graph_pack(g);

@@ -46,6 +46,8 @@ static bool is_symbol(const td_token *t) {
     return t->n == 2 || t->text[1] != '0';
 }
 
+/* A symbol such as s0 (backed by an input's size) or u0 (depends on values); the lexer
+ * has bounded its digits. */
 static bool parse_symbol(td_parser *ps, int64_t *dim) {
     const td_token *t = &ps->lx.tok;
     int32_t         nr = 0;
@@ -78,6 +80,7 @@ static bool parse_extreme(td_parser *ps, int64_t *dim, int deep) {
            td__lex_need(&ps->lx, ")") && combine(ps, op, dim, b);
 }
 
+/* A number, symbol, min(...), max(...) or parenthesis, each with an optional minus. */
 static bool parse_atom(td_parser *ps, int64_t *dim, int deep) {
     td_lexer *lx = &ps->lx;
     if (deep > DIM_NEST)
@@ -101,6 +104,7 @@ static bool parse_atom(td_parser *ps, int64_t *dim, int deep) {
     return true;
 }
 
+/* *, // and % bind more tightly than + and -, and associate to the left. */
 static bool parse_product(td_parser *ps, int64_t *dim, int deep) {
     int64_t b;
     if (!parse_atom(ps, dim, deep)) return false;
@@ -189,6 +193,9 @@ static bool parse_geometry(td_parser *ps, td_gtype *l, int64_t *size, int64_t *s
     return parse_flags(ps, l);
 }
 
+/* A tensor type f32[2,3]{3,1}+4 @0, or int, float, bool; `int=s1` is a number with a
+ * symbolic value. Storage numbers in a text may have gaps: they are renumbered when the
+ * function ends. */
 bool td__parse_type(td_parser *ps, const td_gtype **type) {
     td_lexer *lx = &ps->lx;
     td_gtype  l = {.kind = TD_K_TENSOR, .storage = -1};
@@ -223,6 +230,8 @@ bool td__parse_type(td_parser *ps, const td_gtype **type) {
            (lx->failed = true, td__fail_memory(lx->cx));
 }
 
+/* A descriptor such as <tangent 0> or <param "w">; without one, a plain one. A mistake
+ * is recorded in the lexer. */
 td_desc td__parse_desc(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_desc   d = TD_PLAIN_DESC;
@@ -278,6 +287,8 @@ static td_gval *open_result(td_parser *ps, const char *name) {
     return n->out[nr];
 }
 
+/* A value by name. A result of a multi-result op may also be read as %name.1 where its
+ * names were left open (%name...). */
 td_gval *td__parse_read(td_parser *ps) {
     td_lexer   *lx = &ps->lx;
     td_token    at = lx->tok;
@@ -333,6 +344,7 @@ static bool parse_list(td_parser *ps, td_garg *a) {
     return ok;
 }
 
+/* inf and nan are words; -nan is nan, because the sign of a NaN is not printed. */
 static bool parse_float(td_parser *ps, bool minus, td_garg *a) {
     td_lexer *lx = &ps->lx;
     double    f = lx->tok.kind == TD_TOK_FLOAT ? lx->tok.f
@@ -370,6 +382,8 @@ static bool parse_number(td_parser *ps, td_garg *a) {
     return true;
 }
 
+/* true, false, none, a dtype, a nested function, or an expression that begins with a
+ * symbol. */
 static bool parse_word(td_parser *ps, td_garg *a) {
     td_lexer *lx = &ps->lx;
     td_dtype  dt = td__dtype_word(lx->tok.text, lx->tok.n);
@@ -396,6 +410,8 @@ static bool is_nested_call(const td_lexer *lx) {
            !td__lex_word(lx, "max") && !td__lex_word(lx, "func");
 }
 
+/* Any argument. The text is not checked against the op's schema here, but when the call
+ * is complete (td__garg_fit). */
 bool td__parse_arg(td_parser *ps, td_garg *a) {
     td_lexer *lx = &ps->lx;
     if (lx->tok.kind == TD_TOK_VALUE) {

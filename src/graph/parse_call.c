@@ -24,6 +24,7 @@ static const char *const type_words[] = {
     "a function",
 };
 
+/* A statement ends at the end of its line, of its block or of the file. */
 bool td__parse_line_end(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     if (lx->failed) return false;
@@ -37,6 +38,8 @@ bool td__parse_line_end(td_parser *ps) {
 
 /* ---- results ------------------------------------------------------------ */
 
+/* The names before `=`. `%name...` takes all results of an op, however many there
+ * are. */
 bool td__parse_results(td_parser *ps, td_results *r) {
     td_lexer *lx = &ps->lx;
     if (lx->tok.kind != TD_TOK_VALUE) return true;
@@ -59,6 +62,7 @@ bool td__parse_results(td_parser *ps, td_results *r) {
     return td__lex_need(lx, "=");
 }
 
+/* Values are defined once; only statements of cases may define a name anew. */
 bool td__parse_name(td_parser *ps, td_gval *v, const char *name) {
     v->name = name;
     if (!ps->body->in_case && td__map_get(&ps->body->names, name))
@@ -181,6 +185,8 @@ static bool parse_types(td_parser *ps, td_gnode *n, bool list) {
            td__lex_fail(lx, "the call has %d types for %d results", i, n->n_out);
 }
 
+/* A source location @"file":line behind a statement, as td_graph_format prints it with
+ * places. */
 static bool parse_place(td_parser *ps, td_gnode *n) {
     td_lexer *lx = &ps->lx;
     int64_t   line;
@@ -236,6 +242,7 @@ static bool parse_tail(td_parser *ps, td_gnode *n, bool list) {
 
 /* ---- calls -------------------------------------------------------------- */
 
+/* Reads an op's name; an unknown one gets the nearest known name in the message. */
 static td_op parse_op(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     char      name[64];

@@ -15,6 +15,9 @@ typedef struct literal {
     bool    fraction, whole, truth; /* what kinds of numbers there are */
 } literal;
 
+/* Appends a number; all numbers must be at one depth of the nested lists (`leaf`).
+ * Remembers which kinds occurred, because the dtype follows from them as in
+ * torch.tensor. */
 static bool push_number(td_parser *ps, literal *l) {
     td_garg  a;
     td_value v = TD_NONE;
@@ -33,6 +36,7 @@ static bool push_number(td_parser *ps, literal *l) {
            (ps->lx.failed = true, td__fail_memory(ps->lx.cx));
 }
 
+/* Goes one list deeper; lists inside a list of numbers are an error. */
 static bool open_list(td_parser *ps, literal *l) {
     if (l->leaf >= 0 && l->depth >= l->leaf)
         return td__lex_fail(&ps->lx,
@@ -44,6 +48,8 @@ static bool open_list(td_parser *ps, literal *l) {
     return !ps->lx.failed;
 }
 
+/* Ends a list: all lists of one depth must have the same length, which is the size of
+ * that dim. An empty list decides the depth of numbers as well. */
 static bool close_row(td_parser *ps, literal *l) {
     int64_t n = l->count[l->depth], *size = &l->size[l->depth];
     if (*size >= 0 && *size != n)
@@ -57,6 +63,7 @@ static bool close_row(td_parser *ps, literal *l) {
     return !ps->lx.failed;
 }
 
+/* The nested lists, without recursion, because the depth comes from the text. */
 static bool parse_items(td_parser *ps, literal *l) {
     td_lexer *lx = &ps->lx;
     do {
@@ -133,6 +140,8 @@ static td_tensor *make_tensor(td_parser *ps, const literal *l, const td_meta *m)
     return t;
 }
 
+/* tensor([...], dtype, [sizes]). Without a dtype: bool, i64 or the default float dtype,
+ * the first that fits all numbers. *t is the caller's. */
 bool td__parse_literal(td_parser *ps, td_tensor **t) {
     literal  l = {.leaf = -1};
     td_garg  sizes = {0};

@@ -48,6 +48,8 @@ static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
 
 /* ---- values ------------------------------------------------------------- */
 
+/* A stated type is plausible in itself: known dtype, nonnegative or symbolic sizes, a
+ * storage number in range. */
 static bool check_type(checker *c, const td_gtype *l) {
     if (!l) return true;
     if (l->kind != TD_K_TENSOR)
@@ -99,6 +101,8 @@ static bool check_nested(checker *c, const td_garg *a) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* Arguments fit the schema, read only values defined before, and nested graphs verify.
+ * Missing ones must have a default. */
 static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
     if (n->n_in > s->n_in)
         return wrong(c, "%d arguments, at most %d", (int)n->n_in, s->n_in);
@@ -139,6 +143,8 @@ static bool is_final_copy(const checker *c, const td_gnode *n) {
            n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node;
 }
 
+/* A node fits its op's schema; outside of programs it writes nothing except the final
+ * copy_ into an input; in a joint graph, forward nodes do not depend on tangents. */
 static bool check_op(checker *c, const td_gnode *n) {
     if ((unsigned)n->op >= TD_OP_COUNT) return wrong(c, "no such op");
     const td_opinfo *info = td__opinfo(n->op);
@@ -159,6 +165,8 @@ static bool check_op(checker *c, const td_gnode *n) {
     return true;
 }
 
+/* Nodes are in a valid order, and grad-mode regions, which only programs have, are
+ * balanced. */
 static bool check_nodes(checker *c) {
     int open = 0;
     for (int i = 0; i < c->g->nodes.n; i++) {
@@ -182,6 +190,8 @@ static bool check_nodes(checker *c) {
 
 /* ---- inputs and outputs ------------------------------------------------- */
 
+/* Each input is defined once, at its own index; in a joint graph tangents come after
+ * all primals. */
 static bool check_inputs(checker *c) {
     const td_graph *g = c->g;
     bool            late = false;
@@ -212,6 +222,8 @@ static bool check_joint_output(checker *c, int i, bool *grads) {
     return grad || !c->reads_tangent || wrong(c, "output %d depends on a tangent", i);
 }
 
+/* A forward half returns results, then saved values; a backward half returns gradients
+ * and saves nothing. */
 static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
     uint8_t kind = c->g->out_desc.v[i].kind;
     if (backward && kind == TD_D_SAVED)
@@ -235,6 +247,8 @@ static bool check_own_grad(checker *c, const td_desc *d, const char *what, int i
                  i);
 }
 
+/* Descriptors <own_grad> (gradients that arguments have before or after a step) refer
+ * to inputs, and in a program follow the results. */
 static bool check_own_grads(checker *c) {
     const td_graph *g = c->g;
     for (int i = 0; i < g->inputs.n; i++)
@@ -249,6 +263,7 @@ static bool check_own_grads(checker *c) {
     return true;
 }
 
+/* Outputs read defined values, and their order is that of the stage. */
 static bool check_outputs(checker *c) {
     const td_graph *g = c->g;
     bool            late = false, backward = false;
@@ -269,6 +284,8 @@ static bool check_outputs(checker *c) {
     return check_own_grads(c);
 }
 
+/* `made` is the set of values defined so far, `tangent` those that depend on a tangent.
+ * Fails with the first violation, naming the node. */
 bool td__graph_verify(const td_graph *g, td_stage stage) {
     size_t  n = (size_t)(g->n_values > 0 ? g->n_values : 0) + 1;
     checker c = {.g = g, .stage = stage, .ok = true, .where = "graph"};

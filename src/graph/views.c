@@ -124,6 +124,7 @@ static bool join_dims(viewing *w, td_gnode *n, bool *done) {
     return td__graph_become(w->g, n, TD_OP_permute, in, 2);
 }
 
+/* expand of an expand is one expand of the first tensor. */
 static bool join_expands(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     td_gval        *root = viewed(w, first);
@@ -144,6 +145,9 @@ static bool shorten(viewing *w, td_gnode *n) {
            (done || join_dims(w, n, &done)) && (done || join_expands(w, n, &done));
 }
 
+/* One pass in order: arguments are replaced by shorter views found so far, then the
+ * node itself is shortened. Views inside a grad-mode region stay, because their
+ * creation mode is observable. */
 bool td__graph_views(td_graph *g) {
     viewing w = {.g = g};
     int     open = 0;

@@ -26,6 +26,8 @@ typedef struct reader {
     bool      failed;
 } reader;
 
+/* Records that r->node (NULL: the outputs) reads v. Uses are a list per value in the
+ * arena. */
 static void add_use(void *env, td_gval *v) {
     reader  *r = env;
     td_guse *u = td__arena_alloc(&r->g->arena, sizeof *u);
@@ -64,6 +66,8 @@ bool td__graph_index(td_graph *g) {
 
 /* ---- packing ------------------------------------------------------------ */
 
+/* Removes dead nodes and renumbers values and nodes densely, in order. Arrays indexed
+ * by an id are invalid afterwards. */
 void td__graph_pack(td_graph *g) {
     int n = 0;
     g->n_values = 0;
@@ -92,6 +96,8 @@ static td_gval *swapped(void *env, td_gval *v) {
     return v == s->from ? s->to : v;
 }
 
+/* Every reader of `from` reads `to` instead. Needs the use lists (td__graph_uses),
+ * which it keeps correct: the list of `from` is prepended to that of `to`. */
 void td__graph_replace(td_graph *g, td_gval *from, td_gval *to) {
     swap      s = {from, to};
     td_guse **last = &from->uses;
@@ -116,6 +122,8 @@ int td__graph_results(const td_graph *g) {
 
 /* ---- literals ----------------------------------------------------------- */
 
+/* An argument for a value; false for tensors, which are values of a graph or
+ * constants. */
 bool td__garg_of(const td_value *v, td_garg *a) {
     *a = (td_garg){0};
     switch ((td_kind)v->kind) {
@@ -145,6 +153,8 @@ bool td__garg_of(const td_value *v, td_garg *a) {
     return false;
 }
 
+/* The reverse of td__garg_of for arguments without values; false for the others. Lists
+ * are borrowed. */
 bool td__garg_literal(const td_garg *a, td_value *v) {
     *v = TD_NONE;
     switch ((td_gkind)a->kind) {

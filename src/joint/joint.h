@@ -90,7 +90,7 @@ typedef struct td_end {
 } td_end;
 
 typedef struct td_ends {
-    td_end *in;  /* by input; if one tensor is passed twice, only under its first index */
+    td_end *in;  /* by input; a tensor passed twice has only its first index */
     int    *out; /* by result: forward output; -1: it is no value of its own */
 } td_ends;
 

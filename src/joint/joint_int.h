@@ -124,8 +124,8 @@ bool td__joint_add_late_writes(td_joint_run *r, const int *before);
 
 /* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 
-bool td__log_merge(td_joint_run *r); /* merges writes that nothing observes separately */
-bool td__log_slice(td_joint_run *r); /* sets td_event.kept */
+bool td__log_merge(td_joint_run *r);       /* merges writes that nothing observes */
+bool td__log_slice(td_joint_run *r);       /* sets td_event.kept */
 bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
 /* At the end of the trace: symbols in geometry become those of the graph. */
 bool td__joint_keep_sizes(td_joint *j);

@@ -9,6 +9,7 @@ static void type_text(td_buf *b, const td_tensor *t) {
                    td__sizes_str(t->rank, t->stride));
 }
 
+/* Records a violated assumption of the call, with the tensor's type. Always false. */
 static bool fail(const td_plan *p, const td_tensor *t, const char *what, int i,
                  const char *rule) {
     td_buf b = {0};
@@ -23,6 +24,8 @@ static bool same_dim(int64_t want, int64_t got) {
     return td__dim_is_sym(want) || want == got;
 }
 
+/* Does t have the type that the graph or the plan states? Symbolic sizes match
+ * anything; strides of dims with at most one element are free. */
 static bool looks_like(const td_tensor *t, const td_geom *l, bool strides) {
     if (t->dtype != l->dtype || t->rank != l->rank) return false;
     for (int d = 0; d < t->rank; d++) {
@@ -56,6 +59,8 @@ static bool check_pattern(const td_pcall *c, int i) {
     return true;
 }
 
+/* With debug_asserts: do the inputs have the traced types and alias pattern? The key
+ * has compared them already, so a failure is a bug. */
 bool td__plan_check_inputs(const td_pcall *c) {
     const td_joint *j = c->p->j;
     for (int i = 0; i < j->n_primals; i++) {
@@ -72,6 +77,8 @@ bool td__plan_check_inputs(const td_pcall *c) {
 
 /* ---- what forward gave -------------------------------------------------- */
 
+/* Do the outputs of the compiled code have the dtypes and sizes of the forward graph?
+ * Catches wrong backends. */
 static bool check_types(const td_pcall *c) {
     const td_graph *g = td__plan_forward(c->p);
     for (int i = 0; i < g->outputs.n; i++) {
@@ -112,6 +119,7 @@ static bool check_alone(const td_pcall *c) {
     return ok;
 }
 
+/* Outputs that become tensors of the caller must also have eager's strides. */
 static bool check_results(const td_pcall *c) {
     const td_joint *j = c->p->j;
     for (int i = 0; i < j->n_fwd; i++) {
@@ -131,6 +139,8 @@ bool td__plan_check_values(const td_pcall *c) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
+/* A gradient has the dtype and sizes of its input. Targets that are bases or leaves
+ * made inside have no input to compare with. */
 bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {

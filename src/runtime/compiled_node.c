@@ -75,6 +75,8 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, td__frame_words(f->p));
 }
 
+/* Finds which inputs of a backward graph it reads at all, and which it reads beyond
+ * their elements (as_strided); both are needed before the first run. */
 static bool find_reads(td_back *b) {
     const td_graph *g = b->g;
     size_t          n = (size_t)g->inputs.n + 1;
@@ -92,6 +94,8 @@ bool td__plan_compile_back(td_plan *p, td_back *b) {
     return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
 }
 
+/* May one more backward be compiled where there are n? The limit keeps a program from
+ * compiling one for each of 2^n sets of results. */
 bool td__plan_room(const td_plan *p, int n, const char *what) {
     return n < p->limit ||
            td__fail(
@@ -146,6 +150,9 @@ static bool run_code(td_plan *p, const td_back *b, const td_value *in, td_value 
     return ok && td_ok(cx);
 }
 
+/* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a
+ * missing one stays absent), and stores those gradients that the engine needs. `v` has
+ * the inputs, then the outputs. */
 static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     td_frame *f = n->data;
@@ -172,6 +179,9 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     return ok;
 }
 
+/* The node's backward. Without create_graph it runs the backward code, with it the plan
+ * of the next order. Fails first for tangents that eager could not differentiate
+ * either. */
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
@@ -239,6 +249,8 @@ static const char *called(const td_joint *j, int nr, char out[64]) {
     return out;
 }
 
+/* A gradient passes from result `from` through result `to` of the same call: the single
+ * node of a compiled call cannot do that. */
 static bool refuse(const td_node *n, int from, int to) {
     const td_joint *j = ((const td_frame *)n->data)->p->j;
     char            a[64], b[64];
@@ -279,6 +291,9 @@ static void set_result(td_geom *to, const td_geom *g) {
     to->rank = g->rank;
 }
 
+/* Saves value i of the plan in the node, as the output of the node that it is, if any:
+ * then eager's cycle rule applies. An alias is saved where the caller's tensor may
+ * later change its metadata. */
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_hold *k = &c->p->keep[i];
     td_saved      *s = &n->saved[n->n_saved++];
@@ -329,6 +344,9 @@ static bool fill_edge(td_pcall *c, td_node *n, int i, td_tensor *t) {
     return true;
 }
 
+/* Fills the edges: those of the node below (double backward) first, then one per
+ * target. Leaves that the call makes get their type later, so the largest possible rank
+ * is reserved. */
 static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < n->n_edge; i++) {
         bool       below = c->from && i < c->from->n_edge;
@@ -347,6 +365,8 @@ static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
     return true;
 }
 
+/* Fills edges, types of results and saved values of a new node; `ints` is its memory
+ * for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->j;
     if (!fill_edges(c, n, ints)) return false;
@@ -365,6 +385,9 @@ void td__plan_saved(td_pcall *c) {
         if (n->saved[i].t) n->saved[i].version = td__version(n->saved[i].t);
 }
 
+/* Makes the autograd node of the call in one allocation: node, frame, three sets of
+ * tangents, sizes. The frame references the plan, so that backward works after the
+ * function was dropped. */
 bool td__plan_node(td_pcall *c) {
     td_plan     *p = c->p;
     td_node_plan size = {.n_edge = p->j->n_targets,

@@ -62,6 +62,8 @@ static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     return t != NULL;
 }
 
+/* Tangent i for the next order, in the traced layout. A missing one is represented by a
+ * tensor without elements if its sizes bind symbols. */
 static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
                          td_value *to) {
     const td_geom *want = &td__frame_joint(n)->tangents[i].geom;
@@ -75,6 +77,8 @@ static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
     return g && !td_is_nil(g);
 }
 
+/* The inputs of the next order: the primals as they were before the call, then the
+ * tangents. */
 static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
                         td_value *in) {
     const td_joint *j = ((td_frame *)n->data)->p->j;
@@ -97,6 +101,8 @@ static bool check_plan(const td_node *n, const td_plan *p) {
                     f->p->name, p->j->n_results, j->n_targets);
 }
 
+/* Runs the plan of the next order. Random ops of the forward are recomputed with the
+ * generator's position of the first call; the position is restored afterwards. */
 static bool run(td_node *n, td_plan *p, td_value *in, td_value *out) {
     td_frame *f = n->data;
     td_ctx   *cx = n->cx;
@@ -110,6 +116,8 @@ static bool run(td_node *n, td_plan *p, td_value *in, td_value *out) {
     return ok;
 }
 
+/* Backward with create_graph. One plan exists for each pair of sets (missing tangents,
+ * tangents that require grad); it is made at first use. */
 bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
                        td_tensor **grads) {
     td_frame       *f = n->data;

@@ -56,6 +56,9 @@ static bool fills_storage(const td_tensor *t) {
     return t->st->bytes <= (size_t)t->numel * td__dtype_bytes[t->dtype];
 }
 
+/* A saved value after its unpack hook. Other strides are copied; another dtype or other
+ * sizes are an error. `beside`: backward reads elements outside of the value, which
+ * only the original storage has. */
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
                             bool beside) {
     td_geom got = td__geom_of(t);

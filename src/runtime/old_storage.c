@@ -15,6 +15,8 @@ static const td_gval *input_of(const td_gnode *n) {
     return a->kind == TD_G_VALUE && !a->u.v->node ? a->u.v : NULL;
 }
 
+/* Does the joint graph read input i by an op that depends on its storage, not only on
+ * its elements? */
 bool td__plan_reads_storage(const td_plan *p, int i) {
     const td_graph *g = p->j->g;
     for (int k = 0; k < g->nodes.n; k++) {
@@ -46,6 +48,8 @@ static bool exceeds(const td_gtype *part, const td_gtype *all) {
 
 static void note(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
+/* Sets beside[i] for each input of which an as_strided, whose result is read, shows
+ * elements outside of the input. */
 bool td__graph_reads_beside(const td_graph *g, bool *beside) {
     bool *read = td__zalloc((size_t)g->n_values + 1);
     if (!read) return td__fail_memory(g->cx);
@@ -82,6 +86,8 @@ static td_storage *copy_storage(td_pcall *c, int i) {
     return to;
 }
 
+/* Copies whole storages of inputs that the call writes and that double backward reads
+ * beyond their elements. The copies have the geometry of the inputs. */
 bool td__plan_copy_storages(td_pcall *c) {
     td_ctx *cx = c->p->cx;
     size_t  n = sizeof *c->old * (size_t)c->j->n_primals;

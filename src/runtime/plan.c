@@ -13,6 +13,8 @@ typedef struct keeping {
     td_gval **shield;    /* by primal: the copy it is read through, one it writes */
 } keeping;
 
+/* Finds for each input the clone through which the forward graph reads it, if the call
+ * writes the input. */
 static void find_shields(const keeping *k) {
     const td_graph *fwd = k->p->h->fwd;
     for (int i = fwd->nodes.n - 1; i >= 0; i--) {
@@ -56,6 +58,8 @@ static bool is_shown(const keeping *k, int out) {
     return false;
 }
 
+/* How value i of the partition is saved: as an input, as an output of the node, or as a
+ * further output. `checked` is false for values that no caller can write. */
 static td_hold keep_of(const keeping *k, int i) {
     const td_halves      *h = k->p->h;
     const td_saved_value *from = &h->saved[i];
@@ -133,6 +137,8 @@ static bool save_primal(keeping *k, int i) {
     return true;
 }
 
+/* Decides what a node saves: the values of the partition, then (o->twice) the primals
+ * that double backward needs. */
 static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     keeping k = {.p = p};
     void   *heap = find_places(&k);
@@ -146,6 +152,8 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     return ok;
 }
 
+/* The static part of a node: what it saves, how much memory its sizes need, and which
+ * backward reads which value. */
 static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     const td_joint *j = p->j;
     size_t          n = (size_t)(p->h->n_saved + j->n_primals) + 1;
@@ -196,6 +204,7 @@ static bool find_twins(td_plan *p) {
     return ok;
 }
 
+/* Compiles the forward code, and the backward code unless that is lazy. */
 static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
@@ -207,6 +216,8 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
 }
 
+/* Takes ownership of j and h, also after a failure. h is NULL if nothing requires
+ * grad. */
 td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
     td_ctx  *cx = j->cx;
     td_plan *p = td__zalloc(sizeof *p);
@@ -230,6 +241,8 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
     return NULL;
 }
 
+/* Drops a reference. Nodes of earlier calls have references, so that code and graphs
+ * live as long as a backward may need them. */
 void td__plan_drop(td_plan *p) {
     if (!p || --p->refs > 0) return;
     td__runner_drop(&p->fwd);
@@ -275,6 +288,8 @@ static bool check_filled(const td_plan *p, const td_graph *g, const td_value *ou
     return true;
 }
 
+/* Runs compiled code without recording. A backend that returns false without an error
+ * gets one here, and every output must be filled in. */
 bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
                   const td_value *in, td_value *out) {
     td_ctx *cx = p->cx;
@@ -327,6 +342,9 @@ static bool check_ranks(const td_pcall *c) {
     return true;
 }
 
+/* The steps of a call, in the order that docs/plan.md gives: code, node, epilogue,
+ * versions of saved values. With debug_asserts the inputs and outputs are checked
+ * around the code. */
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
@@ -355,6 +373,7 @@ static void end_scope(td_pcall *c, bool ok) {
     for (int i = 0; !ok && i < c->p->j->n_results; i++) c->out[i] = TD_NONE;
 }
 
+/* Memory for the values of large calls, reused from call to call. */
 static bool make_room(td_pcall *c, void **heap) {
     size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
     size_t counts = sizeof *c->counts * (size_t)c->p->n_inside;
@@ -365,6 +384,8 @@ static bool make_room(td_pcall *c, void **heap) {
     return true;
 }
 
+/* One call in a scope of its own. Small calls need no allocation: values fit into
+ * `few`. The plan is referenced meanwhile, because a hook may drop the function. */
 static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
                  td_value *out) {
     td_ctx  *cx = p->cx;

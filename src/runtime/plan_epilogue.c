@@ -65,6 +65,8 @@ static bool feeds(const td_joint *j, const td_fwd *f) {
            td__set_any(j->tangents[f->tangent].feeds, td__set_words(j->n_tangents));
 }
 
+/* Marks results from which other results were computed, so that asking for their
+ * gradient is an error instead of a wrong value. */
 static bool miss_views(const td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; c->node && i < j->n_fwd; i++) {
@@ -80,6 +82,8 @@ static bool miss_views(const td_pcall *c) {
     return true;
 }
 
+/* Runs the epilogue on primals, forward outputs and, if leaves are bound, the node: as
+ * flat steps, or as a graph if sizes are symbolic. */
 bool td__plan_epilogue(td_pcall *c) {
     const td_joint *j = c->j;
     const td_steps *s = &c->p->steps;

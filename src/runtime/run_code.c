@@ -94,6 +94,8 @@ static bool run_giving(td_pcall *c, bool *give) {
     return ok;
 }
 
+/* Runs the forward code. With `own` the caller gave up references (td_invoke_boxed),
+ * which the backend may drop early. */
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     bool     few[64], *give = few;

@@ -78,6 +78,9 @@ static bool note_used(td_plan *p, using *u) {
     return true;
 }
 
+/* Computes for each saved value the set of tangents whose backward reads it: a backward
+ * checks the versions of the values it reads only. Primals saved for double backward
+ * are always checked. */
 bool td__plan_used(td_plan *p, bool twice) {
     const td_graph *g = p->h->bwd;
     using u = {.g = g, .words = td__set_words(p->j->n_tangents)};

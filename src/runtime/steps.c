@@ -64,6 +64,8 @@ static void add_own(making *m, const td_gnode *n, uint8_t code) {
     m->slot[n->out[0]->id] = to->a;
 }
 
+/* A grad-mode region becomes a step that sets the mode; `modes` is the stack of modes
+ * to restore. */
 static bool add_region(making *m, const td_gnode *n) {
     uint8_t was = (uint8_t)(m->grad | m->inference << 1);
     if (n->kind == TD_N_ENTER) {
@@ -82,6 +84,8 @@ static bool add_region(making *m, const td_gnode *n) {
     return true;
 }
 
+/* Ops that only epilogues have are steps of their own; all others call the op as eager
+ * does. */
 static bool add_node(making *m, const td_gnode *n) {
     if (n->kind != TD_N_OP) return add_region(m, n);
     switch (n->op) {
@@ -93,6 +97,7 @@ static bool add_node(making *m, const td_gnode *n) {
     }
 }
 
+/* Where the results are found after the last step. */
 static bool add_outputs(making *m) {
     td_steps *s = m->s;
     s->outs =
@@ -106,6 +111,9 @@ static bool add_outputs(making *m) {
     return true;
 }
 
+/* Flattens the epilogue into an array of steps. With symbolic sizes, or an op that a
+ * step cannot express, `flat` is false and the graph is replayed instead. Failure only
+ * for lack of memory. */
 bool td__steps_make(td_steps *s, const td_graph *g) {
     making m = {.s = s, .g = g, .ok = true};
     m.grad = g->cx->grad_enabled;
