@@ -14,6 +14,8 @@
 /* Functions are numbered from 1, for backends that name their code. */
 static atomic_int last_id;
 
+/* Takes over the reference to the options h, also after a failure. h NULL: making the
+ * options failed already. */
 td_fn *td__fn_make(td_ctx *cx, td_shared_opts *h, const char *name) {
     td_fn *f = h ? td__handle_make(cx, TD_H_FN, sizeof *f) : NULL;
     char  *copy = f ? td__strdup(name) : NULL;
@@ -300,6 +302,8 @@ static bool may_call(td_fn *f, td_values args, const void *out, int n_out,
            td__has_room(f->cx, who, out, n_out);
 }
 
+/* Backends, passes and hooks of the user run during a call, so it counts as a callback:
+ * they cannot close the context, and may drop the function. */
 int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
     if (!may_call(f, args, out, n_out, "td_invoke_values")) {
         td__nil_values(td__ctx_of_any(f), out, n_out);
@@ -325,6 +329,8 @@ bool td__fn_check_results(const td_fn *f, const char *who, int n, int n_out) {
                     who, n_out, f->name, n, n == 1 ? "" : "s");
 }
 
+/* Results that are numbers are an error here (td_invoke_values returns those). After a
+ * failure all of out is nil. */
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
     if (!may_call(f, args, out, n_out, "td_invoke")) {
         td__nil_tensors(td__ctx_of_any(f), out, n_out);

@@ -128,6 +128,9 @@ static bool fill(td_shared_opts *h) {
            copy_names(h);
 }
 
+/* Options are shared by a function, its double backwards and its nodes, because each of
+ * these may compile later. The callbacks' drop functions run when the last reference is
+ * dropped, or at once if this fails. */
 td_shared_opts *td__shared_opts_make(td_ctx *cx, const td_aot_opts *opts) {
     td_aot_opts o;
     bool ok = td__opts_take(cx, "td_aot_opts", &o, sizeof o, opts, "TD_AOT_OPTS");

@@ -84,6 +84,8 @@ static bool drop_all(td_fn *f, const box *b, td_tensor **args, int n, int n_out)
     return ok;
 }
 
+/* The references of args are dropped on every path, also if the call is invalid: the
+ * caller has given them up. */
 bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out, int n_out) {
     static const char who[] = "td_invoke_boxed";
     if (!TD_ENTER(f, FN) || !td__has_list(f->cx, who, args, n) ||

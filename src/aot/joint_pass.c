@@ -27,6 +27,8 @@ static bool reject(const td_graph *g, const char *who, const char *which, int i,
                     g->name, which, i, what);
 }
 
+/* A graph that replaces the joint graph must have the same inputs: the plan was made
+ * for them. */
 static bool check_inputs(const td_graph *old, const td_graph *g, const char *who) {
     for (int i = 0; i < g->inputs.n; i++) {
         if (i >= old->inputs.n) {
@@ -51,6 +53,7 @@ static const td_gtype *type_of(const td_garg *a) {
     return a->kind == TD_G_VALUE ? a->u.v->type : NULL;
 }
 
+/* The same for outputs. A gradient that was absent must stay absent. */
 static bool check_outputs(const td_graph *old, const td_graph *g, const char *who) {
     for (int i = 0; i < g->outputs.n && i < old->outputs.n; i++) {
         const td_garg *a = &old->outputs.v[i], *b = &g->outputs.v[i];
@@ -113,6 +116,8 @@ static bool take_names(td_graph *g, const td_graph *old) {
     return true;
 }
 
+/* Replaces the joint graph by a copy of g after checking it; j is unchanged after a
+ * failure. `who` names the pass in messages. */
 bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
     if (g->cx != j->cx)
         return td__fail(j->cx, TD_E_ARG,
@@ -132,6 +137,9 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
 
 /* ---- decompositions ------------------------------------------------------ */
 
+/* Replaces the ops named in `ops` by simpler ones, forward and backward, without
+ * recording history. Guards on symbolic sizes become facts of the graph first, because
+ * decomposing may ask for them. */
 bool td__joint_decompose(td_joint *j, const char *ops, bool cse) {
     td_ctx *cx = j->cx;
     bool    grad = cx->grad_enabled;

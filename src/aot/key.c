@@ -64,6 +64,8 @@ static int value_of(const subject *s, int nr) {
     return s->args.n;
 }
 
+/* Finds the tensors whose .grad the body reads, finds absent, or replaces: for these
+ * the key of a call has a word for whether a gradient exists. */
 bool td__key_find_grads(td_spec *spec, td_values args) {
     const td_graph *p = spec->program;
     subject         s = {.args = args, .spec = spec, .program = p, .closed = p};
@@ -243,6 +245,8 @@ static int64_t rest_of(const td_tensor *t, const td_gtype *l) {
     return symbolic ? rest != 0 : rest;
 }
 
+/* The words of a tensor: flags, alias, sizes, strides, and the offset if it matters. A
+ * size that is a symbol in the program is TD_KEY_ANY: guards check it instead. */
 static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool            offset = s->offsets || is_shared(s, i);
     const td_gtype *l = guarded_type(s, i);

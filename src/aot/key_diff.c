@@ -112,6 +112,8 @@ static bool differ_flags(td_buf *b, const char *who, const key_item *now,
     return true;
 }
 
+/* An alias word is 2 * (index of the other argument + 1), plus 1 if it is the same
+ * tensor; 0: shares with none before it. */
 static bool differ_alias(td_buf *b, subject s, const key_item *now,
                          const key_item *was) {
     char who[64], other[64];
@@ -192,6 +194,7 @@ static const char *kind_word(td_kind kind) {
     }
 }
 
+/* Prints how item s of two keys differs; false: it does not. */
 static bool differ_value(td_buf *b, subject s, const key_item *now,
                          const key_item *was) {
     char who[64];
@@ -261,6 +264,8 @@ static void differ_words(td_buf *b, const td_key *now, const td_key *was) {
                        now->v[i], was->v[i]);
 }
 
+/* Prints the first difference of two keys: number of arguments, modes, then item by
+ * item. */
 void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     int at = 2, old = 2;
     if (now->v[0] != was->v[0]) {
@@ -285,6 +290,8 @@ static td_key_change change_of(const key_item *now, const key_item *was) {
     return TD_CHANGE_OTHER;
 }
 
+/* The kind of the first difference, by which the next trace decides whether to make
+ * sizes symbolic. */
 td_key_change td__key_change(const td_key *now, const td_key *was) {
     td_buf b = {0};
     int    at = 2, old = 2;
@@ -360,6 +367,7 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
                    subject_text(k, other));
 }
 
+/* Calls fn with one line for the modes and one for each argument. */
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env) {
     td_buf b = {0};
     char   who[64];

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* Why the call does not use specialization s: another module state, another dependency,
+ * another key, or a guard that fails, in the order in which a call checks them. */
 void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     size_t was = b->n;
     td__state_difference(b, f, s);
@@ -63,6 +65,8 @@ static void add_remedy(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     td__buf_add(b, "; or raise specialization_limit (td_aot_opts.limit)");
 }
 
+/* The specialization that differs least is named, because that difference is the one to
+ * remove. */
 bool td__fail_limit(td_fn *f, td_values args, int64_t limit) {
     td_buf         why = {0};
     const td_spec *s = nearest(f, args);
@@ -77,6 +81,7 @@ bool td__fail_limit(td_fn *f, td_values args, int64_t limit) {
     return false;
 }
 
+/* Logs the difference to every specialization (TD_LOG=guards). */
 void td__log_mismatch(td_fn *f, td_values args) {
     if (!f->specs || !td__log_on(f->cx, TD_LOG_guards)) return;
     for (const td_spec *s = f->specs; s; s = s->next) {

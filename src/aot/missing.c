@@ -90,6 +90,9 @@ static bool check_same(const tracing *t, const td_joint *j) {
     return same || refuse(t);
 }
 
+/* Traces the program again for a set of missing tangents. Decompositions and clean-up
+ * must give the same forward as the first trace, because the saved values are those of
+ * the first. */
 static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
     td_joint_opts o = t->opts;
     bool          cse = t->set.cse;
@@ -134,6 +137,8 @@ static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing
     return j;
 }
 
+/* With symbolic sizes the trace runs in a symbol environment of its own, with symbols
+ * named as in the first trace. */
 static td_joint *join_sizes(tracing *t, const uint64_t *missing) {
     if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, missing);
     td_symenv *e = td__symenv_make(t->p->cx);
@@ -176,6 +181,8 @@ static void drop(void *env) {
     td__free(t);
 }
 
+/* Attaches a tracer for missing tangents to the plan. Not needed with a single tangent,
+ * and impossible if the user replaced the graph: then a missing tangent is zeros. */
 bool td__missing_make(td_fn *f, td_spec *s) {
     td_ctx *cx = f->cx;
     bool    own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */

@@ -109,6 +109,8 @@ void td__state_drop(td_state *s) {
 
 /* ---- calling ------------------------------------------------------------ */
 
+/* The arguments of the graph: members of the module, further state, then the user's
+ * arguments. Give the list back with td__state_give. */
 bool td__state_args(td_fn *f, td_values args, td_values *all) {
     const td_state *s = f->state;
     int             n = f->n_state, own = n - s->more.n;
@@ -254,6 +256,9 @@ static bool module_body(td_call *c) {
     return td__call_inner(c, td_module_body, f->state->m, f->n_state);
 }
 
+/* The module is borrowed; `alive` notices when it is freed. `more` are tensors of
+ * td_aot_opts.state, of which references are added. fixed: members are collected once,
+ * now. */
 bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
     td_state *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx);
@@ -267,6 +272,8 @@ bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
     return !fixed || td__state_renew(f);
 }
 
+/* Parameter and buffer counts come from the module itself, so those of the options are
+ * ignored. */
 td_fn *td__fn_of_module(td_module *m, const td_aot_opts *opts, bool fixed) {
     td_shared_opts *h = td__shared_opts_make(m->cx, opts);
     if (h) {

@@ -113,6 +113,9 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
     return ok;
 }
 
+/* With debug_asserts: captures the body again for the sizes of this call and compares
+ * the program with the one that was compiled, specialized to the same sizes. The call's
+ * dependencies are recorded and thrown away. */
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
     td_deps   deps = {0}; /* those of the specialization stay */

@@ -54,6 +54,8 @@ static const char *name_of(const td_graph *g, const td_slot *s) {
     return g->in_desc.v[s->index].name;
 }
 
+/* The description of an output for users; a loss without an index is numbered among the
+ * losses. */
 td_slot td__slot_out(const td_graph *g, int i) {
     if (i < 0 || i >= g->outputs.n) return (td_slot){.index = -1};
     const td_desc *d = &g->out_desc.v[i];

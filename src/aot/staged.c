@@ -140,6 +140,8 @@ static void name_tangent(const td_joint *j, const td_tangent *t, td_slot *s) {
         s->kind = TD_SLOT_UPDATE_TANGENT;
 }
 
+/* Tangents are named after the result or input they belong to; closed-over tensors are
+ * inputs of kind CONST. */
 td_slot td_stage_input(const td_staged *s, int i) {
     if (!TD_ENTER(s, STAGED)) return (td_slot){.index = -1};
     const td_joint *j = s->j;
@@ -153,6 +155,8 @@ td_slot td_stage_input(const td_staged *s, int i) {
     return slot;
 }
 
+/* Forward outputs are described by what the epilogue does with them, gradients by their
+ * input. */
 td_slot td_stage_output(const td_staged *s, int i) {
     if (!TD_ENTER(s, STAGED)) return (td_slot){.index = -1};
     const td_joint *j = s->j;
@@ -183,6 +187,8 @@ bool td_stage_replace(td_staged *s, const td_graph *g) {
            td__joint_tidy(s->j, s->s->set.cse);
 }
 
+/* The stage gives up its joint graph, specialization and function, also after a
+ * failure: a second compile is an error. */
 td_fn *td_stage_compile(td_staged *s) {
     if (!TD_ENTER(s, STAGED) || !td_ok(s->cx) || !is_open(s, "td_stage_compile"))
         return TD_NIL_BY(s, FN);

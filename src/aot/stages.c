@@ -18,6 +18,8 @@ static td_graph *capture_graph(td_fn *f, td_values args, const td_closure *close
     return g;
 }
 
+/* Captures the body (or the user's graph) and records in deps which modules, members
+ * and watched bytes it read. Members become inputs under their names. */
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
@@ -284,6 +286,9 @@ static void serialize(td_fn *f, td_spec *s, const td_stage_row *r) {
         td__cache_serialize(f, s, s->j, s->h);
 }
 
+/* Runs the rows first..last. A row whose results exist already (from the cache) is
+ * skipped, and so is one that only serves a log that is off. The cache is looked up and
+ * filled before and after the rows that say so. */
 bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_pipe_stage first,
                     td_pipe_stage last) {
     for (const td_stage_row *r = td__stages + first; r <= td__stages + last; r++) {

@@ -43,6 +43,8 @@ static bool check_state(td_ctx *cx, const td_aot_opts *o) {
     return true;
 }
 
+/* A step writes parameters, so writes stay in the graph. Its state is the module's
+ * members, td_aot_opts.state and whatever else the body closes over. */
 td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
     if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, FN);
     td_shared_opts *h = td__shared_opts_make(cx, opts);
@@ -63,6 +65,7 @@ td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts
     return TD_NIL(cx, FN);
 }
 
+/* A step's joint graph must have no tangents: its gradients are computed inside. */
 bool td__step_check(const td_fn *f, const td_joint *j) {
     if (!f->step || j->n_tangents == 0) return true;
     const td_desc *d = &j->g->out_desc.v[j->tangents[0].index];

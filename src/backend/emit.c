@@ -158,6 +158,9 @@ static void emit_end_body(td_emit *e) {
     td__emit_end(e);
 }
 
+/* Emits two C functions: KERNEL runs rows begin..end of one part; KERNEL_end, if
+ * needed, combines the parts of folds over rows. The text has the placeholder KERNEL,
+ * so that it does not depend on the name, which is a hash of it. */
 bool td__nest_emit(const td_nest *n, td_nest_code *code) {
     td_emit e = {.n = n, .code = code, .b = &code->text, .loop = -1};
     if (td__emit_plan(&e)) {

@@ -77,6 +77,8 @@ static void emit_units(td_emit *e, int i, const char *name, const char *n, int b
                   unit_text(e, i, unit));
 }
 
+/* Declares the accumulators of folds over rows and sets them to the fold's unit. A wide
+ * f32 sum has two arrays: c, and d for the last few rows. */
 void td__emit_columns_begin(td_emit *e) {
     td_emit_num unit, n;
     char        name[24];
@@ -93,6 +95,7 @@ void td__emit_columns_begin(td_emit *e) {
     }
 }
 
+/* Adds the value of this element to its column's accumulator. */
 void td__emit_column_add(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
     td_buf         at = {0};
@@ -116,6 +119,7 @@ void td__emit_column_row(td_emit *e, int i, const char *x) {
                       td__dtype_text[acc_of(e, i)].suffix, s->how, i, x);
 }
 
+/* Every COLUMN_ROWS rows the short-term sums d are added to c. */
 void td__emit_columns_row_end(td_emit *e) {
     td_emit_num n;
     bool        any = false;

@@ -78,6 +78,8 @@ static void declare_buffer(td_emit *e, td_dtype held, char name, int i, bool row
                   (long long)n);
 }
 
+/* Declares row buffers: values that two loops of a row need (t), runs of random numbers
+ * (w), and elements that a fold reads from memory (s). */
 void td__emit_buffers(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt    *s = stmt(e, i);
@@ -270,6 +272,8 @@ static void emit_nest(td_emit *e) {
     }
 }
 
+/* Emits inner loop k of a row with its stores and folds. Folds read the row from a
+ * buffer if rows are short; otherwise they accumulate in pieces in registers. */
 void td__emit_loop(td_emit *e, int k) {
     bool work = false, pieces = false;
     e->loop = k;
@@ -299,6 +303,8 @@ void td__emit_loop(td_emit *e, int k) {
 
 /* ---- between loops ------------------------------------------------------- */
 
+/* Statements between the loops of a row: values that are the same for the whole row.
+ * Stage -1: values that are the same for all rows. */
 void td__emit_stage(td_emit *e, int stage) {
     e->loop = stage;
     for (int i = 0; i < e->n->stmt.n; i++) {

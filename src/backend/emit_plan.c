@@ -363,6 +363,9 @@ static void plan_buffers(td_emit *e) {
     }
 }
 
+/* Decides the shape of the code: how many dims are rows, in how many inner loops a row
+ * is run (a fold ends one), and which values are buffered between them or recomputed.
+ * The caller frees e->at. */
 bool td__emit_plan(td_emit *e) {
     const td_nest *n = e->n;
     e->at = td__zalloc((size_t)(n->stmt.n + 1) * sizeof *e->at);

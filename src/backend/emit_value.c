@@ -20,6 +20,8 @@ void td__emit_line(td_emit *e, const char *fmt, ...) {
 
 /* ---- numbers ------------------------------------------------------------- */
 
+/* A number as text, or the name n<k> of a product of symbolic sizes, which the function
+ * computes once at its beginning. */
 const char *td__emit_extent(td_emit *e, td_extent x, td_emit_num out) {
     if (x.p < 0 || x.c == 0) {
         snprintf(out, sizeof(td_emit_num), "%lld", (long long)x.c);
@@ -40,6 +42,8 @@ static void add_int(td_buf *b, int64_t i, td_dtype held) {
     else td__buf_printf(b, i < 0 ? "(%lld)" : "%lld", (long long)i);
 }
 
+/* A constant that the compiler reads back to the same bits: enough digits, and builtins
+ * for NaN and infinity. */
 static void add_float(td_buf *b, double x, td_dtype held) {
     const char *f = held == TD_F32 ? "f" : "";
     char        text[40];
@@ -73,6 +77,8 @@ static void add_term(td_emit *e, td_buf *b, td_extent stride, const char *index)
     else td__buf_printf(b, "%s * %s", index, td__emit_extent(e, stride, num));
 }
 
+/* The index expression of an access: strides times loop variables, without dims of size
+ * 1. */
 void td__emit_index(td_emit *e, td_buf *b, const td_extent *stride) {
     td_buf t = {0};
     char   name[16];
@@ -99,6 +105,8 @@ void td__emit_flat(td_emit *e, td_buf *b) {
 
 /* ---- values -------------------------------------------------------------- */
 
+/* The text of a conversion with eager's rounding. Halves are computed in f32: the
+ * rounded value is widened again. */
 void td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s) {
     size_t cap = strlen(s) + 160;
     char  *text = td__alloc(cap);
@@ -236,6 +244,8 @@ bool td__emit_draws_runs(const td_emit *e, int i) {
     return e->at[i].depth == e->inner && last.p < 0 && last.c == 1;
 }
 
+/* Fills `out` with `count` random numbers from position `place` of the draw, by the
+ * helper functions that eager uses too. */
 void td__emit_draws(td_emit *e, int i, const char *place, const char *count,
                     const char *out) {
     static const char *const kind[] = {"uniform", "normal"};
@@ -284,6 +294,8 @@ bool td__emit_truncates(const td_nest *n, int i) {
            td__is_float((td_dtype)n->stmt.v[mid->a[0]].dtype);
 }
 
+/* Declares v<i>: computed, or read from a buffer or from memory if an earlier loop of
+ * the row computed it. */
 void td__emit_value(td_emit *e, int i) {
     const td_stmt    *s = &e->n->stmt.v[i];
     const td_emit_at *a = &e->at[i];
@@ -332,6 +344,8 @@ static bool has_bits(const td_emit *e, int i) {
            (a->store >= 0 && e->at[a->store].loop < e->loop);
 }
 
+/* Stores a value in the dtype of its tensor. A bool becomes 0 or 1, unless it is a
+ * copy: eager's copy keeps the byte. */
 void td__emit_store(td_emit *e, int i) {
     const td_stmt *s = &e->n->stmt.v[i];
     td_dtype       dt = (td_dtype)e->n->ptr.v[s->ptr].dtype;

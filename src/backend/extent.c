@@ -37,6 +37,8 @@ static td_extent extent_make(td_products *t, int64_t c, const td_product *p) {
     return c == 0 ? td__extent(0) : (td_extent){c, number_of(t, p)};
 }
 
+/* Products of symbols are interned, so that equal products have equal numbers.
+ * Overflow, and too many factors, give a bad extent: the value is then not fused. */
 td_extent td__extent_mul(td_products *t, td_extent a, td_extent b) {
     int64_t c;
     if (a.p == TD_EXTENT_BAD || b.p == TD_EXTENT_BAD) return bad;
@@ -49,6 +51,7 @@ td_extent td__extent_mul(td_products *t, td_extent a, td_extent b) {
     return extent_make(t, c, &p);
 }
 
+/* Exact division; bad if b is not a factor of a. */
 td_extent td__extent_div(td_products *t, td_extent a, td_extent b) {
     if (a.p == TD_EXTENT_BAD || b.p == TD_EXTENT_BAD || b.c == 0 || a.c % b.c)
         return bad;

@@ -76,6 +76,8 @@ static bool share_reads(td_lowered *l, readers *all, int *last, int i) {
     return true;
 }
 
+/* Joins groups that read the same tensor: it is then loaded once. `last` is the last
+ * reader of each value so far. */
 static bool share_all(td_lowered *l) {
     size_t  n = (size_t)l->g->n_values + 1;
     int    *last = td__arena_alloc(&l->arena, sizeof *last * n);

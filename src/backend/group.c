@@ -423,6 +423,9 @@ static bool must_stay_apart(const td_lowered *l, int a, int b) {
            (has_origin(l, b, TD_FROM_AGAIN) && has_origin(l, a, TD_FROM_FORWARD));
 }
 
+/* Can maker p and its reader r (argument k) be in one nest? Their dims are paired by
+ * strides; either side may have more dims than the other. False: they stay apart, which
+ * is always correct. */
 bool td__group_join(td_lowered *l, int p, int r, int k) {
     td_point *from = &l->point.v[p], *to = &l->point.v[r];
     fit       f;
@@ -437,6 +440,8 @@ bool td__group_join(td_lowered *l, int p, int r, int k) {
     return pair_strides(&f, &to->in[k], &from->own) && finish(&f, TD_AT_POINT);
 }
 
+/* Joins two readers of the same elements. Recomputed nodes stay apart from the first
+ * computation, or they would be alive for as long. */
 bool td__group_share(td_lowered *l, int p, int k, int q, int j) {
     td_point *x = &l->point.v[p], *y = &l->point.v[q];
     fit       f;

@@ -64,6 +64,8 @@ static void drop(void *env) {
     td__free(c);
 }
 
+/* A runner that replays g; `walk` (may be NULL) runs the nodes in place of the
+ * interpreter. env is dropped with the runner, not if this fails. */
 bool td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
                      void (*env_drop)(void *env), td_runner *to) {
     replayed *c = td__zalloc(sizeof *c);
@@ -141,6 +143,8 @@ static bool has_type(const td_replay *r, const td_gtype *l, const td_tensor *t,
     return t->numel == 0 || by == INT64_MIN || matches(r, l->offset, t->offset - by);
 }
 
+/* With debug_asserts: results have the strides and offset that their types state, on
+ * which native code relies. */
 static bool check_results(const td_replay *r, const td_gnode *n, int64_t by) {
     for (int i = 0; i < n->n_out; i++) {
         const td_gtype *l = n->out[i]->type;
@@ -178,6 +182,8 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
 
 const td_backend td__interp = {.name = "interp", .compile = compile};
 
+/* Calls a backend. One that fails without an error gets one here; *code is empty after
+ * a failure. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code) {
     static const char *const which[] = {"forward", "backward", "inference"};

@@ -57,6 +57,9 @@ static bool same_size(td_lowered *l, int64_t a, int64_t b) {
                                    td__extent_of(&l->products, l->g, b));
 }
 
+/* How loops over `space` read v: root tensor, offset, one stride per dim of the space
+ * (0: broadcast). False if that cannot be expressed, for example if sizes are not known
+ * to be equal. */
 bool td__access_of(td_lowered *l, const td_gval *v, const td_gtype *space,
                    td_access *to) {
     const td_gtype *type = v->type;
@@ -240,6 +243,8 @@ static bool find_inputs(td_lowered *l) {
     return true;
 }
 
+/* Finds for each node whether loops can compute it and how they access its operands,
+ * and makes one group per such node; fuse.c merges groups afterwards. */
 bool td__lower(td_lowered *l, td_graph *g) {
     l->g = g;
     if (!td__graph_index(g) || !make_arrays(l) || !find_inputs(l))

@@ -156,6 +156,9 @@ static bool sort_ranges(placing *p) {
     return true;
 }
 
+/* Offsets in one arena for the live ranges s, each in the smallest gap that fits. Large
+ * values, and as many others as are needed to keep the peak of memory low, are
+ * allocated separately instead. */
 bool td__arena_place(td_live_range *s, int n, int steps, td_arena_sizes *to) {
     size_t  n_bytes = sizeof(int) * (size_t)(n + 1);
     placing p = {.s = s, .n = n, .steps = steps};

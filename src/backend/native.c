@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Texts of kernels that were found on disk are borrowed from the image. */
 static void drop_launch(td_launch *k) {
     td__built_free(&k->b);
     td__free(k->reads);
@@ -358,6 +359,8 @@ static td_native *find_or_make(const td_graph *g, bool interpreted) {
     return NULL;
 }
 
+/* The entry point of the backend. A function from the cache has no loops as data; they
+ * are rebuilt only if a log asks for them. */
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     td_native *c = find_or_make(g, env == &td__replayed);

@@ -100,6 +100,8 @@ static void put_run_number(const writing *w, const td_native *c,
     td__put_int(w->b, l->at);
 }
 
+/* Everything a kernel launch needs except its text: name, dims, pointers, sizes, random
+ * draws and numbers. get_launch reads it in the same order. */
 static void put_launch(const writing *w, const td_native *c, const td_launch *k) {
     const td_built *t = &k->b;
     td__put_text(w->b, k->kernel.name);
@@ -133,6 +135,8 @@ static void put_roots(const writing *w, const td_native *c, const td_gval *v) {
     td__put_uint(w->b, c->low.needed[v->id]);
 }
 
+/* Aliases of values, products of sizes, launches, then the order of launches and op
+ * calls. */
 static void put_steps(const writing *w, const td_native *c) {
     const td_products *p = &c->low.products;
     const td_graph    *g = c->g;
@@ -167,6 +171,7 @@ static bool number_values(writing *w, const td_graph *g) {
     return true;
 }
 
+/* Failing to store is not an error: the next process compiles again. */
 void td__native_store(td_disk *d, const td_cache_key *k, const td_native *c,
                       const td_graph *g) {
     td_buf   b = {0};
@@ -245,6 +250,8 @@ static void check_over(reading *x, const td_launch *k) {
             x->r->bad = true;
 }
 
+/* Values are read by number and checked against the graph; check_over verifies that
+ * results which reuse memory fit. */
 static void get_lists(reading *x, td_launch *k) {
     get_bytes(x, k);
     int n = td__get_count(x->r);
@@ -296,6 +303,7 @@ static void make_scratch(reading *x, td_launch *k) {
         require(x, (k->metas = td__launch_metas(x->c->g, k)) != NULL);
 }
 
+/* Only the numbers that a launch needs; the statements of the nest are not stored. */
 static void get_nest(reading *x, td_launch *k) {
     td_nest *t = &k->b.nest;
     int      n = td__get_count(x->r);
@@ -351,6 +359,8 @@ static void get_roots(reading *x) {
     }
 }
 
+/* Steps refer to launches and nodes that exist; bytes left over at the end mean a
+ * damaged entry. */
 static void get_steps(reading *x) {
     td_native *c = x->c;
     get_roots(x);
@@ -461,6 +471,8 @@ static bool fits(const td_graph *code, const td_graph *g) {
     return true;
 }
 
+/* Reads an entry into c, checks it against g, plans memory anew and finds the kernels.
+ * NULL: success, otherwise the reason for a miss. */
 const char *td__native_read(td_native *c, const void *bytes, size_t n,
                             const td_graph *g) {
     td_reader r = td__reader(bytes, n);
@@ -477,6 +489,8 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
     return find_kernels(c) ? NULL : "refers to kernels that are not in the cache";
 }
 
+/* A miss is never an error. *k is the key under which the compiled function is stored
+ * afterwards; its name is empty if there is none. */
 bool td__native_lookup(td_disk *d, td_cache_key *k, td_native *c, const td_graph *g) {
     td_ctx       *cx = g->cx;
     td_disk_entry m;

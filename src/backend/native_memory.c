@@ -160,6 +160,8 @@ static bool add_inputs(finding *f) {
     return true;
 }
 
+/* One live range per storage that a step makes, from that step to the last reader of
+ * any view of it. */
 static bool add_ranges(finding *f) {
     const td_native *c = f->c;
     bool             ok = add_inputs(f);
@@ -219,6 +221,9 @@ static bool place(td_native *c, const int64_t *bound) {
 
 /* ---- interface ----------------------------------------------------------- */
 
+/* Plans the arena: live ranges of all values that are neither inputs nor outputs. With
+ * fixed sizes offsets are computed once; with symbolic sizes for each new set of sizes
+ * (place_for). */
 bool td__memory_plan(td_native *c) {
     td_memory *m = &c->mem;
     size_t     n = (size_t)c->g->n_values + 1;
@@ -261,6 +266,8 @@ static bool place_for(td_native *c, const int64_t *bound) {
     return m->placed = true;
 }
 
+/* Allocates the arena of a run and points the storages of its values into it. Released
+ * when the run ends. */
 bool td__memory_take(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
     if (!m->any) return true;

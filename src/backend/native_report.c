@@ -118,6 +118,8 @@ int td__native_parts(const td_runner *r) {
     return c ? c->steps.n : 0;
 }
 
+/* Name, C text and bytes of step i, for td_explain and reports; a function from the
+ * cache is lowered again for it. */
 td_native_part td__native_part(const td_runner *r, int i) {
     const td_native      *c = td__native_full(r);
     const td_native_step *s = &c->steps.v[i];

@@ -169,6 +169,9 @@ static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
     return true;
 }
 
+/* Runs a kernel over all threads. A nest of one dim has no rows: its elements are
+ * divided among the threads. Folds over rows run in parts that KERNEL_end combines, so
+ * that the result does not depend on the number of threads. */
 static bool run_kernel(const td_native *c, td_launch *k) {
     const td_nest *n = &k->b.nest;
     int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
@@ -291,6 +294,7 @@ static void note_work(const td_native *c, const td_replay *r, const td_native_st
     td__span_arg(cx, "flops", w.flops);
 }
 
+/* Launches and op calls in order, each in a span of its own for TD_TRACE. */
 static bool take_steps(const td_native *c, td_replay *r) {
     td_ctx *cx = c->g->cx;
     for (int i = 0; i < c->steps.n; i++) {

@@ -82,6 +82,7 @@ typedef struct counting {
     int64_t         bytes;
 } counting;
 
+/* Bytes of a value; -1 if its sizes are not known yet. */
 static void add_value(void *env, td_gval *v) {
     counting *c = env;
     int64_t   n = v->type ? td__dtype_bytes[v->type->dtype] : -1;

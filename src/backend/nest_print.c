@@ -36,6 +36,7 @@ static void add_stmt(td_buf *b, const td_nest *n, int i) {
     td__buf_add(b, "\n");
 }
 
+/* The nest as text, for TD_LOG=backend and golden files: dims, pointers, statements. */
 bool td__nest_print(td_buf *b, const td_built *t) {
     const td_nest *n = &t->nest;
     td__buf_add(b, "nest rows ");

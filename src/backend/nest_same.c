@@ -63,6 +63,8 @@ static bool grow(td_same *t) {
     return true;
 }
 
+/* The first launch with an equal nest, or `launch` itself: equal kernels are emitted
+ * once. The whole text is compared, not only the hash. */
 int td__same_find(td_same *t, const td_nest *n, int launch) {
     td_same_key k = {.launch = launch};
     nest_key(&k.text, n);

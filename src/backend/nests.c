@@ -302,6 +302,8 @@ static void local_sizes(builder *b) {
     n->n_sizes = b->to->params.n;
 }
 
+/* Turns a group into a nest: orders and joins dims, then one statement sequence per
+ * member, then the stores. */
 bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to) {
     builder b = {.l = l, .grp = grp, .to = to};
     b.stmt_of = td__arena_alloc(&l->arena, sizeof(int) * (size_t)(grp->member.n + 1));

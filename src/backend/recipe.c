@@ -402,6 +402,8 @@ static bool has_none(const td_gtype *l) {
     return false;
 }
 
+/* The statements that compute one element of p, if loops can compute its op at all.
+ * False, without an error: the op is called instead. */
 bool td__recipe(td_lowered *l, td_point *p) {
     builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
     if (has_none(c.space)) return false;

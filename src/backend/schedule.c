@@ -69,6 +69,8 @@ static void visit_point(visit *v, const td_point *p) {
     visit_follows(v, p->pos);
 }
 
+/* Calls fn for every unit (group, or ~node of a called op) that must run before `unit`,
+ * until fn returns false. */
 bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit),
                    void *env) {
     visit v = {.l = l, .fn = fn, .env = env, .unit = unit, .ok = true};
@@ -256,6 +258,8 @@ static bool make_ranks(td_lowered *l) {
     return true;
 }
 
+/* Dependencies besides values: writes after reads, reads after writes, and random draws
+ * in program order. */
 bool td__unit_follows(td_lowered *l) {
     tracks t = {.l = l, .drew = -1};
     size_t n = (size_t)l->g->n_values + 1, nodes = (size_t)l->g->nodes.n + 1;
@@ -323,6 +327,8 @@ static bool is_wanted(const td_lowered *l, const td_gnode *n) {
     return false;
 }
 
+/* A topological order of the units, by depth-first search with a stack of its own.
+ * Nodes that nothing needs are left out. */
 bool td__unit_order(td_lowered *l, td_units *to) {
     sorter s = {.l = l, .out = to};
     s.state = td__arena_zalloc(&l->arena, (size_t)l->g->nodes.n + 1);

@@ -90,6 +90,9 @@ static bool is_flagged(const td_joint_run *r, int i) {
     return false;
 }
 
+/* The state of input i after the program: moved to another storage, other geometry,
+ * changed flags, new elements. A tensor that is passed twice has one end, at its first
+ * index. */
 static bool find_end(td_joint_run *r, int i) {
     td_end     *e = &r->opts.ends->in[i];
     td_storage *st = r->outer[i]->st;
@@ -112,6 +115,7 @@ static bool find_end(td_joint_run *r, int i) {
 
 /* ---- results ------------------------------------------------------------ */
 
+/* A result that is a number: a constant of the graph, or a symbolic size. */
 static bool give_number(td_joint_run *r, int i, int *out) {
     td_joint *j = r->to;
     td_value  v = r->out[i];
@@ -142,6 +146,8 @@ static bool find_result(td_joint_run *r, int i) {
     return true;
 }
 
+/* Only exports need ends (opts.ends): they have no epilogue, so that the final state of
+ * inputs becomes outputs. */
 bool td__joint_ends(td_joint_run *r) {
     td_joint *j = r->to;
     td_arena *a = &j->arena;

@@ -245,6 +245,8 @@ static bool write_node(writing *w) {
     return l && td__graph_input(w->g, "node", l, TD_PLAIN_DESC);
 }
 
+/* The results are those of the program, in its order; above the first order they are
+ * gradients without descriptors. */
 static bool write_outputs(writing *w) {
     td_joint_run *r = w->r;
     for (int i = 0; i < r->to->n_results; i++) {
@@ -255,6 +257,9 @@ static bool write_outputs(writing *w) {
     return true;
 }
 
+/* Writes the kept events in program order, each under the grad mode it had. Events of
+ * existing ops are repeated as they are; writes and new tensors take their values from
+ * forward outputs. */
 static bool write_events(writing *w) {
     td_joint_run *r = w->r;
     for (int i = 0; i < r->log.all.n; i++) {
@@ -317,6 +322,9 @@ static bool check_leaves(td_joint_run *r) {
     return true;
 }
 
+/* Makes the epilogue graph. Its inputs are the primals, the forward outputs and, if
+ * leaves are bound, the node. While it is written, sizes are translated into the
+ * symbols of the joint graph. */
 bool td__epilogue_write(td_joint_run *r) {
     if (!check_leaves(r)) return false;
     writing w = {.r = r, .grad = r->grad, .inference = r->inference};

@@ -22,6 +22,8 @@ static td_about_storage *add_storage(td_joint_run *r, const td_storage *st) {
     return a;
 }
 
+/* Inputs are visible to the caller from the beginning; one tensor passed twice counts
+ * under its first index. */
 static bool index_inputs(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_about_tensor *a = r->outer[i] ? add_tensor(r, r->outer[i]) : NULL;
@@ -32,6 +34,8 @@ static bool index_inputs(td_joint_run *r) {
     return true;
 }
 
+/* The first index of a tensor among the results; a later one returns the same
+ * tensor. */
 static bool index_results(td_joint_run *r) {
     for (int i = 0; i < r->to->n_results; i++) {
         if (r->out[i].kind != TD_K_TENSOR || !r->out[i].u.t) continue;

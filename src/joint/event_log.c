@@ -7,6 +7,8 @@
 
 /* ---- one event ---------------------------------------------------------- */
 
+/* An event owns references to the tensors, storages and accumulator it names, because
+ * the program may free them before the epilogue is written. */
 static void drop(td_event *e) {
     td__unref(e->t);
     if (e->value) td__unref(e->value);
@@ -41,6 +43,8 @@ static td_event *add(td_log *l, td_event e) {
     return NULL;
 }
 
+/* Lists of op arguments are on the caller's stack, so they are copied into the log's
+ * arena. */
 static bool copy_list(td_log *l, td_value *v) {
     size_t item = v->kind == TD_K_INTS ? sizeof(int64_t) : sizeof(td_tensor *);
     void  *own = td__arena_alloc(&l->arena, item * ((size_t)v->n + 1));
@@ -120,6 +124,8 @@ static td_node *node_of(const td_tensor *t) {
     return td__last_node(owner);
 }
 
+/* The state of a tensor that an op is about to write: only the difference to the state
+ * after it shows what the op changed. */
 static before note_before(td_tensor *t) {
     before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
     b.own = t->flags & TD_TF_NEEDS_GRAD;
@@ -210,6 +216,9 @@ static void forget_touches(td_log *l, int first, const before *b, int n) {
     l->all.n = at;
 }
 
+/* The mode itself: notes the written arguments, lets the modes below run the op, then
+ * records events for what has changed. Touches that the op itself caused are not events
+ * of the program. */
 static bool log_call(td_mode *m, td_opcall *c) {
     td_log *l = (td_log *)m;
     before  b[TD_MAX_ARGS];

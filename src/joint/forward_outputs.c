@@ -138,6 +138,8 @@ static bool add_sizes(td_joint_run *r, const td_value *v) {
     return true;
 }
 
+/* Symbolic sizes that the epilogue reads and that depend on values become forward
+ * outputs. */
 static bool add_all_sizes(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
@@ -162,6 +164,9 @@ static bool allocate(td_joint_run *r) {
     return (j->fwd && r->values && r->numbers) || td__fail_memory(r->cx);
 }
 
+/* From the complete log to the list of forward outputs: merge writes, drop events that
+ * nothing observes, choose writes that stay in the graph, then one output for the value
+ * of each event that is left. */
 bool td__epilogue_values(td_joint_run *r) {
     if (!td__log_index(r)) return false;
     find_touched(r);

@@ -29,6 +29,8 @@ static td_joint *make_symbolic(const td_graph *program, const td_value *in,
     return j;
 }
 
+/* The program as a graph without writes. guards not NULL: with symbolic sizes, whose
+ * guards are printed there. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards) {
     if (!guards) return make(program, in);

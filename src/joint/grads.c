@@ -182,6 +182,9 @@ static bool arrives(const td_joint_run *r, int i) {
     return !loss || r->to->tangents[i].index == o->ends->out[o->loss - 1];
 }
 
+/* Runs the backward engine from the roots whose tangents arrive, towards r->goal.
+ * Tangents of roots that eager cannot differentiate (`broken`) are left out. order
+ * NULL: first gradients; otherwise with create_graph. */
 bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads) {
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
@@ -226,6 +229,9 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
     return td__joint_go_back(r, NULL, grads);
 }
 
+/* The edges that gradients go to: of inputs, of their bases, and of leaves made inside.
+ * Targets that no tangent reaches are dropped, because eager would give them no
+ * gradient. */
 bool td__joint_targets(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = 2 * (size_t)j->n_primals + (size_t)r->log.all.n + 1;
@@ -237,6 +243,9 @@ bool td__joint_targets(td_joint_run *r) {
     return true;
 }
 
+/* Appends the backward to the joint graph. If eager itself would fail, each tangent is
+ * tried alone, so that the error appears only in a backward that uses it. Writes that
+ * custom backwards do to inputs become updates. */
 bool td__joint_differentiate(td_joint_run *r) {
     td_joint *j = r->to;
     td_arena *a = &j->arena;

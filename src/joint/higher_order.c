@@ -21,6 +21,8 @@ static bool lengthen(td_joint_run *r, void *list, size_t item, int more) {
     return true;
 }
 
+/* The tangents of this order become primals of the next: all lists by input grow by as
+ * many. */
 static bool make_room(td_joint_run *r, int more) {
     td_joint *j = r->to;
     return lengthen(r, &r->real, sizeof *r->real, more) &&
@@ -159,6 +161,9 @@ static bool name_all(td_joint_run *r) {
 
 /* ---- one order ---------------------------------------------------------- */
 
+/* Turns the run into that of the next order: runs backward with create_graph, whose
+ * gradients become the results, and whose tangents become primals. Called once per
+ * order, before the joint graph is finished. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     td_joint *j = r->to;
     if (!r->order) r->first = j->g->nodes.n;

@@ -27,6 +27,9 @@ static bool is_first(const td_joint_run *r, const td_event *e) {
     return st->n_writes == 1 && !meta;
 }
 
+/* With keep_mutations: writes without history to an input that nothing observes earlier
+ * stay in the graph; the epilogue only counts the version. Elements that overlap are
+ * excluded, because loops store in another order. */
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
@@ -65,6 +68,8 @@ bool td__joint_add_writes(td_joint_run *r) {
     return true;
 }
 
+/* Inputs that the backward wrote: their new values are outputs of the backward half.
+ * `before` has the number of writes before backward. */
 bool td__joint_add_late_writes(td_joint_run *r, const int *before) {
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == before[i]) continue;

@@ -138,6 +138,9 @@ static bool add_view(merging *m, const td_event *e) {
     return u && (!e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st));
 }
 
+/* Adds the event to the run of writes of its storage, or ends runs that the event
+ * observes. By default an event is performed as it was (TD_HOW_COPY); merging changes
+ * that. */
 static bool add_event(merging *m, int i) {
     td_event *e = &m->r->log.all.v[i];
     e->how = TD_HOW_COPY;
@@ -160,6 +163,9 @@ static bool add_event(merging *m, int i) {
     return true;
 }
 
+/* A run is a sequence of writes of one storage that nothing observes in between.
+ * Closing a run leaves one write with the last value and history; the others only count
+ * versions. */
 bool td__log_merge(td_joint_run *r) {
     merging m = {.r = r};
     m.next = td__arena_alloc(&m.arena, sizeof *m.next * (size_t)(r->log.all.n + 1));

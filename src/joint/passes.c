@@ -24,6 +24,7 @@ bool td__gtype_is_packed(const td_gtype *l) {
     return symbolic ? l->dense : td__is_packed(l->rank, l->size, l->stride);
 }
 
+/* A copy of v with the given strides and offset 0, in a storage of its own. */
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
     if (stride == v->type->stride && td__gtype_is_packed(v->type)) {
@@ -151,6 +152,8 @@ static bool separate_all(td_joint *j, bool *taken) {
     return true;
 }
 
+/* Outputs that share a storage but must be tensors of their own (or the same value
+ * twice) get copies, placed just after the value. */
 bool td__joint_separate(td_joint *j) {
     td_graph *g = j->g;
     int       first = g->nodes.n;
@@ -171,6 +174,8 @@ static bool follow(td_graph *g, td_gval *v, int32_t storage) {
     return (v->type = td__graph_type_of(g, l)) != NULL;
 }
 
+/* After values were replaced: results of view ops get the storage number of the tensor
+ * they view. */
 bool td__graph_fix_storages(td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];

@@ -72,6 +72,8 @@ static void pass(reaching *w, td_edge e, const uint64_t *from) {
             td__set_join(w->watch[i].from, from, w->words);
 }
 
+/* Propagates sets of tangents along edges until nothing changes: each node is visited
+ * again only if its set grew. */
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
@@ -127,6 +129,8 @@ static bool find_place(reaching *w, int i, td_tensor *t) {
     return !at->node || td__ptrmap_put(&w->watches, at->node, at->node);
 }
 
+/* The edges that are watched: roots of tangents, and results that are views. A gradient
+ * that passes one of these passes through another result. */
 static bool find_places(reaching *w) {
     const td_joint *j = w->r->to;
     bool            ok = true;
@@ -141,6 +145,8 @@ static bool find_places(reaching *w) {
     return ok;
 }
 
+/* Stores which tangents pass through which root or result, so that the runtime can
+ * refuse to give their gradient. */
 static void note_passes(const reaching *w) {
     td_joint *j = w->r->to;
     size_t    bytes = sizeof(uint64_t) * (size_t)w->words;
@@ -163,6 +169,8 @@ static void free_reaching(reaching *w) {
     td__vec_free(&w->open);
 }
 
+/* Computes for each target the set of tangents that reach it, by following eager's
+ * edges from each root, without running any derivative. */
 bool td__joint_reach(td_joint_run *r, const td_edge *to) {
     reaching  w = {.r = r, .to = to, .words = td__set_words(r->to->n_tangents)};
     uint64_t *one = make_set(&w);

@@ -49,6 +49,9 @@ static bool shares_places(const td_gtype *l) {
     return false;
 }
 
+/* The copy through which a written input is read. `exact` copies keep strides and
+ * offset; others are clones with the strides that clone gives. It must be saved, not
+ * recomputed: by backward the input has other elements. */
 static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_garg  in[2] = {td__garg_value(v), td__garg_value(v)};
     td_gtype l = *v->type;
@@ -127,6 +130,8 @@ static bool move_front(const td_joint *j, int first) {
     return true;
 }
 
+/* All readers of a shielded value read its clone instead, except nodes that need the
+ * storage itself (writes, ops that count bytes). */
 static void read_twins(const td_joint *j, int n, td_gval **twin) {
     td_graph *g = j->g;
     for (int i = 0; i < n; i++) {
@@ -139,6 +144,7 @@ static void read_twins(const td_joint *j, int n, td_gval **twin) {
         td__garg_map(&g->outputs.v[i], twin_of, twin);
 }
 
+/* One clone for each written input, and for each view that reaches beyond its input. */
 static bool add_clones(td_joint *j, int first, td_gval **twin) {
     td_graph *g = j->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -178,6 +184,8 @@ static bool look_again(td_joint *j) {
     return !some || j->g->dims.n > 0 || td__graph_infer(j->g);
 }
 
+/* Inputs that the call writes are read through clones, because the epilogue writes them
+ * before backward runs. Types of views of the clones are recomputed afterwards. */
 bool td__joint_shield(td_joint *j) {
     td_graph *g = j->g;
     int       first = g->nodes.n;
@@ -218,6 +226,7 @@ static bool is_needless(const td_gnode *n) {
     return v->type->offset == n->out[0]->type->offset || begins_anywhere(n->out[0]);
 }
 
+/* Removes copies whose source is not written and already has the layout. */
 bool td__joint_drop_copies(td_joint *j) {
     td_graph *g = j->g;
     if (!td__graph_index(g)) return false;

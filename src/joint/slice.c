@@ -121,6 +121,9 @@ static void enliven_args(slicing *s, td_event *e) {
         if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t) enliven(s, e->in[i].u.t);
 }
 
+/* Marks the events that can be observed after the call (e->kept), from last to first,
+ * as a program slice does: an event is kept if its tensor or storage is visible or used
+ * by a kept event. */
 bool td__log_slice(td_joint_run *r) {
     slicing s = {.r = r, .ok = true};
     find_visible(&s);

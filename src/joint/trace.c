@@ -373,6 +373,7 @@ static td_joint *make(td_joint_run *r, const td_value *in) {
     return NULL;
 }
 
+/* The run is allocated: it is too large for small stacks. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
     td_joint_run *r = td__zalloc(sizeof *r); /* too large for a small stack */
@@ -383,6 +384,7 @@ td_joint *td__joint(const td_graph *program, const td_value *in,
     return to;
 }
 
+/* Runs the same trace and stops after the facts. */
 td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations) {
     td_joint_run *r = td__zalloc(sizeof *r);
     if (!r) return td__fail_memory(program->cx), NULL;

@@ -70,6 +70,8 @@ static void push(queue *q, int32_t x) {
     q->v[i] = x;
 }
 
+/* Removes the smallest node number from the heap: nodes are visited in program
+ * order. */
 static int32_t pop(queue *q) {
     int32_t top = q->v[0], last = q->v[--q->n];
     int     i = 0;
@@ -188,6 +190,8 @@ td_bans td__part_usual_bans(const td_part_opts *o) {
                      .reductions = o->ban_reductions};
 }
 
+/* Fills p->reason: why each forward node is never recomputed, TD_REASON_FREE if it may
+ * be. The bans by distance come after the others and read them. */
 bool td__part_bans(td_part *p, td_bans b) {
     search   l = {.p = p};
     int32_t *todo = td__part_alloc(p, LOOK_AHEAD, sizeof *todo);

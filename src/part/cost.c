@@ -32,6 +32,8 @@ static int64_t value_bytes(const td_graph *g, const td_gval *v, const int64_t *b
     return n < 1e15 ? (int64_t)n : (int64_t)1e15;
 }
 
+/* Bytes of every value. Symbols count as their hint; sizes computed from them
+ * follow. */
 void td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
                     int64_t *bytes) {
     for (int i = 0; i < g->dims.n; i++) {

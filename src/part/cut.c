@@ -36,6 +36,9 @@ static bool is_stored(const td_part *p, int v) {
     return false;
 }
 
+/* The cost of saving value v, as docs/partition.md gives it. Views and values that must
+ * be recomputed cannot be saved. Parameters are free, and so are inputs of a step,
+ * which live until its end. */
 int64_t td__part_weight(const td_part *p, int v) {
     static const int nearest = 1, farthest = 100;
     int              maker = p->maker[v], d = p->dist[v];
@@ -218,6 +221,9 @@ static void need(td_part *p, int v) {
     if (p->maker[v] >= 0) p->saved_bytes += p->bytes[v];
 }
 
+/* From the set of saved values: which nodes backward runs (in_bwd), which values are
+ * passed to it, the bytes saved and the cost of recomputation. Nodes are visited from
+ * last to first, so that readers come before what they read. */
 void td__part_walk(td_part *p) {
     p->saved_bytes = 0;
     p->recompute_cost = 0;
@@ -232,6 +238,8 @@ void td__part_walk(td_part *p) {
     }
 }
 
+/* Which nodes forward runs: those with effects, and those whose results are outputs,
+ * saved, or read by such nodes. */
 void td__part_walk_forward(td_part *p) {
     for (int i = p->n_nodes - 1; i >= 0; i--) {
         const td_gnode *n = p->g->nodes.v[i];

@@ -389,6 +389,8 @@ static bool check_reads(making *m) {
     return n >= 0;
 }
 
+/* Only the backward half, for saved values that are fixed already (h): used for another
+ * set of missing tangents. Fails if it needs a value that h does not save. */
 td_graph *td__part_extract_backward(td_part *p, const td_halves *h) {
     td_halves to = {.cx = p->cx};
     making    m = {.p = p, .h = &to};

@@ -40,6 +40,9 @@ static void place(ordering *o, int i) {
     o->n = tail;
 }
 
+/* The order in which backward runs: each recomputed node just before its first reader,
+ * so that it is alive for a short time. Nodes that write come last. Returns the number
+ * of nodes, -1 after td__fail. */
 int td__part_order(td_part *p, int32_t *order) {
     ordering o = {.p = p, .order = order};
     o.done = td__part_alloc(p, (size_t)p->n_nodes, sizeof *o.done);

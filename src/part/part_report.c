@@ -61,6 +61,7 @@ static bool is_noted(const td_part *p, const td_gval *v) {
     return v->node && p->in_bwd[v->node->id] && p->fw[v->node->id];
 }
 
+/* One note for each primal and forward value that backward reads or recomputes. */
 bool td__part_notes(const td_part *p, td_halves *h) {
     const td_graph *g = p->g;
     h->notes = td__arena_alloc(&h->arena, sizeof *h->notes * ((size_t)p->n_values + 1));

@@ -77,6 +77,8 @@ static void make_results(running *r, const td_gnode *n) {
     if (r->alive + waste > r->most) r->most = r->alive + waste;
 }
 
+/* Simulates the nodes in order: results are allocated, then storages whose last reader
+ * this node was are freed. Views have no bytes of their own (`root` is their base). */
 static void run(running *r) {
     for (int i = 0; i < r->n; i++) {
         const td_gnode *n = node_at(r, i);
@@ -215,6 +217,8 @@ static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t reta
     return r->most;
 }
 
+/* The higher of the peaks of forward and backward. Forward outputs stay alive during
+ * backward, because the caller has them. */
 bool td__part_peak(td_part *p, int64_t *peak) {
     td_arena arena = {0};
     running  r;

@@ -49,6 +49,8 @@ static td_gnode *find_equal(pairing *p, const td_gnode *now) {
     return NULL;
 }
 
+/* Finds for a forward node of the new joint graph the equal node of the existing
+ * forward half. Nodes that depend on a tangent have none. */
 static td_gnode *pair(void *env, const td_gnode *was, td_gnode *now) {
     pairing *p = env;
     p->tangent = false;
@@ -71,6 +73,9 @@ static void drop_effects(td_graph *g, int from, int to) {
     }
 }
 
+/* Appends the new joint graph to a copy of the forward half, merging equal forward
+ * nodes, so that both describe one computation. Effects are dropped: only values matter
+ * here. */
 static bool join(pairing *p) {
     const td_graph *from = p->j->g;
     drop_effects(p->g, 0, p->n);
@@ -86,6 +91,7 @@ static bool join(pairing *p) {
     return td__graph_fix_storages(p->g);
 }
 
+/* Extracts the backward half from the merged graph, with the saved values of h. */
 static td_graph *cut(const td_halves *h, const td_joint *j, td_graph *g) {
     td_part_opts o = td__part_defaults();
     td_joint     over = {.cx = j->cx,
@@ -102,6 +108,7 @@ static td_graph *cut(const td_halves *h, const td_joint *j, td_graph *g) {
     return to;
 }
 
+/* Merge, then cut; the twin, late and used arrays share one allocation. */
 td_graph *td__part_reuse(const td_halves *h, const td_joint *j) {
     pairing   p = {.j = j, .g = td__graph_clone(h->fwd), .n = h->fwd->nodes.n};
     td_graph *to = NULL;

@@ -111,6 +111,8 @@ int td__part_last_forward(const td_part *p) {
     return last;
 }
 
+/* Classifies nodes: depends on a tangent, belongs to forward, fuses with neighbours;
+ * and the distance of each value to the nearest backward node. */
 bool td__part_sets(td_part *p) {
     size_t nn = (size_t)p->n_nodes, nv = (size_t)p->n_values;
     p->bwd_only = td__part_alloc(p, nn, 1);

@@ -15,6 +15,8 @@ static bool in_run(const td_gnode *n) {
     return n->origin == TD_FROM_BACKWARD || n->origin == TD_FROM_AGAIN;
 }
 
+/* Finds backward number `run` of a step: the nodes p->from to p->last. p->first is the
+ * end of the backward before. False: there are fewer. */
 bool td__part_find_run(td_part *p, int run) {
     const td_graph *g = p->g;
     int             nr = 0;
@@ -220,6 +222,8 @@ static bool is_needed_at_all(const td_graph *g, const td_part_opts *o) {
     return any && backward;
 }
 
+/* Partitions one backward after the other, because each rewrites the graph. The report
+ * adds up all of them. */
 bool td__part_step(td_joint *j, const td_part_opts *opts, td_halves **report) {
     bool more = true, ok = true;
     *report = NULL;

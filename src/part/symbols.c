@@ -71,6 +71,9 @@ static int by_name(const void *x, const void *y) {
     return (a->nr > b->nr) - (a->nr < b->nr);
 }
 
+/* The symbols that backward reads and that none of its tensor inputs has as a size:
+ * these are passed as numbers. Sorted by name, so that the order does not depend on how
+ * the graph was made. -1 after td__fail. */
 int td__part_symbols(td_part *p, int64_t **syms) {
     const td_graph *g = p->g;
     size_t          n = (size_t)g->dims.n;

@@ -72,6 +72,9 @@ static void save_seams(td_part *p, int i) {
     }
 }
 
+/* Applies checkpoint policies. A policy on a view is moved to its base; results of
+ * one region that another region reads are saved (docs/partition.md, checkpoint
+ * regions). */
 void td__part_tags(td_part *p) {
     bool any = false;
     find_written(p);

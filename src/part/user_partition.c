@@ -40,6 +40,7 @@ td_split_value td_split_value_at(const td_split *s, int i) {
                             .saved = p->saved[i]};
 }
 
+/* With recompute_views the base of a view is saved in its place. */
 bool td_split_save(td_split *s, int i) {
     if (!TD_ENTER(s, SPLIT)) return false;
     td_part *p = s->p;
@@ -113,6 +114,8 @@ static bool call_user(td_part *p, const td_chooser *c) {
     return ok && td_ok(p->cx);
 }
 
+/* The user's function has marked the values to save; the rest follows as for the other
+ * partitioners. The default's peak is not computed for comparison. */
 td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
                           const td_chooser *chooser) {
     td_part    p;

@@ -230,6 +230,8 @@ static bool run_as_captured(td_program *p, td_values args, td_value *in,
     return ok;
 }
 
+/* Runs the captured graph under the modes of the caller. Grad mode and autocast must be
+ * as at capture. Results beyond those of the program are absent. */
 bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     static const char who[] = "td_program_run";
     if (!TD_ENTER(p, PROGRAM) || !td__has_list(p->cx, who, args.v, args.n) ||

@@ -118,6 +118,8 @@ static bool finish(loop_call *l, td_tensors given, td_tensor **out) {
     return true;
 }
 
+/* Runs the test and the body until the test is false. References to the state of the
+ * last iteration are held, so that the scopes of iterations can be freed. */
 static bool eager_loop(loop_call *l, td_tensors given, td_tensor **out) {
     td_tensor **held = td__zalloc(sizeof *held * (size_t)(2 * l->n + 1));
     bool        ok = held != NULL || td__fail_memory(l->cx), on = ok;
@@ -237,6 +239,8 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
 
 /* ---- the call ----------------------------------------------------------- */
 
+/* The state is made row-major first, because every iteration must give the same types.
+ * All arrays share one allocation. */
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     static const char who[] = "td_while";
     if (!TD_ENTER_CTX(cx)) return false;

@@ -25,6 +25,8 @@ typedef struct buffers {
     int         n_of, n_with;
 } buffers;
 
+/* One allocation for the arguments, results and gradients of a body and its
+ * backward. */
 static bool make_buffers(td_ctx *cx, const job *j, buffers *r) {
     size_t n = (size_t)(j->g->inputs.n + 1), m = (size_t)(j->n_out + 1);
     char  *p =
@@ -272,6 +274,8 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
+/* Captures the backward of the body once and calls while_loop_backward, which runs it
+ * for each iteration in reverse. */
 static bool run_loop_rule(td_vjp *v, loop_grad *l) {
     if (!prepare_loop(v, l)) return false;
     int       n = (int)v->in[2].n;
@@ -294,6 +298,8 @@ static bool run_loop_rule(td_vjp *v, loop_grad *l) {
     return ok;
 }
 
+/* The derivative of a captured loop. There is at most one gradient per state variable
+ * and per fixed operand, and as many sums. */
 bool td__vjp_while_loop(td_vjp *v) {
     if (v->in[2].kind != TD_K_TENSORS) return true; /* no operand needs a gradient */
     size_t    most = 2 * ((size_t)v->in[2].n + (size_t)v->in[3].n) + 1;

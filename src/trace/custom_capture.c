@@ -115,6 +115,8 @@ static td_graph *capture(capturing *k, td_body *body, td_values args, bool grad)
     return g;
 }
 
+/* Records the forward of a custom function as a nested graph. Values it saves for its
+ * backward become additional outputs, marked <saved i>. */
 static bool capture_forward(capturing *k) {
     int       n = k->call->in.n;
     td_value *args = scratch(k, sizeof *args * (size_t)n);

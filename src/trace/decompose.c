@@ -59,6 +59,8 @@ static bool choose(td_ctx *cx, decompose *d, const char *ops) {
 
 static void drop(td_mode *m) { td__free(m); }
 
+/* Pushes a mode that replaces the ops named by simpler ones. `ops` is a list with
+ * commas or "all"; an unknown op is an error. */
 bool td_decompose_begin(td_ctx *cx, const char *ops) {
     if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_decompose_begin", "the list of ops", ops))
         return false;

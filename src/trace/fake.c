@@ -335,6 +335,7 @@ void td__faker_close(td_faker *f) {
     td__ptrmap_free(&f->grads);
 }
 
+/* Tensors are released from last to first: views before their bases. */
 void td__faker_end(td_faker *f) {
     for (int i = f->pairs.n - 1; i >= 0; i--) td__unref(f->pairs.v[i]);
     for (int i = 0; i < f->outer_leaves.n; i++) td__unref(f->outer_leaves.v[i]);

@@ -140,6 +140,9 @@ static void add_loads(builder *b) {
     }
 }
 
+/* Turns guards into a program over registers: loads of sizes, constants, then
+ * arithmetic and comparisons. Without recursion or allocation, so that checking guards
+ * at each call is cheap. */
 td_guard_prog *td__guards_compile(td_symenv *e) {
     builder b = {.e = e, .fits = true};
     b.p = td__zalloc(sizeof *b.p);

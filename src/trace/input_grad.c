@@ -120,6 +120,8 @@ static td_tensor *owner_in(const td_value *in, int i) {
     return in[i].kind == TD_K_TENSOR ? in[i].u.t : NULL;
 }
 
+/* Fills in the gradients that the program reads from its arguments. False: a gradient
+ * exists where the program found none, or the reverse; then the call does not match. */
 bool td__own_grads_read(const td_graph *p, td_value *in) {
     for (int i = 0; i < p->bare.n; i++) {
         const td_tensor *t = owner_in(in, p->bare.v[i]);

@@ -59,6 +59,8 @@ static bool grad_inside(td_gregion r) {
     return r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
+/* For each input of a nested graph: is it written, and is any of its writes recorded by
+ * autograd? `grad` is the grad mode around the graph. */
 bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
     writes w = {.g = g, .how = how};
     TD_VEC(bool) outer = {0};

@@ -52,6 +52,8 @@ static bool follow_mode(td_record *r) {
     return change_mode(r, r->cx->grad_enabled, r->cx->inference);
 }
 
+/* Closes open regions. A body that returns with another grad mode than it began with
+ * leaves that mode set (g->left); both modes at once cannot be expressed. */
 bool td__record_finish(td_record *r) {
     bool grad = r->cx->grad_enabled, inference = r->cx->inference;
     while (r->open.n)
@@ -195,6 +197,8 @@ static bool record_call(td_mode *m, td_opcall *c) {
 
 /* ---- beginning and end -------------------------------------------------- */
 
+/* Begins recording into g. Sizes are translated into expressions of g if a symbol
+ * environment is active. Scopes opened by the body name its nodes. */
 void td__record_begin(td_record *r, td_graph *g) {
     td_ctx *cx = g->cx;
     *r = (td_record){.mode = {.name = "record",
@@ -220,6 +224,8 @@ void td__record_begin(td_record *r, td_graph *g) {
     r->guards = r->sym->guards.n;
 }
 
+/* Removes the recorder's tags from all tensors of the context: they may outlive the
+ * recording. */
 void td__record_end(td_record *r) {
     r->g->dim_in = NULL;
     r->g->dim_env = NULL;

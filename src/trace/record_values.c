@@ -361,6 +361,9 @@ static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char
     return put_tag(r, t, n->out[0], tag->storage) ? n->out[0] : NULL;
 }
 
+/* The graph value of a tensor. An unknown tensor is closed over (an input, or a
+ * constant), or lifted into the enclosing graph. If its metadata changed since it was
+ * recorded, view ops that restore it are recorded first. NULL after td__fail. */
 td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     td_tag *tag = td__record_tag(r, *t);
     if (tag && !tag->v) tag = NULL; /* of a call that failed */
@@ -419,6 +422,8 @@ static bool take_list(td_record *r, td_value *v, td_garg *a, const char *who) {
     return true;
 }
 
+/* An argument of a recorded op. *v is updated if a closed-over tensor is replaced by
+ * its fake copy. */
 bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
     td_gval *g;
     switch ((td_kind)v->kind) {
@@ -476,6 +481,9 @@ static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, 
     return (tag->type = type_of(r, t, tag->storage)) ? tag : NULL;
 }
 
+/* Tags the results of an op with their graph values. In-place ops return a known
+ * tensor, whose tag moves to the new value. `hidden` marks parts of a composite that is
+ * recorded whole. */
 bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                         td_gnode *n, int32_t hidden) {
     for (int i = 0; i < c->n_out; i++) {

@@ -245,6 +245,8 @@ static bool is_symbolic(const td_graph *g) {
     return sym;
 }
 
+/* Captures a graph for fake inputs made from its types alone, sharing storages as the
+ * types say. */
 static td_graph *capture_types(td_retrace *a) {
     const td_graph *g = a->g;
     size_t          n = (size_t)(g->n_storages + g->inputs.n + 1);

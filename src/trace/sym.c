@@ -38,6 +38,8 @@ static bool too_much(td_symenv *e, const char *what) {
     return !e->trying && td__fail(e->cx, TD_E_TRACE, "a symbolic size %s", what);
 }
 
+/* The expression as a polynomial: constant plus terms. An atom (a symbol, division,
+ * minimum...) is a polynomial of one term. Memory is scratch. */
 bool td__sym_poly(td_symenv *e, int64_t dim, td_sympoly *p) {
     const td_symexpr *x = td__sym_at(e, dim);
     *p = (td_sympoly){.c = x ? 0 : dim};
@@ -325,6 +327,7 @@ int64_t td__sym_hint(const td_symenv *e, int64_t dim) {
     return x ? x->hint : dim;
 }
 
+/* In wide arithmetic; false if a term or the sum overflows int64. */
 static bool eval_sum(const td_symenv *e, const td_symexpr *x, const int64_t *values,
                      int64_t *out) {
     wide sum = x->a;
@@ -343,6 +346,8 @@ static bool eval_sum(const td_symenv *e, const td_symexpr *x, const int64_t *val
     return fits(sum);
 }
 
+/* The value of an expression for these symbol values. False: it overflows, or divides
+ * by a number below 1. */
 bool td__sym_eval(const td_symenv *e, int64_t dim, const int64_t *values,
                   int64_t *out) {
     const td_symexpr *x = td__sym_at(e, dim);

@@ -71,6 +71,8 @@ static td_tensor *tensor_of(td_value v) {
     return v.kind == TD_K_TENSOR && v.u.t && !td_is_nil(v.u.t) ? v.u.t : NULL;
 }
 
+/* Makes symbolic copies of the tensor arguments; the symbols are named after the
+ * arguments, as x0.size(1), in messages. */
 static bool shape_all(td_symargs *a, td_values args) {
     char name[80];
     for (int i = 0; i < args.n; i++, a->n++) {

@@ -184,6 +184,8 @@ void td__symenv_drop(td_symenv *e) {
 
 /* ---- symbols ------------------------------------------------------------ */
 
+/* A new symbol, or a number (`given`), which is a symbol without a name that is known
+ * from the beginning. */
 int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given) {
     td_symbol s = like;
     s.source = td__arena_strdup(&e->arena, like.source);
@@ -311,6 +313,8 @@ static bool size_symbols(td_symenv *e, const char *name, int32_t arg,
     return true;
 }
 
+/* Metadata of t with symbols: sizes as `how` says, strides derived from them where they
+ * are row-major, a symbolic offset if it is not 0. */
 bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
                     td_symhow how, td_meta *m) {
     td__tensor_meta(t, m);
@@ -336,6 +340,8 @@ static bool must_be(td_symenv *e, const char *source, td_symbol s, int64_t is) {
     return td_ok(e->cx);
 }
 
+/* Adds guards that t has exactly the metadata m: for a tensor whose symbols exist
+ * already, such as another view of the same storage. */
 bool td__sym_tensor_is(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
                        const td_meta *m) {
     td_arena_mark mark = td__arena_mark(&e->scratch);

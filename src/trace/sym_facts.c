@@ -20,6 +20,8 @@ static bool add_range(td_symenv *e, td_graph *g, const td_symbol *s) {
     return r.hi == TD_DIM_HUGE || add(e, g, TD_DIM_IS_LT, s->tag, r.hi + 1);
 }
 
+/* Copies ranges and guards into the graph, so that later passes and other processes can
+ * use them without this environment. */
 bool td__sym_facts(td_symenv *e, td_graph *g) {
     g->facts.n = 0;
     for (int i = 0; i < e->symbols.n; i++) {
@@ -50,6 +52,8 @@ static int64_t make_symbol(td_symenv *e, const td_gdim *d) {
     return td__sym_input(e, s, NULL);
 }
 
+/* The reverse: symbols and facts of a graph as symbols of this environment; bound[i] is
+ * the expression for dim i. */
 bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound) {
     for (int i = 0; i < g->dims.n; i++) {
         const td_gdim *d = &g->dims.v[i];
