@@ -20,7 +20,8 @@ static const td_module_type type = {.name = "Net",
                                     .bytes = sizeof(net),
                                     .forward = forward};
 
-/* One call: members by name, arguments by number; then updates go where they belong. */
+/* One call: members by name, arguments by number. It counts in `seen`, as the module
+ * does. */
 static double step(td_ctx *cx, const td_exported *e, td_module *m, td_tensor *x) {
     td_value in[8], out[8];
     int      n = td_exported_inputs(e), n_out = td_exported_outputs(e);
@@ -33,7 +34,6 @@ static double step(td_ctx *cx, const td_exported *e, td_module *m, td_tensor *x)
     td_set_grad_enabled(cx, false);
     for (int i = 0; i < n_out; i++) {
         td_slot s = td_exported_output(e, i);
-        if (s.kind == TD_SLOT_UPDATE) td_copy_(in[s.index].u.t, out[i].u.t);
         if (s.kind == TD_SLOT_GRAD) /* a step down the hill */
             td_sub_(in[s.index].u.t, td_mul(out[i].u.t, 0.1));
     }

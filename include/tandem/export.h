@@ -1,7 +1,8 @@
-/* tandem/export.h -- a module or a function as one pure graph that says what its inputs
- * and outputs are: parameters, buffers, arguments; new values of what is written,
- * results, the loss, gradients. It prints, parses back, and runs without the code
- * it was made from. docs/aot.md says what can be exported and what not.
+/* tandem/export.h -- a module or a function as text: a pure graph that says what its
+ * inputs and outputs are (parameters, buffers, arguments; new values of what is
+ * written, results, the loss, gradients), and the epilogue, which writes inputs as the
+ * function does. It parses back, and runs without the code it was made from.
+ * docs/aot.md says what can be exported and what not.
  *
  *     td_exported *e = td_export_module(m, TD_ARGS(x), NULL);
  *     td_exported_save(e, "net.td");
@@ -58,30 +59,35 @@ TD_API void         td_exported_drop(td_exported *e); /* NULL is fine */
 
 /* ---- the signature ------------------------------------------------------ */
 
-/* Inputs: parameters, buffers, arguments, tangents. Outputs: updates in the order of
- * inputs, results, gradients. */
-TD_API const td_graph *td_exported_graph(const td_exported *e);
-TD_API int             td_exported_inputs(const td_exported *e);
-TD_API int             td_exported_outputs(const td_exported *e);
-TD_API td_slot         td_exported_input(const td_exported *e, int i);
-TD_API td_slot         td_exported_output(const td_exported *e, int i);
+/* Inputs: parameters, buffers, arguments, tangents. Outputs: results, gradients. */
+TD_API int     td_exported_inputs(const td_exported *e);
+TD_API int     td_exported_outputs(const td_exported *e);
+TD_API td_slot td_exported_input(const td_exported *e, int i);
+TD_API td_slot td_exported_output(const td_exported *e, int i);
 /* The first input (output) of that kind and index; -1: none. */
 TD_API int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index);
 TD_API int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index);
 /* Which output the loss is; -1: there is none. */
 TD_API int td_exported_loss(const td_exported *e);
-TD_API const char *td_exported_in_tree(const td_exported *e);  /* NULL: not said */
-TD_API const char *td_exported_out_tree(const td_exported *e); /* NULL: not said */
+TD_API const char     *td_exported_in_tree(const td_exported *e);  /* NULL: not said */
+TD_API const char     *td_exported_out_tree(const td_exported *e); /* NULL: not said */
+/* The pure graph. Its inputs are those of the export and tensors closed over. Its
+ * outputs are values in program order, each with a descriptor (new elements of an
+ * input, a result), then the gradients. */
+TD_API const td_graph *td_exported_graph(const td_exported *e);
+/* What a call does after the graph: its inputs are those of the graph without tangents,
+ * then the graph's outputs without gradients; its outputs are the results. */
+TD_API const td_graph *td_exported_epilogue(const td_exported *e);
 
 /* ---- running and files -------------------------------------------------- */
 
-/* Runs the graph on all of its inputs; out gets all of its outputs, tensors of the
- * innermost scope, none where there is no gradient. Inputs are written only where
- * keep_mutations was asked for. False after a failure: TD_E_ARG names an input of
- * another dtype or other sizes. */
+/* Runs the graph on all inputs of the export, then the epilogue: inputs are written as
+ * the function writes them. out gets the results and gradients, tensors of the
+ * innermost scope that require no grad, none where there is no gradient. False after a
+ * failure: TD_E_ARG names an input of another dtype or other sizes. */
 TD_API bool         td_exported_run(const td_exported *e, td_values in, td_value *out,
                                     int n_out);
-/* The graph with its signature as text. Writes at most cap bytes with the final NUL;
+/* Graph and epilogue as text. Writes at most cap bytes with the final NUL;
  * returns the length it wants. */
 TD_API size_t       td_exported_text(const td_exported *e, char *out, size_t cap);
 TD_API td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,

@@ -199,7 +199,6 @@ static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__
 #define td_export_module(...) TD__CALL(td_export_module, __VA_ARGS__)
 #define td_export_joint(...) TD__CALL(td_export_joint, __VA_ARGS__)
 #define td_exported_drop(...) TD__CALL(td_exported_drop, __VA_ARGS__)
-#define td_exported_graph(...) TD__CALL(td_exported_graph, __VA_ARGS__)
 #define td_exported_inputs(...) TD__CALL(td_exported_inputs, __VA_ARGS__)
 #define td_exported_outputs(...) TD__CALL(td_exported_outputs, __VA_ARGS__)
 #define td_exported_input(...) TD__CALL(td_exported_input, __VA_ARGS__)
@@ -209,6 +208,8 @@ static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__
 #define td_exported_loss(...) TD__CALL(td_exported_loss, __VA_ARGS__)
 #define td_exported_in_tree(...) TD__CALL(td_exported_in_tree, __VA_ARGS__)
 #define td_exported_out_tree(...) TD__CALL(td_exported_out_tree, __VA_ARGS__)
+#define td_exported_graph(...) TD__CALL(td_exported_graph, __VA_ARGS__)
+#define td_exported_epilogue(...) TD__CALL(td_exported_epilogue, __VA_ARGS__)
 static inline bool td__to_exported_run(const td_exported *e, td_values in, td__room_for_values out, int n_out) {
     return td_exported_run(e, in, TD__ROOM(out), n_out);
 }

@@ -181,7 +181,6 @@ struct td_fn {
     bool             staged;  /* of td_stage_compile: never compiles another */
     int              calls;   /* calls under way */
     bool             dropped; /* dropped meanwhile: the last call frees it */
-    td_ends         *ends;    /* of an export: filled in by the joint stage */
     int              loss;    /* of an export: td_joint_opts.loss */
     bool             forward; /* differentiates nothing, even if inputs require grad */
     struct td_step  *step;    /* of td_aot_step; else NULL */

@@ -103,7 +103,6 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__spec_inputs(s, program, args);
     td_joint_opts   o = td__spec_joint_opts(f, s);
-    o.ends = f->ends;
     o.loss = f->loss;
     bool ok = in && (!f->n_orders || td__custom_linear(f, program));
     s->j = ok ? td__joint(program, in, &o) : NULL;

@@ -1,16 +1,17 @@
-/* export.c -- a joint or inference graph with its signature. The body is captured with
- * its results cloned, so that every result is a value of the graph; what the caller
- * of a compiled function would do around the graph becomes outputs of it. */
+/* export.c -- makes an exported function: its joint or inference graph, which is pure
+ * and has a signature, and the epilogue, which does what a call does besides computing:
+ * it writes inputs and gives the results. The body is captured with its results cloned,
+ * so that every result is a value of the graph. */
 #include "export/export_int.h"
 #include "module/modules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct exporting {
     td_fn         *f;
     td_spec       *s;
     td_joint      *j;
-    td_ends        ends;
     td_body       *body; /* the function's own */
     void          *env;
     td_export_opts o;
@@ -23,32 +24,18 @@ static bool refuse(const exporting *x, int input, const char *what) {
                     x->f->name, input, v->name ? v->name : "", what);
 }
 
-/* ---- what cannot be said in a graph ------------------------------------- */
+/* ---- what a file cannot express ----------------------------------------- */
 
-/* Refuses inputs whose state after the call a pure graph cannot express: set_ to
- * another input, a changed requires_grad, a write to a closed-over tensor. */
-static bool check_end(const exporting *x, int input) {
-    const td_end *e = &x->ends.in[input];
-    if (e->shares)
-        return refuse(x, input,
-                      "is moved into the bytes of another input (set_); return it "
-                      "instead");
-    if (e->flagged)
-        return refuse(x, input,
-                      "begins or ceases to require grad inside; do that outside");
-    bool written = e->meta || x->j->written[input];
-    if (written && x->s->program->in_desc.v[input].kind == TD_D_CONST)
-        return refuse(x, input,
-                      "is written, and is neither a member nor an argument; make it a "
-                      "buffer");
-    return true;
-}
-
-/* What the body closes over is a literal in the text: it shares bytes with nothing. */
+/* A tensor that the body closes over is a literal in the text: nobody sees a write to
+ * it, and it shares bytes with nothing. */
 static bool check_closed(const exporting *x) {
     const td_graph *p = x->s->program;
     for (int i = 0; i < p->inputs.n; i++) {
         if (p->in_desc.v[i].kind != TD_D_CONST) continue;
+        if (x->j->touched[i])
+            return refuse(x, i,
+                          "is written, and is neither a member nor an argument; make "
+                          "it a buffer");
         for (int k = 0; k < p->inputs.n; k++)
             if (p->in_desc.v[k].kind != TD_D_CONST &&
                 p->inputs.v[k]->type->storage == p->inputs.v[i]->type->storage)
@@ -59,23 +46,18 @@ static bool check_closed(const exporting *x) {
     return true;
 }
 
-/* Gradients are of inputs, for those that take none there is no output. */
+/* Gradients are outputs for inputs: there is none for a base that is not passed. */
 static bool check_target(const exporting *x, int i) {
     const td_joint  *j = x->j;
     const td_target *t = &j->targets[i];
-    if (j->g->outputs.v[j->n_fwd + i].kind != TD_G_VALUE) return true;
-    if (t->leaf)
-        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
-                        "export: %s: a tensor begins to require grad inside, and takes "
-                        "gradients; do that outside",
-                        x->f->name);
-    return !t->base || refuse(x, t->input,
-                              "overlaps another that is written, so that its gradient "
-                              "is that of their base; pass clones");
+    if (j->g->outputs.v[j->n_fwd + i].kind != TD_G_VALUE || !t->base) return true;
+    return refuse(x, t->input,
+                  "overlaps another that is written, so that its gradient is that of "
+                  "their base; pass clones");
 }
 
-/* Is everything the function does expressible as values of a graph? False after
- * td__fail, which names the input or result. */
+/* Can the graph and the epilogue express everything the function does? False after
+ * td__fail. */
 static bool check(const exporting *x) {
     const td_joint *j = x->j;
     if (j->left)
@@ -83,17 +65,14 @@ static bool check(const exporting *x) {
                         "export: %s leaves gradients switched on or off; switch them "
                         "back before it returns",
                         x->f->name);
-    if (!check_closed(x)) return false;
-    for (int i = 0; i < j->n_primals; i++)
-        if (!check_end(x, i)) return false;
+    if (j->epilogue->inputs.n > j->n_primals + j->n_fwd) /* it binds edges of a node */
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s: a tensor begins to require grad inside, and takes "
+                        "gradients; do that outside",
+                        x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    for (int i = 0; i < j->n_results; i++)
-        if (x->ends.out[i] < 0)
-            return td__fail(x->f->cx, TD_E_UNSUPPORTED,
-                            "export: result %d of %s is no value of its own", i,
-                            x->f->name);
-    return true;
+    return check_closed(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */
@@ -112,7 +91,7 @@ static int find_loss(const exporting *x) {
                -1;
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
-        if (t->index != x->ends.out[loss]) continue;
+        if (j->fwd[t->index].result != loss) continue;
         if (t->broken) return td__fail(cx, t->code, "%s", t->broken), -1;
         if (td__numel(t->geom.rank, t->geom.size) == 1) return i;
         td__fail(cx, TD_E_GRAD, loss_who, loss, name,
@@ -155,125 +134,50 @@ static bool close_tangents(exporting *x) {
     return td__graph_dce(g);
 }
 
-/* A tangent is that of a graph output. */
-static void name_tangents(td_joint *j) {
-    for (int i = 0; i < j->n_tangents; i++)
-        j->g->in_desc.v[j->n_primals + i].index = j->tangents[i].index;
-}
-
-/* For TD_EXPORT_LOSS replaces the tangent of the loss by ones; otherwise fails if a
- * tangent has no gradient (the reason was recorded when it was traced). */
-static bool differentiate(exporting *x) {
-    td_joint *j = x->j;
-    if (x->o.what == TD_EXPORT_LOSS) return close_tangents(x);
-    for (int i = 0; i < j->n_tangents; i++)
-        if (j->tangents[i].broken)
-            return td__fail(x->f->cx, j->tangents[i].code, "%s", j->tangents[i].broken);
-    return true;
-}
-
-/* ---- outputs in order --------------------------------------------------- */
-
-/* The tensor an input has become, where only its geometry is another. */
-static td_gval *with_geometry(td_graph *g, int input, const td_geom *e) {
-    td_gval *v = g->inputs.v[input];
-    td_garg  in[4] = {td__garg_value(v), td__garg_ints(e->size, e->rank),
-                      td__garg_ints(e->stride, e->rank), td__garg_int(e->offset)};
-    if (td__dim_is_sym(e->offset)) in[3].kind = TD_G_SYM;
-    td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
-    if (!n) return NULL;
-    td_gtype l = {.kind = TD_K_TENSOR,
-                  .dtype = (uint8_t)e->dtype,
-                  .rank = (uint8_t)e->rank,
-                  .storage = v->type ? v->type->storage : -1,
-                  .offset = e->offset,
-                  .size = e->size,
-                  .stride = e->stride};
-    n->out[0]->type = td__graph_type_of(g, l);
-    return n->out[0]->type ? n->out[0] : NULL;
-}
-
-typedef struct outputs {
-    td_garg *old;
-    int     *at; /* by old output: where it is now; -1: nowhere */
-} outputs;
-
-static bool move(td_graph *g, outputs *o, int from, td_desc d) {
-    if (from < 0) return true;
-    o->at[from] = g->outputs.n;
-    return td__graph_output(g, o->old[from], d);
-}
-
-/* Appends the new elements of a written input (<update>), and its new geometry as a
- * view of the input (<meta_update>) if that changed. */
-static bool put_update(const exporting *x, outputs *o, int input) {
-    td_graph     *g = x->j->g;
-    const td_end *e = &x->ends.in[input];
-    td_desc       data = {TD_D_UPDATE, input, NULL};
-    td_desc       meta = {TD_D_META_UPDATE, input, NULL};
-    if (!move(g, o, e->out, data) || !move(g, o, e->now, meta)) return false;
-    if (!e->meta || e->now >= 0) return true;
-    td_gval *v = with_geometry(g, input, &e->geom);
-    return v && td__graph_output(g, td__garg_value(v), meta);
-}
-
-/* Appends the gradients of inputs. Gradients of bases and of leaves made inside have no
- * input to belong to and are left out. */
-static bool put_grads(const exporting *x, outputs *o) {
-    td_graph *g = x->j->g;
-    for (int i = 0; i < x->j->n_targets; i++) {
-        int input = x->j->targets[i].input;
-        if (x->j->targets[i].base || input < 0) continue;
-        td_desc d = {TD_D_GRAD, input, g->in_desc.v[input].name};
-        if (!td__graph_output(g, o->old[x->j->n_fwd + i], d)) return false;
-    }
-    return true;
-}
-
-/* The order of outputs that the header promises: updates, results, gradients. */
-static bool put_outputs(const exporting *x, outputs *o) {
-    td_joint *j = x->j;
-    td_graph *g = j->g;
-    for (int i = 0; i < j->n_primals; i++)
-        if (!put_update(x, o, i)) return false;
-    for (int i = 0; i < j->n_results; i++) {
-        bool    loss = x->o.what == TD_EXPORT_LOSS && i == x->o.loss;
-        td_desc d = loss ? (td_desc){TD_D_LOSS, i, NULL} : TD_PLAIN_DESC;
-        if (!move(g, o, x->ends.out[i], d)) return false;
-    }
-    return put_grads(x, o);
-}
-
-/* A history that an input has for a while, or by a view alone, is that of no output. */
-static bool place_tangent(const exporting *x, int i, const int *at) {
-    td_desc *d = &x->j->g->in_desc.v[i];
-    if (at[d->index] < 0)
+/* A tangent is that of a forward output: a result, or the last value of an input. */
+static bool name_tangent(const exporting *x, int i) {
+    const td_joint *j = x->j;
+    int             k = j->tangents[i].index, input = j->fwd[k].input;
+    bool            one = j->fwd[k].result >= 0 || input >= 0;
+    if (j->tangents[i].broken)
+        return td__fail(x->f->cx, j->tangents[i].code, "%s", j->tangents[i].broken);
+    for (int m = 0; m < i && input >= 0; m++)
+        one &= j->fwd[j->tangents[m].index].input != input;
+    if (!one)
         return td__fail(x->f->cx, TD_E_UNSUPPORTED,
                         "export: %s writes several times where gradients count, and "
                         "changes geometry in between; write to a clone",
                         x->f->name);
-    d->index = at[d->index];
+    j->g->in_desc.v[j->n_primals + i].index = k;
     return true;
 }
 
-/* Rewrites the outputs of the joint graph in the exported order. `o.at` maps an old
- * output to its new index, which tangents refer to. */
-static bool order_outputs(const exporting *x) {
-    td_graph *g = x->j->g;
-    size_t    n = (size_t)g->outputs.n + 1;
-    outputs   o = {td__zalloc(sizeof *o.old * n), td__zalloc(sizeof *o.at * n)};
-    bool      ok = (o.old && o.at) || td__fail_memory(g->cx);
-    if (ok) {
-        memcpy(o.old, g->outputs.v, sizeof *o.old * (n - 1));
-        for (int i = 0; i < g->outputs.n; i++) o.at[i] = -1;
-        g->outputs.n = g->out_desc.n = 0;
-        ok = put_outputs(x, &o);
+/* For TD_EXPORT_LOSS replaces the tangent of the loss by ones; otherwise names the
+ * tangents. */
+static bool differentiate(exporting *x) {
+    if (x->o.what == TD_EXPORT_LOSS) return close_tangents(x);
+    for (int i = 0; i < x->j->n_tangents; i++)
+        if (!name_tangent(x, i)) return false;
+    return true;
+}
+
+/* ---- outputs ------------------------------------------------------------ */
+
+/* Gradients are named after inputs. Those of bases go; check has found them absent. */
+static void name_outputs(const exporting *x) {
+    const td_joint *j = x->j;
+    td_graph       *g = j->g;
+    int             n = j->n_fwd;
+    for (int i = 0; i < j->n_fwd; i++)
+        if (x->o.what == TD_EXPORT_LOSS && j->fwd[i].result == x->o.loss)
+            g->out_desc.v[i] = (td_desc){TD_D_LOSS, x->o.loss, NULL};
+    for (int i = 0; i < j->n_targets; i++) {
+        int input = j->targets[i].input;
+        if (j->targets[i].base || input < 0) continue;
+        g->outputs.v[n] = g->outputs.v[j->n_fwd + i];
+        g->out_desc.v[n++] = (td_desc){TD_D_GRAD, input, g->in_desc.v[input].name};
     }
-    for (int i = 0; ok && i < g->inputs.n; i++)
-        if (g->in_desc.v[i].kind == TD_D_TANGENT) ok = place_tangent(x, i, o.at);
-    td__free(o.old);
-    td__free(o.at);
-    return ok;
+    g->outputs.n = g->out_desc.n = n;
 }
 
 /* ---- inputs ------------------------------------------------------------- */
@@ -294,9 +198,12 @@ static bool hold_consts(const exporting *x) {
 }
 
 static bool finish(exporting *x) {
-    td_graph *g = x->j->g;
-    return td__half_unshield(g) && hold_consts(x) && td__graph_dce(g) &&
-           td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
+    td_graph *g = x->j->g, *e = x->j->epilogue;
+    char      name[80];
+    snprintf(name, sizeof name, "%.60s_epilogue", g->name);
+    return (e->name = td__graph_str(e, name)) && td__half_unshield(g) &&
+           hold_consts(x) && td__graph_dce(g) && td__graph_fix_storages(g) &&
+           td__graph_verify(g, TD_STAGE_JOINT);
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -343,8 +250,9 @@ static bool export(exporting *x, td_values args) {
     x->j = td__spec_join(x->f, x->s, args);
     if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
         return false;
-    name_tangents(x->j);
-    return differentiate(x) && order_outputs(x) && finish(x);
+    if (!differentiate(x)) return false;
+    name_outputs(x);
+    return finish(x);
 }
 
 /* Copies the caller's options; `usual` is the kind of export for TD_EXPORT_AUTO. */
@@ -379,11 +287,10 @@ static td_exported *make(td_fn *f, td_values args, int n_args,
     f->body = values_body;
     f->env = &x;
     f->staged = true;
-    f->ends = &x.ends;
     f->forward = o->what == TD_EXPORT_FORWARD;
     if (export(&x, args)) {
-        e = td__exported_make(x.j->g, NULL, o->in_tree, o->out_tree);
-        x.j->g = NULL; /* taken over */
+        e = td__exported_make(x.j->g, x.j->epilogue, NULL, o->in_tree, o->out_tree);
+        x.j->g = x.j->epilogue = NULL; /* taken over */
     }
     td__joint_drop(x.j);
     td__spec_drop(x.s);

@@ -1,4 +1,5 @@
-/* exported.c -- an exported graph: its signature, its text, its file, a run. */
+/* exported.c -- an exported function: its signature, its text, its file, a run. A run
+ * executes the graph and then the epilogue, as a compiled call does. */
 #include "export/export_int.h"
 #include "aot/slots.h"
 #include "core/files.h"
@@ -8,33 +9,38 @@
 
 /* ---- making and dropping ------------------------------------------------ */
 
-/* Destructor. A graph that was parsed belongs to its file, which is then freed
- * instead. */
+/* Graphs that were parsed belong to their file, which is then freed instead. */
+static void drop_graphs(td_graph *g, td_graph *epilogue, td_gfile *file) {
+    if (file) {
+        td__gfile_drop(file);
+        return;
+    }
+    td__graph_drop(g);
+    td__graph_drop(epilogue);
+}
+
 static void end(void *object) {
     td_exported *e = object;
-    if (e->file) td__gfile_drop(e->file);
-    else td__graph_drop(e->g);
+    drop_graphs(e->g, e->epilogue, e->file);
     td__free(e->in_tree);
     td__free(e->out_tree);
     td__handle_free(e, TD_H_EXPORTED);
 }
 
-/* Takes ownership of g, or of `file` (which owns g) if that is not NULL, also after a
- * failure. The tree specifications are copied. */
-td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
-                               const char *out_tree) {
+td_exported *td__exported_make(td_graph *g, td_graph *epilogue, td_gfile *file,
+                               const char *in_tree, const char *out_tree) {
     td_ctx      *cx = g->cx;
     td_exported *e = td__handle_make(cx, TD_H_EXPORTED, sizeof *e);
     if (e) {
         e->g = g;
+        e->epilogue = epilogue;
         e->file = file;
         e->in_tree = in_tree ? td__strdup(in_tree) : NULL;
         e->out_tree = out_tree ? td__strdup(out_tree) : NULL;
         if ((!in_tree || e->in_tree) && (!out_tree || e->out_tree))
             return td__handle_own(e, end);
         end(e);
-    } else if (file) td__gfile_drop(file);
-    else td__graph_drop(g);
+    } else drop_graphs(g, epilogue, file);
     td__fail_memory(cx);
     return TD_NIL(cx, EXPORTED);
 }
@@ -51,13 +57,30 @@ const td_graph *td_exported_graph(const td_exported *e) {
     if (!TD_ENTER(e, EXPORTED)) return TD_NIL_BY(e, GRAPH);
     return e->g;
 }
+const td_graph *td_exported_epilogue(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return TD_NIL_BY(e, GRAPH);
+    return e->epilogue;
+}
 int td_exported_inputs(const td_exported *e) {
     if (!TD_ENTER(e, EXPORTED)) return 0;
     return td_graph_inputs(e->g);
 }
+
+/* Inputs of the graph before the tangents, and outputs before the gradients. */
+static int n_primals(const td_graph *g) {
+    int n = g->inputs.n;
+    while (n > 0 && g->in_desc.v[n - 1].kind == TD_D_TANGENT) n--;
+    return n;
+}
+static int n_forward(const td_graph *g) {
+    int n = g->outputs.n;
+    while (n > 0 && g->out_desc.v[n - 1].kind == TD_D_GRAD) n--;
+    return n;
+}
+
 int td_exported_outputs(const td_exported *e) {
     if (!TD_ENTER(e, EXPORTED)) return 0;
-    return e->g->outputs.n;
+    return e->epilogue->outputs.n + e->g->outputs.n - n_forward(e->g);
 }
 const char *td_exported_in_tree(const td_exported *e) {
     if (!TD_ENTER(e, EXPORTED)) return NULL;
@@ -75,14 +98,29 @@ static int passed(const td_graph *g, int i) {
     return -1;
 }
 
+/* The forward output that result i is made of; -1: it is a number, or an input. */
+static int value_of(const td_exported *e, int i) {
+    const td_garg *a = &e->epilogue->outputs.v[i];
+    while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->n_in)
+        a = &a->u.v->node->in[0];
+    int k = a->kind == TD_G_VALUE && !a->u.v->node ? a->u.v->nr - n_primals(e->g) : -1;
+    return k >= 0 && k < n_forward(e->g) ? k : -1;
+}
+
+static int result_of(const td_exported *e, int value) {
+    int i = e->epilogue->outputs.n - 1;
+    while (i >= 0 && value_of(e, i) != value) i--;
+    return i;
+}
+
 /* A tangent's number is that of a graph output. */
 td_slot td_exported_input(const td_exported *e, int i) {
     if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
     td_slot s = td__slot_in(e->g, passed(e->g, i));
     if (s.kind != TD_SLOT_TANGENT) return s;
     td_slot of = td__slot_out(e->g, s.index);
-    bool    update = of.kind == TD_SLOT_UPDATE || of.kind == TD_SLOT_META_UPDATE;
-    s.index = of.index;
+    bool    update = of.kind == TD_SLOT_UPDATE;
+    s.index = update ? of.index : result_of(e, s.index);
     s.name = of.name;
     if (update) s.kind = TD_SLOT_UPDATE_TANGENT;
     return s;
@@ -90,7 +128,14 @@ td_slot td_exported_input(const td_exported *e, int i) {
 
 td_slot td_exported_output(const td_exported *e, int i) {
     if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
-    return td__slot_out(e->g, i);
+    int n = e->epilogue->outputs.n;
+    if (i < 0 || i >= n)
+        return td__slot_out(e->g, i < 0 ? -1 : n_forward(e->g) + i - n);
+    int     k = value_of(e, i);
+    td_slot s = k < 0 ? td__slot_out(e->epilogue, i) : td__slot_out(e->g, k);
+    if (s.kind != TD_SLOT_LOSS) s.kind = TD_SLOT_PLAIN;
+    s.index = i;
+    return s;
 }
 
 int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
@@ -104,7 +149,7 @@ int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
 
 int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) {
     if (!TD_ENTER(e, EXPORTED)) return -1;
-    for (int i = 0; i < e->g->outputs.n; i++) {
+    for (int i = 0; i < td_exported_outputs(e); i++) {
         td_slot s = td_exported_output(e, i);
         if (s.kind == kind && s.index == index) return i;
     }
@@ -113,8 +158,8 @@ int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) 
 
 int td_exported_loss(const td_exported *e) {
     if (!TD_ENTER(e, EXPORTED)) return -1;
-    for (int i = 0; i < e->g->outputs.n; i++)
-        if (e->g->out_desc.v[i].kind == TD_D_LOSS) return i;
+    for (int i = 0; i < e->epilogue->outputs.n; i++)
+        if (td_exported_output(e, i).kind == TD_SLOT_LOSS) return i;
     return -1;
 }
 
@@ -192,15 +237,15 @@ static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
     return true;
 }
 
-/* Does the graph compute new values of inputs, or write them? Only then do aliases
- * between the inputs matter. */
-static bool has_updates(const td_graph *g) {
-    for (int i = 0; i < g->outputs.n; i++) {
-        uint8_t kind = g->out_desc.v[i].kind;
-        if (kind == TD_D_UPDATE || kind == TD_D_META_UPDATE) return true;
-    }
-    for (int i = 0; i < g->nodes.n; i++)
-        if (td__opinfo(g->nodes.v[i]->op)->writes) return true;
+/* Does a run write inputs, in the epilogue or, with keep_mutations, in the graph? */
+static bool writes_inputs(const td_exported *e) {
+    const td_graph *all[2] = {e->epilogue, e->g};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < all[k]->nodes.n; i++) {
+            const td_gnode *n = all[k]->nodes.v[i];
+            if (n->kind == TD_N_OP && td__opinfo(n->op)->writes && n->op != TD_OP__made)
+                return true;
+        }
     return false;
 }
 
@@ -208,7 +253,7 @@ static bool has_updates(const td_graph *g) {
 static bool check_aliases(const td_exported *e, const td_value *all,
                           const int64_t *bound) {
     const td_graph *g = e->g;
-    if (!has_updates(g)) return true;
+    if (!writes_inputs(e)) return true;
     for (int a = 0; a < g->inputs.n; a++)
         for (int b = 0; all[a].kind == TD_K_TENSOR && b < a; b++) {
             bool known = g->inputs.v[a]->type && g->inputs.v[b]->type;
@@ -226,53 +271,93 @@ static bool check_aliases(const td_exported *e, const td_value *all,
 }
 
 /* Checks all inputs: symbolic sizes are solved first from every tensor, then each type,
- * the guards and the alias pattern are compared. */
-static bool check_inputs(const td_exported *e, td_values in) {
+ * the guards and the alias pattern are compared. all[] gets the inputs of the graph,
+ * consts left out. */
+static bool check_inputs(const td_exported *e, td_values in, td_value *all) {
     const td_graph *g = e->g;
-    if (in.n != td_exported_inputs(e)) return true; /* said by td_graph_run */
-    td_value *all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1));
-    int64_t  *bound = td__zalloc(sizeof *bound * ((size_t)g->dims.n + 1));
-    bool      ok = (all && bound) || td__fail_memory(e->cx);
+    if (in.n != td_exported_inputs(e)) return true; /* td_graph_run fails */
+    int64_t *bound = td__zalloc(sizeof *bound * ((size_t)g->dims.n + 1));
+    bool     ok = bound || td__fail_memory(e->cx);
     for (int i = 0; ok && i < in.n; i++)
         if (in.v[i].kind == TD_K_TENSOR && in.v[i].u.t) all[passed(g, i)] = in.v[i];
     if (ok) td__gdim_bind(g, all, bound);
     if (ok) td__gdim_solve(g, bound);
     for (int i = 0; ok && i < in.n; i++) ok = check_input(e, i, in.v[i], bound);
     ok = ok && check_facts(e, bound) && check_aliases(e, all, bound);
-    td__free(all);
     td__free(bound);
     return ok;
 }
 
-/* Runs without recording history: gradients are outputs of the graph itself. */
-bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
-    bool ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
-              td__has_list(e->cx, "td_exported_run", in.v, in.n) &&
-              td__has_room(e->cx, "td_exported_run", out, n_out) && check_inputs(e, in);
-    if (!ok) {
-        td__nil_values(td__ctx_of_any(e), out, n_out);
-        return false;
-    }
-    td_ctx *cx = e->cx;
-    bool    grad = cx->grad_enabled;
+/* The graph, then the epilogue. all[]: room for the inputs of the epilogue, which are
+ * primals and forward outputs; vals[]: for the outputs of the graph. */
+static bool run_both(const td_exported *e, td_values in, td_value *all, td_value *vals,
+                     td_value *out) {
+    const td_graph *g = e->g, *last = e->epilogue;
+    int             n_in = n_primals(g), n_fwd = n_forward(g), n = last->outputs.n;
+    if (!td_graph_run(g, in.v, in.n, vals, g->outputs.n)) return false;
+    for (int i = 0; i < n_in; i++)
+        if (td__graph_holds(g, i))
+            all[i] = td_value_tensor(g->consts.v[g->in_desc.v[i].index]);
+    for (int i = 0; i < n_fwd; i++) all[n_in + i] = vals[i];
+    if (!td_graph_run(last, all, last->inputs.n, out, n)) return false;
+    for (int i = n_fwd; i < g->outputs.n; i++) out[n + i - n_fwd] = vals[i];
+    return true;
+}
+
+/* Values that are neither results nor gradients go with the scope. */
+static bool run_scoped(const td_exported *e, td_values in, td_value *all,
+                       td_value *vals, td_value *out, int n_out) {
+    td_ctx     *cx = e->cx;
+    td_tensor **ts = td__zalloc(sizeof *ts * ((size_t)n_out + 1));
+    if (!ts) return td__fail_memory(cx);
+    bool grad = cx->grad_enabled, ok = td__scope_push(cx);
+    int  n = 0;
     cx->grad_enabled = false;
-    ok = td_graph_run(e->g, in.v, in.n, out, n_out);
+    if (ok) {
+        ok = run_both(e, in, all, vals, out);
+        for (int i = 0; ok && i < n_out; i++)
+            if (out[i].kind == TD_K_TENSOR) ts[n++] = out[i].u.t;
+        td__scope_pop(cx, ts, n);
+    }
     cx->grad_enabled = grad;
+    td__free((void *)ts);
+    return ok;
+}
+
+bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
+    static const char who[] = "td_exported_run";
+    bool              ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
+              td__has_list(e->cx, who, in.v, in.n) &&
+              td__has_room(e->cx, who, out, n_out);
+    if (ok && n_out != td_exported_outputs(e))
+        ok = td__fail(e->cx, TD_E_ARG, "%s: @%.60s has %d outputs, but n_out is %d",
+                      who, e->g->name, td_exported_outputs(e), n_out);
+    if (ok) {
+        size_t    n = (size_t)e->g->inputs.n + (size_t)e->epilogue->inputs.n;
+        size_t    m = (size_t)e->g->outputs.n + 1;
+        td_value *all = td__zalloc(sizeof *all * (n + m));
+        ok = all || td__fail_memory(e->cx);
+        ok = ok && check_inputs(e, in, all) &&
+             run_scoped(e, in, all, all + n, out, n_out);
+        td__free(all);
+    }
+    if (!ok) td__nil_values(td__ctx_of_any(e), out, n_out);
     return ok;
 }
 
 /* ---- text --------------------------------------------------------------- */
 
-static const char head[] = "# tandem export 1\n",
+static const char head[] = "# tandem export 2\n", head_1[] = "# tandem export 1\n",
                   in_head[] = "# in: ", out_head[] = "# out: ";
 
 /* The text of a file: the magic first line, the tree specifications as comments, then
- * the graph with types. */
+ * graph and epilogue with types. */
 static bool print(const td_exported *e, td_buf *b) {
     td__buf_add(b, head);
     if (e->in_tree) td__buf_printf(b, "%s%s\n", in_head, e->in_tree);
     if (e->out_tree) td__buf_printf(b, "%s%s\n", out_head, e->out_tree);
-    return (td__graph_print(b, e->g, TD_PRINT_TYPES) && !b->failed) ||
+    return (td__graph_print(b, e->g, TD_PRINT_TYPES) &&
+            td__graph_print(b, e->epilogue, TD_PRINT_TYPES) && !b->failed) ||
            td__fail_memory(e->cx);
 }
 
@@ -322,20 +407,38 @@ static bool check_tree(td_ctx *cx, const char *spec) {
 
 /* Reads the tree specifications from comment lines of the text. Owns f from here on,
  * also after a failure. */
-static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_t n) {
-    char *in = NULL, *out = NULL;
-    bool  ok = find_line(g->cx, text, n, in_head, &in) &&
+static td_exported *with_trees(td_gfile *f, const char *text, size_t n) {
+    td_graph *g = f->graphs.v[0];
+    char     *in = NULL, *out = NULL;
+    bool      ok = find_line(g->cx, text, n, in_head, &in) &&
               find_line(g->cx, text, n, out_head, &out) && check_tree(g->cx, in) &&
               check_tree(g->cx, out);
-    td_exported *e = ok ? td__exported_make(g, f, in, out) : TD_NIL(g->cx, EXPORTED);
+    td_exported *e =
+        ok ? td__exported_make(g, f->graphs.v[1], f, in, out) : TD_NIL(g->cx, EXPORTED);
     if (!ok) td__gfile_drop(f);
     td__free(in);
     td__free(out);
     return e;
 }
 
-/* The text may have been edited: it must parse, verify as a joint graph, and hold
- * exactly one function. */
+/* A graph and an epilogue that takes its primals and forward outputs. */
+static bool check_file(td_ctx *cx, const td_gfile *f, const char *name) {
+    if (f->graphs.n != 2)
+        return td__fail(cx, TD_E_ARG,
+                        "%.200s: an exported file has two functions, a graph and its "
+                        "epilogue, not %d",
+                        name, f->graphs.n);
+    td_graph *g = f->graphs.v[0], *e = f->graphs.v[1];
+    if (!td__graph_verify(g, TD_STAGE_JOINT) || !td__graph_verify(e, TD_STAGE_PROGRAM))
+        return false;
+    int want = n_primals(g) + n_forward(g);
+    return (td_graph_inputs(e) == want && e->inputs.n == want) ||
+           td__fail(cx, TD_E_ARG,
+                    "%.200s: the epilogue @%.60s takes %d inputs, but @%.60s has %d "
+                    "inputs and forward outputs",
+                    name, e->name, e->inputs.n, g->name, want);
+}
+
 td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
                                const char *name) {
     if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);
@@ -343,6 +446,13 @@ td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
     if (!td_ok(cx) || (n && !td__has(cx, "td_exported_parse", "the text", text)))
         return TD_NIL(cx, EXPORTED);
     if (!name) name = "text";
+    if (n >= magic && !memcmp(text, head_1, magic)) {
+        td__fail(cx, TD_E_IO,
+                 "%.200s was exported in format 1, which has no epilogue; this version "
+                 "reads format 2. Export it again",
+                 name);
+        return TD_NIL(cx, EXPORTED);
+    }
     if (n < magic || memcmp(text, head, magic) != 0) {
         td__fail(cx, TD_E_IO,
                  "%.200s: no exported graph: its first line is not \"%.*s\"", name,
@@ -351,11 +461,7 @@ td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
     }
     td_gfile *f = td__gfile_parse(cx, text, n, name);
     if (!f) return TD_NIL(cx, EXPORTED);
-    if (f->graphs.n == 1 && td__graph_verify(f->graphs.v[0], TD_STAGE_JOINT))
-        return with_trees(f->graphs.v[0], f, text, n);
-    if (td_ok(cx))
-        td__fail(cx, TD_E_ARG, "%.200s: an exported file has one function, not %d",
-                 name, f->graphs.n);
+    if (check_file(cx, f, name)) return with_trees(f, text, n);
     td__gfile_drop(f);
     return TD_NIL(cx, EXPORTED);
 }

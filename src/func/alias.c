@@ -115,7 +115,6 @@ static void merge(td_group *g, td_group *h) {
     h->into = g;
     g->writes += h->writes;
     g->quiet_writes += h->quiet_writes;
-    g->outside |= h->outside;
     if (g->gen < h->gen) g->gen = h->gen;
 }
 

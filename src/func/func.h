@@ -31,9 +31,8 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
-    TD_VEC(td_fval *) moved; /* written while they lie where an argument does */
-    bool any_set;            /* some argument's storage was exchanged */
-    bool draws;              /* a random op was called */
+    bool any_set; /* some argument's storage was exchanged */
+    bool draws;   /* a random op was called */
 };
 
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
@@ -56,11 +55,9 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
  * for consts, 0 for numbers. Looks of one storage number share it. */
 bool td__inputs_like(const td_graph *g, td_value *in);
 
-/* ---- what became of argument nr (ended.c) ------------------------------- */
+/* ---- what became of argument nr ----------------------------------------- */
 
 int        td__func_writes(const td_func *f, int nr); /* to its elements */
-/* Was something written in its storage that no argument shows? */
-bool       td__func_writes_outside(td_func *f, int nr);
 /* Its elements now, in the geometry it came with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
 /* `outer` is a tensor the run comes to know, with this value. */

@@ -24,7 +24,6 @@ struct td_group {
     td_dtype    given_dtype;
     uint64_t    gen;                  /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
-    bool        outside; /* a write reached elements that no argument shows */
 };
 
 typedef enum td_fkind {
@@ -80,14 +79,6 @@ bool      td__fval_place(td_fval *v);
 bool      td__group_flatten(td_group *g, int64_t bytes);
 /* The storage had `was` bytes before it perhaps grew: new ones are zero. */
 bool      td__group_grow(td_group *g, size_t was);
-
-/* ---- ended.c ------------------------------------------------------------ */
-
-/* Does an argument, as it came or `now`, show all elements of v, where that is a piece
- * of a storage? */
-bool td__fval_is_shown(td_func *f, const td_fval *v, bool now);
-/* td__func_writes_outside of a group, once the program is through. */
-bool td__group_writes_outside(td_func *f, td_group *g);
 
 /* ---- functional_nested.c ------------------------------------------------ */
 

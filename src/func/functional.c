@@ -248,13 +248,6 @@ static bool may_write(td_opcall *c) {
     return true;
 }
 
-/* What is written beside the elements arguments came with must be seen in the end. */
-static bool note_shown(td_func *f, td_fval *v) {
-    if (td__fval_is_shown(f, v, false)) return true;
-    if (!td__fval_is_shown(f, v, true)) td__group_of(v)->outside = true;
-    return td__vec_push(&f->moved, v) || td__fail_memory(f->cx);
-}
-
 /* The written tensor t has a new value. */
 static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     td_fval *v = td__fval_of(f, t);
@@ -265,7 +258,6 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     }
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
-    if (!note_shown(f, v)) return false;
     g->writes++;
     g->quiet_writes += !td__recording(cx);
     for (int i = 0; f->any_set && i < f->in.n; i++)
@@ -362,6 +354,18 @@ void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
     cx->fake = true;
 }
 
+int td__func_writes(const td_func *f, int nr) {
+    return td__group_of(f->in.v[nr].given)->writes;
+}
+
+td_tensor *td__func_given_value(td_func *f, int nr) {
+    return td__fval_value(f->in.v[nr].given);
+}
+
+bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner) {
+    return td__fval_fresh(f, outer, inner);
+}
+
 td_tensor *td__func_value(td_func *f, td_tensor *outer) {
     td_fval *v = td__fval_of(f, outer);
     return v ? td__fval_value(v) : NULL;
@@ -383,7 +387,6 @@ void td__func_end(td_func *f) {
     }
     for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
     td__vec_free(&f->in);
-    td__vec_free(&f->moved);
     td__vec_free(&f->storages);
     td__ptrmap_free(&f->groups);
     td__arena_free(&f->arena);

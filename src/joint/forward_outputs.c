@@ -152,12 +152,11 @@ static bool add_all_sizes(td_joint_run *r) {
 }
 
 /* Allocates for the most forward outputs there can be: a value for each event, all
- * symbols, and what ends.c adds. */
+ * symbols. */
 static bool allocate(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = (size_t)r->log.all.n + 1;
     if (r->rec.sym) n += (size_t)r->rec.sym->symbols.n;
-    if (r->opts.ends) n += 2 * (size_t)j->n_primals + (size_t)j->n_results;
     j->fwd = td__arena_zalloc(&j->arena, sizeof *j->fwd * n);
     r->values = td__arena_zalloc(&j->arena, sizeof *r->values * n);
     r->numbers = td__arena_zalloc(&j->arena, sizeof *r->numbers * n);

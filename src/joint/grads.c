@@ -179,7 +179,7 @@ static bool arrives(const td_joint_run *r, int i) {
     const td_joint_opts *o = &r->opts;
     if (o->missing) return !td__set_has(o->missing, i);
     bool loss = o->loss > 0 && o->loss <= r->to->n_results;
-    return !loss || r->to->tangents[i].index == o->ends->out[o->loss - 1];
+    return !loss || r->to->fwd[r->to->tangents[i].index].result == o->loss - 1;
 }
 
 /* Runs the backward engine from the roots whose tangents arrive, towards r->goal.

@@ -79,21 +79,6 @@ typedef struct td_fwd {
 /* A forward output that the epilogue does not read. */
 #define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1})
 
-/* What the program leaves of an input, for who runs the graph without the epilogue. */
-typedef struct td_end {
-    int     out;     /* forward output: elements where they came; -1: none is new */
-    int     now;     /* ...elements as it ends, if that is elsewhere; -1: none */
-    bool    meta;    /* sizes, strides, offset or bytes are others: those of `geom` */
-    bool    shares;  /* ...bytes that another input came in (set_) */
-    bool    flagged; /* it begins or ceases to require grad */
-    td_geom geom;
-} td_end;
-
-typedef struct td_ends {
-    td_end *in;  /* by input; a tensor passed twice has only its first index */
-    int    *out; /* by result: forward output; -1: it is no value of its own */
-} td_ends;
-
 /* Strides without gaps for these sizes, in the tangent's order of dims. */
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride);
 
@@ -133,11 +118,10 @@ typedef struct td_joint_opts {
     bool            merge_made;
     bool            assign_writes;
     bool            train; /* false: an inference graph, whatever requires grad */
-    td_ends        *ends;  /* filled in, with memory of td_joint.arena; or NULL */
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;
-    int             loss; /* 1 + the result whose tangent alone arrives, by ends; 0 */
+    int             loss; /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each
      * target of that order; the tangents of the orders below are inputs behind the

@@ -132,9 +132,6 @@ bool td__joint_keep_sizes(td_joint *j);
 void td__geom_keep(td_graph *g, td_geom *of);
 bool td__epilogue_write(td_joint_run *r); /* behind the gradients: the graph */
 
-/* ends.c: finds td_joint.ends, where asked to; behind td__epilogue_values. */
-bool td__joint_ends(td_joint_run *r);
-
 /* ---- reach.c ------------------------------------------------------------ */
 
 /* Finds td_target.from, td_tangent.clash and feeds, td_joint.feeds; to[] are the edges

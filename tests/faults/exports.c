@@ -46,6 +46,12 @@ static double twice(td_ctx *cx, const td_exported *e, td_values in, bool writes)
     return sum + again;
 }
 
+static bool writes(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_mul(td_arg(c, 1), 2.0);
+    td_add_(td_detach(x), 1.0);
+    return td_return(c, td_mul(td_matmul(y, x), td_sum(y, TD_DIMS(1), true)));
+}
+
 static double function(td_ctx *cx, td_body *body, bool dynamic, bool keep) {
     td_export_opts o = {TD_EXPORT_OPTS, .in_tree = "(*,*)", .keep_mutations = keep};
     if (dynamic) o.dynamic = TD_SHAPES_DYNAMIC;
@@ -57,16 +63,10 @@ static double function(td_ctx *cx, td_body *body, bool dynamic, bool keep) {
     double       sum = 0;
     if (e && !td_is_nil(e)) {
         int n = give(cx, e, all, in);
-        if (td_ok(cx)) sum = twice(cx, e, (td_values){in, n}, keep);
+        if (td_ok(cx)) sum = twice(cx, e, (td_values){in, n}, body == writes);
     }
     td_exported_drop(e);
     return sum;
-}
-
-static bool writes(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *y = td_mul(td_arg(c, 1), 2.0);
-    td_add_(td_detach(x), 1.0);
-    return td_return(c, td_mul(td_matmul(y, x), td_sum(y, TD_DIMS(1), true)));
 }
 
 static double joint(td_ctx *cx) { return function(cx, products, false, false); }

@@ -56,7 +56,7 @@ static void run(td_ctx *cx, const td_exported *e) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char head[] = "# tandem export 1\n";
+    static const char head[] = "# tandem export 2\n";
     static td_ctx    *cx;
     if (!cx) {
         cx = td_open();

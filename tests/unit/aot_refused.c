@@ -176,6 +176,8 @@ TEST(inputs_in_one_storage_have_the_offsets_they_were_exported_with) {
     td_close(cx);
 }
 
+#define EPILOGUE "func @e(%x: f32[2], %y: f32[2]) {\n  return %y\n}\n"
+
 TEST(texts_of_exports_that_are_none_are_refused) {
     static const struct {
         const char *text, *says;
@@ -183,17 +185,21 @@ TEST(texts_of_exports_that_are_none_are_refused) {
     } all[] = {
         {"", "its first line is not", TD_E_IO},
         {"# tandem export", "its first line is not", TD_E_IO},
-        {"# tandem export 2\n", "its first line is not", TD_E_IO},
-        {"# tandem export 1\n", "one function, not 0", TD_E_ARG},
-        {"# tandem export 1\n# in: (*", "one function, not 0", TD_E_ARG},
-        {"# tandem export 1\n# in: (*\nfunc @f(%x: f32[2]) {\n  return %x\n}\n", "",
+        {"# tandem export 3\n", "its first line is not", TD_E_IO},
+        {"# tandem export 1\n", "format 1, which has no epilogue", TD_E_IO},
+        {"# tandem export 2\n", "two functions, a graph and its epilogue, not 0",
          TD_E_ARG},
-        {"# tandem export 1\n# out: {*\nfunc @f(%x: f32[2]) {\n  return %x\n}\n", "",
-         TD_E_ARG},
-        {"# tandem export 1\nfunc @f(%x: f32[2]) {\n  return %y\n}\n", "y", TD_E_ARG},
-        {"# tandem export 1\nfunc @f(%x: f32[2]) {\n  return %x\n}\n"
+        {"# tandem export 2\n# in: (*", "not 0", TD_E_ARG},
+        {"# tandem export 2\n# in: (*\nfunc @f(%x: f32[2]) {\n  return "
+         "%x\n}\n" EPILOGUE,
+         "", TD_E_ARG},
+        {"# tandem export 2\n# out: {*\nfunc @f(%x: f32[2]) {\n  return "
+         "%x\n}\n" EPILOGUE,
+         "", TD_E_ARG},
+        {"# tandem export 2\nfunc @f(%x: f32[2]) {\n  return %y\n}\n", "y", TD_E_ARG},
+        {"# tandem export 2\nfunc @f(%x: f32[2]) {\n  return %x\n}\n"
          "func @g(%x: f32[2]) {\n  return %x\n}\n",
-         "one function, not 2", TD_E_ARG},
+         "the epilogue @g takes 1 inputs", TD_E_ARG},
     };
     td_ctx *cx = td_open();
     for (int i = 0; i < TD_COUNT(all); i++) {
@@ -202,8 +208,9 @@ TEST(texts_of_exports_that_are_none_are_refused) {
         TD_CHECK_THAT(strstr(td_message(cx), all[i].says), "%s", td_message(cx));
         td_clear(cx);
     }
-    const char   good[] = "# tandem export 1\n# a note\n# in: (*)\n"
-                          "func @f(%x: f32[2]) {\n  %y = neg(%x)\n  return %y\n}";
+    const char good[] =
+        "# tandem export 2\n# a note\n# in: (*)\n"
+        "func @f(%x: f32[2]) {\n  %y = neg(%x)\n  return %y\n}\n" EPILOGUE;
     td_exported *e = td_exported_parse(cx, good, sizeof good - 1, "good");
     td_value     out;
     CHECK_OK(cx);
