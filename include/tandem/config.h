@@ -47,6 +47,7 @@ typedef struct td_config {
     /* joint graph and wrappers */
     bool keep_mutations          TD_0;
     bool double_backward         TD_0;
+    bool donated_buffers         TD_0;
     bool merge_writes            TD_0;
     bool merge_made              TD_0;
     bool assign_writes           TD_0;

@@ -178,6 +178,17 @@ static void saved_for_double(td_buf *b, const td_plan *p) {
     }
 }
 
+/* Saved values that backward frees after their last use. */
+static void donated(td_buf *b, const td_plan *p) {
+    int n = 0;
+    for (int i = 0; p->donates && i < p->n_saved; i++) {
+        if (!td__plan_donates(p, i)) continue;
+        td__buf_add(b, n++ ? " " : "    donated to backward: ");
+        td__buf_printf(b, "<saved %d>", i);
+    }
+    if (n) td__buf_add(b, "\n");
+}
+
 /* Bytes saved and the estimated peak, against saving everything as eager does. */
 static void memory(td_buf *b, const td_halves *h) {
     char one[32], most[32];
@@ -291,6 +302,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);
     if (td__spec_partition(s)) notes(b, td__spec_partition(s));
+    if (h) donated(b, s->plan);
     if (h) saved_for_double(b, s->plan);
     if (td__spec_partition(s)) memory(b, td__spec_partition(s));
     td__native_report(b, &s->plan->fwd, h ? "forward" : "its");

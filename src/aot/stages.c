@@ -175,7 +175,8 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
-                      .twice = s->set.double_backward};
+                      .twice = s->set.double_backward,
+                      .donates = s->set.donated_buffers};
     (void)args;
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);

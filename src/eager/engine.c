@@ -431,6 +431,17 @@ static bool skip_edges(td_walk *w, const td_node *n) {
     return true;
 }
 
+bool td__walk_retains(const td_node *n) { return !n->rec || n->rec->walk->keep; }
+
+bool td__walk_give(td_node *n, int nr) {
+    td_tensor **at = n->rec ? &n->rec->buf[nr] : NULL, *g = at ? *at : NULL;
+    if (!g || n->hooks || g->refs != 1 || atomic_load(&g->st->refs) != 1) return false;
+    *at = NULL;
+    if (td__scope_own(g)) return true;
+    td__unref(g);
+    return false;
+}
+
 /* One ready node: requests, hooks, then the derivative or accumulation. */
 static bool run_rec(td_walk *w, td_rec *r) {
     td_node    *n = r->node;

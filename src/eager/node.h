@@ -117,6 +117,12 @@ void td__node_drop(td_node *n); /* frees chains of nodes without recursion */
 /* Does it have saved values, so that a second backward fails without retain_graph? */
 bool td__node_saves(const td_node *n);
 void td__node_release(td_node *n); /* frees its saved values */
+/* For the derivative of a node, while a walk runs it (engine.c): will the node's saved
+ * values stay for another backward (retain_graph)? */
+bool td__walk_retains(const td_node *n);
+/* Moves the gradient of result nr from the walk to the innermost scope, if nobody else
+ * can look at it or its storage. False: it stays, or after td__fail. */
+bool td__walk_give(td_node *n, int nr);
 /* Records the geometry of t in *ints, which advances. strided: strides too. */
 void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints);
 /* Records the geometry of results in `dims`, n_dims int64s of the node's block; if

@@ -140,9 +140,10 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
 static bool heard(const td_ctx *cx) { return td__modes_below_autocast(cx) != cx->tape; }
 
 /* As compiled, or op by op where a mode listens. */
-static bool run_code(td_plan *p, const td_back *b, const td_value *in, td_value *out) {
+static bool run_code(td_plan *p, const td_back *b, const td_value *in, const bool *own,
+                     td_value *out) {
     td_ctx *cx = p->cx;
-    if (TD_LIKELY(!heard(cx))) return td__plan_run(p, b->g, &b->code, in, out);
+    if (TD_LIKELY(!heard(cx))) return td__plan_run(p, b->g, &b->code, in, own, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     bool ok = td__replay_under_modes(b->g, in, out);
@@ -150,28 +151,45 @@ static bool run_code(td_plan *p, const td_back *b, const td_value *in, td_value 
     return ok && td_ok(cx);
 }
 
+/* The inputs of the backward code: saved values, then tangents. own[i]: the code's. */
+static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_value *in,
+                        bool *own) {
+    const td_plan *p = ((const td_frame *)n->data)->p;
+    bool           last = p->donates && td__frame_spend(n);
+    for (int i = 0; i < p->n_saved; i++) {
+        if (!kept_value(n, b, i, &in[i])) return false;
+        own[i] = last && b->reads[i] && td__frame_donate(n, i, &in[i]);
+    }
+    for (int i = 0, at = p->n_saved; i < n->n_out; i++, at++) {
+        td_tensor *t = tangent(n, i, g[i]);
+        if (t ? td_is_nil(t) : g[i] != NULL) return false;
+        in[at] = t ? td_value_tensor(t) : TD_NONE;
+        own[at] = p->donates && t && t == g[i] && td__walk_give(n, i);
+    }
+    return td_ok(n->cx);
+}
+
 /* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a
  * missing one stays absent), and stores those gradients that the engine needs. `v` has
  * the inputs, then the outputs. */
 static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
-    td_frame *f = n->data;
-    td_plan  *p = f->p;
-    td_back  *b = back_for(p, f->missing);
-    size_t    room = (size_t)(p->n_saved + n->n_out + p->j->n_targets) + 1;
-    td_value  few[24], *v = few;
+    enum { FEW = 24 };
+    td_plan *p = ((td_frame *)n->data)->p;
+    td_back *b = back_for(p, ((td_frame *)n->data)->missing);
+    size_t   n_in = (size_t)(p->n_saved + n->n_out);
+    size_t   room = n_in + (size_t)p->j->n_targets + 1;
+    td_value few[FEW], *v = few;
+    bool     few_own[FEW], *own = few_own;
     if (!b) return false;
-    if (room > TD_COUNT(few) && !(v = td__alloc(sizeof *v * room)))
-        return td__fail_memory(n->cx);
-    td_value *out = v + p->n_saved + n->n_out;
-    bool      ok = true;
-    for (int i = 0; ok && i < p->n_saved; i++) ok = kept_value(n, b, i, &v[i]);
-    for (int i = 0; ok && i < n->n_out; i++) {
-        td_tensor *t = tangent(n, i, g[i]);
-        ok = t ? !td_is_nil(t) : !g[i];
-        v[p->n_saved + i] = t ? td_value_tensor(t) : TD_NONE;
+    if (room > FEW) {
+        v = td__alloc((sizeof *v + sizeof *own) * room);
+        if (!v) return td__fail_memory(n->cx);
+        own = (bool *)(void *)(v + room);
     }
-    ok = ok && run_code(p, b, v, out) && (!p->asserts || td__plan_check_grads(p, out));
+    td_value *out = v + n_in;
+    bool      ok = back_inputs(n, g, b, v, own) && run_code(p, b, v, own, out) &&
+              (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;
@@ -207,25 +225,6 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                     "history; switch the setting on, or go backward without "
                     "create_graph",
                     f->p->name);
-}
-
-/* Can a value still be read by a backward that eager would not refuse? */
-static bool is_needed(const td_frame *f, const td_hold *k, int n_out) {
-    for (int i = 0; i < n_out; i++)
-        if ((!k->used || td__set_has(k->used, i)) &&
-            !td__set_meets(f->p->j->tangents[i].clash, f->spent, td__frame_words(f->p)))
-            return true;
-    return false;
-}
-
-/* Behind a backward: what tangents used up that came this time. Nobody asks again when
- * the node goes. */
-static void release(td_node *n) {
-    td_frame *f = n->data;
-    td__set_join(f->spent, f->now, td__frame_words(f->p));
-    for (int i = 0; i < n->n_saved; i++)
-        if (n->refs <= 0 || !is_needed(f, &f->p->keep[i], n->n_out))
-            td__saved_free(&n->saved[i]);
 }
 
 static void destroy(td_node *n) {
@@ -266,7 +265,7 @@ static bool refuse(const td_node *n, int from, int to) {
 
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .apply = apply,
-                                           .release = release,
+                                           .release = td__frame_release,
                                            .destroy = destroy,
                                            .apart = apart,
                                            .passes = passes,

@@ -38,6 +38,17 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
 /* A tangent in the layout the graph was made for, at the start of its storage. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
 
+/* ---- donate.c ----------------------------------------------------------- */
+
+void td__frame_release(td_node *n); /* frees saved values that no backward can read */
+/* Before the backward code runs: counts the values its tangents read as used up. False:
+ * retain_graph, another backward may read them. */
+bool td__frame_spend(td_node *n);
+/* Moves saved value i, unpacked as v, from the node to the innermost scope, if nobody
+ * else can look at it or its storage: then the code may drop it. False: it stays, or
+ * after td__fail. */
+bool td__frame_donate(td_node *n, int i, const td_value *v);
+
 /* ---- create_graph.c ----------------------------------------------------- */
 
 /* Where the node keeps the edge of target i, to which no tangent leads: a backward does

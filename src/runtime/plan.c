@@ -234,6 +234,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .backend = o->bwd,
                    .info = o->info,
                    .asserts = o->asserts,
+                   .donates = o->donates,
                    .limit = o->limit};
     bool ok = h ? plan_backward(p, o) : td__half_unshield(j->g);
     if (ok && compile_now(p, o)) return p;
@@ -288,15 +289,25 @@ static bool check_filled(const td_plan *p, const td_graph *g, const td_value *ou
     return true;
 }
 
+/* Code without `take` has its own inputs dropped after it ran. */
+static bool run_code(td_ctx *cx, const td_graph *g, const td_runner *code,
+                     const td_value *in, const bool *own, td_value *out) {
+    if (own && code->take) return code->take(code->env, cx, in, own, out);
+    bool ok = code->run(code->env, cx, in, out);
+    for (int i = 0; own && i < g->inputs.n; i++)
+        if (own[i]) td_drop(in[i].u.t);
+    return ok;
+}
+
 /* Runs compiled code without recording. A backend that returns false without an error
  * gets one here, and every output must be filled in. */
 bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
-                  const td_value *in, td_value *out) {
+                  const td_value *in, const bool *own, td_value *out) {
     td_ctx *cx = p->cx;
     bool    grad = cx->grad_enabled;
     cx->grad_enabled = false;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
-    bool ok = code->run(code->env, cx, in, out);
+    bool ok = run_code(cx, g, code, in, own, out);
     cx->grad_enabled = grad;
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",

@@ -83,6 +83,7 @@ typedef struct td_plan {
     int               n_inside;     /* ...so many */
     int               node_dims;    /* room in the node */
     bool              asserts;      /* calls check what was promised (asserts.c) */
+    bool              donates;      /* backward may free what it is the last to read */
     td_scratch        inputs, room; /* of a call: its caller's, and its own */
     td_retrace        retrace;
     td_next_order     next;
@@ -98,6 +99,7 @@ typedef struct td_plan_opts {
     bool              asserts;
     int64_t           limit; /* of backwards, by which tangents come */
     bool              twice; /* gradients may be differentiated in turn */
+    bool              donates;
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
@@ -144,10 +146,14 @@ bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now and 
 bool            td__now_tangents(td_pcall *c); /* after the code */
 void            td__now_drop(td_now *n);       /* NULL is fine */
 const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
-/* Runs the code of a half, g. False after td__fail, also when the code gave no reason,
- * or left an output of g out. */
+/* Is saved value i a tensor of the call's own, which is no result? Calls decide again,
+ * by who refers to it. */
+bool            td__plan_donates(const td_plan *p, int i);
+/* Runs the code of a half, g. own may be NULL; own[i]: a scope's reference to tensor
+ * in[i] is the code's to drop, also when it fails. False after td__fail, also when the
+ * code gave no reason, or left an output of g out. */
 bool            td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
-                             const td_value *in, td_value *out);
+                             const td_value *in, const bool *own, td_value *out);
 /* run_code.c: fills late and inside. False after td__fail. */
 bool            td__plan_inputs(td_plan *p);
 /* old_storage.c: does the graph read elements of primal i's storage that it need not

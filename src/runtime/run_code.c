@@ -65,29 +65,14 @@ static void restore_counts(const td_pcall *c) {
 
 /* ---- the code ----------------------------------------------------------- */
 
-/* Code that takes inputs over, in the form of code that does not. */
-typedef struct taking {
-    const td_runner *code;
-    const bool      *give;
-} taking;
-
-static bool run_taking(void *env, td_ctx *cx, const td_value *in, td_value *out) {
-    taking *t = env;
-    return t->code->take(t->code->env, cx, in, t->give, out);
-}
-
-/* What nothing needs later is the code's; else it goes here. */
+/* What nothing needs later is the code's. */
 static bool run_giving(td_pcall *c, bool *give) {
-    td_plan  *p = c->p;
-    taking    t = {&p->fwd, give};
-    td_runner taker = {.run = run_taking, .env = &t};
+    td_plan *p = c->p;
     for (int i = 0; i < p->j->n_primals; i++)
         give[i] = c->own[i] && !p->late[i] && c->in[i].kind == TD_K_TENSOR;
-    bool ok = td__plan_run(p, td__plan_forward(p), p->fwd.take ? &taker : &p->fwd,
-                           c->in, c->vals);
+    bool ok = td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, give, c->vals);
     for (int i = 0; i < p->j->n_primals; i++) {
         if (!give[i]) continue;
-        if (!p->fwd.take) td_drop(c->in[i].u.t);
         c->in[i] = TD_NONE;
         c->own[i] = false;
     }
@@ -99,7 +84,8 @@ static bool run_giving(td_pcall *c, bool *give) {
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     bool     few[64], *give = few;
-    if (!c->own) return td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, c->vals);
+    if (!c->own)
+        return td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, NULL, c->vals);
     if (p->j->n_primals > TD_COUNT(few) && !(give = td__alloc((size_t)p->j->n_primals)))
         return td__fail_memory(p->cx);
     bool ok = run_giving(c, give);

@@ -41,6 +41,7 @@ specialization 0: forward and backward
     %7      exp               16.0 KiB  recomputed  cheap: pointwise
     %8      native_dropout    16.0 KiB  saved       random numbers are expensive
     %9      native_dropout     4.0 KiB  saved       random numbers are expensive
+    donated to backward: <saved 2> <saved 3> <saved 4>
     input 1 is saved too, for double backward
   memory, without inputs and incoming gradients
     saved   36.0 KiB  of 52.0 KiB that backward reads

@@ -95,6 +95,7 @@ specialization 0: forward and backward
     out  input 0 %x
   for backward
     %3      clone        12 B  saved       writes, or reads a written input
+    donated to backward: <saved 0>
   memory, without inputs and incoming gradients
     saved       12 B  of 12 B that backward reads
     peak        36 B  estimated; 36 B if all of it were saved
