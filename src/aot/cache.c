@@ -50,6 +50,8 @@ static bool affects_graphs(int knob) {
     }
 }
 
+/* The bytes of the settings that change graphs; logs and limits do not, and are not
+ * part of the key. */
 static void add_settings(td_buf *b, const td_config *c) {
     static const size_t bytes[] = {sizeof(bool), sizeof(int64_t), sizeof(double),
                                    sizeof(int), 0};
@@ -299,6 +301,9 @@ static uint64_t args_hash(td_fn *f, td_values args) {
     return 0;
 }
 
+/* The lookup before capture: possible only with td_aot_opts.version, because the
+ * program is not known yet. Also decides whether this specialization uses the cache at
+ * all. */
 bool td__cache_find_version(td_fn *f, td_spec *s, td_values args) {
     const char *no = bypass_reason(f);
     s->cache.args = args;

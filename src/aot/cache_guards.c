@@ -63,6 +63,7 @@ static bool can_load(td_values args, const td_guard_load *l) {
     return l->read == TD_SYM_OFFSET || (l->dim >= 0 && l->dim < v->u.t->rank);
 }
 
+/* A guard may only load sizes that the arguments of this call have. */
 static void get_loads(td_reader *r, td_guard_prog *p, td_values args) {
     int n = td__get_count(r);
     for (int i = 0; !r->bad && i < n; i++) {

@@ -47,6 +47,8 @@ static void put_set(td_image *m, const td_joint *j, const uint64_t *set) {
     for (int w = 0; w < td__set_words(j->n_tangents); w++) put_big(m, set[w]);
 }
 
+/* Also the error of a tangent that eager cannot differentiate: it must appear in every
+ * process. */
 static void put_tangent(td_image *m, const td_joint *j, const td_tangent *t) {
     put_nr(m, t->index);
     put_geom(m, &t->geom);

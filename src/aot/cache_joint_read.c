@@ -60,6 +60,7 @@ static void get_order(source *s, td_tangent *t) {
     }
 }
 
+/* A set of tangents, one bit for each. */
 static uint64_t *get_set(source *s) {
     int       words = td__set_words(s->j->n_tangents);
     uint64_t *set = items(s, words, sizeof *set);
@@ -311,6 +312,8 @@ static bool epilogue_fits(const td_joint *j, const td_graph *program) {
     return true;
 }
 
+/* Graphs, counts, then lists of those lengths; at the end everything is compared with
+ * the program. */
 static bool get_joint(source *s, const td_graph *program) {
     td_joint *j = s->j;
     if (!(j->g = td__image_read(s->r, j->cx, program))) return false;
@@ -407,6 +410,8 @@ static bool kept_fit(const td_halves *h, const td_joint *j) {
            outputs_alike(h->fwd, j->g, j->n_fwd);
 }
 
+/* The two halves and the joint graph must agree in every count and type, as if they had
+ * just been made. */
 static bool halves_fit(const td_halves *h, const td_joint *j) {
     return inputs_fit(j->g, j->n_tangents, 0) && inputs_fit(h->fwd, 0, 0) &&
            inputs_fit(h->bwd, j->n_tangents, h->n_saved) && h->n_fwd == j->n_fwd &&

@@ -8,6 +8,8 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* The arguments that are inputs of the graphs: tensors only, because numbers are
+ * constants of the program. A user's graph (no program) takes all. */
 int td__spec_args(const td_spec *s, td_values args, td_value *in, int n) {
     int at = 0;
     for (int i = 0; i < args.n && at < n; i++) {
@@ -39,6 +41,8 @@ static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
                     program->name);
 }
 
+/* Arguments followed by closed-over tensors, in the order of the program's inputs;
+ * freed by the caller. */
 td_value *td__spec_inputs(const td_spec *s, const td_graph *program, td_values args) {
     td_value *in = td__zalloc(sizeof *in * (size_t)(program->inputs.n + 1));
     if (!in) return td__fail_memory(program->cx), NULL;
@@ -53,6 +57,8 @@ const td_graph *td__spec_program(const td_fn *f, const td_spec *s) {
 
 /* ---- settings ----------------------------------------------------------- */
 
+/* The context's settings, or those the function was made with, overridden by its
+ * options. */
 td_config td__fn_settings(const td_fn *f) {
     td_config c = f->opts.config ? *f->opts.config : *td__config(f->cx);
     if (f->opts.partition) c.partition = f->opts.partition;
@@ -147,6 +153,7 @@ static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
     return ok;
 }
 
+/* Makes a specialization for these arguments; NULL after td__fail. */
 td_spec *td__spec_make(td_fn *f, td_values args) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;

@@ -14,6 +14,7 @@
 
 /* ---- arguments as they arrived ------------------------------------------ */
 
+/* Shared by the specialization, its double backwards and its retraces. */
 void td__arrived_drop(td_arrived *a) {
     if (!a || --a->refs > 0) return;
     for (int i = 0; i < a->held.n; i++) td__node_drop(a->held.v[i]);
@@ -34,6 +35,8 @@ static bool copy_accumulator(td_arrived *a, const td_tensor *real, td_tensor *t)
     return td__fail_memory(t->cx);
 }
 
+/* A fake copy with the autograd state of the argument, because the program may be
+ * replayed after the argument was freed. */
 static bool copy_input(td_arrived *a, int i) {
     if (a->in[i].kind != TD_K_TENSOR || !a->in[i].u.t) return true;
     td_tensor *real = a->in[i].u.t, *t = td__fake_copy(&a->fakes, real);
@@ -62,6 +65,8 @@ static td_arrived *arrive(const td_graph *program, td_value *in, td_faker *fakes
     return NULL;
 }
 
+/* Fake copies of the arguments are needed for double backward, and for missing tangents
+ * if there is more than one tangent. */
 bool td__spec_arrive(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_faker        fakes = {.cx = f->cx};
@@ -139,6 +144,8 @@ static variant *make_variant(next_order *a, const td_grad_order *o) {
     return v;
 }
 
+/* One variant for each pair of sets of tangents (missing, requiring grad), up to
+ * backward_limit. */
 static variant *variant_for(next_order *a, const td_grad_order *o) {
     for (variant *v = a->all; v; v = v->next)
         if (same_sets(&v->orders[a->n_orders], o)) return v;
@@ -171,6 +178,8 @@ static td_plan *prepare(td_fn *f, const td_arrived *a) {
     return p;
 }
 
+/* td_next_order.plan. With symbolic sizes the program is replayed for the sizes of the
+ * call. */
 static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes) {
     next_order *a = env;
     variant    *v = variant_for(a, o);

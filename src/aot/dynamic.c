@@ -77,6 +77,8 @@ static bool may_vary(td_values args) {
 
 /* ---- tracing ------------------------------------------------------------ */
 
+/* Exchanges the tensors' marks of dynamic dims with `marks`; `back` undoes it in
+ * reverse order, because one tensor may be passed twice. */
 void td__marks_swap(td_values args, uint32_t *marks, bool back) {
     for (int k = 0; k < args.n; k++) {
         int        i = back ? args.n - 1 - k : k;
@@ -168,6 +170,8 @@ static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
     return ok;
 }
 
+/* Captures with numbers for all sizes; the empty symbol environment only serves sizes
+ * that depend on values. */
 td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps) {
     td_symenv *e = td__symenv_make(f->cx);
     if (!e) return NULL;

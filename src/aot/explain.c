@@ -107,6 +107,7 @@ static void step_line(void *env, const char *line) {
     else b->failed = true;
 }
 
+/* Everything a call does besides running code; also the text of TD_LOG=wrappers. */
 void td__explain_wrappers(td_buf *b, const td_spec *s) {
     const td_joint *j = s->plan->j;
     inputs(b, j);
@@ -207,6 +208,8 @@ static void memory(td_buf *b, const td_halves *h) {
 
 /* ---- guards, time, graphs ----------------------------------------------- */
 
+/* Calls fn with each line: the key, then modules and watched bytes, then guards on
+ * sizes. */
 void td__spec_guards(const td_spec *s, void (*fn)(void *env, const char *text),
                      void          *env) {
     td_buf b = {0};

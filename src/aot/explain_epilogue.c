@@ -45,6 +45,8 @@ static int base_nr(const td_joint *j, const td_gval *v) {
     return -1;
 }
 
+/* How users refer to a tensor of the epilogue: an input, a result, the base of results,
+ * or a view of one of these. */
 td_named td__epi_name(const td_joint *j, const td_gval *v) {
     if (!v->node) return (td_named){TD_NAMED_INPUT, v->nr};
     int r = result_of(j, v);
@@ -53,6 +55,7 @@ td_named td__epi_name(const td_joint *j, const td_gval *v) {
     return (td_named){TD_NAMED_VIEW, -1};
 }
 
+/* Is result i a tensor that the call makes, and not an input or an earlier result? */
 bool td__epi_is_new(const td_joint *j, int i) {
     const td_garg *a = &j->epilogue->outputs.v[i];
     td_named       name = {TD_NAMED_INPUT, 0};
@@ -96,6 +99,8 @@ static void view_line(const td_joint *j, const td_gval *v, td_line_fn *fn, void 
     td__buf_free(&b);
 }
 
+/* The view ops from `of` to v, outermost last. Chains are short, so that walking up
+ * repeatedly does not matter. */
 void td__epi_views(const td_joint *j, const td_gval *v, const td_gval *of,
                    td_line_fn *fn, void *env) {
     int n = 0;
@@ -120,6 +125,7 @@ void td__epi_views_print(td_buf *b, const td_joint *j, const td_gval *v,
     td__epi_views(j, v, of, td__epi_join, &(td_lines){b, false});
 }
 
+/* Is there a detach among the view ops that make v? */
 bool td__epi_is_detached(const td_joint *j, const td_gval *v) {
     const td_gval *origin = td__epi_origin(j, v);
     bool           any = false;
@@ -142,6 +148,7 @@ static const td_gtype *type_before(const td_joint *j, const td_gval *v, int end)
     return NULL;
 }
 
+/* The type after the whole epilogue, which may have changed its metadata. */
 void td__epi_type(td_buf *b, const td_joint *j, const td_gval *v) {
     const td_gtype *l = type_before(j, v, j->epilogue->nodes.n);
     if (!l) l = v->type;
@@ -193,6 +200,8 @@ static bool is_in_storage(const td_joint *j, const td_gval *v, int i, int end) {
     return v->nr < j->n_primals && shared_storage(j, i, v->nr);
 }
 
+/* By how much the version of input i grows: writes to any tensor that is in its storage
+ * at that point. */
 int64_t td__epi_versions(const td_joint *j, int i) {
     int64_t writes = 0;
     for (int k = 0; k < j->epilogue->nodes.n; k++) {
@@ -219,6 +228,7 @@ const td_gnode *td__epi_user(const td_joint *j, int k) {
     return NULL;
 }
 
+/* The leaf that target i is bound to; NULL: an input or its base. */
 const td_gval *td__epi_leaf(const td_joint *j, int i) {
     for (int k = 0; k < j->epilogue->nodes.n; k++) {
         const td_gnode *n = j->epilogue->nodes.v[k];
@@ -228,6 +238,7 @@ const td_gval *td__epi_leaf(const td_joint *j, int i) {
     return NULL;
 }
 
+/* Does the joint graph itself write input i (keep_mutations, or a custom backward)? */
 bool td__epi_code_writes(const td_joint *j, int i) {
     for (int k = 0; k < j->g->nodes.n; k++) {
         const td_gnode *n = j->g->nodes.v[k];

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A type without storage number, from a geometry of the graph g. */
 void td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom) {
     td_gtype l = {.kind = TD_K_TENSOR,
                   .dtype = (uint8_t)geom->dtype,

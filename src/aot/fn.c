@@ -69,6 +69,8 @@ td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
     return td__fn_give(g->cx, f);
 }
 
+/* Drops all specializations: the next call compiles again. Nodes of earlier calls keep
+ * what they need. */
 void td_fn_forget(td_fn *f) {
     if (!TD_ENTER(f, FN)) return;
     for (td_spec *s = f->specs, *next; s; s = next) {
@@ -321,6 +323,7 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
     return n;
 }
 
+/* More results asked for than the body returned is an error; fewer are allowed. */
 bool td__fn_check_results(const td_fn *f, const char *who, int n, int n_out) {
     return n >= n_out ||
            td__fail(f->cx, TD_E_ARG,

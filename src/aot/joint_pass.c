@@ -173,6 +173,8 @@ static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
     return g == j->g || (td__joint_become(j, g, name) && td__joint_tidy(j, cse));
 }
 
+/* Applies the user's decompositions and pass, in this order. Double backward (f->inner)
+ * has decompositions of its own and no pass. */
 bool td__joint_change(td_fn *f, td_joint *j, bool cse) {
     bool any = f->staged || f->opts.decompose || f->opts.pass.run;
     if (f->inner || !any) return true;

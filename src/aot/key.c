@@ -357,6 +357,8 @@ bool td__key_make(td_fn *f, td_key *k, td_values args, const td_spec *spec) {
     return put_all(f, &s, spec) || td__fail_memory(f->cx);
 }
 
+/* A key in which every size is TD_KEY_ANY: the part of the cache key that must be equal
+ * for all sizes. */
 bool td__key_make_any(td_fn *f, td_key *k, td_values args) {
     const td_spec none = {.views = true};
     subject       s = {.args = args, .to = k, .any = true};

@@ -306,6 +306,7 @@ td_key_change td__key_change(const td_key *now, const td_key *was) {
     return TD_CHANGE_OTHER;
 }
 
+/* The number of words that differ; keys of different length are far apart. */
 int td__key_distance(const td_key *a, const td_key *b) {
     int n = 0;
     if (a->n != b->n) return 1 << 20;

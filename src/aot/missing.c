@@ -58,6 +58,8 @@ static bool refuse(const tracing *t) {
                     t->p->name);
 }
 
+/* Sizes of two traces are the same if they are equal numbers or symbols of the same
+ * name; expressions are not compared. */
 static bool same_dim(const td_graph *g, int64_t a, const td_graph *h, int64_t b) {
     const td_gdim *x = td__gdim_at(g, a), *y = td__gdim_at(h, b);
     if (!x || !y || x->op != TD_GDIM_SYMBOL || y->op != TD_GDIM_SYMBOL)

@@ -37,6 +37,7 @@ const char *td__state_form(const td_fn *f) {
     return s && f->mode < s->forms.n ? s->forms.v[f->mode] : NULL;
 }
 
+/* Why another form of the module (modes, names, ties) was needed. */
 void td__state_difference(td_buf *b, const td_fn *f, const td_spec *spec) {
     const td_state *s = f->state;
     if (!s || !s->m || spec->mode == f->mode) return;
@@ -137,6 +138,8 @@ static int call_owning(td_fn *f, td_values all, bool *own, td_value *out, int n_
     return n;
 }
 
+/* A call of a function with state: the members are looked up, put before the user's
+ * arguments, and the list is given back. */
 int td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_values all;
     for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
@@ -238,6 +241,7 @@ static bool name_closed(const td_fn *f, td_graph *g, const td_deps *d) {
     return ok || td__fail_memory(g->cx);
 }
 
+/* Names the first inputs of the captured graph after the members of the module. */
 bool td__state_name(const td_fn *f, td_graph *g, const td_deps *d) {
     const td_flat *flat = f->state ? f->state->flat : NULL;
     int            n = flat ? flat->n_params + flat->n_buffers : 0;

@@ -241,6 +241,8 @@ static bool is_root(const td_gnode *n) {
            u->node->in[0].u.v != n->out[0];
 }
 
+/* Visits nodes from last to first, so that the outermost sum of products is combined
+ * before its parts. */
 bool td__combine_products(td_graph *g) {
     if (g->dims.n) return true; /* sizes must be known */
     if (!td__graph_index(g)) return false;

@@ -111,6 +111,7 @@ void td__emit_column_add(td_emit *e, int i) {
     td__buf_free(&at);
 }
 
+/* Adds a value that is the same for the whole row. */
 void td__emit_column_row(td_emit *e, int i, const char *x) {
     const td_stmt *s = stmt(e, i);
     if (s->how == TD_FOLD_SUM) td__emit_line(e, "c%d += %s;", i, x);
@@ -140,6 +141,7 @@ void td__emit_columns_row_end(td_emit *e) {
     td__emit_line(e, "}");
 }
 
+/* Stores the accumulators of this part; KERNEL_end combines the parts in order. */
 void td__emit_columns_finish(td_emit *e) {
     char at[80];
     for (int i = 0; i < e->n->stmt.n; i++)
@@ -247,6 +249,8 @@ static void emit_after_loop(td_emit *e, bool simd) {
     td__emit_line(e, "}");
 }
 
+/* The body of KERNEL_end: combines the parts, then computes and stores what depends on
+ * the folds. */
 void td__emit_end(td_emit *e) {
     bool inside = false, simd = e->inner == 1;
     e->in_end = true;

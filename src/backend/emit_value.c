@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One line of C, indented; preprocessor lines begin in the first column. Lines are
+ * short: buffers of 2048 bytes suffice. */
 void td__emit_line(td_emit *e, const char *fmt, ...) {
     char    line[2048];
     va_list ap;
@@ -93,6 +95,7 @@ void td__emit_index(td_emit *e, td_buf *b, const td_extent *stride) {
     td__buf_free(&t);
 }
 
+/* The index of an element within its row, as text. */
 void td__emit_flat(td_emit *e, td_buf *b) {
     td_emit_num num;
     for (int k = 2; k < e->inner; k++) td__buf_add(b, "(");
@@ -237,6 +240,8 @@ static void emit_place(td_emit *e, int i) {
 
 /* ---- draws --------------------------------------------------------------- */
 
+/* Can the random numbers of a row be drawn as one run? They can if neighbouring
+ * elements have neighbouring positions in the draw. */
 bool td__emit_draws_runs(const td_emit *e, int i) {
     const td_stmt *place = &e->n->stmt.v[e->n->stmt.v[i].a[0]];
     if (place->kind != TD_S_PLACE || e->in_end || !e->inner) return false;
@@ -369,6 +374,8 @@ void td__emit_store(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
+/* A value that no row changes is stored by the part that begins at row 0, also if there
+ * are no rows at all. */
 void td__emit_store_once(td_emit *e, int i) {
     td_extent   all = e->in_end ? e->n->inside : e->flat ? e->n->size[0] : e->n->rows;
     td_emit_num n;

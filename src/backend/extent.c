@@ -64,6 +64,8 @@ td_extent td__extent_div(td_products *t, td_extent a, td_extent b) {
     return j == q.n ? extent_make(t, a.c / b.c, &rest) : bad;
 }
 
+/* A size as a number times a product of symbols. An expression that is no product
+ * counts as one symbol. */
 td_extent td__extent_of(td_products *t, const td_graph *g, int64_t dim) {
     const td_gdim *d = td__gdim_at(g, dim);
     td_product     one = {.n = 1, .term = {dim}};
@@ -72,6 +74,7 @@ td_extent td__extent_of(td_products *t, const td_graph *g, int64_t dim) {
     return td__extent_mul(t, td__extent_of(t, g, d->a), td__extent_of(t, g, d->b));
 }
 
+/* INT64_MIN: a symbol is not bound, or the product overflows. */
 int64_t td__product_value(const td_product *p, const td_graph *g,
                           const int64_t *bound) {
     int64_t v = 1;

@@ -102,6 +102,9 @@ static void find_stored(td_lowered *l) {
     }
 }
 
+/* Merges makers with their readers, in program order, then readers of the same
+ * tensor. Last: which values are stored at all, because a reader outside their nest
+ * needs them. */
 bool td__fuse(td_lowered *l) {
     for (int i = 0; i < l->point.n; i++)
         if (l->point.v[i].group >= 0) join_makers(l, i);

@@ -64,6 +64,8 @@ static bool split_a(fit *f, int d, td_extent inner) {
     return true;
 }
 
+/* Splits dim d of group b in two, so that the inner part matches a dim of a; the
+ * pairing found so far is shifted. */
 static bool split_b(fit *f, int d, td_extent inner) {
     if (!split_dim(f->l, f->b, d, inner)) return false;
     for (int b = group_at(f, f->b)->n_dims - 1; b > d + 1; b--) f->to[b] = f->to[b - 1];
@@ -296,6 +298,8 @@ static bool reads_in_place(const fit *f, const td_point *w, bool w_of_b, int g) 
     return true;
 }
 
+/* Groups that write a caller's tensor keep their order and are merged with more
+ * care. */
 static bool has_writes(const fit *f, int g) {
     const td_group *grp = group_at(f, g);
     for (int i = 0; i < grp->member.n; i++)
@@ -353,6 +357,7 @@ static void move_access(const fit *f, td_access *x, int n, int n_a) {
     for (int b = 0; b < n; b++) x->stride[f->to[b]] = was.stride[b];
 }
 
+/* Translates a point of group b into the dims of group a. */
 static void move_point(const fit *f, td_point *p, role r) {
     const td_group *a = group_at(f, f->a), *b = group_at(f, f->b);
     move_access(f, &p->own, b->n_dims, a->n_dims);

@@ -31,6 +31,8 @@ static bool replay_nested(const td_graph *g, const td_value *in, const bool *own
     return ok;
 }
 
+/* A runner that is called while it runs (a hook that calls the same function) uses a
+ * second replay. */
 static bool replay(replayed *c, const td_value *in, const bool *own, td_value *out) {
     if (c->busy) return replay_nested(c->replay.g, in, own, out);
     c->busy = true;
@@ -103,6 +105,8 @@ static bool walk_under_modes(void *env, td_replay *r) {
     return ok;
 }
 
+/* Runs the graph op by op through user modes; results that alias inputs are copied, as
+ * compiled code would. */
 bool td__replay_under_modes(const td_graph *g, const td_value *in, td_value *out) {
     td_replay r;
     bool      ok = td__replay_begin_whole(&r, g);

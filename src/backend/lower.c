@@ -22,6 +22,8 @@ static int composite_view_operand(const td_gnode *n) {
     return -1;
 }
 
+/* The operand whose storage the node's result shares: of views, of composites that may
+ * be views, and of ops that may return their argument. -1: none. */
 int td__view_operand(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP || info->writes) return -1;

@@ -117,6 +117,8 @@ static bool find_reads(const td_graph *g, td_launch *k) {
     return true;
 }
 
+/* May a result reuse the memory of an operand? Element i of both must be at the same
+ * offset. */
 static bool same_layout(const td_gtype *a, const td_gtype *b) {
     if (a->dtype != b->dtype || a->rank != b->rank) return false;
     for (int d = 0; d < a->rank; d++)
@@ -394,6 +396,8 @@ static td_native *rebuild(const td_native *c) {
     return NULL;
 }
 
+/* The function with its loops as data: itself, or, if it came from the cache, a second
+ * one that was lowered for the report. */
 const td_native *td__native_full(const td_runner *r) {
     td_native *c = (td_native *)(uintptr_t)td__native_of(r);
     if (!c || !c->found) return c;

@@ -348,6 +348,7 @@ static void get_products(reading *x) {
     }
 }
 
+/* The storage root of each value, and whether its bytes are needed at all. */
 static void get_roots(reading *x) {
     td_lowered *l = &x->c->low;
     int         n = x->c->g->n_values;

@@ -118,6 +118,8 @@ static void propagate_own(finding *f) {
 
 /* ---- making ranges ------------------------------------------------------- */
 
+/* A live range from step `first` (-1: an input, whose memory is the caller's) to the
+ * last reader. `own` values are allocated separately. */
 static bool add_range(finding *f, const td_gval *v, int first) {
     td_memory    *m = &f->c->mem;
     td_live_range s = {.v = v,
@@ -280,6 +282,7 @@ bool td__memory_take(td_native *c, const int64_t *bound) {
     return true;
 }
 
+/* Frees the arena of a run; the storages keep no pointer that is read again. */
 void td__memory_give(td_native *c) {
     td_memory *m = &c->mem;
     if (!m->arena) return;

@@ -38,6 +38,8 @@ static void find_meta(const td_graph *g, const td_gtype *type, const int64_t *bo
     }
 }
 
+/* Metadata of the results, computed once; with symbolic sizes they are filled in at
+ * each run. */
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
     td_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
     for (int i = 0; m && i < k->b.makes.n; i++)
@@ -140,6 +142,8 @@ static void do_rows(void *arg, int64_t begin, int64_t end) {
     j->k->kernel.run(&j->run, 0, begin, end);
 }
 
+/* The bounds of a part depend on the number of rows and parts only, not on the
+ * threads. */
 static void do_parts(void *arg, int64_t begin, int64_t end) {
     const job *j = arg;
     for (int64_t p = begin; p < end; p++)
@@ -244,6 +248,8 @@ static bool matches_type(const td_graph *g, const td_gtype *l, const td_tensor *
     return true;
 }
 
+/* Do the inputs have the strides and offsets the code was compiled for? A value
+ * returned by a hook or another op may have others. */
 static bool inputs_fit(const td_native *c, const td_replay *r) {
     for (int i = 0; i < c->g->inputs.n; i++) {
         const td_gval  *v = c->g->inputs.v[i];
@@ -309,6 +315,8 @@ static bool take_steps(const td_native *c, td_replay *r) {
     return true;
 }
 
+/* Runs the native code, or the interpreter if the inputs do not fit: same results,
+ * slower. */
 bool td__native_walk(void *env, td_replay *r) {
     td_native *c = env;
     if (c->interpreted || !inputs_fit(c, r)) return walk_nodes(r);

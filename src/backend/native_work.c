@@ -23,6 +23,7 @@ static int64_t points(const td_launch *k, uint32_t dims, bool sized) {
     return n;
 }
 
+/* The dims in which an access moves: bytes read count once for the others. */
 static uint32_t strides_mask(const td_nest *n, const td_stmt *s) {
     uint32_t m = 0;
     for (int d = 0; d < n->n_dims; d++)
@@ -63,6 +64,7 @@ static uint32_t take_stmt(const td_launch *k, int i, const uint32_t *vary, bool 
     return m;
 }
 
+/* Bytes and flops of a kernel, for reports; -1 where sizes are not known. */
 td_work td__launch_work(const td_launch *k, bool sized) {
     const td_nest *n = &k->b.nest;
     td_work        w = {0};

@@ -42,6 +42,7 @@ static int load(builder *c, const td_gval *v) {
     return add(c, s);
 }
 
+/* A value in another dtype; no statement if it has that dtype. */
 static int cast(builder *c, int a, td_dtype to) {
     if (c->failed || c->s[a].dtype == to) return a;
     td_stmt s = {.kind = TD_S_CAST, .dtype = (uint8_t)to, .n = 1};
@@ -215,6 +216,7 @@ static void copy_exactly(builder *c) {
     copy_of(c, 1);
 }
 
+/* A constant op: its value converted to the result's dtype at compile time. */
 static void constant(builder *c, td_value v) {
     td_dtype dt = (td_dtype)c->p->v->type->dtype;
     int64_t  bits = 0;
@@ -348,6 +350,7 @@ static void draw(builder *c, td_draw_kind kind, double p) {
     cast(c, add(c, s), dt);
 }
 
+/* bernoulli: the probability must be a plain number. */
 static void coins(builder *c) {
     td_tensor t;
     td_value  p;

@@ -226,6 +226,7 @@ static void note_write(tracks *t, const td_gval *v) {
     t->writer[r] = t->node + 1;
 }
 
+/* Records dependencies of node t->node on earlier writers, readers and draws. */
 static void note_node(tracks *t, const td_gnode *n) {
     for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], note_read, t);
     for (int k = 0; k < n->n_in; k++)

@@ -49,6 +49,8 @@ static td_fval *make_record(td_func *f, td_fkind kind, td_group *g) {
     return v;
 }
 
+/* A record with the geometry of t; whether its elements overlap is computed once,
+ * here. */
 td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t) {
     td_fval *v = make_record(f, kind, g);
     if (!v || !td__geom_copy(f->cx, &f->arena, &v->geom, t)) return NULL;

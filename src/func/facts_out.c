@@ -233,6 +233,8 @@ static bool add_tangent(td_facts_run *r, td_tangent_of of, int index,
     return true;
 }
 
+/* Only outputs with elements of their own take a tangent; the gradient of a view
+ * arrives through its base. */
 static bool wants_tangent(const td_output_fact *o) {
     bool own = o->kind == TD_OUT_NON_ALIAS || o->kind == TD_OUT_UNSAFE_VIEW ||
                o->kind == TD_OUT_CUSTOM_VIEW;

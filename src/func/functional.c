@@ -9,6 +9,8 @@
 
 /* ---- the outer world ---------------------------------------------------- */
 
+/* Runs the op on the outer tensors, which are fake: for its checks and the metadata of
+ * its results. */
 static bool run_outer(td_opcall *c) {
     td_ctx *cx = c->cx;
     bool    was = cx->fake;
@@ -87,6 +89,8 @@ static bool part_storage(td_opcall *c) {
     return true;
 }
 
+/* Outer results with the metadata of the inner ones, for ops whose sizes depend on
+ * values. */
 static bool make_outer(td_opcall *c, td_tensor **inner) {
     for (int i = 0; i < c->n_out; i++) {
         td_meta m;
@@ -137,6 +141,8 @@ static td_fstep *make_step(td_func *f, const td_opcall *c, td_op op) {
     return s;
 }
 
+/* as_strided makes a piece of the storage; alias and detach are the same tensor; all
+ * other views have an inverse op. */
 static td_fkind kind_of(td_op op) {
     td_view_kind kind = td__op_view_kind(op);
     if (kind == TD_VIEW_STRIDED) return TD_F_PIECE;
@@ -181,6 +187,7 @@ static bool call_view(td_func *f, td_opcall *c) {
 
 /* ---- writes of geometry ------------------------------------------------- */
 
+/* Counts set_ of an argument: its storage at the end is then another one. */
 static void note_set(td_func *f, const td_tensor *t) {
     f->any_set = true;
     for (int i = 0; i < f->in.n; i++)

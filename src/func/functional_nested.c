@@ -44,6 +44,7 @@ static td_tensor *inner_input(run *r, int i, td_tensor *t) {
     return t;
 }
 
+/* Inputs of the nested graph: fake outer tensors for the run, recorded inner ones. */
 static bool give_inputs(run *r) {
     for (int i = 0; i < r->g->inputs.n; i++) {
         td_tensor *t = r->in[i].u.t, *outer = td__fake_copy(&r->fakes, t);
@@ -54,6 +55,7 @@ static bool give_inputs(run *r) {
     return true;
 }
 
+/* The functional values of the results become outputs of the new nested graph. */
 static bool put_results(run *r) {
     for (int i = 0; i < r->g->outputs.n; i++) {
         td_tensor *t = td__func_value(&r->f, r->out[i].u.t);
@@ -64,6 +66,8 @@ static bool put_results(run *r) {
     return true;
 }
 
+/* Writes of a nested graph to its operands are returned as values by the op that
+ * contains it; a write that remains here cannot be expressed. */
 static bool check_writes(run *r) {
     for (int i = 0; i < r->f.in.n; i++)
         if (td__func_writes(&r->f, i))

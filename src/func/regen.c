@@ -25,6 +25,7 @@ td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in) {
 
 /* ---- layouts ------------------------------------------------------------ */
 
+/* Strides of dims of size 1, and of empty tensors, do not matter. */
 static bool has_strides(const td_tensor *t, const int64_t *stride) {
     if (t->numel == 0) return true;
     for (int d = 0; d < t->rank; d++)
@@ -33,6 +34,7 @@ static bool has_strides(const td_tensor *t, const int64_t *stride) {
     return true;
 }
 
+/* A copy with exactly these strides. */
 static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *stride) {
     td_func   *f = td__group_of(v)->f;
     td_value   shape[3] = {td__ints(v->geom.size, v->geom.rank),
@@ -106,6 +108,8 @@ static bool derive_view(td_fval *v) {
     return true;
 }
 
+/* The value of a piece: as_strided of its base's value, whose offset may differ from
+ * that of the outer base. */
 static bool derive_piece(td_fval *v) {
     td_func       *f = td__group_of(v)->f;
     const td_geom *g = &v->geom;
@@ -146,6 +150,8 @@ static bool derive_chain(td_func *f, td_fval *v) {
     return true;
 }
 
+/* The current value of a record. If its group was written since, the views up to the
+ * nearest current record are recomputed. NULL after td__fail. */
 td_tensor *td__fval_value(td_fval *v) {
     if (is_current(v)) return v->inner;
     td_func      *f = td__group_of(v)->f;
@@ -165,6 +171,8 @@ static td_fval *base_of(td_fval *v) {
     return td__fval_place(&piece) ? piece.up : NULL;
 }
 
+/* The value as a piece of the whole storage, for ops that read or copy elements around
+ * it. Borrowed until the next call. */
 td_tensor *td__fval_in_storage(td_fval *v) {
     td_group *g = td__group_of(v);
     if (!td__group_flatten(g, (int64_t)g->st->bytes)) return NULL;
@@ -178,6 +186,8 @@ td_tensor *td__fval_in_storage(td_fval *v) {
     return piece.inner;
 }
 
+/* Writes `value` into the base's value by as_strided_scatter, for views whose inverse
+ * op is not usable. */
 static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     const td_geom *g = &v->geom;
     td_tensor     *to = td__fval_value(base);
@@ -223,6 +233,7 @@ typedef struct stop {
     td_tensor *value;
 } stop;
 
+/* An upper bound of the number of records between v and its root. */
 static int way_up(const td_fval *v) {
     int n = 3; /* a list, and the list as another dtype, may come in between */
     for (; v; v = v->up) n++;
@@ -240,6 +251,8 @@ static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
     return td__fval_hold(root, all);
 }
 
+/* Propagates a written value upwards: each base gets a new value by the inverse of its
+ * view, up to the root. Then all records on the way are current. */
 static bool store(td_func *f, td_fval *v, td_tensor *value) {
     int   n = 0;
     stop *way = td__arena_alloc(&f->cx->scratch, sizeof *way * (size_t)way_up(v));
@@ -260,6 +273,7 @@ static bool flatten_overlap(td_fval *v) {
     return td__group_flatten(td__group_of(v), td__storage_span(root->group->st));
 }
 
+/* Records the write of `value` to v. A write of no elements changes nothing. */
 bool td__fval_store(td_fval *v, td_tensor *value) {
     td_func      *f = td__group_of(v)->f;
     td_arena_mark mark = td__arena_mark(&f->cx->scratch);

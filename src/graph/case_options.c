@@ -54,6 +54,7 @@ static bool parse_word(td_parser *ps, const struct option *o, const char **to) {
     return td__lex_next(lx), true;
 }
 
+/* The option's row says where in the step its value is stored. */
 static bool parse_value(td_parser *ps, const struct option *o, td_gstep *s) {
     void *to = (char *)s + o->at;
     if (o->kind == FLAG) return td__parse_bool(ps, to);

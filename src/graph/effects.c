@@ -15,6 +15,7 @@ bool td__op_draws(td_op op) {
     return (flags_of(op) & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
 }
 
+/* Does any node have one of these TD_OPF_ flags? */
 bool td__graph_flags(const td_graph *g, uint32_t flags) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
@@ -87,6 +88,7 @@ static void note_read(void *env, td_gval *v) {
     if (!v->node) ((bool *)env)[v->nr] = true;
 }
 
+/* Sets reads[i] for each input that a node or an output reads. */
 void td__graph_reads(const td_graph *g, bool *reads) {
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in; k++)

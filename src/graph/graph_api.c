@@ -99,6 +99,8 @@ static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
     return true;
 }
 
+/* Constants of the graph are not among `in`; the caller's inputs are spread over the
+ * others in order. */
 bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
                   int n_out) {
     static const char who[] = "td_graph_run";

@@ -49,6 +49,8 @@ static bool has_value(const td_garg *a) {
            a->kind == TD_G_GRAPH;
 }
 
+/* Ops that write have a double border, backward nodes a colour; arguments that are no
+ * values are in the label. */
 static void dot_node(td_buf *b, const td_labels *l, const td_gnode *n) {
     td__buf_printf(b, "  n%d [label=\"%s", (int)n->id, td__ops[n->op].name);
     for (int i = 0; i < n->n_in; i++) {
@@ -67,6 +69,7 @@ static void dot_node(td_buf *b, const td_labels *l, const td_gnode *n) {
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], dot_arrow, &a);
 }
 
+/* Inputs and outputs as ellipses with their types and descriptors. */
 static void dot_ends(td_buf *b, const td_labels *l) {
     const td_graph *g = l->g;
     for (int i = 0; i < g->inputs.n; i++) {

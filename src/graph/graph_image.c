@@ -29,6 +29,9 @@ static int32_t *find_place(const td_image *m, const td_gnode *n) {
     return &m->slot[at];
 }
 
+/* Begins writing a binary image. Nodes of `from` are indexed by their source lines, so
+ * that nodes of later graphs can refer to a node of the program instead of storing a
+ * path. */
 bool td__image_begin(td_image *m, td_buf *b, const td_graph *from, bool bare) {
     *m = (td_image){.b = b, .from = from, .bare = bare};
     if (!from || bare) return true;
@@ -97,6 +100,7 @@ static void put_desc(td_buf *b, const td_desc *d) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* Values are numbered in order of definition, nested graphs are written in place. */
 static bool put_arg(td_image *m, const td_garg *a) {
     td_buf *b = m->b;
     td__put_uint(b, a->kind);
@@ -196,6 +200,8 @@ static bool put_inside(td_image *m, const td_graph *g) {
     return !b->failed;
 }
 
+/* Writes one graph. Value numbers of a nested graph begin anew; the outer numbers are
+ * restored after it. */
 bool td__image_graph(td_image *m, const td_graph *g) {
     td_buf  *b = m->b;
     int32_t *outer = m->nr;

@@ -65,6 +65,8 @@ static bool read_type(reading *x, const td_gtype **to) {
     return *to || bad(x);
 }
 
+/* Values are appended to `made`, by whose index later nodes refer to them: a node can
+ * only read values before it. */
 static td_gval *read_value(reading *x, td_gnode *node, int nr) {
     td_gval *v = alloc_items(x, 1, sizeof *v);
     if (!v) return NULL;
@@ -106,6 +108,8 @@ static bool read_nested(reading *x, td_garg *a) {
     return a->u.g && (td__graph_own(x->g, a->u.g) || bad(x));
 }
 
+/* Every number is checked against its range: an image is input from outside. Depth is
+ * bounded, because lists nest. */
 static bool read_arg(reading *x, td_garg *a, int deep) {
     td_reader *r = x->r;
     int        at;
@@ -176,6 +180,7 @@ static bool read_results(reading *x, td_gnode *n) {
     return true;
 }
 
+/* Regions have neither arguments nor results. */
 static bool read_node(reading *x) {
     td_gnode *n = alloc_items(x, 1, sizeof *n);
     if (!n) return false;
@@ -229,6 +234,8 @@ static bool read_facts(reading *x) {
     return !r->bad;
 }
 
+/* Constants are not stored: they are taken from the program that the image belongs
+ * to. */
 static bool read_consts(reading *x) {
     int n = td__get_count(x->r), most = x->from ? x->from->consts.n : 0;
     for (int i = 0; i < n; i++) {
@@ -253,6 +260,8 @@ static bool read_head(reading *x) {
     return read_consts(x);
 }
 
+/* Lists that refer to inputs by index are checked once the number of inputs is
+ * known. */
 static bool read_inputs(reading *x) {
     int n = td__get_count(x->r);
     for (int i = 0; i < n; i++) {
@@ -291,6 +300,8 @@ static bool read_all(reading *x) {
     return read_outputs(x);
 }
 
+/* Sets r->bad after any inconsistency; a partly read graph is freed. The result is not
+ * verified yet: callers do that for their stage. */
 static td_graph *read_graph(td_reader *r, td_ctx *cx, const td_graph *from, int deep) {
     reading x = {.r = r, .from = from, .deep = deep};
     if (deep > TD_NEST_LIMIT || !(x.g = td__graph_make(cx, ""))) {

@@ -46,6 +46,7 @@ static void json_dims(td_buf *b, const td_graph *g, const int64_t *v, int n) {
 
 /* ---- values ------------------------------------------------------------- */
 
+/* All fields, also where the text format leaves out defaults. */
 static void json_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     static const char *const kinds[] = {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
@@ -134,6 +135,8 @@ static void json_list(td_buf *b, const td_labels *l, const td_garg *a) {
 
 /* ---- graphs ------------------------------------------------------------- */
 
+/* Field names are part of the interface of `tandem show --json` (docs/text-
+ * format.md). */
 static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
     if (n->kind != TD_N_OP) {
         if (n->kind == TD_N_LEAVE) td__buf_add(b, "{\"leave\":true}");

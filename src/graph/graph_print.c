@@ -13,6 +13,7 @@ typedef struct taken {
     int next;
 } taken;
 
+/* May the name be printed without quotes? A dot at the end would read as %name... */
 static bool is_name(const char *s) {
     for (const char *p = s; *p; p++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.",
@@ -162,6 +163,7 @@ void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
         td__buf_printf(b, " @%d", (int)l->storage[type->storage]);
 }
 
+/* A type on its own, without storage number and grad, for messages. */
 void td__gtype_print(td_buf *b, const td_graph *g, const td_gtype *type) {
     td_labels l = {.g = g};
     td_gtype  plain = *type;
@@ -235,6 +237,9 @@ static bool is_bare(const td_labels *l, const td_gnode *n, unsigned how) {
     return true;
 }
 
+/* One statement: results, op, arguments, then what `how` asks for: types, source line,
+ * scope. Origin and checkpoint policy are always printed, because passes depend on
+ * them. */
 void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     bool bare = is_bare(l, n, how);
     for (int i = 0; i < n->n_out && !bare; i++) {
@@ -266,6 +271,8 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
     }
 }
 
+/* A call without its first argument, `transpose(0, 1)`: how a view is made of its
+ * base. */
 void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n) {
     td_labels l;
     if (!td__labels_make(&l, g, false)) {
@@ -386,6 +393,7 @@ static void facts(td_buf *b, const td_graph *g, int indent) {
     td__buf_add(b, "\n");
 }
 
+/* The whole function; names are assigned first, over all values. */
 static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
     td_labels l;
     if (!td__labels_make(&l, g, how & TD_PRINT_BARE)) {

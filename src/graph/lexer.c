@@ -123,6 +123,8 @@ static int escape(const char *p, const char *end, char *out) {
     return 4;
 }
 
+/* The text between quotes, with its escapes still in it; td__lex_text resolves them.
+ * Strings end on their line. */
 static void lex_string(td_lexer *lx, td_token *t) {
     char c;
     t->kind = TD_TOK_STRING;
@@ -145,6 +147,8 @@ static void lex_string(td_lexer *lx, td_token *t) {
     t->n = (size_t)(lx->p++ - t->text);
 }
 
+/* Inside parentheses and brackets (`nest`) line ends are skipped, so that long calls
+ * may be broken. */
 static void lex_sign(td_lexer *lx, td_token *t) {
     t->kind = TD_TOK_SIGN;
     t->n = 1;
@@ -199,6 +203,8 @@ static void lex_rest(td_lexer *lx, td_token *t) {
     } else lex_sign(lx, t);
 }
 
+/* A token LINE stands for any number of line ends and comments. After a failure the
+ * token stays, so that callers need not check each step. */
 void td__lex_next(td_lexer *lx) {
     td_token *t = &lx->tok;
     if (lx->failed) return;
@@ -248,6 +254,7 @@ bool td__lex_take(td_lexer *lx, const char *sign) {
     return !lx->failed;
 }
 
+/* Consumes the sign or fails with what was found instead. */
 bool td__lex_need(td_lexer *lx, const char *sign) {
     if (td__lex_is(lx, sign)) {
         td__lex_next(lx);
@@ -268,6 +275,8 @@ char td__lex_peek(const td_lexer *lx) {
     return p < lx->end ? *p : 0;
 }
 
+/* A copy of the token's text in the arena, with the escapes of a string resolved. NULL:
+ * out of memory. */
 const char *td__lex_text(td_lexer *lx, td_arena *a) {
     const td_token *t = &lx->tok;
     char           *copy = td__arena_alloc(a, t->n + 1);
@@ -284,6 +293,8 @@ const char *td__lex_text(td_lexer *lx, td_arena *a) {
     return copy;
 }
 
+/* A function's name: @f or @"any text". NULL without an error if there is none, so that
+ * the caller can say what it expected. */
 const char *td__lex_name(td_lexer *lx, td_arena *a) {
     const td_token *t = &lx->tok;
     if (lx->failed || t->kind != TD_TOK_AT) return NULL;

@@ -47,6 +47,9 @@ static double stored(td_dtype dt, double f) {
     return td__load_f(dt, bytes);
 }
 
+/* The shortest decimal that reads back to the same value in dtype dt, always with a
+ * point or an exponent: 1 is an integer in the text format. Independent of the
+ * locale. */
 void td__text_float_as(td_buf *b, td_dtype dt, double f) {
     char text[40];
     if (isnan(f) || isinf(f)) {
@@ -72,6 +75,7 @@ void td__text_float(td_buf *b, double f) { td__text_float_as(b, TD_F64, f); }
 
 /* ---- strings ------------------------------------------------------------ */
 
+/* Quoted, with everything escaped that is not printable UTF-8. */
 void td__text_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
     while (*s) {

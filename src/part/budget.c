@@ -81,6 +81,8 @@ static bool offer_cut(pool *l, td_bans b) {
     return true;
 }
 
+/* Candidates that do not depend on the budget: the cut without the softer bans, and the
+ * aggressive one. */
 static bool offer_cuts(pool *l) {
     const td_part_opts *o = l->p->o;
     td_bans             b = {.reductions = o->ban_reductions};
@@ -255,6 +257,8 @@ static bool pick(pool *l, const bool *base) {
     return true;
 }
 
+/* Replaces the saved values by those of the cheapest candidate within the budget.
+ * `peak` is the default's peak memory, which no candidate may exceed. */
 bool td__part_budget(td_part *p, int64_t peak) {
     pool l = {.p = p, .bound = -1, .peak = peak, .most = p->saved_bytes};
     if (is_step(&l)) l.most = peak;

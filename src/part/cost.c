@@ -14,6 +14,7 @@ static int64_t size_of(const td_graph *g, int64_t dim, const int64_t *bound) {
     return n == INT64_MIN || n < 0 ? LIKELY_SIZE : n;
 }
 
+/* Number of elements; a guess for a value without a type. */
 static double elements(const td_graph *g, const td_gtype *l, const int64_t *bound) {
     if (!l) return UNKNOWN_ELEMENTS;
     double n = 1;
@@ -67,6 +68,7 @@ static double term_value(const td_graph *g, const td_gnode *n, const int64_t *bo
     return size > 0 ? elements(g, l, bound) / size : 0;
 }
 
+/* Two per multiply-add, from the row's .work; 0 for ops without one. */
 double td__node_flops(const td_graph *g, const td_gnode *n, const int64_t *bound) {
     td_work_term term[TD_WORK_TERMS];
     const char  *text = td__ops[n->op].work;
@@ -76,6 +78,7 @@ double td__node_flops(const td_graph *g, const td_gnode *n, const int64_t *bound
     return count > 0 ? 2 * flops : 0;
 }
 
+/* Estimated nanoseconds of running the node once, or the user's own estimate. */
 double td__part_cost(const td_part *p, int node) {
     const td_gnode *n = p->g->nodes.v[node];
     double          moved = 0;

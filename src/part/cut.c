@@ -198,6 +198,7 @@ static bool solve(net *n) {
     return true;
 }
 
+/* Solves the minimum cut and sets p->saved. */
 bool td__part_cut(td_part *p) {
     net n = {.p = p};
     n.node = td__part_alloc(p, (size_t)p->n_nodes, sizeof *n.node);

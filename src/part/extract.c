@@ -118,6 +118,7 @@ static bool describe_saved(making *m) {
 
 /* ---- the forward graph ---------------------------------------------------- */
 
+/* The value with id v; ids of a node's results are consecutive. */
 static td_gval *value_at(const td_part *p, int v) {
     if (p->maker[v] < 0) return p->g->inputs.v[v];
     const td_gnode *n = p->g->nodes.v[p->maker[v]];
@@ -203,6 +204,7 @@ static bool add_input(td_graph *g, td_gval *v, td_desc d) {
     return true;
 }
 
+/* A saved size is an integer input whose type binds the symbol. */
 static bool add_symbol(td_graph *g, int64_t symbol, int i) {
     td_gtype        l = {.kind = TD_K_INT, .storage = -1, .offset = symbol};
     const td_gtype *type = td__graph_type_of(g, l);
@@ -291,6 +293,8 @@ static void drop_consts(td_graph *g) { /* they are inputs now */
     g->consts.n = 0;
 }
 
+/* Turns the working copy itself into the backward half, so that it is not copied again;
+ * p no longer owns it. */
 static bool make_backward(making *m) {
     td_graph *g = m->p->g;
     if (!name_half(g, "backward") || !make_inputs(m) || !set_nodes(m)) return false;
@@ -313,6 +317,7 @@ static bool make_halves(making *m) {
     return make_backward(m) && td__graph_verify(m->h->bwd, TD_STAGE_HALF);
 }
 
+/* Builds both halves from p->saved. The working copy is used up. */
 td_halves *td__part_extract(td_part *p) {
     td_halves *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(p->cx), NULL;

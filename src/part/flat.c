@@ -5,12 +5,16 @@
 #include <limits.h>
 #include <string.h>
 
+/* Zeroed, with one item more than asked for, so that arrays of counts may be summed up
+ * in place. NULL after td__fail. */
 void *td__part_alloc(td_part *p, size_t n, size_t item) {
     void *got = td__arena_zalloc(&p->arena, (n + 1) * item);
     if (!got) td__fail_memory(p->cx);
     return got;
 }
 
+/* Empties the node list of the working copy and returns it, so that nodes can be
+ * appended in another order. */
 td_gnode **td__part_take_nodes(td_part *p) {
     td_gnode **all = td__part_alloc(p, (size_t)p->n_nodes, sizeof *all);
     for (int i = 0; all && i < p->n_nodes; i++) all[i] = p->g->nodes.v[i];
@@ -105,6 +109,8 @@ static bool flatten_users(td_part *p) {
     return true;
 }
 
+/* The value whose storage the node's result shares (a view, or an op that may return
+ * its argument); -1: none. */
 int td__part_shares(const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
     if (at < 0 && td__ops[n->op].flags & TD_OPF_SHARE) at = 0;
@@ -166,6 +172,9 @@ static bool flatten(td_part *p) {
            flatten_choice(p) && td__part_sets(p);
 }
 
+/* Makes a cleaned working copy of the joint graph and its flat arrays. run: the number
+ * of a backward inside a step, 0 for a joint graph. Call td__part_close also after a
+ * failure. */
 bool td__part_open(td_part *p, const td_joint *j, const td_part_opts *o, int run) {
     *p = (td_part){.cx = j->cx, .j = j, .o = o, .from = -1, .last = INT_MAX};
     p->g = td__graph_clone(j->g);

@@ -34,6 +34,8 @@ static bool grow(td_flow *f) {
     return true;
 }
 
+/* An edge and its reverse are neighbours in the arrays: the reverse of edge e is e ^
+ * 1. */
 bool td__flow_edge(td_flow *f, int from, int to, int64_t cap) {
     if (from == to || cap <= 0) return true;
     if (f->n_edges + 2 > f->cap && !grow(f)) return false;
@@ -122,6 +124,8 @@ static void saturate(td_flow *f, int source, int sink, int64_t *total) {
     }
 }
 
+/* Dinic: levels by breadth-first search, then a blocking flow, until the sink is not
+ * reached. -1: out of memory; TD_FLOW_INF: there is no finite cut. */
 int64_t td__flow_run(td_flow *f, int source, int sink) {
     int64_t total = 0;
     if (!arrange(f)) return -1;

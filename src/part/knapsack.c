@@ -29,6 +29,8 @@ bool td__sack_fill(td_sack *s, td_arena *a) {
     return true;
 }
 
+/* Reads the choice for a bound back from the table of bits, from the last item to the
+ * first. */
 void td__sack_pick(const td_sack *s, int bound, bool *take) {
     for (int i = s->n - 1; i >= 0; i--) {
         size_t bit = bit_of(s, i, bound);
@@ -42,12 +44,14 @@ typedef struct ranked {
     int32_t item;
 } ranked;
 
+/* Ties by index, so that the order is the same on every machine. */
 static int by_worth(const void *x, const void *y) {
     const ranked *a = x, *b = y;
     if (a->worth != b->worth) return a->worth > b->worth ? -1 : 1;
     return (a->item > b->item) - (a->item < b->item);
 }
 
+/* The greedy order: value per weight, highest first. */
 bool td__sack_order(const td_sack *s, int32_t *order, td_arena *a) {
     ranked *r = td__arena_alloc(a, sizeof *r * ((size_t)s->n + 1));
     if (!r) return false;

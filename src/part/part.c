@@ -72,6 +72,7 @@ static bool choose_cut(td_part *p) {
 
 /* ---- both partitioners ---------------------------------------------------- */
 
+/* The peak memory if p->saved is saved. */
 bool td__part_measure(td_part *p, int64_t *peak) {
     td__part_walk(p);
     td__part_walk_forward(p);

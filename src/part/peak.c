@@ -94,6 +94,8 @@ static void run(running *r) {
     }
 }
 
+/* Arrays of a simulation: base of each view, remaining readers, and whether the value's
+ * bytes count as ours. */
 static bool open_run(running *r, const td_graph *g, td_arena *a) {
     size_t n = (size_t)g->n_values + 1;
     *r = (running){.g = g, .n = g->nodes.n, .last = INT_MAX};

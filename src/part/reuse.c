@@ -20,6 +20,8 @@ typedef struct pairing {
     bool            tangent; /* what depends() finds */
 } pairing;
 
+/* Primals are the inputs of the forward half; tangents have no twin and mark what
+ * depends on them as late. */
 static void give_inputs(pairing *p) {
     for (int i = 0; i < p->j->g->inputs.n; i++) {
         const td_gval *v = p->j->g->inputs.v[i];

@@ -21,6 +21,8 @@ static td_gnode *make_node(td_graph *g, td_gval *set) {
 
 td_gnode *td__rng_save_node(td_graph *g) { return make_node(g, NULL); }
 
+/* A recomputed random op: set the generator to the saved state, draw, restore. to[] are
+ * the three nodes in order. */
 bool td__rng_wrap(td_graph *g, td_gnode *n, td_gval *state, td_gnode **to) {
     td_gnode *set = make_node(g, state);
     td_gnode *back = set ? make_node(g, set->out[0]) : NULL;

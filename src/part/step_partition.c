@@ -135,6 +135,8 @@ static bool join_parts(joining *m) {
     return td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
 
+/* Rebuilds the step's node list with the recomputed nodes inserted before their first
+ * reader. */
 static bool rejoin(td_part *p) {
     joining m = {.p = p};
     m.now = td__part_alloc(p, (size_t)p->n_values, sizeof *m.now);
@@ -161,6 +163,7 @@ static bool note_run(const td_part *p, td_halves *h) {
     return true;
 }
 
+/* Random ops that the step runs twice. */
 static int count_draws(const td_part *p) {
     int n = 0;
     for (int i = 0; i < p->from; i++)

@@ -76,6 +76,7 @@ static bool note_value(td_split *s, td_gval *v) {
     return s->name[v->id] || td__fail_memory(s->p->cx);
 }
 
+/* Names all values as the printed graph does, so that users can choose by name. */
 static bool open(td_split *s, td_part *p) {
     const td_graph *g = p->g;
     s->p = p;

@@ -4,6 +4,8 @@
  * numbers, and its node leads to the edges of this one and to the tangents. */
 #include "runtime/node_frame.h"
 
+/* Edges that only double backward follows, for example the history that a written input
+ * had before the call. Allocated at first use. */
 td_edge *td__frame_later(td_node *n, int i) {
     td_frame *f = n->data;
     if (!f->later) f->later = td__zalloc(sizeof *f->later * (size_t)n->n_edge);
@@ -31,6 +33,7 @@ static bool find_reads(td_plan *p) {
     return true;
 }
 
+/* Geometry of primal i at the call; with symbolic sizes that of this call. */
 static td_geom arrived_as(const td_frame *f, int i) {
     if (f->sizes) return f->sizes->given[i];
     const td_gtype *l = f->p->j->g->inputs.v[i]->type;

@@ -2,6 +2,8 @@
 #include "ops/cast.h"
 #include "runtime/node_frame.h"
 
+/* An uninitialized tensor for an input whose elements are not read: only its sizes bind
+ * symbols. */
 td_value td__size_stand_in(td_ctx *cx, const td_geom *g) {
     if (!g || !g->size) return TD_NONE;
     return td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
@@ -31,6 +33,8 @@ static bool copy_over(td_tensor *to, td_tensor *t) {
     return td_item(td_op_all(same, (td_ints){0}, false)) != 0;
 }
 
+/* Does t have the wanted strides and offset, so that compiled code may read it
+ * directly? */
 static bool same_place(const td_tensor *t, const td_geom *want) {
     bool same = t->numel == 0 || t->offset == want->offset;
     for (int d = 0; same && d < t->rank; d++)
@@ -86,6 +90,8 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
     return t;
 }
 
+/* A tangent in the layout the backward was traced for; copied if it has another one.
+ * NULL after td__fail. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
     if (g->numel == 0 || same_place(g, want)) return g;
     td_tensor *to =

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+/* The graph input that the node reads first, through aliases; NULL: a computed
+ * value. */
 static const td_gval *input_of(const td_gnode *n) {
     const td_garg *a = &n->in[0];
     while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)

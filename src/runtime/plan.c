@@ -72,6 +72,8 @@ static td_hold keep_of(const keeping *k, int i) {
     return to;
 }
 
+/* Appends a value to save. An input whose metadata the call may change is saved through
+ * an alias, which keeps the old metadata. */
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
     to.alias = to.out < 0 && p->j->touched[to.index];

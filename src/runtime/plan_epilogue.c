@@ -32,6 +32,8 @@ static bool give_node(const td_pcall *c, td_value *to) {
     return t && (!c->node || td__set_history(t, c->node, 0));
 }
 
+/* Before the epilogue runs: outputs of the code get eager's strides for dims of size 1,
+ * and the histories that roots need. */
 static bool prepare(td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_fwd; i++) {

@@ -51,6 +51,8 @@ static td_storage *written(const td_pcall *c, int i) {
     return c->in[c->p->inside[i]].u.t->st;
 }
 
+/* Storages that the code itself writes: the epilogue counts these writes, so the
+ * counters are restored after the code. */
 static void save_counts(td_pcall *c) {
     for (int i = 0; i < c->p->n_inside; i++)
         c->counts[i] =

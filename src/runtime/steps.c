@@ -165,6 +165,8 @@ static bool run(td_ctx *cx, const td_plan_step *s, td_value *slot) {
     }
 }
 
+/* Runs the steps on `slot`, which begins with the inputs and has space for every value.
+ * The grad mode is restored afterwards. */
 bool td__steps_run(const td_steps *s, td_ctx *cx, td_value *slot, td_value *out,
                    int n_out) {
     bool grad = cx->grad_enabled, inference = cx->inference, ok = true;
