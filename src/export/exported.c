@@ -261,8 +261,8 @@ static bool check_aliases(const td_exported *e, const td_value *all,
             if (lie_alike(g, b, a, all, bound)) continue;
             return td__fail(
                 e->cx, TD_E_ARG,
-                "td_exported_run: %%%.60s and %%%.60s share bytes otherwise "
-                "than those the graph was made for, which writes inputs; "
+                "td_exported_run: %%%.60s and %%%.60s share storage in another way "
+                "than the exported inputs did, and the graph writes inputs; "
                 "export it for such inputs",
                 g->inputs.v[b]->name ? g->inputs.v[b]->name : "",
                 g->inputs.v[a]->name ? g->inputs.v[a]->name : "");

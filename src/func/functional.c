@@ -308,7 +308,7 @@ static bool check_places(td_func *f, td_opcall *c) {
     if (fills || !t || !c->info->s.in[0].write || !takes_gradients(c)) return true;
     return !td__geom_overlaps_itself(&td__fval_of(f, t)->geom) ||
            td__op_fail(c, TD_E_UNSUPPORTED,
-                       "unsupported: elements of the written tensor %s share places in "
+                       "unsupported: elements of the written tensor %s overlap in "
                        "memory, and gradients pass through the write; use a clone of "
                        "it, or td_no_grad",
                        td__type_str(t));

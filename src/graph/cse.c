@@ -76,6 +76,8 @@ static bool same_arg(const td_garg *a, const td_garg *b) {
     return false;
 }
 
+/* Would both compute the same? Nodes of different checkpoint policies differ, and so do
+ * recomputed nodes from the first ones: merging them would undo the recomputation. */
 bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
     if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
     if (a->tags != b->tags) return false; /* different checkpoint policies */
@@ -166,6 +168,8 @@ static bool is_barrier(const td_gnode *n) {
     return n->kind != TD_N_OP || td__opinfo(n->op)->writes;
 }
 
+/* One pass in order. A barrier (a write, a region) ends the lifetime of the nodes
+ * before it: values computed before and after it may differ. */
 static bool merge_all(merging *m) {
     int since = 0;
     for (int i = 0; i < m->g->nodes.n; i++) {
@@ -185,6 +189,8 @@ static bool merge_all(merging *m) {
     return true;
 }
 
+/* Merges equal nodes without effects; later ones are replaced by the first, whose
+ * storage their views get. */
 bool td__graph_cse(td_graph *g) {
     merging m = {.g = g};
     size_t  size = 16;

@@ -168,6 +168,7 @@ static void mark_updated(folding *f) {
     }
 }
 
+/* Only constants that the graph does not write are known values. */
 static void set_consts(folding *f) {
     for (int i = 0; i < f->g->inputs.n; i++) {
         const td_gval *v = f->g->inputs.v[i];
@@ -193,6 +194,8 @@ static bool fold_all(folding *f) {
     return ok;
 }
 
+/* Replaces nodes whose arguments are all known by constants. Results above a size
+ * limit, and ops that draw or fail, stay. */
 bool td__graph_fold(td_graph *g) {
     folding f = {.g = g};
     if (!td_ok(g->cx)) return false;

@@ -14,6 +14,8 @@ static void release(td_value *v) {
 
 static void count_read(void *env, td_gval *v) { ((int32_t *)env)[v->id]++; }
 
+/* Prepares a replay node by node: the caller sets inputs and calls td__replay_node.
+ * Values live until td__replay_end. */
 bool td__replay_begin(td_replay *r, const td_graph *g) {
     *r = (td_replay){.g = g};
     r->val = td__zalloc(sizeof *r->val * ((size_t)g->n_values + 1));
@@ -67,6 +69,9 @@ static bool bind_value(const td_graph *g, int64_t *bound, const td_gtype *l,
     return bind(g, bound, l->offset, t->offset) || fresh;
 }
 
+/* Binds symbols by comparing the types of inputs with the values; sizes that only occur
+ * inside expressions are settled from them. A tangent may be absent, so it binds
+ * nothing. */
 void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     for (int i = 0; i < g->dims.n; i++) bound[i] = INT64_MIN;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -77,6 +82,8 @@ void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     td__gdim_settle(g, bound);
 }
 
+/* Sets a value from outside, with a reference, and binds the symbols that its sizes
+ * show. */
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     if (x.kind == TD_K_TENSOR) td__ref(x.u.t);
     if (r->g->dims.n && bind_value(r->g, r->bound, v->type, x))

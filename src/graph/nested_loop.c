@@ -218,6 +218,9 @@ static bool make_back(going_back *b) {
     return true;
 }
 
+/* in: test, body, backward graph, state, fixed operands, gradients of results, number
+ * of sums. The loop runs forward again, because the states of its iterations were not
+ * saved. */
 bool td__kern_while_loop_backward(td_opcall *c) {
     td_ctx    *cx = c->cx;
     bool       fake = td__call_is_fake(c);

@@ -212,6 +212,7 @@ static bool check_inputs(checker *c) {
     return true;
 }
 
+/* Forward outputs first, none of which depends on a tangent, then gradients. */
 static bool check_joint_output(checker *c, int i, bool *grads) {
     const td_desc *d = &c->g->out_desc.v[i];
     bool           grad = d->kind == TD_D_GRAD;

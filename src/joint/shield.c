@@ -58,11 +58,10 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     int64_t  stride[TD_MAX_RANK];
     bool     symbolic = has_symbols(&l), exact;
     if (g->dims.n > 0 && shares_places(&l))
-        return td__fail(
-                   g->cx, TD_E_UNSUPPORTED,
-                   "@%.60s: input %%%s is written and has elements that share "
-                   "places, and there are sizes that are not numbers; pass a clone",
-                   g->name, v->name ? v->name : "?"),
+        return td__fail(g->cx, TD_E_UNSUPPORTED,
+                        "@%.60s: unsupported: input %%%s is written and its elements "
+                        "overlap, while sizes are symbolic; pass a clone",
+                        g->name, v->name ? v->name : "?"),
                NULL;
     if (symbolic) exact = !l.dense || l.offset != 0;
     else {

@@ -90,6 +90,8 @@ static bool add_module(td_deps *d, td_module *m) {
     return ok || (td_ok(m->cx) && td__fail_memory(m->cx));
 }
 
+/* Called by every function that reads a module. While a body is captured, the module
+ * becomes part of its key, once. */
 void td__module_used(const td_module *m) {
     td_ctx  *cx = m->cx;
     td_deps *d = cx->deps;
@@ -132,6 +134,8 @@ void td__revision_end(td_revision *r) {
     drop_revision(r);
 }
 
+/* Records that the captured body uses an object with a revision (an optimizer). *first:
+ * it was not used before, so the caller records its parts. */
 bool td__deps_use(td_ctx *cx, td_revision *r, const char *what, bool *first) {
     td_deps *d = cx->deps;
     *first = d != NULL;
@@ -193,6 +197,8 @@ bool(td_watch)(td_call *c, const void *bytes, size_t n) {
 
 /* ---- checking ------------------------------------------------------------- */
 
+/* The check at each call: watched bytes, revisions, then modules. If no module of the
+ * process changed since the last check (epoch), their forms are not compared. */
 bool td__deps_unchanged(td_deps *d) {
     for (int i = 0; i < d->watched.n; i++) {
         const td_watched *w = &d->watched.v[i];
@@ -270,6 +276,7 @@ static bool differ_module(td_buf *b, const td_used_module *u) {
     return b->n != was;
 }
 
+/* The first dependency that changed, for messages. */
 void td__deps_difference(td_buf *b, const td_deps *d) {
     for (int i = 0; i < d->watched.n; i++)
         if (differ_watched(b, d, i)) return;
@@ -283,6 +290,7 @@ void td__deps_difference(td_buf *b, const td_deps *d) {
     }
 }
 
+/* One line per dependency, for td_explain. */
 void td__deps_each(const td_deps *d, void (*fn)(void *env, const char *text),
                    void          *env) {
     td_buf b = {0};

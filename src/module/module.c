@@ -23,6 +23,8 @@ static void end(void *object) {
     td__module_destroy(object);
 }
 
+/* The state is zeroed memory of type->bytes, owned by the module; the type must outlive
+ * it. */
 td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
     static const char who[] = "td_module_make";
     if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the type", type) ||
@@ -42,6 +44,8 @@ td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
     return td__handle_own(m, end);
 }
 
+/* Children are freed with their last parent. Not recursive over user depth beyond the
+ * nesting of modules. */
 void td__module_destroy(td_module *m) {
     td__handle_disown(m);
     if (m->link) m->link->m = NULL;
@@ -72,6 +76,8 @@ static bool is_running(const td_module *m) {
     return m->running > 0;
 }
 
+/* A child is freed by its parent, and a module whose forward is running cannot be
+ * freed. */
 void td_module_free(td_module *m) {
     if (!TD_MAY_FREE(m, MODULE)) return;
     if (is_running(m)) {
@@ -168,6 +174,8 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
 
 /* ---- registering -------------------------------------------------------- */
 
+/* Adds a reference to the tensor. Changes of any module advance the epoch, by which
+ * compiled functions notice. */
 bool td__module_add(td_module *m, const char *name, td_own_tensor own) {
     own.name = td__strdup(name);
     if (!own.name || !td__vec_push(&m->tensors, own)) {
@@ -207,6 +215,7 @@ static bool contains(const td_module *m, const td_module *it) {
     return false;
 }
 
+/* A module may have several parents; its label is its name in the first. */
 bool td__module_adopt(td_module *m, const char *name, td_module *child) {
     td_own_child own = {.name = td__strdup(name), .m = child};
     if (!own.name || !td__vec_push(&m->children, own)) {
@@ -238,6 +247,8 @@ static bool no_name(td_module *m, const char *who, const char *what, const char 
                     td_module_name(m), what, name);
 }
 
+/* *slot always is the current tensor of that name, also after td_module_set or
+ * td_module_load. */
 bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
     static const char who[] = "td_module_follow";
     if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name) ||
@@ -290,6 +301,7 @@ td_module *td_module_find(td_module *m, const char *name) {
     return TD_NIL(m->cx, MODULE);
 }
 
+/* A body that is captured and gets a member depends on the whole module. */
 td_tensor *td_module_get(td_module *m, const char *name) {
     if (!TD_ENTER(m, MODULE) || !td__has(m->cx, "td_module_get", "the name", name))
         return TD_NIL_BY(m, TENSOR);
@@ -310,6 +322,8 @@ bool td__module_may_change(td_module *m, const char *who) {
                     who, td_module_name(m));
 }
 
+/* The new tensor takes over requires_grad of the old one. The old tensor stays alive if
+ * others have a reference. */
 bool td_module_set(td_module *m, const char *name, td_tensor *t) {
     static const char who[] = "td_module_set";
     if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name)) return false;

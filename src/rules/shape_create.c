@@ -267,9 +267,9 @@ bool td__shape_expect(td_opcall *c) {
     if (td__dim_expect(ab[0], (td_dim_rel)r, ab[1])) return true;
     if (td__in_bool(c, 3))
         return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "a size that depends on values is %s, and the program was "
-                           "captured as if it were %s %s; say which it is with "
-                           "td_expect, or do not capture it",
+                           "unsupported: a size that depends on values is %s, but the "
+                           "program was traced for a size %s %s. State the relation "
+                           "with td_expect, or run this part eagerly",
                            td__sizes_str(1, &ab[0]), rel, td__sizes_str(1, &ab[1]));
     return td__op_fail(c, TD_E_SHAPE, "a size is not as the program expects: %s %s %s",
                        td__sizes_str(1, &ab[0]), rel, td__sizes_str(1, &ab[1]));

@@ -98,12 +98,11 @@ bool td__plan_compile_back(td_plan *p, td_back *b) {
  * compiling one for each of 2^n sets of results. */
 bool td__plan_room(const td_plan *p, int n, const char *what) {
     return n < p->limit ||
-           td__fail(
-               p->cx, TD_E_UNSUPPORTED,
-               "%s: compiled %s for %d sets of results already, the limit is %lld, "
-               "and these are another; raise backward_limit, or let gradients "
-               "come in for the same results each time",
-               p->name, what, n, (long long)p->limit);
+           td__fail(p->cx, TD_E_UNSUPPORTED,
+                    "%s: %s was compiled for %d sets of results, which is the limit "
+                    "(backward_limit is %lld), and this is another set. Raise "
+                    "backward_limit, or go backward from the same results each time",
+                    p->name, what, n, (long long)p->limit);
 }
 
 /* The backward graph for a set of missing tangents: the engine is asked again, from the
@@ -213,12 +212,13 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
     }
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
     if (heard(n->cx))
-        return td__fail(n->cx, TD_E_UNSUPPORTED,
-                        "%s: a mode is pushed, and gradients of a compiled call that "
-                        "get a history (create_graph) are computed from its arguments "
-                        "anew: the mode would hear the forward a second time; pop the "
-                        "mode, or push it before the call, which then runs op by op",
-                        f->p->name);
+        return td__fail(
+            n->cx, TD_E_UNSUPPORTED,
+            "%s: unsupported: create_graph while a mode is pushed, because "
+            "double backward of a compiled call repeats its forward, which "
+            "the mode would receive a second time. Pop the mode, or push it "
+            "before the call, which then runs op by op",
+            f->p->name);
     if (f->p->next.plan) return td__node_run_next(n, g, need, grads);
     return td__fail(n->cx, TD_E_UNSUPPORTED,
                     "%s was compiled with double_backward off: its gradients have no "

@@ -370,8 +370,8 @@ TEST(backwards_are_bounded_and_counted) {
     for (int twice = 0; twice < 2; twice++) {
         td_ctx     *cx = td_open();
         td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
-        const char *what = twice ? "compiled gradients of gradients for 2 sets"
-                                 : "compiled backward for 2 sets";
+        const char *what = twice ? "double backward was compiled for 2 sets"
+                                 : "backward was compiled for 2 sets";
         td_config_set(cx, "backward_limit", "2");
         td_fn *f = td_aot_function(cx, three_results, NULL, NULL);
         CHECK(differentiate(f, x, 1, twice) && differentiate(f, x, 6, twice));

@@ -429,13 +429,13 @@ TEST(inputs_that_share_bytes_otherwise_are_refused) {
 
     CHECK(td_exported_run(e, TD_ARGS(b, last), out, 1));
     CHECK(!td_exported_run(e, TD_ARGS(b, x), out, 1));
-    CHECK(aot_says(cx, TD_E_ARG, "%x0 and %x1 share bytes otherwise"));
+    CHECK(aot_says(cx, TD_E_ARG, "%x0 and %x1 share storage in another way"));
     CHECK(!td_exported_run(e, TD_ARGS(b, first), out, 1));
-    CHECK(aot_says(cx, TD_E_ARG, "share bytes otherwise"));
+    CHECK(aot_says(cx, TD_E_ARG, "share storage in another way"));
     td_exported_drop(e);
     e = td_export_joint(cx, writes_both, NULL, TD_ARGS(b, x), &o);
     CHECK(!td_exported_run(e, TD_ARGS(b, last), out, 1));
-    CHECK(aot_says(cx, TD_E_ARG, "share bytes otherwise"));
+    CHECK(aot_says(cx, TD_E_ARG, "share storage in another way"));
     td_exported_drop(e);
     e = td_export_joint(cx, several, NULL, TD_ARGS(x, last), &o); /* writes nothing */
     CHECK(td_exported_run(e, TD_ARGS(x, x), out, 2));

@@ -170,7 +170,7 @@ TEST(inputs_in_one_storage_have_the_offsets_they_were_exported_with) {
                                  {p, td_t(q)}};
     for (int i = 0; i < TD_COUNT(bad); i++) {
         CHECK(!td_exported_run(e, TD_ARGS(bad[i][0], bad[i][1]), out, n));
-        CHECK(aot_says(cx, TD_E_ARG, "%x0 and %x1 share bytes otherwise"));
+        CHECK(aot_says(cx, TD_E_ARG, "%x0 and %x1 share storage in another way"));
     }
     td_exported_drop(e);
     td_close(cx);
