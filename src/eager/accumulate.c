@@ -7,6 +7,9 @@ td_node *td__known_accumulator(const td_tensor *leaf) {
     return leaf->ag ? leaf->ag->accum : NULL;
 }
 
+/* The node that adds to a leaf's .grad; one per leaf as long as anything references it.
+ * It owns a reference to the leaf. Its sequence number is the highest, so that it runs
+ * as soon as its gradient is complete. */
 td_node *td__accumulator(td_tensor *leaf) {
     td_autograd *s = td__state(leaf);
     if (!s) return NULL;
@@ -95,6 +98,8 @@ static bool first(td_tensor *leaf, td_tensor *g) {
     return true;
 }
 
+/* Takes over the reference to g. In place unless the sum is recorded (create_graph), as
+ * in PyTorch. */
 bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     td_ctx *cx = leaf->cx;
     if (!td__state(leaf)) return td__unref(g), false;

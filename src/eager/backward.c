@@ -33,6 +33,8 @@ static bool begin(td_walk *w, outer *o) {
     return true;
 }
 
+/* Restores the modes of the caller and an error that was recorded before: a backward
+ * may run while one is pending (cleanup code). */
 static void end(td_walk *w, outer *o) {
     td_ctx *cx = w->cx;
     td__walk_end(w);
@@ -235,6 +237,8 @@ static bool capture_edge(td_walk *w, td_edge e, td_tensor **to) {
     return true;
 }
 
+/* td_grad: gradients that arrive at these edges are stored in `to` instead of being
+ * accumulated. */
 static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
     for (int i = 0; i < inputs.n; i++) {
         td_tensor *t = inputs.v[i];

@@ -212,6 +212,9 @@ static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
                           "td_checkpoint: the region returned false when recomputed");
 }
 
+/* Runs the region again with gradients on, in a scope of its own; the values that it
+ * saves are handed to the nodes of the first run through hooks. Fails if an input was
+ * written since. */
 static bool recompute(frame *f) {
     td_ctx *cx = f->cx;
     size_t  n = (size_t)(f->n_in + f->n_out + 1);
@@ -270,6 +273,7 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
     return f;
 }
 
+/* The first run: hooks only count the saved values and do not store them. */
 static bool run_first(td_ctx *cx, frame *f, td_tensor *const *in, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);

@@ -238,6 +238,8 @@ static bool take_references(td_opcall *c, replayed *r) {
     return true;
 }
 
+/* A custom function recorded in a graph: its forward and backward are nested graphs.
+ * The call is referenced by the op and by the autograd node. */
 static replayed *make_call(td_opcall *c) {
     replayed *r = td__zalloc(sizeof *r);
     if (!r) return td__fail_memory(c->cx), NULL;
@@ -266,6 +268,8 @@ static bool give_results(td_opcall *c, const replayed *r, td_tensor *const *out)
     return true;
 }
 
+/* Runs the recorded custom function as an ordinary custom function, so that its node,
+ * saved values and flags are those of eager. */
 bool td__decomp_custom(td_opcall *c) {
     replayed *r = make_call(c);
     if (!r) return false;

@@ -19,6 +19,8 @@ static td_rec *find_rec(const td_walk *w, const td_node *n) {
     return n->rec && n->rec->walk == w ? n->rec : NULL;
 }
 
+/* The record of node n in this walk. A nested walk (backward inside a hook) hides the
+ * record of the outer one, which is restored at its end. */
 td_rec *td__walk_enter(td_walk *w, td_node *n) {
     td_rec *r = find_rec(w, n);
     if (r) return r;
@@ -108,6 +110,8 @@ static bool later(const td_rec *a, const td_rec *b) {
     return a->node->seq > b->node->seq;
 }
 
+/* A heap ordered by sequence number: the node recorded last runs first, as in
+ * PyTorch. */
 static bool push_ready(td_walk *w, td_rec *r) {
     if (!td__vec_room(&w->lists.ready)) return td__fail_memory(w->cx);
     td_rec **v = w->lists.ready.v;
@@ -176,6 +180,8 @@ static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
     return sum;
 }
 
+/* Adds g to result nr of the node, taking over its reference. In place if nothing else
+ * can see the sum so far. */
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
     td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];

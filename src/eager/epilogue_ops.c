@@ -66,6 +66,8 @@ static bool rebase(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
+/* The op _give of an epilogue: t gets the grad_fn of `value`. in_place on a view: the
+ * write is passed on to its base. */
 bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
                    bool in_place) {
     td_node *fn = value ? td__last_node(value) : NULL;
@@ -79,6 +81,8 @@ bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
     return true;
 }
 
+/* The op _bind: connects a leaf that the call made to an edge of the compiled node,
+ * once. The node has reserved memory for the leaf's sizes. */
 bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge) {
     td_node *n = td__last_node(value);
     if (!td__is_float((td_dtype)leaf->dtype) || td__has_node(leaf))

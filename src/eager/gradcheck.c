@@ -77,6 +77,9 @@ static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool ag
     return ok;
 }
 
+/* One row of the Jacobian by backward: a tangent that is 1 at element `row` of output
+ * o. again: compare with the row stored before, to find results that differ between
+ * runs. */
 static bool one_row(check *k, int o, int64_t row, bool again) {
     td_tensor *in[32], *grads[32];
     int        n = 0, ok;
@@ -174,6 +177,7 @@ static bool vary(check *k, int i, double *x, double *lo, double *hi) {
     return ok;
 }
 
+/* The same Jacobian by central differences, one input element at a time. */
 static bool numeric(check *k) {
     size_t total = 1;
     for (int o = 0; o < k->n_out; o++) total += (size_t)k->rows[o];

@@ -87,6 +87,8 @@ static bool find_reads(td_back *b) {
     return true;
 }
 
+/* Compiles a backward unless that has happened; called at its first run, or at once
+ * without lazy_backward. */
 bool td__plan_compile_back(td_plan *p, td_back *b) {
     td_compile_info info = p->info;
     info.half = TD_BACKWARD;
@@ -227,6 +229,7 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                     f->p->name);
 }
 
+/* Frees what the frame references; saved values are freed by the node itself. */
 static void destroy(td_node *n) {
     td_frame *f = n->data;
     td__frame_drop_later(n);
@@ -273,6 +276,8 @@ static const td_node_kind compiled_kind = {.name = "compiled",
 
 /* ---- making one --------------------------------------------------------- */
 
+/* The tensor whose accumulator or grad_fn an edge leads to: the input, or its base.
+ * NULL: a leaf that the call makes. */
 static td_tensor *target_of(const td_pcall *c, int i) {
     td_target to = c->p->j->targets[i];
     if (to.leaf) return NULL; /* bound when it is one */
