@@ -334,10 +334,11 @@ static int64_t *take_type(td_node *n, const td_node *from, int i, int64_t *ints)
 }
 
 /* Edge i: that of t, or one of the node of the order below. Where no tangent leads, it
- * is kept for the next order alone. */
+ * is kept for the next order alone, and only if gradients depend on that input: an edge
+ * keeps the accumulation node of a leaf alive, which remembers the leaf's sizes. */
 static bool fill_edge(td_pcall *c, td_node *n, int i, td_tensor *t) {
     bool led = td__set_any(c->j->targets[i].from, td__frame_words(c->p));
-    if (!led && !c->p->next.plan) return true;
+    if (!led && !(c->p->next.plan && c->p->needs[c->j->targets[i].input])) return true;
     td_edge *to = led ? &n->edge[i] : td__frame_later(n, i);
     if (!to) return false;
     if (t) return td__edge_of(t, to);
