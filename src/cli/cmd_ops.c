@@ -61,7 +61,7 @@ static void schema_text(td_op op, char *out, size_t cap) {
 static const char *computed_by(const td_opdef *def) {
     if (def->expr) return "expression";
     if (def->cpu) return "kernel";
-    if (def->decomp || def->decomp_fn) return "parts";
+    if (def->decomp || def->decomp_fn) return "decomposition";
     if (def->pure) return "twin";
     return "view";
 }
@@ -71,7 +71,7 @@ static const char *derivative_kind(const td_opdef *def) {
     if (!def->vjp) return "none";
     if (def->vjp[0] == '!') return "none";
     if (!strcmp(def->vjp, TD_ZERO_GRAD)) return "zero";
-    if (!strcmp(def->vjp, TD_VIA_DECOMP)) return "parts";
+    if (!strcmp(def->vjp, TD_VIA_DECOMP)) return "decomposition";
     if (!strcmp(def->vjp, TD_VIA_PURE)) return "twin";
     return "formula";
 }
@@ -122,7 +122,8 @@ static bool add_row(cJSON *list, td_op op) {
               add_text(row, "doc", def->doc) &&
               add_text(row, "computed_by", computed_by(def)) &&
               add_text(row, "expression", def->expr) &&
-              add_text(row, "parts", def->decomp) && add_text(row, "twin", def->pure) &&
+              add_text(row, "decomposition", def->decomp) &&
+              add_text(row, "twin", def->pure) &&
               add_text(row, "inverse", def->inverse);
     cJSON *d = cJSON_AddObjectToObject(row, "derivative");
     return ok && d && add_text(d, "kind", derivative_kind(def)) &&
@@ -251,10 +252,11 @@ const cli_command cli_ops = {
         "Operand is a tensor or a number, and ? marks an optional argument. In a\n"
         "derivative, g is the incoming gradient and out the result.\n"
         "\n"
-        "With --json every row is an object: name, schema, doc, computed_by (kernel,\n"
-        "expression, view, parts or twin), derivative (kind and text), flags, and "
-        "where\n"
-        "they apply expression, parts, twin and inverse.\n",
+        "A twin is the functional op of an in-place op: mul for mul_.\n"
+        "\n"
+        "With --json every op is an object: name, schema, doc, computed_by (kernel,\n"
+        "expression, view, decomposition or twin), derivative (kind and text), flags,\n"
+        "and where they apply expression, decomposition, twin and inverse.\n",
     .examples = "tandem ops | less\n"
                 "tandem ops tanh\n"
                 "tandem ops --json | jq -r '.[] | select(.derivative.kind==\"none\") | "

@@ -180,6 +180,9 @@ td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
     return h->id;
 }
 
+/* Would a hook run if a gradient arrived at t? A compiled function must then not skip
+ * that gradient. Hooks of a stale view's old grad_fn no longer count, except
+ * retain_grad, which moves. */
 bool td__grad_hooked(const td_tensor *t, bool accumulated) {
     const td_autograd *a = t->ag;
     const td_hookrec  *h = !a ? NULL : a->fn ? a->fn->hooks : a->hooks;
@@ -293,6 +296,8 @@ static bool run_grad(td_ctx *cx, td_hookrec *h, td_tensor **g) {
     return ok;
 }
 
+/* Tensor hooks of a node: each may replace its gradient. Gradients for retain_grad are
+ * stored last, as the hooks left them. */
 bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     bool        ok = true;
     td_callback b;
@@ -314,6 +319,8 @@ bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const 
     return true;
 }
 
+/* Node hooks see all gradients at once; they get a copy of the list, so that a failing
+ * hook changes nothing. */
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     bool        ok = true;
     td_callback b;

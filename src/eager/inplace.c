@@ -55,6 +55,8 @@ static bool fail_view(td_opcall *c, const td_tensor *t) {
     return false;
 }
 
+/* PyTorch's rules for in-place writes under autograd: no leaf that requires grad, no
+ * view of one, no view of a multi-output op. */
 bool td__check_write(td_opcall *c, td_tensor *t) {
     bool needs = td__needs_grad(t);
     if (t->base) {
@@ -302,6 +304,8 @@ static td_tensor *whole_of(td_node *n, td_storage *st) {
     return a && td__set_history(a, n, 0) ? a : NULL;
 }
 
+/* The view that a write into a view saved: as_strided of the written base. If set_ or
+ * hooks moved it to another storage, an alias that only has the history. */
 td_tensor *td__slices_view(td_node *n, td_tensor *data, bool unpacked) {
     const slices *s = n->data;
     td_tensor    *a = whole_of(n, data->st), *v;

@@ -40,6 +40,9 @@ static char *scope_path(td_ctx *cx) {
     return b.s;
 }
 
+/* One allocation for the node and all its lists, from a free list of common sizes.
+ * *ints and *chars are the caller's part of it. Edges are zeroed, because a half filled
+ * node may be dropped. */
 td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan *p,
                        int64_t **ints, char **chars) {
     td_eager *e = td__eager(cx);
@@ -181,6 +184,8 @@ void td__state_free(td_tensor *t) {
     e->states = s;
 }
 
+/* t becomes result nr of node n. Its retain_grad hook moves along, and its history is
+ * current as of this version. */
 bool td__set_history(td_tensor *t, td_node *n, int nr) {
     td_autograd *s = td__state(t);
     if (!s) return false;
@@ -247,6 +252,8 @@ bool td__fn_of(td_tensor *t, td_node **fn) {
     return true;
 }
 
+/* Where the gradient of t goes: its grad_fn, its accumulator, or nowhere. The caller
+ * drops the node. A stale view's grad_fn is recomputed first. */
 bool td__edge_of(td_tensor *t, td_edge *e) {
     td_node *fn;
     *e = (td_edge){0};

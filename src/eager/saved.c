@@ -106,6 +106,8 @@ td_tensor *td__loose_alias(td_tensor *t) {
     return a;
 }
 
+/* Saves t for backward at its present version. An output is saved as an alias without
+ * history, because the node itself is its history: a reference would be a cycle. */
 bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     td_ctx *cx = t->cx;
     if (t->flags & TD_TF_INFERENCE)
@@ -176,6 +178,8 @@ static td_tensor *reattach(td_node *n, td_tensor *data, int nr, bool unpacked) {
     return a && td__set_history(a, n, nr) ? a : NULL;
 }
 
+/* An alias of t whose gradient goes to edge e: its grad_fn, or the accumulator of a
+ * leaf, which it borrows. */
 td_tensor *td__alias_at(td_tensor *t, td_edge e) {
     td_tensor *a = td__tensor_alias(t->cx, t);
     if (!a) return NULL;

@@ -232,6 +232,8 @@ static bool check_opts(td_ctx *cx, const char *who, int64_t in, int64_t hidden,
                     (long long)o->layers, MAX_LAYERS);
 }
 
+/* Weights have PyTorch's names: weight_ih_l0, weight_hh_l0_reverse... A cell has one
+ * layer and no suffix. */
 static td_module *make(td_ctx *cx, const td_module_type *type, int64_t in,
                        int64_t hidden, const td_nn_rnn_opts *opts) {
     td_nn_rnn_opts o;

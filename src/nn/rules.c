@@ -231,6 +231,8 @@ static const struct kind {
     [TD_RULE_MUON] = {"Muon", NULL, muon, true},
 };
 
+/* Which state tensors a parameter of this rule has, as a set of bits. It does not
+ * depend on the step, so that state is made once and can be captured. */
 unsigned td__rule_slots(const td_rule *r) {
     switch (r->kind) {
     case TD_RULE_SGD: return r->momentum != 0 ? 1u << TD_S_MOMENTUM : 0;
@@ -300,6 +302,9 @@ static void count(const td_group *g, td_tensor *const *grads, int n) {
         if (grads[i]) td_add_(td_select(g->steps, 0, i), 1.0);
 }
 
+/* Updates all parameters of a group that have a gradient. Step counts and what is
+ * shared by the parameters (bias corrections, learning rate) are computed once, as
+ * vectors, which saves small ops. */
 void td__rule_step(const td_group *g, td_tensor *const *grads) {
     const td_rule     *r = &g->rule;
     const struct kind *k = &kinds[r->kind];

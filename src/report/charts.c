@@ -52,6 +52,8 @@ static void path_of(td_buf *b, const char *class, const float *v, int n, int poi
     td__buf_add(b, "\"/>\n");
 }
 
+/* The raw curve in many points and a smoothed one in few, both averaged, so that the
+ * size of the page does not depend on the number of steps. */
 void td__report_loss(td_buf *b, const float *loss, int n) {
     char   label[32];
     double most = 1;

@@ -182,6 +182,7 @@ static bool prepare(drawing *d, td_arena *a) {
     return true;
 }
 
+/* Draws the joint graph as SVG: forward down the left, backward up the right. */
 bool td__report_joint(td_buf *b, const td_plan *p) {
     drawing  d = {.b = b, .g = p->j->g, .h = p->h};
     td_arena arena = {0};

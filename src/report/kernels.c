@@ -142,6 +142,7 @@ static int64_t summary(td_buf *b, const rows *all) {
     return total;
 }
 
+/* Kernels by time; equal lists of ops share a row. */
 bool td__report_kernels(td_buf *b, td_ctx *cx, const td_runner *code) {
     rows all = {0};
     bool ok = true;

@@ -1,5 +1,5 @@
-# 17_kept_values.td -- values kept for backward, and backwards that come again: the
-# group 17 of tests/README.md.
+# 17_saved_values.td -- values saved for backward, and second backwards: group 17
+# of tests/README.md.
 
 func @relu(%x: f32[4]) {
   %y = relu(%x)
