@@ -2,6 +2,7 @@
  * rows. Spans, times, logs, verification and the disk cache wrap the rows; no stage
  * calls them. */
 #include "aot/aot.h"
+#include "aot/facts.h"
 
 #include <string.h>
 

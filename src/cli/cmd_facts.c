@@ -1,8 +1,8 @@
 /* cmd_facts.c -- `tandem facts FILE`: what each function does to its inputs and what
  * its outputs are, for the inputs of every case. */
+#include "aot/facts.h"
 #include "cli/case_run.h"
 #include "cli/cli.h"
-#include "joint/joint.h"
 #include "trace/sym_args.h"
 
 #include <string.h>

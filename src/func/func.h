@@ -14,13 +14,11 @@ typedef struct td_group td_group; /* outer tensors that may share elements */
 
 /* An argument as it came, for the question what became of it. */
 typedef struct td_func_in {
-    td_tensor  *t;       /* outer, held */
-    td_fval    *given;   /* its first record */
-    td_tensor  *inner;   /* held: its value as it came */
-    td_storage *st;      /* held: where it lay */
-    size_t      bytes;   /* of st then */
-    int         n_set;   /* calls of set_ on it */
-    bool        strayed; /* it was written while set_ had it elsewhere */
+    td_tensor  *t;     /* outer, held */
+    td_fval    *given; /* its first record */
+    td_tensor  *inner; /* held: its value as it came */
+    td_storage *st;    /* held: where it lay */
+    size_t      bytes; /* of st then */
 } td_func_in;
 
 struct td_func {
@@ -31,8 +29,7 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
-    bool any_set; /* some argument's storage was exchanged */
-    bool draws;   /* a random op was called */
+    bool draws; /* a random op was called */
 };
 
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
@@ -57,22 +54,11 @@ bool td__inputs_like(const td_graph *g, td_value *in);
 
 /* ---- what became of argument nr ----------------------------------------- */
 
-int        td__func_writes(const td_func *f, int nr); /* to its elements */
+int        td__func_writes(const td_func *f, int nr);       /* to its elements, */
+int        td__func_quiet_writes(const td_func *f, int nr); /* ...with gradients off */
 /* Its elements now, in the geometry it came with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
 /* `outer` is a tensor the run comes to know, with this value. */
 bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
-
-/* ---- views -------------------------------------------------------------- */
-
-/* One view op between a base and a result, base first. */
-typedef struct td_view_op {
-    td_op     op;
-    int       nr;   /* which result */
-    int       n_in; /* in[0] is NONE: what is viewed */
-    td_value *in;
-    bool      grad, inference; /* modes it was made in */
-} td_view_op;
-void td__view_op_print(td_buf *b, const td_view_op *v); /* "select(0, 1)" */
 
 #endif

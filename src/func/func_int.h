@@ -48,7 +48,6 @@ struct td_fval {
     td_group *group;
     uint8_t   kind;    /* td_fkind */
     bool      overlap; /* it, or what it was made of, has elements that share a place */
-    bool      multi;   /* a view of several, or made of one */
     int       nr;      /* which result of the step */
     td_fval  *up;
     td_fval  *from; /* of a piece: the tensor it was cut from; NULL: not known */

@@ -154,7 +154,6 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     td_fkind kind = kind_of(s->op);
     td_fval *v = td__fval_make(f, kind, td__group_of(up), t);
     if (!v) return NULL;
-    v->multi = up->multi || td__ops[s->op].flags & TD_OPF_MULTI;
     t->payload = v;
     if (kind == TD_F_PIECE) return v->from = up, v;
     v->overlap |= up->overlap;
@@ -187,13 +186,6 @@ static bool call_view(td_func *f, td_opcall *c) {
 
 /* ---- writes of geometry ------------------------------------------------- */
 
-/* Counts set_ of an argument: its storage at the end is then another one. */
-static void note_set(td_func *f, const td_tensor *t) {
-    f->any_set = true;
-    for (int i = 0; i < f->in.n; i++)
-        if (f->in.v[i].t == t) f->in.v[i].n_set++;
-}
-
 /* set_ moves t into the group of the source's storage: as the source itself, or as a
  * piece if sizes, strides or an offset are given. */
 static bool call_set(td_func *f, td_opcall *c) {
@@ -211,7 +203,6 @@ static bool call_set(td_func *f, td_opcall *c) {
         v->overlap |= from->overlap;
     }
     t->payload = v;
-    note_set(f, t);
     return true;
 }
 
@@ -267,8 +258,6 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     td_group *g = td__group_of(v);
     g->writes++;
     g->quiet_writes += !td__recording(cx);
-    for (int i = 0; f->any_set && i < f->in.n; i++)
-        if (f->in.v[i].t == t && t->st != f->in.v[i].st) f->in.v[i].strayed = true;
     return true;
 }
 
@@ -363,6 +352,10 @@ void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
 
 int td__func_writes(const td_func *f, int nr) {
     return td__group_of(f->in.v[nr].given)->writes;
+}
+
+int td__func_quiet_writes(const td_func *f, int nr) {
+    return td__group_of(f->in.v[nr].given)->quiet_writes;
 }
 
 td_tensor *td__func_given_value(td_func *f, int nr) {

@@ -16,7 +16,7 @@
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
-#include "func/facts.h"
+#include "func/func.h"
 
 /* Sets of tangents: a bit each, in words (td__set_words of all tangents there are). */
 static inline int  td__set_words(int n_tangents) { return n_tangents / 64 + 1; }
@@ -140,12 +140,28 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
  * and the text of their guards is added to it. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards);
-/* The facts of the program's trace (func/facts.h), without a graph. NULL after
- * td__fail. */
-td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);
+/* What a trace knows when the program has run, before anything is made of it. */
+typedef struct td_replayed {
+    const td_graph      *program;
+    td_ctx              *cx;
+    const td_func       *f;
+    const struct td_log *log;
+    td_tensor *const *real, *const *outer; /* by input; NULL: no tensor */
+    const td_geom  *geom;                  /* by input: before the call */
+    const int      *nr;                    /* by input: which of the mode's arguments */
+    const td_value *out;                   /* results */
+} td_replayed;
+
+typedef bool td_look_fn(void *env, const td_replayed *r);
+
+/* Replays the program as td__joint does, calls `look` in the modes of the call, and
+ * stops. False after td__fail, and if `look` returns false. */
+bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
+                    void *env);
+
 /* Gives every forward output that becomes a tensor a storage of its own: no input's, no
  * other output's. To be called again after passes that merge values. */
-bool      td__joint_separate(td_joint *j);
+bool               td__joint_separate(td_joint *j);
 /* Does it switch requires_grad off? */
 static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&

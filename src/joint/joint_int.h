@@ -35,8 +35,8 @@ typedef struct td_joint_run {
     int64_t    *numbers;     /* ...a symbol that only run time knows */
     bool        grad, inference;   /* modes of the call */
     td_ptrmap   tensors, storages; /* event_index.c's */
-    bool        facts_only;
-    td_facts   *facts;
+    td_look_fn *look;              /* td__joint_look; NULL: none */
+    void       *look_env;
 } td_joint_run;
 
 /* ---- trace.c ------------------------------------------------------------ */

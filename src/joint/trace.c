@@ -271,19 +271,21 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
     return ok;
 }
 
-/* The facts of the replay (func/facts.c), for td__facts. */
-static bool find_facts(td_joint_run *r, const td_ambient *outside) {
-    td_facts_run f = {.program = r->program,
+/* Shows the replayed program to td__joint_look's caller. */
+static bool look_at(td_joint_run *r, const td_ambient *outside) {
+    td_replayed to = {.program = r->program,
                       .cx = r->cx,
                       .f = &r->f,
+                      .log = &r->log,
                       .real = r->real,
                       .outer = r->outer,
+                      .geom = r->geom,
                       .nr = r->nr,
                       .out = r->out};
     td__modes_resume(r->cx, outside);
-    r->facts = td__facts_find(&f, r->opts.keep_mutations);
+    bool ok = r->look(r->look_env, &to);
     r->cx->grad_enabled = r->cx->inference = false;
-    return r->facts != NULL;
+    return ok;
 }
 
 /* From the replayed program to the joint graph and its epilogue. */
@@ -316,11 +318,10 @@ static bool drop_program_effects(td_joint_run *r) {
 
 static bool trace(td_joint_run *r, const td_ambient *outside) {
     td__func_record(&r->f, r->cx, &r->rec, r->to->g);
-    bool ok =
-        run_program(r, outside) && (r->facts_only ? find_facts(r, outside) : finish(r));
+    bool ok = run_program(r, outside) && (r->look ? look_at(r, outside) : finish(r));
     end_recording(r);
     if (ok && r->order) ok = drop_program_effects(r);
-    return ok && (r->facts_only || td__graph_verify(r->to->g, TD_STAGE_JOINT));
+    return ok && (r->look || td__graph_verify(r->to->g, TD_STAGE_JOINT));
 }
 
 /* ---- beginning and end -------------------------------------------------- */
@@ -361,7 +362,7 @@ static bool run(td_joint_run *r, const td_value *in) {
     return ok;
 }
 
-/* NULL after td__fail, and for facts alone. */
+/* NULL after td__fail. */
 static td_joint *make(td_joint_run *r, const td_value *in) {
     r->to = td__zalloc(sizeof *r->to);
     if (!r->to) return td__fail_memory(r->cx), NULL;
@@ -384,18 +385,19 @@ td_joint *td__joint(const td_graph *program, const td_value *in,
     return to;
 }
 
-/* Runs the same trace and stops after the facts. */
-td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations) {
+bool td__joint_look(const td_graph *program, const td_value             *in,
+                    bool (*look)(void *env, const td_replayed *r), void *env) {
     td_joint_run *r = td__zalloc(sizeof *r);
-    if (!r) return td__fail_memory(program->cx), NULL;
+    if (!r) return td__fail_memory(program->cx);
     *r = (td_joint_run){.program = program,
-                        .opts = {.keep_mutations = keep_mutations, .train = true},
+                        .opts = {.train = true},
                         .cx = program->cx,
-                        .facts_only = true};
-    td__joint_drop(make(r, in));
-    td_facts *facts = r->facts;
+                        .look = look,
+                        .look_env = env};
+    td_joint *j = make(r, in);
+    td__joint_drop(j);
     td__free(r);
-    return facts;
+    return j != NULL;
 }
 
 void td__joint_drop(td_joint *j) {

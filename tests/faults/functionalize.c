@@ -4,6 +4,7 @@
  * context must do the work afterwards. Twice: one failure, and failure from there on.
  */
 #include "../unit/pure_help.h"
+#include "aot/facts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "cli/case_check.h"
 #include "core/config.h"
-#include "joint/joint.h"
+#include "aot/facts.h"
 
 #include <math.h>
 #include <stdio.h>

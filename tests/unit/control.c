@@ -2,6 +2,7 @@
  * derivatives. */
 #include "trace_help.h"
 
+#include "aot/facts.h"
 #include "pure_help.h"
 
 /* ---- what a captured branch does ---------------------------------------- */

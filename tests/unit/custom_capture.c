@@ -2,6 +2,7 @@
  * backward do is what the program does, without calling them again. */
 #include "trace_help.h"
 
+#include "aot/facts.h"
 #include "pure_help.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "op_help.h"
 
-#include "joint/joint.h"
+#include "aot/facts.h"
 
 /* ---- cases -------------------------------------------------------------- */
 

@@ -1,9 +1,7 @@
 /* facts.c -- what a program does to its inputs and what its outputs are, read off a run
  * without bytes under the tape above the functional mode. The rules are those of
  * AOTAutograd's metadata analysis. */
-#include "func/facts_int.h"
-
-#include "eager/node.h"
+#include "aot/facts_int.h"
 
 /* ---- inputs ------------------------------------------------------------- */
 
@@ -17,34 +15,46 @@ static td_mutation mutation_of(const td_input_fact *in, bool keep) {
     return in->hidden || in->no_grad ? TD_MUTATED_IN_GRAPH : TD_MUTATED_OUT_GRAPH;
 }
 
-/* set_ away and back does not count, unless the tensor was written in between. */
+/* Was its storage exchanged by set_, and is it another now, or was it written
+ * meanwhile? */
+static bool is_set(const td_facts_run *r, const td_tensor *t, const td_storage *given) {
+    bool set = false, written = false;
+    for (int i = 0; i < r->r->log->all.n; i++) {
+        const td_event *e = &r->r->log->all.v[i];
+        if (e->t != t) continue;
+        set |= e->kind == TD_EV_META && e->op == TD_OP_set_;
+        written |= e->kind == TD_EV_WRITE && e->st != given;
+    }
+    return set && (t->st != given || written);
+}
+
 static void find_mutations(td_facts_run *r, int i) {
-    td_input_fact *to = &r->to->in[i];
-    td_func_in    *in = td__facts_given(r, i);
-    td_group      *g = td__group_of(in->given);
-    td_fval       *now = in->t->payload;
-    bool           moved = in->t->st != in->st;
-    to->requires_grad = td_requires_grad(in->t);
-    to->mutates_storage = in->n_set > 0 && (moved || in->strayed);
-    to->mutates_data = g->writes > 0 && !to->mutates_storage;
-    to->mutates_metadata =
-        to->mutates_storage || !td__geom_same(&in->given->geom, &now->geom);
-    to->hidden = g->writes == 0;
-    to->no_grad = to->mutates_data && g->writes == g->quiet_writes;
-    to->resized = !moved && in->st->bytes > in->bytes;
+    td_input_fact    *to = &r->to->in[i];
+    td_tensor        *t = r->r->outer[i];
+    const td_func_in *in = &r->r->f->in.v[r->r->nr[i]];
+    int               writes = td__func_writes(r->r->f, r->r->nr[i]);
+    td_geom           now = td__geom_of(t);
+    to->requires_grad = td_requires_grad(t);
+    to->mutates_storage = is_set(r, t, in->st);
+    to->mutates_data = writes > 0 && !to->mutates_storage;
+    to->mutates_metadata = to->mutates_storage || !td__geom_same(&r->r->geom[i], &now);
+    to->hidden = writes == 0;
+    to->no_grad =
+        to->mutates_data && writes == td__func_quiet_writes(r->r->f, r->r->nr[i]);
+    to->resized = t->st == in->st && in->st->bytes > in->bytes;
     to->mutation = mutation_of(to, r->to->keep);
 }
 
 /* A view that is behind has a history when it is asked, and nobody asks it here. */
 static void find_input(td_facts_run *r, int i) {
-    uint8_t        kind = r->program->in_desc.v[i].kind;
+    uint8_t        kind = r->r->program->in_desc.v[i].kind;
     td_input_fact *to = &r->to->in[i];
     to->duplicate = -1;
     to->is_static = kind == TD_D_PARAM || kind == TD_D_BUFFER;
-    if (!(to->tensor = r->outer[i] != NULL)) return;
-    to->is_leaf = !td__has_node(r->real[i]) && !td__is_behind(r->real[i]);
+    if (!(to->tensor = r->r->outer[i] != NULL)) return;
+    to->is_leaf = !td__has_node(r->r->real[i]) && !td__is_behind(r->r->real[i]);
     for (int k = i - 1; k >= 0; k--)
-        if (r->outer[k] == r->outer[i]) to->duplicate = k;
+        if (r->r->outer[k] == r->r->outer[i]) to->duplicate = k;
     find_mutations(r, i);
 }
 
@@ -53,9 +63,9 @@ static void find_input(td_facts_run *r, int i) {
 static bool find_all(td_facts_run *r) {
     td_facts *to = r->to;
     for (int i = 0; i < to->n_in; i++) find_input(r, i);
-    to->random = r->f->draws;
-    if (r->program->left) {
-        int left = r->program->left - 1;
+    to->random = r->r->f->draws;
+    if (r->r->program->left) {
+        int left = r->r->program->left - 1;
         to->grad_mode = left == TD_R_ENABLE_GRAD || left == TD_R_PLAIN;
     }
     return td__facts_outputs(r) && td__facts_tangents(r);
@@ -73,29 +83,33 @@ static bool make_room(td_facts_run *r) {
     to->out = td__arena_zalloc(a, sizeof *to->out * m);
     to->bases = td__arena_zalloc(a, sizeof *to->bases * m);
     to->tangents = td__arena_zalloc(a, sizeof *to->tangents * (n + 2 * m));
-    to->name = td__arena_strdup(a, r->program->name ? r->program->name : "");
+    to->name = td__arena_strdup(a, r->r->program->name ? r->r->program->name : "");
     bool ok = r->bases && to->names && to->in && to->out && to->bases && to->tangents &&
               to->name;
     for (int i = 0; ok && i < to->n_in; i++) {
-        const char *name = r->program->inputs.v[i]->name;
+        const char *name = r->r->program->inputs.v[i]->name;
         if (name) ok = (to->names[i] = td__arena_strdup(a, name)) != NULL;
     }
-    return ok || td__fail_memory(r->cx);
+    return ok || td__fail_memory(r->r->cx);
 }
 
-/* The facts of a run that has just finished; owned by the caller (td__facts_drop). NULL
- * after td__fail. */
-td_facts *td__facts_find(td_facts_run *r, bool keep_mutations) {
-    td_facts *to = r->to = td__zalloc(sizeof *to);
-    if (!to) return td__fail_memory(r->cx), NULL;
-    *to = (td_facts){.cx = r->cx,
-                     .n_in = r->program->inputs.n,
-                     .n_out = r->program->outputs.n,
+static bool look(void *env, const td_replayed *replayed) {
+    td_facts    *to = env;
+    td_facts_run r = {.to = to, .r = replayed};
+    return make_room(&r) && find_all(&r);
+}
+
+td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations) {
+    td_facts *to = td__zalloc(sizeof *to);
+    if (!to) return td__fail_memory(program->cx), NULL;
+    *to = (td_facts){.cx = program->cx,
+                     .n_in = program->inputs.n,
+                     .n_out = program->outputs.n,
                      .grad_mode = -1,
                      .keep = keep_mutations};
-    if (make_room(r) && find_all(r)) return to;
+    if (td__joint_look(program, in, look, to)) return to;
     td__facts_drop(to);
-    return r->to = NULL;
+    return NULL;
 }
 
 void td__facts_drop(td_facts *f) {

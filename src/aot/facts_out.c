@@ -1,6 +1,6 @@
 /* facts_out.c -- what outputs are: which input or intermediate they alias, by which
  * views, and which gradients come in for them. */
-#include "func/facts_int.h"
+#include "aot/facts_int.h"
 #include "rules/geom.h"
 
 #include <string.h>
@@ -8,7 +8,25 @@
 /* ---- who shares what ---------------------------------------------------- */
 
 static td_tensor *out_tensor(const td_facts_run *r, int i) {
-    return r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+    return r->r->out[i].kind == TD_K_TENSOR ? r->r->out[i].u.t : NULL;
+}
+
+/* The view op that made t; *nr: which of its results t is. NULL: none did. */
+static const td_event *made_by(const td_facts_run *r, const td_tensor *t, int *nr) {
+    for (int i = r->r->log->all.n - 1; i >= 0; i--) {
+        const td_event *e = &r->r->log->all.v[i];
+        for (*nr = 0; e->kind == TD_EV_VIEW && *nr < e->n_out; ++*nr)
+            if (e->out[*nr] == t) return e;
+    }
+    return NULL;
+}
+
+/* Is t a result of a multi-output view, or a view of one? */
+static bool is_multi(const td_facts_run *r, const td_tensor *t) {
+    int             nr;
+    const td_event *e = made_by(r, t, &nr);
+    while (e && !(td__ops[e->op].flags & TD_OPF_MULTI)) e = made_by(r, e->t, &nr);
+    return e != NULL;
 }
 
 /* Outputs in a storage, and those of them that came through multi-output views. */
@@ -19,7 +37,7 @@ static int count_sharers(td_facts_run *r, const td_storage *st, int *multi) {
         td_tensor *t = out_tensor(r, i);
         if (!t || t->st != st) continue;
         n++;
-        *multi += ((td_fval *)t->payload)->multi;
+        *multi += is_multi(r, t);
     }
     return n;
 }
@@ -33,66 +51,102 @@ static int out_index(const td_facts_run *r, const td_tensor *t) {
 
 static int input_index(const td_facts_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_in; i++)
-        if (r->outer[i] == t) return i;
+        if (r->r->outer[i] == t) return i;
     return -1;
 }
 
 /* The input that shares storage with t, preferably one t is a view of. -1: none. */
 static int input_of(td_facts_run *r, td_tensor *t) {
-    int found = -1;
-    for (td_fval *v = t->payload; v; v = v->up)
-        for (int i = 0; i < r->to->n_in; i++)
-            if (r->outer[i] && r->outer[i]->st == t->st &&
-                td__facts_given(r, i)->given == v)
-                return i;
+    int             found = -1, nr;
+    const td_event *e = NULL;
+    for (const td_tensor *of = t; of; of = e ? e->t : NULL) {
+        int i = input_index(r, of);
+        if (i >= 0 && of->st == t->st) return i;
+        e = made_by(r, of, &nr);
+    }
     for (int i = r->to->n_in - 1; i >= 0; i--)
-        if (r->outer[i] && r->outer[i]->st == t->st) found = i;
+        if (r->r->outer[i] && r->r->outer[i]->st == t->st) found = i;
     return found;
 }
 
 /* ---- view sequences ----------------------------------------------------- */
 
-/* Copies the view op that made v, with its integer lists, into the arena of the facts;
- * a piece without a known op is an as_strided. */
-static bool copy_op(td_facts_run *r, td_view_op *to, const td_fval *v) {
-    td_arena *a = &r->to->arena;
-    bool      piece = v->kind == TD_F_PIECE;
-    int       n = piece ? 4 : v->step->n_in;
-    *to = (td_view_op){.op = piece ? TD_OP_as_strided : v->step->op,
-                       .nr = v->nr,
-                       .n_in = n,
-                       .in = td__arena_zalloc(a, sizeof(td_value) * (size_t)n)};
-    if (!to->in) return td__fail_memory(r->cx);
-    if (piece) {
-        to->in[1] = td__value_ints((td_ints){v->geom.size, v->geom.rank});
-        to->in[2] = td__value_ints((td_ints){v->geom.stride, v->geom.rank});
-        to->in[3] = td_value_int(v->geom.offset);
-    } else memcpy(to->in, v->step->in, sizeof(td_value) * (size_t)n);
-    for (int i = 0; i < n; i++) {
-        if (to->in[i].kind != TD_K_INTS) continue;
-        int64_t *ints = td__arena_alloc(a, sizeof *ints * (to->in[i].n + 1));
-        if (!ints) return td__fail_memory(r->cx);
-        if (to->in[i].n) memcpy(ints, to->in[i].u.ints, sizeof *ints * to->in[i].n);
-        to->in[i].u.ints = ints;
+/* The views that lead to an output, last first. */
+typedef struct chain {
+    td_facts_run    *r;
+    td_output_fact  *to; /* its views are filled from the end of room for all events */
+    const td_tensor *t;  /* what the rest of the views has to make */
+    bool             done, ok;
+} chain;
+
+/* Adds a view op with copies of its arguments. */
+static void add_view(chain *c, td_op op, int nr, const td_value *in, int n) {
+    td_arena  *a = &c->r->to->arena;
+    td_view_op v = {.op = op, .nr = nr, .n_in = n};
+    v.in = td__arena_zalloc(a, sizeof *v.in * (size_t)n);
+    c->ok &= v.in != NULL;
+    for (int i = 1; c->ok && i < n; i++) {
+        v.in[i] = in[i];
+        if (in[i].kind != TD_K_INTS) continue;
+        int64_t *ints = td__arena_alloc(a, sizeof *ints * (in[i].n + 1));
+        if (!ints) c->ok = false;
+        else if (in[i].n) memcpy(ints, in[i].u.ints, sizeof *ints * in[i].n);
+        v.in[i].u.ints = ints;
     }
-    return true;
+    *--c->to->views = v;
+    c->to->n_views++;
 }
 
-/* The views from record `base` to the output; a piece of a storage begins anew. */
-static bool find_views(td_facts_run *r, td_output_fact *to, const td_fval *v,
-                       const td_fval *base) {
-    int n = 0;
-    for (const td_fval *u = v; u && u != base && u->kind != TD_F_ROOT; u = u->up) {
-        n += u->kind != TD_F_SAME;
-        if (u->kind == TD_F_PIECE) break;
-    }
+/* A piece of a storage, by its geometry: the sequence begins there. */
+static void add_piece(chain *c, const td_geom *g) {
+    td_value in[4] = {TD_NONE, td__value_ints((td_ints){g->size, g->rank}),
+                      td__value_ints((td_ints){g->stride, g->rank}),
+                      td_value_int(g->offset)};
+    add_view(c, TD_OP_as_strided, 0, in, 4);
+    c->done = true;
+}
+
+/* Goes on from the result of a view op to its argument. */
+static void pass_view(chain *c, const td_event *e, int nr) {
+    td_view_kind kind = td__op_view_kind(e->op);
+    td_geom      g = td__geom_of(e->out[nr]);
+    if (kind == TD_VIEW_STRIDED) add_piece(c, &g);
+    else if (kind != TD_VIEW_SAME) add_view(c, e->op, nr, e->in, e->n_in);
+    c->t = e->t;
+}
+
+/* Goes on from a tensor to what it was before a metadata write. */
+static void pass_meta(chain *c, const td_event *e) {
+    td_op pure = td__opinfo(e->op)->pure;
+    bool  whole = e->op == TD_OP_set_;
+    for (int i = 2; i < e->n_in; i++) whole &= e->in[i].kind == TD_K_NONE;
+    if (whole) c->t = e->in[1].u.t;
+    else if (e->op == TD_OP_set_ || e->op == TD_OP_resize_) add_piece(c, &e->geom);
+    else if (pure != TD_OP_COUNT && td__op_view_kind(pure) == TD_VIEW_STRIDED)
+        add_piece(c, &e->geom);
+    else if (pure != TD_OP_COUNT) add_view(c, pure, 0, e->in, e->n_in);
+}
+
+/* The views from `base` to output t; metadata writes of an input, which is its base as
+ * it arrived, count. */
+static bool find_views(td_facts_run *r, td_output_fact *to, const td_tensor *t,
+                       const td_tensor *base, bool arrived) {
+    int   n = r->r->log->all.n, nr;
+    chain c = {r, to, t, false, true};
     to->views = td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
-    if (!to->views) return td__fail_memory(r->cx);
-    to->n_views = n;
+    if (!to->views) return td__fail_memory(r->r->cx);
+    to->views += n;
     to->has_views = true;
-    for (; n > 0; v = v->up)
-        if (v->kind != TD_F_SAME && !copy_op(r, &to->views[--n], v)) return false;
-    return true;
+    for (int i = n - 1; i >= 0 && !c.done && (arrived || c.t != base); i--) {
+        const td_event *e = &r->r->log->all.v[i];
+        if (e->kind == TD_EV_META && e->t == c.t) pass_meta(&c, e);
+        for (nr = 0; e->kind == TD_EV_VIEW && nr < e->n_out; nr++)
+            if (e->out[nr] == c.t) {
+                pass_view(&c, e, nr);
+                break;
+            }
+    }
+    return c.ok || td__fail_memory(r->r->cx);
 }
 
 /* ---- kinds -------------------------------------------------------------- */
@@ -126,8 +180,8 @@ static bool keep_base(td_facts_run *r, td_tensor *base) {
     *to = (td_output_fact){.base = -1, .raw = TD_K_TENSOR, .for_backward = true};
     to->requires_grad = td_requires_grad(base);
     to->type = td__arena_strdup(&r->to->arena, td__type_str(base));
-    if (!to->type) return td__fail_memory(r->cx);
-    return td__geom_copy(r->cx, &r->to->arena, &to->geom, base);
+    if (!to->type) return td__fail_memory(r->r->cx);
+    return td__geom_copy(r->r->cx, &r->to->arena, &to->geom, base);
 }
 
 /* Output t is a view of an intermediate. PyTorch's rule: a lone view of it counts as a
@@ -151,17 +205,16 @@ static bool alias_intermediate(td_facts_run *r, td_output_fact *to, td_tensor *t
         to->base = r->to->n_bases;
         if (!keep_base(r, t->base)) return false;
     }
-    return find_views(r, to, t->payload, t->base->payload);
+    return find_views(r, to, t, t->base, false);
 }
 
 /* An output with gradient of the same type, storage and offset. */
 static int twin_of(td_facts_run *r, td_tensor *t) {
     for (int i = 0; i < r->to->n_out; i++) {
         td_tensor *u = out_tensor(r, i);
-        if (u && u != t && u->st == t->st && td_requires_grad(u) &&
-            td__geom_same(&((td_fval *)u->payload)->geom,
-                          &((td_fval *)t->payload)->geom))
-            return out_index(r, u);
+        if (!u || u == t || u->st != t->st || !td_requires_grad(u)) continue;
+        td_geom a = td__geom_of(u), b = td__geom_of(t);
+        if (td__geom_same(&a, &b)) return out_index(r, u);
     }
     return -1;
 }
@@ -173,14 +226,14 @@ static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
     if (input >= 0 && is_input_kind(r, to, t, input)) {
         if (to->kind != TD_OUT_ALIAS_OF_INPUT || r->to->in[input].mutates_metadata)
             return true;
-        return find_views(r, to, t->payload, td__facts_given(r, input)->given);
+        return find_views(r, to, t, r->r->outer[input], true);
     }
     if (t->base && td_requires_grad(t) && td_requires_grad(t->base))
         return alias_intermediate(r, to, t);
     if (!td_requires_grad(t) && (twin = twin_of(r, t)) >= 0) {
         to->kind = TD_OUT_ALIAS_OF_OUTPUT;
         to->base = twin;
-        return find_views(r, to, t->payload, r->out[twin].u.t->payload);
+        return find_views(r, to, t, r->r->out[twin].u.t, false);
     }
     to->kind = TD_OUT_NON_ALIAS;
     return true;
@@ -190,25 +243,20 @@ static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
 static bool find_output(td_facts_run *r, int i) {
     td_output_fact *to = &r->to->out[i];
     td_tensor      *t = out_tensor(r, i);
-    *to = (td_output_fact){.base = -1, .raw = (uint8_t)r->out[i].kind};
+    *to = (td_output_fact){.base = -1, .raw = (uint8_t)r->r->out[i].kind};
     if (!t) return true;
-    td_fval *v = td__fval_of(r->f, t);
-    if (!v || !td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
+    if (!td__geom_copy(r->r->cx, &r->to->arena, &to->geom, t)) return false;
     to->requires_grad = td_requires_grad(t);
     to->for_backward = to->requires_grad && (!t->base || !td__facts_is_leaf(r, t));
-    to->multi = v->multi;
+    to->multi = is_multi(r, t);
     to->type = td__arena_strdup(&r->to->arena, td__type_str(t));
-    if (!to->type) return td__fail_memory(r->cx);
+    if (!to->type) return td__fail_memory(r->r->cx);
     for (int d = 0; d < t->rank && d < 64; d++)
         if (td__dim_is_sym(t->size[d])) to->dynamic |= (uint64_t)1 << d;
-    return find_kind(r, to, t) && td_ok(r->cx);
+    return find_kind(r, to, t) && td_ok(r->r->cx);
 }
 
-/* All records are made first, because the kind of an output depends on the other
- * outputs in its storage. */
 bool td__facts_outputs(td_facts_run *r) {
-    for (int i = 0; i < r->to->n_out; i++)
-        if (out_tensor(r, i) && !td__fval_of(r->f, out_tensor(r, i))) return false;
     for (int i = 0; i < r->to->n_out; i++)
         if (!find_output(r, i)) return false;
     return true;
@@ -224,8 +272,8 @@ static bool add_tangent(td_facts_run *r, td_tangent_of of, int index,
         td__arena_alloc(&r->to->arena, sizeof *stride * (size_t)(t->rank + 1));
     to->of = of;
     to->index = index;
-    if (!stride) return td__fail_memory(r->cx);
-    if (!td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
+    if (!stride) return td__fail_memory(r->r->cx);
+    if (!td__geom_copy(r->r->cx, &r->to->arena, &to->geom, t)) return false;
     if (td__is_channels_last(t)) td__strides_channels_last(t->rank, t->size, stride);
     else td__strides_dense(t->rank, t->size, stride);
     to->geom.stride = stride;
@@ -249,7 +297,7 @@ bool td__facts_tangents(td_facts_run *r) {
         if (in->mutation != TD_MUTATED_OUT_GRAPH || !in->mutates_data ||
             !in->requires_grad || in->duplicate >= 0)
             continue;
-        if (!add_tangent(r, TD_TANGENT_INPUT, i, r->outer[i])) return false;
+        if (!add_tangent(r, TD_TANGENT_INPUT, i, r->r->outer[i])) return false;
         to->trains |= !in->no_grad;
     }
     int n_written = to->n_tangents;

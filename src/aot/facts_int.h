@@ -2,17 +2,20 @@
 #ifndef TD_FACTS_INT_H
 #define TD_FACTS_INT_H
 
-#include "func/facts.h"
-#include "func/func_int.h"
+#include "aot/facts.h"
 
-static inline td_func_in *td__facts_given(td_facts_run *r, int i) {
-    return &r->f->in.v[r->nr[i]];
-}
+typedef struct td_facts_run {
+    td_facts          *to;
+    const td_replayed *r;
+    td_tensor        **bases; /* intermediate ones, by td_facts.bases */
+} td_facts_run;
+
 /* td_is_leaf, where a view whose history eager refuses to tell has one: that is an
  * error of whoever asks, not of the program. */
 static inline bool td__facts_is_leaf(td_facts_run *r, td_tensor *t) {
-    bool was = td_ok(r->cx), leaf = td_is_leaf(t);
-    if (was && td_error(r->cx) == TD_E_GRAD) td_clear(r->cx);
+    td_ctx *cx = r->r->cx;
+    bool    was = td_ok(cx), leaf = td_is_leaf(t);
+    if (was && td_error(cx) == TD_E_GRAD) td_clear(cx);
     return leaf;
 }
 bool td__facts_outputs(td_facts_run *r);

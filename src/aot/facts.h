@@ -1,10 +1,11 @@
-/* func/facts.h -- how a program mutates its inputs and aliases its outputs, in terms of
+/* aot/facts.h -- how a program mutates its inputs and aliases its outputs, in terms of
  * AOTAutograd's metadata analysis. Facts are derived from the trace that makes the
  * joint graph; nothing is compiled from them. */
 #ifndef TD_FACTS_H
 #define TD_FACTS_H
 
-#include "func/func.h"
+#include "joint/event_log.h"
+#include "joint/joint.h"
 
 typedef enum td_mutation {
     TD_NOT_MUTATED,
@@ -25,6 +26,14 @@ typedef struct td_input_fact {
     int         duplicate; /* the same tensor as this earlier input; -1: of none */
     td_mutation mutation;
 } td_input_fact;
+
+/* One view op between a base and a result, base first. */
+typedef struct td_view_op {
+    td_op     op;
+    int       nr;   /* which result */
+    int       n_in; /* in[0] is NONE: what is viewed */
+    td_value *in;
+} td_view_op;
 
 typedef enum td_output_kind {
     TD_OUT_NON_ALIAS,
@@ -81,20 +90,9 @@ typedef struct td_facts {
     bool             keep;   /* input mutations may stay in the graph */
 } td_facts;
 
-/* What a trace knows when the program has run, under the tape above the mode. */
-typedef struct td_facts_run {
-    td_facts       *to;
-    const td_graph *program;
-    td_ctx         *cx;
-    td_func        *f;
-    td_tensor     **real, **outer; /* by input; NULL: no tensor */
-    const int      *nr;            /* by input: which of the mode's arguments */
-    const td_value *out;           /* results */
-    td_tensor     **bases;         /* intermediate ones, by td_facts.bases */
-} td_facts_run;
-
-/* Makes r->to. NULL after td__fail. */
-td_facts *td__facts_find(td_facts_run *r, bool keep_mutations);
+/* The facts of the program for inputs like these, as td__joint; the caller drops them.
+ * NULL after td__fail. */
+td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);
 void      td__facts_drop(td_facts *f); /* NULL is fine */
 bool      td__facts_print(td_buf *b, const td_facts *f);
 

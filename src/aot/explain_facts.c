@@ -1,5 +1,5 @@
-/* facts_print.c -- facts as a table a person can read. */
-#include "func/facts.h"
+/* explain_facts.c -- facts as a table a person can read. */
+#include "aot/facts.h"
 
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void print_value(td_buf *b, td_value v) {
 
 /* A view op without its tensor argument: `transpose(0, 1)`. `#i` names one of several
  * results. */
-void td__view_op_print(td_buf *b, const td_view_op *v) {
+static void print_view(td_buf *b, const td_view_op *v) {
     td__buf_printf(b, "%s(", td__ops[v->op].name);
     for (int k = 1; k < v->n_in; k++) {
         if (k > 1) td__buf_add(b, ", ");
@@ -77,7 +77,7 @@ static void print_views(td_buf *b, const td_output_fact *o) {
     if (o->n_views == 0) td__buf_add(b, " none, the same elements");
     for (int i = 0; i < o->n_views; i++) {
         td__buf_add(b, " ");
-        td__view_op_print(b, &o->views[i]);
+        print_view(b, &o->views[i]);
     }
     td__buf_add(b, "\n");
 }
