@@ -47,8 +47,7 @@ typedef enum td_key_bit {
     TD_KEY_INFERENCE,
     TD_KEY_VIEW,
     TD_KEY_CREATION, /* four bits: td_creation, how the view was made */
-    TD_KEY_NUMBER = TD_KEY_CREATION + 4,
-    TD_KEY_READONLY,
+    TD_KEY_READONLY = TD_KEY_CREATION + 4,
     TD_KEY_STALE, /* a stale view: its base was written since it was made */
     TD_KEY_OFFSET,
     TD_KEY_BASE,  /* not an argument: the base of a view earlier in the key */

@@ -209,7 +209,6 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
            bit(TD_KEY_LEAF, needs && (stale ? !td__has_node(t) : td_is_leaf(t))) |
            bit(TD_KEY_INFERENCE, td_is_inference(t)) | bit(TD_KEY_VIEW, view) |
            (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
-           bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
            bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |
            bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD) |

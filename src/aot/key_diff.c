@@ -84,7 +84,6 @@ static const flag_text flags[] = {
     {TD_KEY_INFERENCE, "is an inference tensor now",
      "is no longer an inference tensor"},
     {TD_KEY_VIEW, "is a view now", "is no longer a view"},
-    {TD_KEY_NUMBER, "is a wrapped number now", "is no longer a wrapped number"},
     {TD_KEY_READONLY, "is read-only now", "is no longer read-only"},
     {TD_KEY_STALE, "is a stale view now (its base was written)",
      "is no longer a stale view"},
@@ -227,19 +226,17 @@ static const char *autocast(int64_t modes) {
     return state ? td_dtype_name((td_dtype)(state - 1)) : "off";
 }
 
-/* Words 1 of both keys. */
+/* Words 1 of both keys. A trace refuses TD_KEY_HOOKED and TD_KEY_PASSES, so `was` has
+ * neither. */
 static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
     else if ((now ^ was) & 2)
         td__buf_printf(b, "inference mode %s", now & 2 ? "on" : "off");
-    else if ((now ^ was) >> TD_KEY_HOOKED)
-        td__buf_printf(b, "a tensor whose gradient the body computes %s gradient hooks",
-                       now >> TD_KEY_HOOKED ? "has" : "no longer has");
-    else if ((now ^ was) >> TD_KEY_PASSES)
-        td__buf_printf(b,
-                       "the history of one tensor %s through another whose gradient "
-                       "the body computes",
-                       now >> TD_KEY_PASSES ? "passes now" : "no longer passes");
+    else if (now >> TD_KEY_HOOKED)
+        td__buf_add(b, "a tensor whose gradient the body computes has gradient hooks");
+    else if (now >> TD_KEY_PASSES)
+        td__buf_add(b, "the history of one tensor passes now through another whose "
+                       "gradient the body computes");
     else if ((now ^ was) >> TD_KEY_AUTOCAST)
         td__buf_printf(b, "autocast %s, was %s", autocast(now), autocast(was));
     else if (now != was)
@@ -356,7 +353,6 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
     if (has(t, TD_KEY_VIEW)) td__buf_add(b, ", a view");
     if (how > 0 && how < TD_COUNT(made)) td__buf_printf(b, ", %s", made[how]);
     if (has(t, TD_KEY_INFERENCE)) td__buf_add(b, ", an inference tensor");
-    if (has(t, TD_KEY_NUMBER)) td__buf_add(b, ", a wrapped number");
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
     if (has(t, TD_KEY_STALE)) td__buf_add(b, ", a stale view");
     if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base in another storage");

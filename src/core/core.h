@@ -112,11 +112,9 @@ typedef struct td_view_step {
 enum {
     TD_TF_NEEDS_GRAD = 1, /* a leaf that requires grad, or it has a grad_fn */
     TD_TF_INFERENCE = 2,  /* made in inference mode: never recorded */
-    TD_TF_NUMBER = 4,     /* a wrapped number: weak in type promotion */
-    TD_TF_NIL = 8,        /* the context's nil tensor */
-    TD_TF_HOT = 16,       /* ag has hooks or retained gradients */
-    TD_TF_TRACED = 64,    /* made during a capture */
-    TD_TF_UNTAPED = 128   /* requires grad and is not a leaf, without a grad_fn */
+    TD_TF_NIL = 4,        /* the context's nil tensor */
+    TD_TF_TRACED = 8,     /* made during a capture */
+    TD_TF_UNTAPED = 16    /* requires grad and is not a leaf, without a grad_fn */
 };
 
 #define TD_INLINE_RANK 5

@@ -174,7 +174,7 @@ void td__state_free(td_tensor *t) {
     td_eager    *e = td__eager(t->cx);
     td_autograd *s = t->ag;
     t->ag = NULL;
-    t->flags &= (uint8_t) ~(TD_TF_NEEDS_GRAD | TD_TF_HOT);
+    t->flags &= (uint8_t)~TD_TF_NEEDS_GRAD;
     if (s->retains && s->fn) td__retain_move(t, s->fn, NULL, s->nr);
     if (s->hooks) td__hooks_free(t->cx, &s->hooks);
     if (s->grad) td__unref(s->grad);

@@ -69,7 +69,6 @@ static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
             numbers = true;
             continue;
         }
-        if (v.u.t->flags & TD_TF_NUMBER) return TD_DTYPE_NONE;
         if (dt != TD_DTYPE_NONE && dt != v.u.t->dtype) return TD_DTYPE_NONE;
         dt = (td_dtype)v.u.t->dtype;
     }

@@ -38,14 +38,11 @@ static td_dtype either(td_dtype a, td_dtype b) {
     return b == TD_DTYPE_NONE ? a : td__promote(a, b);
 }
 
-/* Adds v to its category. A tensor that a number was wrapped in (TD_TF_NUMBER) weighs
- * as the number. */
+/* Adds v to its category. */
 static void weigh(td_ctx *cx, weights *w, td_value v) {
     if (v.kind == TD_K_TENSOR && v.u.t) {
         td_dtype dt = (td_dtype)v.u.t->dtype;
-        if (v.u.t->flags & TD_TF_NUMBER)
-            w->number = either(w->number, td__is_float(dt) ? cx->default_dtype : dt);
-        else if (v.u.t->rank > 0) w->dims = either(w->dims, dt);
+        if (v.u.t->rank > 0) w->dims = either(w->dims, dt);
         else w->zero = either(w->zero, dt);
     } else if (v.kind == TD_K_FLOAT) w->number = either(w->number, cx->default_dtype);
     else if (v.kind == TD_K_INT) w->number = either(w->number, TD_I64);
@@ -60,14 +57,13 @@ static td_dtype combine(td_dtype heavy, td_dtype light) {
     return heavy;
 }
 
-/* The common case, two plain tensors of one dtype or a float tensor and a number:
+/* The common case, two tensors of one dtype or a float tensor and a number:
  * its dtype. TD_DTYPE_NONE: the weights decide. */
 static td_dtype obvious_type(const td_value *in, int n) {
     if (n != 2 || in[0].kind != TD_K_TENSOR || !in[0].u.t) return TD_DTYPE_NONE;
     const td_tensor *a = in[0].u.t, *b = in[1].kind == TD_K_TENSOR ? in[1].u.t : NULL;
-    if (a->flags & TD_TF_NUMBER) return TD_DTYPE_NONE;
-    bool same = b ? b->dtype == a->dtype && !(b->flags & TD_TF_NUMBER)
-                  : td__is_float((td_dtype)a->dtype) && in[1].kind != TD_K_TENSORS;
+    bool             same = b ? b->dtype == a->dtype
+                              : td__is_float((td_dtype)a->dtype) && in[1].kind != TD_K_TENSORS;
     return same ? (td_dtype)a->dtype : TD_DTYPE_NONE;
 }
 

@@ -83,10 +83,10 @@ typedef struct autograd_state {
     bool due; /* a stale view: its grad_fn is regenerated from its base when read */
 } autograd_state;
 
-/* Copies the flags "inference tensor" and "wrapped number". */
+/* Copies the flag "inference tensor". */
 static void copy_flags(td_tensor *t, const td_tensor *real) {
-    t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) |
-                         (real->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)));
+    t->flags =
+        (uint8_t)((t->flags & ~TD_TF_INFERENCE) | (real->flags & TD_TF_INFERENCE));
 }
 
 /* The geometry of the copy: the one given by td__fake_shape or the original's,

@@ -46,7 +46,6 @@ static td_tensor *symbolic(maker *m, td_tensor *t) {
         return NULL;
     td_tensor *f = td__tensor_make(m->cx, &m->meta[m->n], true);
     if (!f) return NULL;
-    f->flags |= t->flags & TD_TF_NUMBER;
     if (td_requires_grad(t) && !m->writes) td_set_requires_grad(f, true);
     m->real[m->n] = t;
     m->copy[m->n] = f;
@@ -63,7 +62,6 @@ static td_tensor *concrete(maker *m, td_tensor *sym, const int64_t *values) {
         ok = td__sym_eval(m->e, g.size[d], values, &g.size[d]) &&
              td__sym_eval(m->e, g.stride[d], values, &g.stride[d]);
     td_tensor *t = ok ? td__tensor_make(m->cx, &g, true) : NULL;
-    if (t) t->flags |= sym->flags & TD_TF_NUMBER;
     if (t && td_requires_grad(sym)) td_set_requires_grad(t, true);
     return t;
 }
