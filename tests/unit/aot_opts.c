@@ -191,6 +191,41 @@ TEST(wrong_options_are_refused_and_callbacks_dropped) {
     td_close(a.cx);
 }
 
+/* Is `o` refused with these words? */
+static bool refused(td_ctx *cx, const td_aot_opts *o, const char *words) {
+    return td_is_nil(td_aot_function(cx, layer, NULL, o)) &&
+           aot_says(cx, TD_E_ARG, words);
+}
+
+TEST(incomplete_callbacks_and_numbers_out_of_range_are_named) {
+    args       a = args_make();
+    heard      h = {0};
+    td_backend own = {.name = "own", .env = &h, .drop = drop_heard}, nameless = {0};
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .forward = &nameless},
+                  "td_aot_opts.forward: the backend without a name has no compile"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .backward = &own},
+                  "td_aot_opts.backward: the backend own has no compile"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .inference = &own},
+                  "td_aot_opts.inference: the backend own has no compile"));
+    CHECK(h.dropped == 2);
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .pass = {.env = &h}},
+                  "td_aot_opts.pass.run is NULL"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .chooser = {.env = &h}},
+                  "td_aot_opts.chooser.choose is NULL"));
+    td_chooser dropped = {.env = &h, .drop = drop_heard};
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .chooser = dropped},
+                  "td_aot_opts.chooser.choose is NULL"));
+    CHECK(h.dropped == 3);
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .n_buffers = -2}, "-2 buffers"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .limit = -1},
+                  "td_aot_opts.limit is -1"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .log = "guard"},
+                  "there is no topic guard; did you mean guards"));
+    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .log = "qqqqqqqqqqqq"},
+                  "there is no topic qqqqqqqqqqqq"));
+    td_close(a.cx);
+}
+
 /* ---- decompositions ----------------------------------------------------- */
 
 TEST(chosen_ops_are_decomposed_forward_and_backward) {
