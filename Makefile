@@ -380,7 +380,7 @@ fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the stored 
 # process: counts are written when it ends.
 COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov \
          SAN='--coverage -DTD_COVERAGE'
-COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
+COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check programs/cli_files \
            programs/check programs/twice programs/entries programs/explained \
            programs/cache programs/cache_cli programs/mistakes programs/report \
            fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)

@@ -308,6 +308,13 @@ TEST(what_a_pass_leaves_is_verified_and_the_pass_named) {
                    "edit: @f cannot replace the joint graph: its output"));
     CHECK(td_is_nil(edited_call(&a, &(edit){"f32[3,2]", "f32[2,3]", NULL})));
     CHECK(aot_says(a.cx, TD_E_ARG, "input 0 has another dtype or other sizes"));
+    CHECK(td_is_nil(edited_call(&a, &(edit){"f32[3,2]", "f64[3,2]", NULL})));
+    CHECK(aot_says(a.cx, TD_E_ARG, "input 0 has another dtype or other sizes"));
+    CHECK(td_is_nil(edited_call(&a, &(edit){"f32[3,2]", "f32[3,2,1]", NULL})));
+    CHECK(aot_says(a.cx, TD_E_ARG, "input 0 has another dtype or other sizes"));
+    CHECK(td_is_nil(
+        edited_call(&a, &(edit){"<grad 0>", "<grad 0>, none <grad 1>", NULL})));
+    CHECK(aot_says(a.cx, TD_E_ARG, "output 3 does not exist in the joint graph"));
     CHECK(td_is_nil(edited_call(&a, &(edit){"return ", "return none, ", NULL})));
     CHECK(aot_says(a.cx, TD_E_ARG, "output 0 "));
     CHECK(

@@ -327,6 +327,15 @@ TEST(state_of_another_context_is_refused) {
     td_tensor  *t = td_ones(other, TD_SHAPE());
     td_aot_opts o = {TD_AOT_OPTS, .state = {&t, 1}};
     CHECK(td_is_nil(td_aot_step(cx, with_grad, NULL, &o)) && td_error(cx) == TD_E_ARG);
+    td_clear(cx);
+    td_module *m = td_nn_linear(other, 2, 2, NULL);
+    o = (td_aot_opts){TD_AOT_OPTS, .module = m};
+    CHECK(td_is_nil(td_aot_step(cx, with_grad, NULL, &o)));
+    CHECK_MESSAGE(cx, "td_aot_step: td_aot_opts.module belongs to another context");
+    td_clear(cx);
+    td_module_free(m);
+    o = (td_aot_opts){TD_AOT_OPTS, .state = {NULL, 1}};
+    CHECK(td_is_nil(td_aot_step(cx, with_grad, NULL, &o)) && td_error(cx) == TD_E_ARG);
     td_close(other);
     td_close(cx);
 }
