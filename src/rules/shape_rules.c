@@ -62,8 +62,8 @@ static td_dtype combine(td_dtype heavy, td_dtype light) {
 static td_dtype obvious_type(const td_value *in, int n) {
     if (n != 2 || in[0].kind != TD_K_TENSOR || !in[0].u.t) return TD_DTYPE_NONE;
     const td_tensor *a = in[0].u.t, *b = in[1].kind == TD_K_TENSOR ? in[1].u.t : NULL;
-    bool             same = b ? b->dtype == a->dtype
-                              : td__is_float((td_dtype)a->dtype) && in[1].kind != TD_K_TENSORS;
+    bool same = in[1].kind != TD_K_TENSORS && td__is_float((td_dtype)a->dtype);
+    if (b) same = b->dtype == a->dtype;
     return same ? (td_dtype)a->dtype : TD_DTYPE_NONE;
 }
 
