@@ -238,6 +238,9 @@ static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
     return outputs;
 }
 
+/* Runs the case eagerly and by `way` and compares; then once more for each output of
+ * the last call, which is written in place in both runs, so that hidden aliasing
+ * shows. */
 case_result case_check(const td_gfile *f, const td_gcase *c, const case_way *way,
                        case_verdict *v) {
     td_where here = td_here;

@@ -10,6 +10,7 @@
 
 enum { MOST_DESCRIBED = 3 }; /* differences described; further ones are counted */
 
+/* Records a difference; the first MOST_DESCRIBED are described, the others counted. */
 void case_differ(const case_pair *p, const char *fmt, ...) {
     td_buf *b = &p->v->why;
     char    text[400];
@@ -79,6 +80,8 @@ static double unit_named(const td_gnode *n) {
     return unit;
 }
 
+/* The coarsest dtype that an op of the file casts to: gradients that pass such a cast
+ * may differ by its rounding. */
 static double coarsest_named(const td_gfile *f) {
     double unit = 0;
     for (int i = 0; i < f->graphs.n; i++)
@@ -203,6 +206,8 @@ static double farthest(const td_tensor *x, const td_tensor *y) {
     return most;
 }
 
+/* Values agree to the bit, except for the slack of the way: gradients may be summed in
+ * another order, and native code has the differences that docs/numerics.md lists. */
 static void compare_elements(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     const char *pa, *pb;
@@ -307,6 +312,8 @@ static void compare_history(const case_pair *p, const char *name, td_tensor *x,
     compare_gradient(p, name, x, y);
 }
 
+/* Everything that docs/check.md lists for one tensor. Reading the history of a stale
+ * view may fail; that error is the same on both sides and is cleared. */
 static void compare_tensors(const case_pair *p, const char *name, td_tensor *x,
                             td_tensor *y) {
     const char *way = p->other->way->name;
@@ -341,6 +348,8 @@ static int first_like(const case_run *r, int i, bool storage) {
     return i;
 }
 
+/* Aliasing is compared as "the first value with the same tensor, or storage": addresses
+ * differ between the runs. */
 static void compare_alias(const case_pair *p, int i, bool storage) {
     int         a = first_like(p->eager, i, storage);
     int         b = first_like(p->other, i, storage);
@@ -389,6 +398,7 @@ static void compare_offset(const case_pair *p, int i) {
                 (long long)a, p->other->way->name, (long long)b);
 }
 
+/* Closed-over tensors that the function may have written. */
 static void compare_consts(const case_pair *p) {
     int n = p->eager->consts.n < p->other->consts.n ? p->eager->consts.n
                                                     : p->other->consts.n;
@@ -408,6 +418,7 @@ static bool is_gradient(const td_gcase *c, int id) {
     return false;
 }
 
+/* Compares all values of the two runs after a step. */
 void case_compare(case_pair *p) {
     for (int i = 0; i < p->eager->r.g->n_values; i++) {
         const td_value *a = p->eager->r.val, *b = p->other->r.val;

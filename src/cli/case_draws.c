@@ -23,6 +23,8 @@ static bool record_draw(void *env, td_heard *h) {
     return true;
 }
 
+/* With --json and eagerly only: a mode records the results of random ops, so that
+ * another implementation can be given the same numbers. */
 bool case_draws_begin(case_run *run, bool draws) {
     bool wanted = run->out && run->json && run->way == &case_eager;
     if (!wanted || !draws) return true;

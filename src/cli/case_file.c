@@ -9,6 +9,8 @@ bool case_calls(const td_gfile *f, const td_graph *g) {
     return false;
 }
 
+/* Opens a context, reads the file and calls show; prints the error of a file that
+ * cannot be read. */
 int case_file(const char *command, const char *path, int (*show)(const td_gfile *f)) {
     int     status = CLI_MISUSED;
     td_ctx *cx = td_open();

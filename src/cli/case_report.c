@@ -42,6 +42,8 @@ static bool has_current_history(td_tensor *t) {
     return false;
 }
 
+/* is_leaf and grad_fn of a stale view are null: reading them would recompute its
+ * history and so change the case. */
 static void json_tensor(case_run *run, td_tensor *t) {
     td_buf *b = run->out;
     bool    known = has_current_history(t);
@@ -97,6 +99,7 @@ static void show_tensor(case_run *run, td_tensor *t) {
     free(text);
 }
 
+/* One value as text: type, storage number, version, flags, elements. */
 static void show_value(case_run *run, const char *name, td_value v) {
     td_buf *b = run->out;
     td__buf_printf(b, "    %s%s", name ? "%" : "", name ? name : "(number)");
@@ -247,6 +250,8 @@ void case_report_outputs(case_run *run, const td_gstep *s) {
     report_context(run);
 }
 
+/* Gradients of all leaves of the case, also of those that this backward did not
+ * reach. */
 void case_report_backward(case_run *run, const td_gstep *s, const td_tensors *roots,
                           const td_tensors *grads) {
     int n = 0;

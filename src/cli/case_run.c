@@ -39,6 +39,8 @@ static bool set_value(case_run *run, const td_gstep *s, td_gval *v, td_tensor *t
     return s->kind == TD_STEP_NODE || td__replay_set(&run->r, v, td_value_tensor(t));
 }
 
+/* An op of the case itself. One with seed= has a generator of its own, so that inputs
+ * do not depend on what was drawn before. */
 static bool run_node(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
     generator was = set_generator(cx, s);
@@ -60,6 +62,7 @@ static void full_path(const case_run *run, const char *path, char *out, size_t c
     snprintf(out, cap, "%.*s%s", n, run->file->name, path);
 }
 
+/* Tensors from files are cloned: a mapped tensor is read-only. */
 static td_tensor *load(case_run *run, const td_gstep *s) {
     td_ctx *cx = run->file->cx;
     char    path[4096];
@@ -201,6 +204,8 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
+/* Without arguments, from the outputs of the last call that require grad. Tangents are
+ * drawn from the seed, or are ones. */
 static bool run_backward(case_run *run, const td_gstep *s) {
     td_ctx          *cx = run->file->cx;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
@@ -236,6 +241,7 @@ static bool run_grad(case_run *run, const td_gstep *s) {
 
 /* ---- the whole ---------------------------------------------------------- */
 
+/* Executes one step with its source line as the current one. */
 bool case_step(case_run *run, int i) {
     const td_gstep *s = &run->c->steps.v[i];
     td_here = (td_where){run->file->name, s->line}; /* case_run_all restores td_here */
@@ -269,6 +275,7 @@ void case_end(case_run *run) {
     td__buf_free(&run->draws);
 }
 
+/* Runs the case in a scope of its own; whatever it made is freed with it. */
 bool case_run_all(case_run *run) {
     td_ctx  *cx = run->file->cx;
     td_where here = td_here; /* the file that steps name may be dropped next */

@@ -77,6 +77,7 @@ static int count_kind(const cache *c, char kind) {
     return n;
 }
 
+/* One line per file; names that are hard links to one library share it. */
 static int list_text(cache *c) {
     char age[40];
     printf("%s%s%s\n", cli_ink_on(&c->t, CLI_BOLD), c->d.dir,
@@ -164,6 +165,7 @@ static int list(cache *c, const char *file) {
 
 /* ---- the other actions -------------------------------------------------- */
 
+/* Files under a temporary name are unfinished writes, not damaged entries. */
 static int verify(cache *c, const char *file) {
     int bad = 0, n = 0;
     (void)file;

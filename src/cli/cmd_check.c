@@ -150,6 +150,7 @@ static void print_json(const td_gcase *c, report *r) {
 
 enum { MOST_WAYS = 32 };
 
+/* A case is counted once, by its worst way. */
 static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     case_verdict    v[MOST_WAYS];
     const case_way *ways[MOST_WAYS];
@@ -186,6 +187,7 @@ static void begin_file(const td_gfile *f, const report *r) {
     td__buf_free(&name);
 }
 
+/* Cases whose name does not contain the word of --case are skipped. */
 static int check_file(td_ctx *cx, const char *path, report *r) {
     int       n = 0;
     td_gfile *f = td__gfile_read(cx, path);
@@ -272,6 +274,8 @@ static int check_way_name(void) {
     return status;
 }
 
+/* The exit status is the worst of all files; a difference or a refusal fails unless
+ * --allow-refused. */
 static int run(int argc, char **argv) {
     report r = {0};
     int    status;

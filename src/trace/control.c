@@ -231,6 +231,8 @@ static bool note_written(cond_call *k, const td_graph *g, const uint8_t *how) {
     return true;
 }
 
+/* Which operands the branches write: these become additional results of the op, and are
+ * copied back after it. */
 static bool find_writes(cond_call *k) {
     for (int i = 0; i < 2; i++) {
         uint8_t *how = td__zalloc((size_t)k->g[i]->inputs.n + 1);
@@ -312,6 +314,7 @@ static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
 
 /* ---- td_cond ------------------------------------------------------------ */
 
+/* Outside of a capture a condition is an ordinary branch: only the chosen body runs. */
 static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     bool on = false;
     if (!read_flag(pred, &on)) return false;

@@ -199,6 +199,8 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
     return ok;
 }
 
+/* The gradient of a condition is a condition: the backward graphs of both branches,
+ * chosen by the same flag. */
 bool td__vjp_cond(td_vjp *v) {
     size_t n = (size_t)v->in[3].n + (size_t)v->n_out + 1;
     if (v->in[0].kind != TD_K_TENSOR) return true; /* no operand needs a gradient */

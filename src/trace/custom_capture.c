@@ -279,6 +279,8 @@ static bool run(capturing *k) {
     return ok && call_custom(k, name);
 }
 
+/* td_mode.function of the recorder: runs forward and backward of a custom function once
+ * on fake tensors, and records both as graphs of the op `custom`. */
 bool td__record_function(td_mode *m, const td_fncall *call) {
     capturing k = {.call = call, .cx = call->cx};
     (void)m;

@@ -309,6 +309,9 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
 
+/* The fake copy of a tensor, made once per faker, with its autograd state: leaf, view
+ * of the copied base, or a stand-in for its history. Modes of the caller do not receive
+ * the ops that make it. */
 td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     td_ctx    *cx = f->cx;
     td_tensor *t = td__ptrmap_get(&f->copies, real);

@@ -130,6 +130,8 @@ static void gather_guard(builder *b, const td_guard *g) {
     gather(b, g->b);
 }
 
+/* One register per symbol that is a size, stride or offset of an argument. Symbols that
+ * appear inside (data-dependent) have none. */
 static void add_loads(builder *b) {
     for (int i = 0; i < b->e->symbols.n; i++) {
         const td_symbol *s = &b->e->symbols.v[i];

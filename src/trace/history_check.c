@@ -115,6 +115,8 @@ static bool note_wanted(td_record *r, td_tensor *copy, td_tensor *real) {
     return td__vec_push(&r->g->wanted, tag->v->nr) || td__fail_memory(r->cx);
 }
 
+/* td_grad inside a body is refused if eager's gradient would pass through history
+ * outside of it; otherwise the wanted arguments are noted in the program. */
 bool td__history_check(td_record *r) {
     for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2) {
         td_tensor *copy = r->fakes.pairs.v[i], *real = r->fakes.pairs.v[i + 1];

@@ -100,6 +100,8 @@ static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
     return (now == was && known) || put_output(r, v, now);
 }
 
+/* td_backward inside a body may change .grad of arguments: the new gradients become
+ * outputs of the program. One that would go on into history outside is refused. */
 bool td__own_grads_end(td_record *r) {
     for (int i = 0; i < r->fakes.outer_leaves.n; i++)
         if (td__grad_use(r->fakes.outer_leaves.v[i]) & TD_GRAD_FED)

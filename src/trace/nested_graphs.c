@@ -12,6 +12,8 @@ void td__lift_free(td_lift *l) {
     td__vec_free(&l->tensors);
 }
 
+/* Both branches take the same operands: a graph that does not read a lifted tensor gets
+ * an unused input for it. */
 bool td__lift_pad(td_graph *g, const td_lift *l, int n_args) {
     char name[24];
     for (int i = g->inputs.n - n_args; i < l->tensors.n; i++) {
@@ -102,6 +104,7 @@ static int operand_count(const td_opcall *c) {
     return n;
 }
 
+/* Operand number `at` of an op whose operands are spread over several lists. */
 static td_tensor *operand(const td_opcall *c, int at) {
     for (int i = 0; i < c->n_in; i++) {
         if (c->in[i].kind != TD_K_TENSORS) continue;

@@ -48,6 +48,7 @@ static uint32_t tags_of(const td_ctx *cx, td_op op) {
     return known ? TD_TAG(p, w->region) : 0;
 }
 
+/* Source line, scope, checkpoint policy and origin of a recorded node. */
 bool td__record_place(td_record *r, td_gnode *n) {
     if (!find_scope(r) || !find_file(r)) return false;
     n->here = (td_where){r->file_copy, td_here.line};

@@ -88,6 +88,7 @@ static bool fit_storage(types *t, int i, const td_meta *m) {
     return td_ok(t->g->cx);
 }
 
+/* Inputs with one storage number share a fake storage, large enough for all of them. */
 static bool make_storages(types *t) {
     for (int i = 0; i < t->g->inputs.n; i++) {
         const td_gtype *l = t->g->inputs.v[i]->type;

@@ -196,6 +196,8 @@ static bool goes_into(td_symenv *e, const td_sympoly *a, const td_sympoly *d,
     return exact;
 }
 
+/* Exact where b divides a as a polynomial, 0 where a is known to be smaller; otherwise
+ * a new atom. */
 static int64_t div_expr(td_symenv *e, td_symkind kind, int64_t a, int64_t b) {
     td_sympoly  p, d, q;
     td_symrange ra = td__sym_range(e, a), rb = td__sym_range(e, b);

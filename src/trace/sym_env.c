@@ -157,6 +157,8 @@ void td__symenv_op_end(const char *was) {
     if (e) e->op = was;
 }
 
+/* An environment owns expressions, symbols and guards of one trace. It is also a mode,
+ * which notes the op that asks about sizes, for messages. */
 td_symenv *td__symenv_make(td_ctx *cx) {
     td_symenv *e = td__zalloc(sizeof *e);
     if (!e) return td__fail_memory(cx), NULL;
@@ -237,6 +239,7 @@ int64_t td__sym_size(td_symenv *e, const char *source, int32_t arg, int32_t dim,
     return size_symbol(e, s, TD_SYM_ALL);
 }
 
+/* A size that depends on values: nothing is known of it but its range. */
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size) {
     if (r.lo == r.hi) return r.lo;
     td_symbol s = {.letter = 'u',
