@@ -15,27 +15,27 @@ typedef struct subject {
     const td_graph *closed;    /* its consts are the closed-over tensors; NULL: none */
     const td_graph *guarded;   /* guards check its symbolic sizes; NULL: no guards */
     const td_arg_alias *group; /* by value */
+    int                 given; /* arguments and closed-over tensors */
+    int                 n;     /* all values but the bases */
     int                 n_bases;
     bool                offsets, views;
     bool                any;     /* write TD_KEY_ANY for sizes, strides and offsets */
     int                 tensors; /* tensor arguments walked so far */
-    td_key             *to;      /* write the key here, or */
-    const td_key       *with;    /* compare it with this one, from word `at` on */
-    int                 at;
+    td_key             *to;      /* write the key here; NULL: compare it with */
+    const int64_t      *next;    /* ...the words from here */
+    const int64_t      *end;     /* ...to here */
 } subject;
 
 /* Writes or compares the next word. False: it differs, or out of memory. */
 static inline bool put(subject *s, int64_t word) {
-    if (s->with) return s->at < s->with->n && s->with->v[s->at++] == word;
-    return td__vec_push(s->to, word);
+    if (TD_LIKELY(s->next != s->end)) return *s->next++ == word;
+    return s->to && td__vec_push(s->to, word);
 }
 
-/* Arguments and closed-over tensors. */
-static int count_given(const subject *s) {
-    return s->args.n + (s->closed ? s->closed->consts.n : 0);
+static void count_values(subject *s) {
+    s->given = s->args.n + (s->closed ? s->closed->consts.n : 0);
+    s->n = s->given + s->spec->grads_read.n;
 }
-/* All values but the bases. */
-static int count(const subject *s) { return count_given(s) + s->spec->grads_read.n; }
 
 /* Declared here because a gradient or base is found through another value. */
 static td_tensor *tensor_after_args(const subject *s, int i);
@@ -48,10 +48,9 @@ static inline td_tensor *tensor_at(const subject *s, int i) {
 
 /* The tensor of a value that is no argument: a const, a gradient or a base. */
 static td_tensor *tensor_after_args(const subject *s, int i) {
-    int given = count_given(s);
-    if (i >= count(s)) return tensor_at(s, s->group[i].view)->base;
-    if (i < given) return s->closed->consts.v[i - s->args.n];
-    const td_tensor *owner = tensor_at(s, s->spec->grads_read.v[i - given]);
+    if (i >= s->n) return tensor_at(s, s->group[i].view)->base;
+    if (i < s->given) return s->closed->consts.v[i - s->args.n];
+    const td_tensor *owner = tensor_at(s, s->spec->grads_read.v[i - s->given]);
     return owner ? td__own_grad(owner) : NULL;
 }
 
@@ -71,6 +70,7 @@ bool td__key_find_grads(td_spec *spec, td_values args) {
     subject         s = {.args = args, .spec = spec, .program = p, .closed = p};
     bool            ok = true;
     spec->grads_read.n = spec->grads_absent.n = spec->grad_targets.n = 0;
+    count_values(&s);
     for (int i = 0; p && ok && i < p->inputs.n; i++)
         if (p->in_desc.v[i].kind == TD_D_OWN_GRAD)
             ok = td__vec_push(&spec->grads_read, value_of(&s, p->in_desc.v[i].index));
@@ -138,7 +138,7 @@ static int same_as(td_arg_aliases *k, const subject *s, const td_tensor *t, int 
 /* Groups the values by storage. Two storages over the same memory count as one.
  * False: out of memory. */
 static bool find_groups(td_arg_aliases *k, const subject *s) {
-    int n = count(s);
+    int n = s->n;
     if (!reserve(k, n)) return false;
     k->stamp++;
     for (int i = 0; i < n; i++) {
@@ -162,7 +162,7 @@ static bool is_shared(const subject *s, int i) {
 /* Can the call give a history to one of its values? Then bases of views matter. */
 static bool any_needs(const subject *s) {
     if (s->views) return true;
-    for (int i = 0, n = count(s); i < n; i++)
+    for (int i = 0, n = s->n; i < n; i++)
         if (tensor_at(s, i) && td__needs_grad(tensor_at(s, i))) return true;
     return false;
 }
@@ -172,7 +172,7 @@ static bool any_needs(const subject *s) {
  * grad. A view that was made under no_grad, by split or by a custom function, or that
  * has its own grad_fn, is always traced with its base. */
 static void find_bases(td_arg_aliases *k, subject *s) {
-    int n = count(s), needs = -1; /* not computed yet */
+    int n = s->n, needs = -1; /* not computed yet */
     s->group = k->group;
     for (int i = 0; i < n; i++) {
         td_tensor *t = tensor_at(s, i);
@@ -202,6 +202,10 @@ static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 /* The bits word of a tensor: dtype, rank and the flags that eager's rules depend on. */
 static int64_t bits_word(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
+    bool plain = !(t->flags & TD_TF_INFERENCE) && !t->st->readonly;
+    if (TD_LIKELY(!t->base && plain && !t->cx->fake)) /* the common case, for speed */
+        return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
+               bit(TD_KEY_NEEDS, needs) | bit(TD_KEY_LEAF, needs && !td__has_node(t));
     bool view = t->base && (needs || s->views);
     bool stale = view && t->seen != td__version(t); /* then td_is_leaf may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
@@ -251,7 +255,7 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     const td_gtype *l = guarded_type(s, i);
     s->tensors++;
     if (!put(s, bits_word(s, t) | bit(TD_KEY_OFFSET, offset) |
-                    bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= count(s))) ||
+                    bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= s->n)) ||
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
@@ -300,7 +304,7 @@ static bool any_passes(const subject *s, td_ctx *cx) {
     const td_graph *p = s->program;
     for (int k = 0; p && k < p->wanted.n; k++) {
         td_tensor *to = tensor_at(s, value_of(s, p->wanted.v[k]));
-        for (int i = 0, n = count_given(s); to && i < n; i++) {
+        for (int i = 0, n = s->given; to && i < n; i++) {
             td_tensor *t = tensor_at(s, i);
             if (t && td__needs_grad(t) && td__history_passes(t, to) > 0) return true;
         }
@@ -328,6 +332,7 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->views = spec->views;
     const td_joint *j = spec->plan ? spec->plan->j : spec->j;
     if (spec->guards && j) s->guarded = j->g;
+    count_values(s);
     int64_t modes = modes_word(&f->cx->ambient);
     if (TD_UNLIKELY(s->program && s->program->wanted.n > 0))
         modes |= bit(TD_KEY_PASSES, any_passes(s, f->cx));
@@ -335,18 +340,17 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_groups(&f->aliases, s)) return td__fail_memory(f->cx);
     find_bases(&f->aliases, s);
-    int given = count_given(s);
-    for (int i = 0; i < given; i++)
+    for (int i = 0; i < s->given; i++)
         if (!put_value(s, i)) return false;
     for (int i = 0; i < spec->grads_read.n; i++)
-        if (!put_grad_of(s, spec->grads_read.v[i]) || !put_value(s, given + i))
+        if (!put_grad_of(s, spec->grads_read.v[i]) || !put_value(s, s->given + i))
             return false;
     for (int i = 0; i < spec->grads_absent.n; i++)
         if (!put_grad_of(s, spec->grads_absent.v[i]) ||
             !put_presence(s, spec->grads_absent.v[i]))
             return false;
     for (int i = 0; i < s->n_bases; i++)
-        if (!put_value(s, count(s) + i)) return false;
+        if (!put_value(s, s->n + i)) return false;
     return true;
 }
 
@@ -366,6 +370,7 @@ bool td__key_make_any(td_fn *f, td_key *k, td_values args) {
 }
 
 bool td__key_fits(td_fn *f, td_values args, const td_spec *spec) {
-    subject s = {.args = args, .with = &spec->key};
-    return put_all(f, &s, spec) && s.at == spec->key.n;
+    const td_key *k = &spec->key;
+    subject       s = {.args = args, .next = k->v, .end = k->n ? k->v + k->n : k->v};
+    return put_all(f, &s, spec) && s.next == s.end;
 }
