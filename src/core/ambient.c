@@ -13,6 +13,8 @@ static td_ambient defaults(const td_ctx *cx) {
 
 void td__ambient_init(td_ctx *cx) { cx->ambient = defaults(cx); }
 
+/* Begins a trace that must not depend on its caller: default modes and grad state, a
+ * fixed seed, no hooks, the tape alone. Undo with td__ambient_restore on every path. */
 bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     *o = (td_outside){.was = cx->ambient,
                       .below = cx->tape ? cx->tape->below : NULL,
@@ -26,6 +28,8 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     return true;
 }
 
+/* Removes whatever modes, scopes and hooks the trace left, then puts the caller's state
+ * back. After a failure the current source line stays: the error names it. */
 void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
     td__modes_drop(cx, cx->tape);
     while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);

@@ -59,6 +59,7 @@ typedef struct value {
     const char *s;
 } value;
 
+/* A setting's field of the struct by its offset, without aliasing violations. */
 static value field_get(const td_knob *k, const td_config *c) {
     const char *p = (const char *)c + k->at;
     value       v = {0};
@@ -183,6 +184,8 @@ const char *td__knob_takes(const td_knob *k, char *out, size_t cap) {
 
 /* ---- value to text ------------------------------------------------------ */
 
+/* The text that td_config_set reads back to the same value; independent of the
+ * locale. */
 static size_t value_text(const td_knob *k, value v, char *out, size_t cap) {
     const char *p = k->words;
     char        text[40];
@@ -402,6 +405,8 @@ static bool differs(td_ctx *cx, const td_config *c, int nr) {
     return a.b != b.b || a.i != b.i || a.word != b.word || a.f != b.f;
 }
 
+/* Checks only fields that differ from the present settings, so that a program with an
+ * older, shorter struct is not refused for values it does not know. */
 bool td__config_check(td_ctx *cx, const char *who, const td_config *c) {
     char text[80];
     if (c->size < sizeof c->size || c->size > sizeof *c)

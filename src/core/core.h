@@ -302,7 +302,7 @@ enum {
     TD_RELEASED_DROP,  /* by td_drop */
     TD_RELEASED_INNER, /* with a scope of the library's own */
     TD_RELEASED_CLOSE, /* with its context */
-    TD_RELEASED_OWNER, /* with the module or optimizer that held it */
+    TD_RELEASED_OWNER, /* with the module or optimizer that owned it */
     TD_RELEASED_SCOPE  /* the first number of a scope */
 };
 

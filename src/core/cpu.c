@@ -34,6 +34,7 @@ td_cpu_level td__cpu_best(void) {
     return TD_CPU_BASE;
 }
 
+/* The level that TD_ISA names, if the CPU has it; `why` is a warning otherwise. */
 td_cpu_level td__level_wanted(const char *said, td_cpu_level best, char *why,
                               size_t cap) {
     char list[64] = "";

@@ -28,6 +28,7 @@ static void init_nils(td_ctx *cx) {
         cx->nils[k] = (td_handle){TD_TAG_NIL | k, 0, cx};
 }
 
+/* A context without autograd, which td_open adds. NULL: out of memory. */
 td_ctx *td__ctx_make(void) {
     td_ctx *cx = td__handle_make(NULL, TD_H_CTX, sizeof *cx);
     if (!cx) return NULL;
@@ -242,6 +243,8 @@ void td__unref_held(td_tensor *t) {
     td__unref(t);
 }
 
+/* Drops the reference of td_keep, or else the scope's. `how` and the source line are
+ * remembered for the message if the tensor is used after it was freed. */
 void td__drop_as(td_tensor *t, uint32_t how) {
     if (t->kept > 0) t->kept--;
     else if (t->slot >= 0) {

@@ -40,14 +40,15 @@ static void delete_legacy(DLManagedTensor *m) { release_export(m->manager_ctx); 
 
 static bool may_export(const td_tensor *t, const char *who) {
     if (t->flags & TD_TF_NEEDS_GRAD)
-        return td__fail(t->cx, TD_E_GRAD,
-                        "%s: %s needs a gradient; detach it before it leaves", who,
-                        td__type_str(t));
+        return td__fail(t->cx, TD_E_GRAD, "%s: %s requires grad; pass td_detach of it",
+                        who, td__type_str(t));
     if (t->st->fake || t->cx->fake)
         return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
     return true;
 }
 
+/* The exported struct references the storage, so that it outlives the tensor and the
+ * context. Sizes and strides are in the same allocation. */
 static exported *make_export(const td_tensor *t, DLTensor *out) {
     size_t    dims = sizeof(int64_t) * 2 * (size_t)t->rank;
     exported *e = td__zalloc(sizeof *e + dims);
@@ -200,6 +201,8 @@ static bool check_memory(td_ctx *cx, const DLTensor *d, const td_meta *m,
     return true;
 }
 
+/* All numbers come from outside: extents are computed with overflow checks before any
+ * pointer is used. */
 static bool read_tensor(td_ctx *cx, const DLTensor *d, td_meta *m, size_t *bytes) {
     int64_t numel = 0, extent = 0;
     if (d->device.device_type != kDLCPU)

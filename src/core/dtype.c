@@ -47,6 +47,7 @@ bool td__can_cast(td_dtype from, td_dtype to) {
     return rows[from].klass <= rows[to].klass;
 }
 
+/* Exact for every f16, with NaN payloads; subnormals are an integer times 2^-24. */
 static float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, mag = h & 0x7fffu;
     float    f;
@@ -137,6 +138,8 @@ static void store_int(td_dtype dt, void *p, int64_t v) {
     }
 }
 
+/* Rounds once to the dtype. Integers below 64 bits go through i32, as the vectorized
+ * casts do, so that single elements and whole tensors agree also out of range. */
 void td__store_f(td_dtype dt, void *p, double v) {
     float f = (float)v;
     switch (dt) {

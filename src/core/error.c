@@ -67,6 +67,7 @@ void td__fail_at(td_ctx *cx, td_where here) {
 /* What failed on this thread where no context could be found, hence by thread. */
 static _Thread_local char last_error[512];
 
+/* For errors that belong to no context: td_last_error, and stderr. */
 static void record_last(const char *fmt, va_list ap) {
     vsnprintf(last_error, sizeof last_error, fmt, ap);
     size_t n = strlen(last_error);
@@ -129,6 +130,7 @@ bool td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                     td_dtype_name(dt), td__sizes_str(rank, size), td__block_live());
 }
 
+/* The error for reading values while a body is captured; `rule` says what was read. */
 bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
     return td__fail(
         cx, TD_E_TRACE,
@@ -204,6 +206,7 @@ static size_t write_dim(char *s, size_t n, int64_t dim) {
     return n;
 }
 
+/* Long shapes are cut off at the end of the buffer, still with a closing bracket. */
 static size_t write_sizes(char *s, size_t n, int rank, const int64_t *size) {
     n += (size_t)snprintf(s + n, TEXT_CAP - n, "[");
     for (int i = 0; i < rank && n < TEXT_CAP - 24; i++) {
@@ -246,6 +249,8 @@ static void released_by_drop(const td_tensor *t, char *out, size_t cap) {
     else snprintf(out, cap, "by td_drop at %s:%d", t->freed_file, t->freed_line);
 }
 
+/* How and where the tensor was freed, and the call that would have kept it alive. Reads
+ * a freed tensor's memory, which is kept for this. */
 void td__released_text(const td_tensor *t, char *out, size_t cap) {
     td__unpoison(t, sizeof *t);
     char        type[80] = "", how[200] = "already";
@@ -257,7 +262,7 @@ void td__released_text(const td_tensor *t, char *out, size_t cap) {
         snprintf(how, sizeof how, "when its context closed");
         instead = "give it to another context with td_share before td_close";
     } else if (t->serial == TD_RELEASED_OWNER) {
-        snprintf(how, sizeof how, "with the module or optimizer that held it");
+        snprintf(how, sizeof how, "with the module or optimizer that owned it");
         instead = "keep it with td_keep before freeing that";
     } else if (t->serial == TD_RELEASED_DROP) {
         released_by_drop(t, how, sizeof how);
@@ -273,6 +278,8 @@ void td__released_text(const td_tensor *t, char *out, size_t cap) {
     else snprintf(out, cap, "this tensor%s was freed %s; %s", type, how, instead);
 }
 
+/* The nil of td_grad_of for a tensor without gradient is the only nil whose use is an
+ * error; false for all others. */
 bool td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
     const td_ctx *cx = h->cx;
     char          at[200] = "";
@@ -282,12 +289,13 @@ bool td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
     if (cx->no_gradient_at.file)
         snprintf(at, sizeof at, " at %s:%d", cx->no_gradient_at.file,
                  cx->no_gradient_at.line);
-    return td__fail(h->cx, TD_E_GRAD,
-                    "%s: this is the result of td_grad_of%s for a tensor that has no "
-                    "gradient; call %s, or test it with td_has_grad",
-                    who, at,
-                    cx->no_gradient_leaf
-                        ? "td_backward first"
-                        : "td_retain_grad on it before td_backward, which keeps no "
-                          "gradients of op results else");
+    return td__fail(
+        h->cx, TD_E_GRAD,
+        "%s: this is the result of td_grad_of%s for a tensor that has no "
+        "gradient; call %s, or test it with td_has_grad",
+        who, at,
+        cx->no_gradient_leaf
+            ? "td_backward first"
+            : "td_retain_grad on it before td_backward, which otherwise stores "
+              "gradients of leaves only");
 }

@@ -38,6 +38,8 @@ static td_mapping *make_mapping(td_ctx *cx, const void *bytes, size_t n, bool ma
     return m;
 }
 
+/* *why is a reason other than errno. A FIFO or a device is refused before anything is
+ * read from it. */
 static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
     struct stat st;
     *why = NULL;
@@ -65,6 +67,8 @@ bool td__may_read_file(td_ctx *cx, const char *who) {
                     who);
 }
 
+/* The file may be closed and even unlinked afterwards. O_NONBLOCK: opening a FIFO must
+ * not wait. */
 td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path) {
     void       *bytes = NULL;
     size_t      n = 0;
@@ -100,6 +104,8 @@ static td_tensor *copied(td_ctx *cx, const uint8_t *from, size_t n,
     return t;
 }
 
+/* A read-only tensor over the mapped bytes, which references the mapping; a copy if
+ * they are not aligned for the dtype. */
 td_tensor *td__mapping_tensor(td_ctx *cx, td_mapping *m, size_t at,
                               const td_meta *meta) {
     const uint8_t *from = m->bytes + at;
@@ -191,6 +197,8 @@ static bool find_target(td_out *o) {
     return true;
 }
 
+/* Regular files are written under a temporary name and renamed at the end: a reader
+ * sees the old file or the complete new one. Devices and pipes are written directly. */
 bool td__out_open(td_out *o, td_ctx *cx, const char *who, const char *path) {
     struct stat st;
     *o = (td_out){.cx = cx, .who = who, .path = path, .fd = -1};
@@ -267,6 +275,8 @@ static void flush_directory(td_out *o) {
     close(fd);
 }
 
+/* Flushes, renames and flushes the directory, so that a crash leaves the old file or
+ * the new one. */
 bool td__out_finish(td_out *o) {
     /* what is no regular file has nothing to flush */
     if (io_fault() || (fsync(o->fd) != 0 && o->temp)) return give_up(o, "cannot flush");

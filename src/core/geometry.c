@@ -73,6 +73,7 @@ bool td__geom_is_list(const td_geom *g) {
     return g->rank == 1 && td__dim_eq(g->offset, 0) && td__dim_eq(g->stride[0], 1);
 }
 
+/* Does the contiguous range of a contain all bytes of b? Only packed or flat a can. */
 bool td__geom_covers_bytes(const td_geom *a, const td_geom *b) {
     int64_t n = td__numel(a->rank, a->size);
     int64_t item = td__dtype_bytes[a->dtype], other = td__dtype_bytes[b->dtype];

@@ -77,6 +77,8 @@ static bool lie_in_columns(const td_geom *a, const td_geom *b) {
     return row && (at[0] + reach[0] < at[1] || at[1] + reach[1] < at[0]);
 }
 
+/* Could the two share a byte of one storage? True in doubt: for other dtypes and
+ * symbolic sizes only the byte ranges are compared. */
 bool td__geom_overlap(const td_geom *a, const td_geom *b) {
     int64_t item = td__dtype_bytes[a->dtype], other = td__dtype_bytes[b->dtype];
     if (td__dim_eq(td__numel(a->rank, a->size), 0) ||

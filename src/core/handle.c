@@ -82,6 +82,8 @@ void *td__handle_make(td_ctx *cx, td_handle_kind kind, size_t bytes) {
     return h;
 }
 
+/* The memory goes to the end of a queue and is reused oldest first, so that stale
+ * handles are recognized for a while (docs/lifetimes.md). */
 void td__handle_free(void *object, td_handle_kind kind) {
     freed *f = object;
     if (!f) return;
