@@ -43,15 +43,6 @@ bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
-/* ---- programs (program_inputs.c) ---------------------------------------- */
-
-/* The inputs of a call, by input of the program: NONE takes the const it holds. False
- * after td__fail: one is missing. */
-bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
-/* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE
- * for consts, 0 for numbers. Looks of one storage number share it. */
-bool td__inputs_like(const td_graph *g, td_value *in);
-
 /* ---- what became of argument nr ----------------------------------------- */
 
 int        td__func_writes(const td_func *f, int nr);       /* to its elements, */

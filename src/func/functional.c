@@ -20,14 +20,32 @@ static bool run_outer(td_opcall *c) {
     return ok;
 }
 
+/* The tensors among the arguments of a call, one after the other. */
+typedef struct tensors {
+    const td_opcall *c;
+    int              i;
+    uint32_t         k;
+} tensors;
+
+/* The next of them; NULL: there is none. */
+static td_tensor *next_tensor(tensors *a) {
+    for (; a->i < a->c->n_in; a->i++, a->k = 0) {
+        const td_value *v = &a->c->in[a->i];
+        uint32_t        n = v->kind == TD_K_TENSORS ? v->n : v->kind == TD_K_TENSOR;
+        while (a->k < n) {
+            td_tensor *t = v->kind == TD_K_TENSOR ? v->u.t : v->u.ts[a->k];
+            a->k++;
+            if (t) return t;
+        }
+    }
+    return NULL;
+}
+
 /* Every tensor among the arguments gets a record. */
 static bool know_args(td_func *f, const td_opcall *c) {
-    for (int i = 0; i < c->n_in; i++) {
-        const td_value *v = &c->in[i];
-        if (v->kind == TD_K_TENSOR && !td__fval_of(f, v->u.t)) return false;
-        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
-            if (v->u.ts[k] && !td__fval_of(f, v->u.ts[k])) return false;
-    }
+    tensors a = {c, 0, 0};
+    for (td_tensor *t; (t = next_tensor(&a));)
+        if (!td__fval_of(f, t)) return false;
     return true;
 }
 
@@ -49,13 +67,9 @@ static bool inner_list(td_func *f, td_value *v) {
 /* Deriving one argument may make the whole storage the root, and what was derived
  * before it old: nothing is taken until all have been derived. */
 static bool derive_args(td_func *f, const td_opcall *c) {
-    for (int i = 0; i < c->n_in; i++) {
-        const td_value *v = &c->in[i];
-        if (v->kind == TD_K_TENSOR && !td__fval_value(td__fval_of(f, v->u.t)))
-            return false;
-        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
-            if (v->u.ts[k] && !td__fval_value(td__fval_of(f, v->u.ts[k]))) return false;
-    }
+    tensors a = {c, 0, 0};
+    for (td_tensor *t; (t = next_tensor(&a));)
+        if (!td__fval_value(td__fval_of(f, t))) return false;
     return true;
 }
 
@@ -277,13 +291,9 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
 
 /* Will the tape record this call? */
 static bool takes_gradients(const td_opcall *c) {
-    bool any = false;
-    for (int i = 0; i < c->n_in; i++) {
-        const td_value *v = &c->in[i];
-        any |= v->kind == TD_K_TENSOR && v->u.t && td__needs_grad(v->u.t);
-        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
-            any |= v->u.ts[k] && td__needs_grad(v->u.ts[k]);
-    }
+    tensors a = {c, 0, 0};
+    bool    any = false;
+    for (td_tensor *t; (t = next_tensor(&a));) any |= td__needs_grad(t);
     return any && td__recording(c->cx);
 }
 

@@ -78,6 +78,12 @@ static bool same_arg(const td_garg *a, const td_garg *b) {
 
 /* Would both compute the same? Nodes of different checkpoint policies differ, and so do
  * recomputed nodes from the first ones: merging them would undo the recomputation. */
+uint64_t td__gnode_hash(const td_gnode *n) {
+    uint64_t h = td__hash(&n->op, sizeof n->op, 0);
+    for (int i = 0; i < n->n_in; i++) h = hash_arg(&n->in[i], h);
+    return h;
+}
+
 bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
     if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
     if (a->tags != b->tags) return false; /* different checkpoint policies */
@@ -137,8 +143,7 @@ static void replace_node(merging *m, td_gnode *first, td_gnode *n) {
 
 /* Replaces n by an equal earlier node, or adds it to the table. */
 static void merge(merging *m, td_gnode *n) {
-    uint64_t h = td__hash(&n->op, sizeof n->op, 0);
-    for (int i = 0; i < n->n_in; i++) h = hash_arg(&n->in[i], h);
+    uint64_t h = td__gnode_hash(n);
     unsigned at = (unsigned)h & m->mask;
     m->hash[n->id] = h;
     for (; m->table[at]; at = (at + 1) & m->mask) {

@@ -320,7 +320,8 @@ bool              td__graph_append(td_graph *to, const td_graph *g, td_gval **tw
                                    td_append_fn *each, void *env);
 /* Do two nodes of a graph compute the same, if they draw no random numbers? */
 bool              td__gnode_equal(const td_gnode *a, const td_gnode *b);
-int      td__graph_results(const td_graph *g); /* outputs before any <own_grad> */
+uint64_t          td__gnode_hash(const td_gnode *n); /* equal nodes have one hash */
+int      td__graph_results(const td_graph *g);       /* outputs before any <own_grad> */
 /* Same text, apart from names, source lines and storage numbers? `why` gets the first
  * line that differs. */
 bool     td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap);

@@ -7,6 +7,7 @@
  * of its nodes is replaced by it; the rest is backward. */
 #include "part/part_int.h"
 
+#include <limits.h>
 #include <string.h>
 
 typedef struct pairing {
@@ -15,9 +16,11 @@ typedef struct pairing {
     int             n;    /* nodes of the forward half */
     int             next; /* of them: behind the last one that was found */
     bool           *used; /* by node of the forward half: it stands for one already */
-    bool           *late; /* by id in j->g: depends on a tangent */
-    td_gval       **twin; /* by id in j->g */
-    bool            tangent; /* what depends() finds */
+    uint64_t       *hash; /* by node of the forward half */
+    int            *slot, *link; /* a hash table of these nodes */
+    bool           *late;        /* by id in j->g: depends on a tangent */
+    td_gval       **twin;        /* by id in j->g */
+    bool            tangent;     /* what depends() finds */
 } pairing;
 
 /* Primals are the inputs of the forward half; tangents have no twin and mark what
@@ -35,20 +38,34 @@ static void depends(void *env, td_gval *v) {
     p->tangent |= p->late[v->id];
 }
 
+/* Puts the nodes of the forward half into a hash table: slot[] and link[] are 1 + the
+ * index of a node. */
+static void index_nodes(pairing *p) {
+    for (int i = p->n - 1; i >= 0; i--) {
+        p->hash[i] = td__gnode_hash(p->g->nodes.v[i]);
+        int *slot = &p->slot[p->hash[i] % (unsigned)p->n];
+        p->link[i] = *slot;
+        *slot = i + 1;
+    }
+}
+
 /* The first node of the forward half, from the last found on, that computes the same
- * and stands for no other. */
+ * and stands for no other; if all stand for another, the first that draws nothing. */
 static td_gnode *find_equal(pairing *p, const td_gnode *now) {
-    bool pure = !td__gnode_draws(now);
-    for (int again = 0; again < 2; again++)
-        for (int i = 0; i < p->n; i++) {
-            int       at = (p->next + i) % p->n;
-            td_gnode *n = p->g->nodes.v[at];
-            if ((p->used[at] && !(again && pure)) || !td__gnode_equal(n, now)) continue;
-            p->used[at] = true;
-            p->next = at + 1;
-            return n;
-        }
-    return NULL;
+    uint64_t h = td__gnode_hash(now);
+    int      best = -1, least = INT_MAX;
+    for (int at = p->slot[h % (unsigned)p->n] - 1; at >= 0; at = p->link[at] - 1) {
+        int far = (at - p->next + p->n) % p->n + (p->used[at] ? p->n : 0);
+        if (p->hash[at] != h || far >= least || (p->used[at] && td__gnode_draws(now)) ||
+            !td__gnode_equal(p->g->nodes.v[at], now))
+            continue;
+        best = at;
+        least = far;
+    }
+    if (best < 0) return NULL;
+    p->used[best] = true;
+    p->next = best + 1;
+    return p->g->nodes.v[best];
 }
 
 /* Finds for a forward node of the new joint graph the equal node of the existing
@@ -116,14 +133,20 @@ td_graph *td__part_reuse(const td_halves *h, const td_joint *j) {
     td_graph *to = NULL;
     if (!p.g) return NULL;
     size_t n = (size_t)j->g->n_values + 1;
-    p.twin = td__zalloc(sizeof *p.twin * n + n + (size_t)p.n + 1);
-    if (!p.twin) td__fail_memory(j->cx);
+    size_t m = (size_t)p.n + 1;
+    p.twin = td__zalloc(sizeof *p.twin * n + n + m);
+    p.hash = td__zalloc((sizeof *p.hash + 2 * sizeof *p.slot) * m);
+    if (!p.twin || !p.hash) td__fail_memory(j->cx);
     else {
         p.late = (bool *)(p.twin + n);
         p.used = p.late + n;
+        p.slot = (int *)(void *)(p.hash + m);
+        p.link = p.slot + m;
+        index_nodes(&p);
         if (join(&p)) to = cut(h, j, p.g);
     }
     td__free((void *)p.twin);
+    td__free(p.hash);
     td__graph_drop(p.g);
     return to;
 }

@@ -239,6 +239,15 @@ td_graph *td__capture_types(const td_graph *g);
  * separated by commas, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);
 
+/* ---- programs (program_inputs.c) ---------------------------------------- */
+
+/* The inputs of a call, by input of the program: NONE takes the const it holds. False
+ * after td__fail: one is missing. */
+bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
+/* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE
+ * for consts, 0 for numbers. Looks of one storage number share it. */
+bool td__inputs_like(const td_graph *g, td_value *in);
+
 /* ---- gradients that inputs keep (input_grad.c) ---------------------------- */
 
 /* A body may change the .grad of its inputs (td_backward accumulates, td_zero_grad

@@ -1,6 +1,6 @@
 /* program_inputs.c -- questions about programs: which tensors their inputs are, what
  * inputs of their types look like. */
-#include "func/func.h"
+#include "trace/trace.h"
 
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
     for (int i = 0; i < p->inputs.n; i++) {
