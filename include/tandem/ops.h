@@ -1271,6 +1271,9 @@ TD_API td_tensor *td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_ten
 /* The elements of grad_output where the mask is true, in order, then zeros, in the given sizes. */
 TD_API td_tensor *td_op_masked_scatter_backward(td_tensor *grad_output, td_tensor *mask, td_ints sizes);
 
+/* The integers from 0 to the greatest element of self. */
+TD_API td_tensor *td_op__classes(td_tensor *self);
+
 /* A last dim with 1 at the class each element names; num_classes -1 means the largest class plus 1. */
 TD_API td_tensor *td_op_one_hot(td_tensor *self, int64_t num_classes);
 

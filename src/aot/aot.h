@@ -140,6 +140,7 @@ typedef struct td_spec {
     td_deps               deps;    /* modules and watched bytes that the body read */
     uint64_t              n_calls; /* counted with debug_asserts only */
     td_config             set;     /* the settings it was compiled with */
+    td_dim_list           sizes;   /* those of its program (td_graph.sizes), or empty */
     td_cache_state        cache;
     int64_t               ns[TD_PIPE_COUNT]; /* time spent per stage */
 } td_spec;
@@ -322,8 +323,12 @@ int       td__spec_args(const td_spec *s, td_values args, td_value *in, int n);
 td_config       td__fn_settings(const td_fn *f);
 const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 
-/* Compiles a specialization for these arguments; NULL after td__fail. */
-td_spec  *td__spec_make(td_fn *f, td_values args);
+/* Compiles a specialization for these arguments; NULL after td__fail. sizes: those
+ * that depend on values, which it is for alone, taken over; NULL: any. */
+td_spec  *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes);
+/* The sizes that depend on values which the program of s makes of these arguments.
+ * Called after td__fail: true clears the error, false leaves it. */
+bool      td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to);
 /* td__spec_make in two steps, for staged functions: up to the cleaned joint graph,
  * and from there to the plan. td__spec_plan takes over j. With the setting `dynamic`
  * all sizes are symbols, or it fails. NULL and false after td__fail. */

@@ -305,7 +305,8 @@ static uint64_t args_hash(td_fn *f, td_values args) {
  * program is not known yet. Also decides whether this specialization uses the cache at
  * all. */
 bool td__cache_find_version(td_fn *f, td_spec *s, td_values args) {
-    const char *no = bypass_reason(f);
+    const char *no =
+        s->sizes.n ? "it is for sizes that depend on values" : bypass_reason(f);
     s->cache.args = args;
     s->cache.on = !no && s->set.cache_disk_mb > 0;
     s->cache.before = s->cache.on ? args_hash(f, args) : 0;

@@ -100,11 +100,31 @@ static void start_over(td_fn *f, td_spec *s) {
 /* Traces with symbolic sizes if the settings say so. If that fails, the captured
  * program is replayed with numbers. The body runs a second time only if the capture
  * itself failed: it may have computed with a symbolic size in C (td_sym_size). */
-static bool trace(td_fn *f, td_spec *s, td_values args) {
+static bool trace_sizes(td_fn *f, td_spec *s, td_values args) {
+    if (s->sizes.n) return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
     if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
     td_code code = td_error(f->cx);
     if (!s->varies || code == TD_E_MEMORY || code == TD_E_GUARD) return false;
     start_over(f, s);
+    return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
+}
+
+bool td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to) {
+    const td_graph *program = td__spec_program(f, s);
+    td_code         code = td_error(f->cx);
+    if (!program || code == TD_E_MEMORY || f->staged) return false;
+    td_value *in = td__spec_inputs(s, program, args);
+    bool      ok = in && td__sizes_measure(program, in, to);
+    td__free(in);
+    return ok;
+}
+
+/* If that fails, too, sizes that depend on values are those of this call. */
+static bool trace(td_fn *f, td_spec *s, td_values args) {
+    if (trace_sizes(f, s, args)) return true;
+    if (s->sizes.n || !td__spec_measure(f, s, args, &s->sizes)) return false;
+    start_over(f, s);
+    s->cache.on = false; /* other values make other sizes */
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
 }
 
@@ -154,9 +174,13 @@ static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
 }
 
 /* Makes a specialization for these arguments; NULL after td__fail. */
-td_spec *td__spec_make(td_fn *f, td_values args) {
+td_spec *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;
+    if (sizes) {
+        s->sizes = *sizes;
+        *sizes = (td_dim_list){0};
+    }
     s->nr = f->n_specs;
     s->mode = f->mode;
     s->set = td__fn_settings(f);
@@ -211,6 +235,7 @@ void td__spec_drop(td_spec *s) {
     td__arrived_drop(s->arrived);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
+    td__vec_free(&s->sizes);
     td__deps_free(&s->deps);
     td__vec_free(&s->key);
     td__vec_free(&s->grads_read);

@@ -205,7 +205,7 @@ static td_spec *make_eager_spec(td_fn *f, td_values args, const td_config *c) {
 
 /* Compiles a specialization and puts it first in the list. NULL: after td__fail, or,
  * without an error, run the call eagerly. */
-static td_spec *add_spec(td_fn *f, td_values args) {
+static td_spec *add_spec(td_fn *f, td_values args, td_dim_list *sizes) {
     td_config c = td__fn_settings(f);
     bool      warned = false;
     if (f->staged) {
@@ -223,7 +223,7 @@ static td_spec *add_spec(td_fn *f, td_values args) {
         falls_back(f, &c, &f->limit_warned);
         return NULL;
     }
-    td_spec *s = td__spec_make(f, args);
+    td_spec *s = td__spec_make(f, args, sizes);
     if (!s && falls_back(f, &c, &warned)) s = make_eager_spec(f, args, &c);
     if (!s) return NULL;
     s->next = f->specs;
@@ -243,7 +243,7 @@ static td_spec *pick(td_fn *f, td_values args) {
     }
     if (!td_ok(f->cx)) return NULL;
     td__log_mismatch(f, args);
-    return td_ok(f->cx) ? add_spec(f, args) : NULL;
+    return td_ok(f->cx) ? add_spec(f, args, NULL) : NULL;
 }
 
 bool td__fn_prepare(td_fn *f, td_values args) {
@@ -257,11 +257,15 @@ static bool must_check(const td_fn *f, const td_spec *s) {
     return f->cx->anomaly && s->differentiates && !f->graph;
 }
 
-/* Runs the call compiled, or eagerly where there is no compiled code. Returns the
- * number of results, -1 after td__fail. */
-static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
-    td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
-    if (!td_ok(f->cx)) return -1;
+/* May the code of s find a size to be another than it was made for? Then the call may
+ * run another, and needs its arguments still. */
+static bool may_repeat(const td_spec *s) {
+    return td__graph_flags(s->plan->j->g, TD_OPF_DYNAMIC);
+}
+
+/* Runs s. Returns the number of results, -1 after td__fail. */
+static int call_spec(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out,
+                     int n_out) {
     if (!s || !s->plan || must_check(f, s)) return run_eager(f, args, out, n_out);
     if (!td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
@@ -269,10 +273,41 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_value few[16], *all = few;
     if (n_all > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n_all)))
         return td__fail_memory(f->cx), -1;
+    if (own && may_repeat(s)) own = NULL;
     bool ok = td__spec_call(f, s, args, own, all);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;
     if (all != few) td__free(all);
     return ok ? n : -1;
+}
+
+/* The code of s has found a size that depends on values to be another than it was made
+ * for, before it wrote anything. Gives the next specialization that fits, or, after the
+ * last, one for the sizes of this call: then *made. NULL after td__fail. */
+static td_spec *next_spec(td_fn *f, const td_spec *s, td_values args, bool *made) {
+    td_dim_list sizes = {0};
+    td_spec    *to = NULL;
+    for (td_spec *at = s->next; at; at = at->next)
+        if (fits(f, at, args)) return td_clear(f->cx), at;
+    *made = td__spec_measure(f, s, args, &sizes);
+    if (*made) to = add_spec(f, args, &sizes);
+    td__vec_free(&sizes);
+    return to;
+}
+
+/* Runs the call compiled, or eagerly where there is no compiled code. Returns the
+ * number of results, -1 after td__fail. */
+static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
+    uint64_t offset = f->cx->rng_offset;
+    td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
+    if (!td_ok(f->cx)) return -1;
+    int  n = call_spec(f, s, args, own, out, n_out);
+    bool made = false;
+    while (n < 0 && f->cx->other_size && s && !made) {
+        f->cx->rng_offset = offset;
+        if ((s = next_spec(f, s, args, &made)))
+            n = call_spec(f, s, args, own, out, n_out);
+    }
+    return n;
 }
 
 /* A captured body may call its own function; each such call runs the body. Calls

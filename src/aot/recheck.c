@@ -118,8 +118,10 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
  * dependencies are recorded and thrown away. */
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
-    td_deps   deps = {0}; /* those of the specialization stay */
-    td_graph *now = td__spec_capture_numbers(f, args, &deps);
+    td_deps      deps = {0}; /* those of the specialization stay */
+    td_dim_given given = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
+    td_graph    *now = td__spec_capture_numbers(f, args, &deps);
+    td__dim_give(given);
     td__deps_free(&deps);
     if (!now) return false;
     td_graph *was = s->guards ? for_these_sizes(f, s, args) : NULL;

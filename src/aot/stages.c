@@ -46,14 +46,26 @@ td_graph *td__spec_replay(const td_spec *s, td_values args) {
     return g;
 }
 
+/* The program for the sizes of the specialization. NULL after td__fail. */
+static td_graph *capture_sized(td_fn *f, td_spec *s, td_values args) {
+    td_dim_given was = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
+    td_graph    *g = s->program ? td__spec_replay(s, args)
+                                : td__spec_capture(f, args, s->fakes, &s->deps);
+    td__dim_give(was);
+    if (!g || td__sizes_keep(g, &s->sizes)) return g;
+    td__graph_drop(g);
+    return NULL;
+}
+
 /* A program that exists already is replayed: the body must not run twice. A graph is
- * its own program, unless autocast adds casts to it. */
+ * its own program, unless autocast adds casts to it, or it becomes one for some sizes
+ * alone. */
 static bool capture(td_fn *f, td_spec *s, td_values args) {
     td_graph *was = s->program;
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    if (was) s->program = td__spec_replay(s, args);
-    else if (f->graph && !td__autocast_state(&f->cx->ambient)) return true;
-    else s->program = td__spec_capture(f, args, s->fakes, &s->deps);
+    bool own = f->graph && !td__autocast_state(&f->cx->ambient) && !s->sizes.n;
+    if (!was && own) return true;
+    s->program = capture_sized(f, s, args);
     td__graph_drop(was);
     td_here = (td_where){0}; /* later stages have no source line */
     return s->program != NULL;

@@ -286,6 +286,9 @@ bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
 const char *td__sizes_str(int rank, const int64_t *size);
+/* Fails: a size that depends on values is `size`, and the code that runs is for `rel`
+ * `than`. Returns false. */
+bool td__fail_other_size(td_ctx *cx, int64_t size, const char *rel, int64_t than);
 
 /* ---- contexts (ctx.c) --------------------------------------------------- */
 
@@ -407,10 +410,11 @@ typedef struct td_layout_copy {
 } td_layout_copy;
 
 struct td_ctx {
-    TD_HANDLE_FIELDS; /* cx is the context itself */
-    td_code  code;    /* TD_OK or the first error */
-    bool     stale;   /* the error: a saved value was modified before backward */
-    bool     gone;    /* the error: saved values were freed by an earlier backward */
+    TD_HANDLE_FIELDS;    /* cx is the context itself */
+    td_code  code;       /* TD_OK or the first error */
+    bool     stale;      /* the error: a saved value was modified before backward */
+    bool     gone;       /* the error: saved values were freed by an earlier backward */
+    bool     other_size; /* the error: a size that depends on values is not as traced */
     char     message[2048];
     td_where failed_at; /* source line of the failed call; file: failed_file or NULL */
     char     failed_file[160];
@@ -428,16 +432,18 @@ struct td_ctx {
     const char *making;      /* the op whose results are being allocated; NULL: none */
     /* The composite op the user called, while its parts run; NULL: none. */
     const td_opinfo    *composite;
-    td_layout_copy      layout_copy;    /* the last one that the running op took */
-    struct td_callback *callback;       /* the innermost running callback; NULL: none */
-    td_where            no_gradient_at; /* where no_gradient was returned last */
-    bool                no_gradient_leaf;     /* ...for a leaf */
-    td_storage          nil_storage;          /* of nil tensors */
-    td_tensor          *all;                  /* every live tensor */
-    td_tensor          *freed, *freed_newest; /* retired structs, oldest first */
-    int                 n_freed;
-    td_ended            ended[TD_ENDED_KEPT]; /* ring of ended scopes, by number */
-    uint32_t            n_ended;              /* number of the last one */
+    td_layout_copy      layout_copy; /* the last one that the running op took */
+    struct td_callback *callback;    /* the innermost running callback; NULL: none */
+    td_dim_list
+            *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */
+    td_where no_gradient_at;         /* where no_gradient was returned last */
+    bool     no_gradient_leaf;       /* ...for a leaf */
+    td_storage nil_storage;          /* of nil tensors */
+    td_tensor *all;                  /* every live tensor */
+    td_tensor *freed, *freed_newest; /* retired structs, oldest first */
+    int        n_freed;
+    td_ended   ended[TD_ENDED_KEPT]; /* ring of ended scopes, by number */
+    uint32_t   n_ended;              /* number of the last one */
     TD_VEC(td_tensor *) owned; /* owned by scopes, outermost first; NULL: dropped */
     TD_VEC(td_scope) scopes;   /* open scopes, outermost first */
     td_tensor *dying;          /* td__unref's work list, linked by payload */

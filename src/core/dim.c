@@ -3,7 +3,8 @@
 
 /* By thread, not by context: dim arithmetic is on plain numbers, far below any function
  * that knows its context. One trace at a time runs on a thread. */
-static TD_HOT_LOCAL td_dim_hook serving;
+static TD_HOT_LOCAL td_dim_hook  serving;
+static TD_HOT_LOCAL td_dim_given given;
 
 td_dim_hook td__dim_set_hook(td_dim_hook hook) {
     td_dim_hook was = serving;
@@ -64,6 +65,13 @@ bool td__dim_expect(int64_t a, td_dim_rel rel, int64_t b) {
     return td__dim_rel_holds(rel, a, b);
 }
 
+td_dim_given td__dim_give(td_dim_given sizes) {
+    td_dim_given was = given;
+    given = sizes;
+    return was;
+}
+
 int64_t td__dim_fresh(int64_t lo, int64_t hi) {
+    if (given.at < given.n) return given.v[given.at++];
     return serving.fn ? serving.fn(serving.env, TD_DIM_FRESH, lo, hi) : TD_DIM_HUGE;
 }

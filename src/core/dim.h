@@ -204,8 +204,18 @@ static inline bool td__dims_same(const int64_t *a, const int64_t *b, int n) {
 /* Does a rel b hold? For data-dependent sizes: it is assumed from now on and
  * asserted at run time. */
 bool    td__dim_expect(int64_t a, td_dim_rel rel, int64_t b);
-/* The size, within [lo, hi], of a result that depends on data. TD_DIM_HUGE: no
- * trace is running, or td__fail. */
+/* The size, within [lo, hi], of a result that depends on data: the next one given, or a
+ * symbol of the trace. TD_DIM_HUGE: no trace is running, or td__fail. */
 int64_t td__dim_fresh(int64_t lo, int64_t hi);
+/* Sizes that results have, in the order in which a program makes them, where a trace is
+ * for these alone. */
+typedef struct td_dim_given {
+    const int64_t *v;
+    int            n, at; /* at: those taken already */
+} td_dim_given;
+typedef TD_VEC(int64_t) td_dim_list;
+/* Gives the sizes of the results that follow. Returns what was given before, for the
+ * caller to give again. */
+td_dim_given td__dim_give(td_dim_given sizes);
 
 #endif

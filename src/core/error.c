@@ -140,6 +140,15 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
         who, rule);
 }
 
+bool td__fail_other_size(td_ctx *cx, int64_t size, const char *rel, int64_t than) {
+    cx->other_size = td_ok(cx);
+    return td__fail(cx, TD_E_UNSUPPORTED,
+                    "unsupported: a size that depends on values is %lld, but the "
+                    "program was traced for a size %s %lld. State the relation with "
+                    "td_expect, or run this part eagerly",
+                    (long long)size, rel, (long long)than);
+}
+
 td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
     va_list ap;
     if (!cx) cx = td__current_ctx();
@@ -175,7 +184,7 @@ void td_clear(td_ctx *cx) {
     }
     cx->code = TD_OK;
     cx->failed_at = (td_where){0};
-    cx->stale = cx->gone = false;
+    cx->stale = cx->gone = cx->other_size = false;
     cx->message[0] = 0;
 }
 

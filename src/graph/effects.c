@@ -55,12 +55,14 @@ static bool has_new_size(const td_gnode *n, const td_gtype *l) {
     return false;
 }
 
-/* A composite, which a program records whole, may have an op in it whose sizes depend
- * on values. */
+/* Does its result have a size that depends on values, which later nodes take for a
+ * symbol or a number? A composite, which a program records whole, may have such an op
+ * in it. */
 bool td__gnode_shows(const td_gnode *n) {
     const td_opdef *op = &td__ops[n->op];
     bool            composite = op->decomp || op->decomp_fn;
     if (!(op->flags & TD_OPF_DYNAMIC) && !composite) return false;
+    if (!composite && n->origin != TD_FROM_BEFORE) return true;
     for (int i = 0; i < n->n_out; i++)
         if (composite ? has_new_size(n, n->out[i]->type)
                       : has_symbolic_sizes(n->out[i]->type))

@@ -35,6 +35,7 @@ void td__graph_drop(td_graph *g) {
     td__vec_free(&g->out_desc);
     td__vec_free(&g->consts);
     td__vec_free(&g->bare);
+    td__vec_free(&g->sizes);
     td__vec_free(&g->wanted);
     td__vec_free(&g->dims);
     td__vec_free(&g->facts);

@@ -196,8 +196,11 @@ struct td_graph {
     TD_VEC(td_tensor *) consts; /* referenced: tensors the body closed over, <const> */
     TD_VEC(int32_t) bare;       /* inputs that must have no .grad, as at capture */
     TD_VEC(int32_t) wanted; /* inputs whose gradient a td_grad in the body computes */
-    TD_VEC(td_gdim) dims;   /* symbolic sizes, hash-consed */
-    TD_VEC(td_gfact) facts; /* known of them */
+    /* Of a program that is for these alone: the sizes that depend on values, in the
+     * order in which a replay makes them. */
+    td_dim_list sizes;
+    TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
+    TD_VEC(td_gfact) facts;    /* known of them */
     TD_VEC(td_graph *) nested; /* owned: graphs among the arguments */
     int32_t *dim_slots;        /* hash table over dims */
     int      n_dim_slots;

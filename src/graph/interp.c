@@ -263,6 +263,24 @@ static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) 
 
 /* Calls one op in a scope of its own; results are referenced by r, temporaries
  * of composites are freed with the scope. */
+/* The size that depends on values, where code is for this one alone; -1: any. A program
+ * has a list of them, and is run for other sizes, too. */
+static int64_t size_for(const td_graph *g, const td_gnode *n) {
+    bool dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC && !g->sizes.n;
+    return dynamic && td__gtype_is_concrete(n->out[0]->type) ? n->out[0]->type->size[0]
+                                                             : -1;
+}
+
+/* Calls the op of a node whose result must have `size` as its first. */
+static bool call_sized(td_replay *r, const td_gnode *n, td_tensor **out, int64_t size) {
+    td_ctx      *cx = r->g->cx;
+    td_dim_given was = td__dim_give((td_dim_given){&size, 1, 0});
+    bool         ok = td__call(cx, n->op, r->args.v, r->args.n, out, n->n_out);
+    td__dim_give(was);
+    return ok && (out[0]->size[0] == size ||
+                  td__fail_other_size(cx, out[0]->size[0], "==", size));
+}
+
 static bool call_op(td_replay *r, const td_gnode *n) {
     td_ctx          *cx = r->g->cx;
     td_tensor       *few[TD_MAX_RESULTS], **out = few;
@@ -274,7 +292,9 @@ static bool call_op(td_replay *r, const td_gnode *n) {
     ok = td__scope_push(cx);
     if (ok) {
         cx->scopes.v[cx->scopes.n - 1].label = n->scope;
-        ok = td__call(cx, n->op, r->args.v, r->args.n, out, n_out) &&
+        int64_t size = size_for(r->g, n);
+        ok = (size >= 0 ? call_sized(r, n, out, size)
+                        : td__call(cx, n->op, r->args.v, r->args.n, out, n_out)) &&
              (!list || check_named(r, n, out));
         for (int i = 0; i < n->n_out && ok; i++)
             td__replay_set(r, n->out[i], td_value_tensor(out[i]));
@@ -376,8 +396,11 @@ static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
  * is set in the context only after success. */
 bool td__replay_whole(td_replay *r, const td_value *in, td_value *out) {
     const td_graph *g = r->g;
+    td_dim_given    was = {0};
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
+    if (g->sizes.n) was = td__dim_give((td_dim_given){g->sizes.v, g->sizes.n, 0});
     bool ok = run_whole(r, in, out);
+    if (g->sizes.n) td__dim_give(was);
     for (int i = 0; !ok && i < g->outputs.n; i++)
         out[i] = td_value_tensor(td_nil(g->cx));
     reset(r);

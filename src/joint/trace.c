@@ -85,6 +85,7 @@ static bool writes_metadata(const td_graph *p, bool *no_grad) {
 static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
+    if (t->base->st != t->st) return !td__needs_grad(t); /* a write leads to its base */
     if (!td__needs_grad(t)) return !leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     /* elements beside the view have the history of the base, and so have writes after

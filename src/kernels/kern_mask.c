@@ -2,6 +2,7 @@
  * in, always in row-major order. The sizes of some results depend on values. */
 #include "ops/cast.h"
 #include "rules/geom.h"
+#include "rules/index_args.h"
 #include "kernels/index_walk.h"
 #include "kernels/loops/loops.h"
 #include "rules/shape_rules.h"
@@ -203,5 +204,28 @@ bool td__kern_masked_scatter_backward(td_opcall *c) {
     td__fill(c->out[0], td_value_int(0));
     if (g->numel > 0 && c->out[0]->numel > 0)
         take(g, mask, g->rank, g->size, td__ptr(c->out[0]), c->out[0]->numel);
+    return true;
+}
+
+/* ---- classes ------------------------------------------------------------ */
+
+/* The greatest element, plus 1. */
+bool td__kern_classes(td_opcall *c) {
+    const td_tensor *t = td__in(c, 0);
+    if (!td__classes_check(c, t)) return false;
+    int64_t most = td__index_at(t, 0);
+    for (int64_t i = 1; i < t->numel; i++)
+        if (td__index_at(t, i) > most) most = td__index_at(t, i);
+    if (most < 0)
+        return td__op_fail(
+            c, TD_E_INDEX,
+            "class values must not be negative, and the greatest is %lld",
+            (long long)most);
+    int64_t n = td__dim_add(most, 1);
+    td_meta m;
+    td__meta_dense(&m, TD_I64, 1, &n);
+    if (!(c->out[0] = td__tensor_make(c->cx, &m, false))) return false;
+    int64_t *to = (int64_t *)(void *)td__ptr(c->out[0]);
+    for (int64_t i = 0; i < n; i++) to[i] = i;
     return true;
 }

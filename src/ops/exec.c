@@ -71,13 +71,20 @@ static bool make_results(td_opcall *c, bool fake) {
     return !(c->def->flags & TD_OPF_WHOLE) || take_whole(c);
 }
 
+/* The kernel of an op whose result has a size that depends on values. */
+static bool exec_dynamic(td_opcall *c) {
+    td_dim_list *seen = c->cx->sizes_seen;
+    return c->def->cpu(c) &&
+           (!seen || td__vec_push(seen, c->out[0]->size[0]) || td__fail_memory(c->cx));
+}
+
 /* Ops without views and writes: shape rule, results, kernel. Fake calls end after the
  * results. */
 static bool exec_plain(td_opcall *c) {
     bool fake = td__call_is_fake(c);
     if (c->def->flags & TD_OPF_NESTS) return c->def->cpu(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
-        if (!fake) return c->def->cpu(c);
+        if (!fake) return exec_dynamic(c);
         if (!td__dim_served())
             return td__fail_no_bytes(c->cx, c->info->s.name,
                                      "the size of the result depends on values, which "

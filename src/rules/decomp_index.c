@@ -152,9 +152,8 @@ bool td__decomp_take_along_dim(td_opcall *c) {
     return give(c, td_op_gather(wide, dim, broadcast_beside(index, self, dim)));
 }
 
-/* in: self i64, num_classes. num_classes -1 means max(self) + 1, which a trace cannot
- * know; then the op is unsupported on fake tensors. Classes are checked here, before
- * the scatter. */
+/* in: self i64, num_classes. num_classes -1 means max(self) + 1. Classes are checked
+ * here, before the scatter. */
 bool td__decomp_one_hot(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
     int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
@@ -176,19 +175,9 @@ bool td__decomp_one_hot(td_opcall *c) {
                            "negative, got %lld",
                            (long long)classes);
     if (classes == -1) {
-        if (c->cx->fake || td__is_fake(self))
-            return td__fail_no_bytes(c->cx, c->info->s.name,
-                                     "the number of classes depends on values");
-        td_tensor *most = td_op_amax(self, TD_ALL, false);
-        if (td_is_nil(most)) return false;
-        classes = (td_item_int)(most); /* not the user's line */
-        if (!td_ok(c->cx)) return false;
-        if (classes < 0)
-            return td__op_fail(
-                c, TD_E_INDEX,
-                "class values must not be negative, and the greatest is %lld",
-                (long long)classes);
-        classes = td__dim_add(classes, 1);
+        td_tensor *all = td_op__classes(self);
+        if (td_is_nil(all)) return false;
+        classes = all->size[0];
     }
     bool read = !c->cx->fake && !td__is_fake(self);
     if (read && !td__class_check(c, self, classes)) return false;

@@ -20,6 +20,8 @@ bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
 /* Is each entry a class, from 0 to n - 1? False after td__op_fail. Reads
  * elements: a kernel (kernels/index_walk.c). */
 bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n);
+/* May classes be counted in t? False after td__fail. */
+bool td__classes_check(td_opcall *c, const td_tensor *t);
 
 /* How integer index tensors meet the dims of self: which dims stay before, which
  * are replaced by the broadcast sizes of the indices, which stay after. */

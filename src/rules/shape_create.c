@@ -265,12 +265,7 @@ bool td__shape_expect(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "no relation \"%.20s\"; there are ==, !=, <, >=", rel);
     if (td__dim_expect(ab[0], (td_dim_rel)r, ab[1])) return true;
-    if (td__in_bool(c, 3))
-        return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "unsupported: a size that depends on values is %s, but the "
-                           "program was traced for a size %s %s. State the relation "
-                           "with td_expect, or run this part eagerly",
-                           td__sizes_str(1, &ab[0]), rel, td__sizes_str(1, &ab[1]));
+    if (td__in_bool(c, 3)) return td__fail_other_size(c->cx, ab[0], rel, ab[1]);
     return td__op_fail(c, TD_E_SHAPE, "a size is not as the program expects: %s %s %s",
                        td__sizes_str(1, &ab[0]), rel, td__sizes_str(1, &ab[1]));
 }

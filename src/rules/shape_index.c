@@ -347,6 +347,24 @@ bool td__shape_nonzero(td_opcall *c) {
     return true;
 }
 
+/* in: self. What the kernel of _classes checks as well. */
+bool td__classes_check(td_opcall *c, const td_tensor *t) {
+    if (t->dtype != TD_I64)
+        return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s", td__type_str(t));
+    return !td__dim_eq(t->numel, 0) ||
+           td__op_fail(c, TD_E_ARG, "takes a tensor with elements, got %s",
+                       td__type_str(t));
+}
+
+/* in: self. One entry for each class. */
+bool td__shape_classes(td_opcall *c) {
+    int64_t n;
+    if (!td__classes_check(c, td__in(c, 0))) return false;
+    if (!count_later(c, TD_DIM_HUGE - 1, &n)) return false;
+    td__meta_dense(&c->meta[0], TD_I64, 1, &n);
+    return true;
+}
+
 /* in: self, mask. Both broadcast; a vector of the chosen elements. */
 bool td__shape_masked_select(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);

@@ -272,12 +272,12 @@ static bool read_state(td_faker *f, td_tensor *real, autograd_state *n) {
     return n->lost;
 }
 
-/* A view whose grad_fn cannot be read and whose base was moved to another
- * storage by set_: the copy keeps the link to the base, which is what the error
- * depends on. */
+/* A view that set_ moved to another storage than its base's. Its grad_fn is its own,
+ * but a write sends gradients to the base, and an error in reading its grad_fn depends
+ * on the base. */
 static td_tensor *copy_moved_view(td_faker *f, td_tensor *real, autograd_state n) {
     td_tensor *base = td__fake_copy(f, real->base);
-    n.needs &= !n.leaf;
+    if (n.lost) n.needs &= !n.leaf;
     td_tensor *t = base ? copy_base(f, real, n) : NULL;
     if (!t) return NULL;
     t->base = td__ref(base);
@@ -293,8 +293,9 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     bool view = real->base && real->base->st == real->st; /* or set_ moved it away */
     bool dangles = n.needs && n.leaf && !(real->flags & TD_TF_NEEDS_GRAD);
     td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
-                   : n.lost                                ? copy_moved_view(f, real, n)
-                                                           : copy_base(f, real, n);
+                   : (real->base && !view && !f->flat) || n.lost
+                       ? copy_moved_view(f, real, n)
+                       : copy_base(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     t->moves = real->moves; /* its version, and that of its history, with them */
     t->seen += real->moves;

@@ -213,6 +213,17 @@ td_graph *td__capture_graph(const td_graph *g, const td_value *in);
  * in[]. The result keeps the program's consts and its records of which inputs'
  * gradients the body reads, as if the body itself had been captured. */
 td_graph *td__capture_replay(const td_graph *program, const td_value *in);
+/* ---- value_sizes.c ------------------------------------------------------- */
+
+/* Finds the sizes that depend on values which the program makes of in[], tensors with
+ * elements. Called after a trace has failed: true clears the error; false leaves it. */
+bool td__sizes_measure(const td_graph *program, const td_value *in, td_dim_list *to);
+/* Makes the program one for these sizes alone: it was captured while td__dim_give gave
+ * them. False after td__fail. */
+bool td__sizes_keep(td_graph *program, const td_dim_list *sizes);
+
+/* ---- retrace.c ----------------------------------------------------------- */
+
 /* td__capture_graph inside an autocast region: the casts become nodes. The
  * result must run with autocast off. */
 td_graph *td__capture_cast(const td_graph *g, const td_value *in,

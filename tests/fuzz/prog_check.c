@@ -87,9 +87,22 @@ static bool has_odd_input(const td_graph *fn, const td_value *in) {
     return false;
 }
 
+/* With sizes that depend on values as they are, where those may not be symbols. */
+static td_graph *capture(const td_graph *fn, const td_value *in) {
+    td_dim_list sizes = {0};
+    td_graph   *g = td__capture_graph(fn, in);
+    if (!g && td__sizes_measure(fn, in, &sizes)) {
+        td_dim_given was = td__dim_give((td_dim_given){sizes.v, sizes.n, 0});
+        g = td__capture_graph(fn, in);
+        td__dim_give(was);
+    }
+    td__vec_free(&sizes);
+    return g;
+}
+
 static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out) {
-    td_graph *g = td__capture_graph(fn, in);
+    td_graph *g = capture(fn, in);
     bool      ok = g && is_sound(g, TD_STAGE_PROGRAM);
     if (!has_odd_input(fn, in))
         ok = ok && clean(g, TD_STAGE_PROGRAM, *(unsigned *)run->way->env);

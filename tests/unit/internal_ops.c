@@ -18,6 +18,7 @@ static const char *const bad[] = {
     "_index_put(%a, [%i], %x)",
     "_index_put_(%a, [%i], %x)",
     "masked_scatter_backward(%a, %b, [2,3])",
+    "_classes(%a)",
     "embedding_dense_backward(%b, %i, 4, -1, false)",
     "_mm_for(%s, %s, [1,2])",
     "conv_data_grad(%x, %a, [2,3,4,4], [1,1], [0,0], [1,1], 1)",

@@ -1,4 +1,4 @@
-# Refused: contiguous gives its argument where nonzero finds at most one element, else a copy, which is an inference tensor.
+# contiguous gives its argument where nonzero finds at most one element, else a copy, which is an inference tensor.
 
 func @f() {
   %v7 = randint(0, 1, [1], bool)

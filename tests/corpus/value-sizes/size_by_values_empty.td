@@ -1,4 +1,4 @@
-# Refused: whether a size is 0 depends on values.
+# Whether a size is 0 depends on values.
 
 func @f() {
   %v3 = randn([3,3,3], f32)

@@ -1,4 +1,4 @@
-# Refused, and not as a mistake: only for a size of 1 the rule is kept.
+# Only for a size of 1, which depends on values, the rule is kept.
 
 func @f( %p2: f32[2,2]) {
   %v3 = pow_3(%p2)
