@@ -71,6 +71,8 @@ td_dim_given td__dim_give(td_dim_given sizes) {
     return was;
 }
 
+bool td__dim_is_given(void) { return given.n > 0; }
+
 int64_t td__dim_fresh(int64_t lo, int64_t hi) {
     if (given.at < given.n) return given.v[given.at++];
     return serving.fn ? serving.fn(serving.env, TD_DIM_FRESH, lo, hi) : TD_DIM_HUGE;

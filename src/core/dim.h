@@ -217,5 +217,6 @@ typedef TD_VEC(int64_t) td_dim_list;
 /* Gives the sizes of the results that follow. Returns what was given before, for the
  * caller to give again. */
 td_dim_given td__dim_give(td_dim_given sizes);
+bool         td__dim_is_given(void); /* Are sizes given now? */
 
 #endif

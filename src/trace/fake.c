@@ -285,6 +285,35 @@ static td_tensor *copy_moved_view(td_faker *f, td_tensor *real, autograd_state n
     return t;
 }
 
+static bool has_sizes(const td_tensor *t, const td_geom *g) {
+    return t->rank == g->rank && td__dims_same(t->size, g->size, g->rank);
+}
+
+/* A leaf that was read and has got other sizes since takes gradients in the old ones:
+ * so does its copy, which is read in these here. The history is held like that of
+ * copies which are no leaves. */
+static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
+    const td_node *was = td__known_accumulator(real);
+    td_meta        now, then;
+    td_edge        e = {0};
+    if (!was || td__has_node(t) || !(t->flags & TD_TF_NEEDS_GRAD)) return true;
+    if (has_sizes(real, &was->out_type[0])) return true;
+    td__tensor_meta(t, &now);
+    then = now;
+    then.strided = false;
+    then.rank = was->out_type[0].rank;
+    for (int d = 0; d < then.rank; d++) then.size[d] = was->out_type[0].size[d];
+    td__strides_dense(then.rank, then.size, then.stride);
+    if (!td__tensor_set_geometry(t, &then) || !td__edge_of(t, &e) || !e.node)
+        return false;
+    td_tensor *holder = td__alias_at(t, e);
+    td__node_drop(e.node);
+    if (!holder || !td__tensor_set_geometry(t, &now)) return false;
+    if (!td__vec_push(&f->outer_leaves, holder)) return td__fail_memory(f->cx);
+    td__ref(holder);
+    return true;
+}
+
 /* Makes the copy with the tape as the only mode. A stale original gives a stale
  * copy: its recorded version (`seen`) is older than the storage's. */
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
@@ -296,7 +325,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                    : (real->base && !view && !f->flat) || n.lost
                        ? copy_moved_view(f, real, n)
                        : copy_base(f, real, n);
-    if (!t || !copy_grad(f, real, t)) return NULL;
+    if (!t || !copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
     t->moves = real->moves; /* its version, and that of its history, with them */
     t->seen += real->moves;
     bool unasked = n.due && t->base && !td__has_node(real);

@@ -1,4 +1,4 @@
-# Compiled: eager fails, for a leaf was read and then given other sizes before the call; the gradient inside the body does not.
+# A leaf was read and then given other sizes before the call: gradients inside the body fail for the sizes it was read with.
 
 func @f(%p0: f32[2,3]{1,2} @0, %p1: f32[2,3]{1,2} @0) {
   return %p0
