@@ -63,6 +63,12 @@ static void find_visible(slicing *s) {
     }
 }
 
+/* Does the write give a live base a history? The storage of the view may be another by
+ * then, after set_. */
+static bool reaches_base(const slicing *s, const td_event *e) {
+    return e->hist && e->to->base && lives(s, e->to->base) && is_asked(s, e->to);
+}
+
 /* Does the event change a tensor or storage that is live? */
 static bool is_seen(const slicing *s, const td_event *e) {
     bool stored = lives(s, e->st) || lives(s, e->was);
@@ -71,7 +77,7 @@ static bool is_seen(const slicing *s, const td_event *e) {
         for (int i = 0; i < e->n_out; i++)
             if (lives(s, e->out[i])) return true;
         return false;
-    case TD_EV_WRITE: return stored || lives(s, e->to);
+    case TD_EV_WRITE: return stored || lives(s, e->to) || reaches_base(s, e);
     case TD_EV_META: return stored || lives(s, e->t);
     case TD_EV_GIVEN: /* in place, of a view: its base gets the history */
         if (e->in_place && e->t->base && lives(s, e->t->base)) return true;

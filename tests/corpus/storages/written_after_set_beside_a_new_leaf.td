@@ -1,4 +1,4 @@
-# Compiled: a tensor set away from its base is written beside a view that came to require grad; the argument does not get the history.
+# A view that set_ moved away is written beside a view that came to require grad: the base, an argument, gets the history.
 
 func @f(%p0: f32[1,1] @0) {
   %v0 = view_as(%p0, %p0)
