@@ -344,6 +344,11 @@ TEST(fallback_runs_what_cannot_be_captured) {
         CHECK(td_item(td_sum(out[0])) == 6.0);
     }
     CHECK(!strstr(strstr(heard, "runs eagerly") + 5, "runs eagerly"));
+    static char text[1 << 14];
+    td_explain(f, text, sizeof text);
+    CHECK(strstr(text, "not compiled, runs eagerly"));
+    td_explain_json(f, text, sizeof text);
+    CHECK(strstr(text, "\"kind\":\"as is\""));
     td_fn_drop(f);
     td_close(cx);
 }

@@ -64,6 +64,30 @@ TEST(a_grad_mode_that_a_body_leaves_is_left_by_compiled_code) {
     td_close(cx);
 }
 
+/* The topics of the function's own log are on while it is compiled, no longer. */
+TEST(a_grad_mode_that_a_body_leaves_is_explained) {
+    static char text[1 << 14];
+    td_ctx     *cx = open_hearing("");
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2))), *y[2];
+    for (int on = 0; on < 2; on++) {
+        td_aot_opts o = {TD_AOT_OPTS, .log = "facts"};
+        td_fn      *f = td_aot_function(cx, on ? turns_on : turns_off, NULL, &o);
+        td_set_grad_enabled(cx, !on);
+        heard[0] = 0;
+        CHECK(td_invoke(f, TD_ARGS(x), y, 2));
+        CHECK(strstr(heard, on ? "leaves gradients on" : "leaves gradients off"));
+        td_set_grad_enabled(cx, !on);
+        heard[0] = 0;
+        CHECK(td_invoke(f, TD_ARGS(x), y, 2) && !heard[0]);
+        td_explain(f, text, sizeof text);
+        CHECK(strstr(text, "the grad mode is another one after the call"));
+        td_fn_drop(f);
+    }
+    td_set_grad_enabled(cx, true);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 TEST(gradients_on_in_inference_mode_cannot_be_left) {
     td_ctx      *cx = td_open();
     td_tensor   *x = td_ones(cx, TD_SHAPE(2)), *y[2];
