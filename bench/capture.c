@@ -4,6 +4,7 @@
  * arguments too, the rest are pointwise ops and products. */
 #include "bench.h"
 
+#include "aot/facts.h"
 #include "joint/joint.h"
 
 #include "tandem/tandem.h"

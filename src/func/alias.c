@@ -123,7 +123,7 @@ static void merge(td_group *g, td_group *h) {
 /* The group of an argument: that of all arguments it overlaps, made one. */
 static td_group *find_group(td_func *f, const td_tensor *outer) {
     td_group *found = NULL;
-    td_geom   geom = {(td_dtype)outer->dtype, outer->rank, outer->offset, outer->size,
+    td_geom   geom = {outer->dtype, outer->rank, outer->offset, outer->size,
                       outer->stride};
     for (int i = 0; td__ptrmap_get(&f->groups, outer->st) && i < f->in.n; i++) {
         td_fval *v = f->in.v[i].given;
@@ -268,7 +268,7 @@ static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
     if (!v || !dims) return td__fail_memory(g->f->cx), NULL;
     dims[0] = n;
     dims[1] = 1;
-    v->geom = (td_geom){dt, 1, 0, dims, dims + 1};
+    v->geom = (td_geom){(uint8_t)dt, 1, 0, dims, dims + 1};
     return v;
 }
 

@@ -7,7 +7,7 @@
  * all the bytes written, such as the original of a detached alias. -1: none. */
 static int input_of(const td_joint_run *r, const td_event *e) {
     const td_tensor *t = e->to;
-    td_geom          at = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    td_geom          at = {t->dtype, t->rank, t->offset, t->size, t->stride};
     int              shows = -1;
     bool             moved = td__about_storage(r, e->st)->meta;
     for (int i = 0; i < r->to->n_primals; i++) {

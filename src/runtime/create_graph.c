@@ -38,7 +38,7 @@ static td_geom arrived_as(const td_frame *f, int i) {
     if (f->sizes) return f->sizes->given[i];
     const td_gtype *l = f->p->j->g->inputs.v[i]->type;
     if (!l) return (td_geom){0};
-    return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
+    return (td_geom){l->dtype, l->rank, l->offset, l->size, l->stride};
 }
 
 /* Primal i before the call. What the next order does not read may have been written

@@ -133,12 +133,12 @@ static double files(td_ctx *cx) {
     double     sum = 0;
     if (o && td_optim_save(o, path)) {
         td_optim_set_lr(o, -1, 0.25);
-        bool set = td_ok(cx), loaded = td_optim_load(o, path);
-        int  code = td_error(cx);
+        bool    set = td_ok(cx), loaded = td_optim_load(o, path);
+        td_code code = td_error(cx);
         if (set && !loaded) {
             td_clear(cx);
             torn |= td_optim_lr(o, 0) != 0.25;
-            td_fail(cx, (td_code)code, "as before");
+            td_fail(cx, code, "as before");
         }
         sum = td_optim_lr(o, 0);
     }

@@ -44,7 +44,7 @@ static bool same_results(report *r, const inputs *a, const inputs *b) {
 static bool finite(const inputs *a) {
     for (int i = 0; i < a->n_out; i++) {
         td_tensor *t = td_op_all(td_op_isfinite(a->out[i]), TD_ALL, false);
-        if (td_is_nil(t) || !td_item(t)) return false;
+        if (td_is_nil(t) || td_item(t) == 0) return false;
     }
     return true;
 }

@@ -24,8 +24,7 @@ static const char *const names[] = {
     "@f",
     "quote\" and \\ slash",
     "two\nlines",
-    "Gr\xc3\xb6\xc3\x9f"
-    "e",
+    "Gr\xc3\xb6\xc3\x9f\x65",
     "\xe2\x82\xac",
     "not \xff utf-8",
     "\xc3",
