@@ -190,7 +190,8 @@ TD_API bool       td_fcall_needs(const td_fcall *f, int i);
 
 /* ---- checkpoint --------------------------------------------------------- */
 
-/* A region: computes out[0..n_out) from in. False stops. It may run more than once. */
+/* A region: computes out[0..n_out) from in. False stops. It may run more than once. A
+ * result may be NULL, as a gradient taken inside may; numbers go into env. */
 typedef bool td_region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
                        int n_out);
 

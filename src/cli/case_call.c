@@ -168,6 +168,7 @@ static bool call_way(case_run *run, const td_gstep *s, const td_value *in,
 typedef struct case_region {
     case_run       *run;
     const td_gstep *s;
+    td_value       *out;  /* the call's results, in the first run; then NULL */
     td_value        in[]; /* inputs of the first run */
 } region;
 
@@ -175,7 +176,8 @@ static bool is_region_input(const region *r, int i) {
     return r->in[i].kind == TD_K_TENSOR && !case_is_closed_over(r->s->fn, i);
 }
 
-/* The region's body. False after td__fail. */
+/* The region's body. Results that are not tensors go to r->out. False after
+ * td__fail. */
 static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
                        int n_out) {
     const region *r = env;
@@ -191,12 +193,8 @@ static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
     bool ok = call_way(r->run, r->s, v, o);
     r->run->step = was;
     for (int i = 0; ok && i < n_out; i++) {
-        ok = o[i].kind == TD_K_TENSOR ||
-             td__fail(cx, TD_E_ARG,
-                      "checkpoint: result %d of @%s is not a tensor; a checkpoint "
-                      "returns tensors only",
-                      i, r->s->fn->name);
-        out[i] = ok ? o[i].u.t : td_nil(cx);
+        out[i] = o[i].kind == TD_K_TENSOR ? o[i].u.t : NULL;
+        if (r->out) r->out[i] = o[i];
     }
     td__free(v);
     return ok;
@@ -213,12 +211,14 @@ static bool checkpointed(case_run *run, const td_gstep *s, const td_value *in,
     bool        ok = r && t && td__vec_push(&run->regions, r);
     if (!ok) td__free(r), td__fail_memory(cx);
     else {
-        *r = (region){.run = run, .s = s};
+        *r = (region){.run = run, .s = s, .out = out};
         memcpy(r->in, in, sizeof *in * (size_t)n_in);
         for (int i = 0; i < n_in; i++)
             if (is_region_input(r, i)) t[n++] = in[i].u.t;
         ok = td_checkpoint(cx, run_region, r, (td_tensors){t, n}, t + n_in, n_out);
-        for (int i = 0; ok && i < n_out; i++) out[i] = td_value_tensor(t[n_in + i]);
+        r->out = NULL;
+        for (int i = 0; ok && i < n_out; i++)
+            if (t[n_in + i]) out[i] = td_value_tensor(t[n_in + i]);
     }
     td__free(t);
     return ok;

@@ -273,20 +273,26 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
     return f;
 }
 
+/* Fails if the region returned false or a dead tensor. A NULL result is a missing
+ * one, such as a gradient taken inside the region that does not exist. */
+static bool check_results(const frame *f, td_tensor *const *out, bool ok) {
+    for (int i = 0; i < f->n_out && ok; i++) ok = !out[i] || !td_is_nil(out[i]);
+    return ok || td__fail(f->cx, TD_E_ARG,
+                          "td_checkpoint: the region returned false or a result that "
+                          "is not a tensor");
+}
+
 /* The first run: hooks only count the saved values and do not store them. */
 static bool run_first(td_ctx *cx, frame *f, td_tensor *const *in, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);
     if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
     bool ok;
-    TD_CALLBACK(cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
+    TD_CALLBACK(cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx));
     if (tape) td_saved_hooks_pop(cx);
     f->done = true;
     forget_values(f);
-    for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
-    return ok || td__fail(cx, TD_E_ARG,
-                          "td_checkpoint: the region returned false or left a result "
-                          "unset");
+    return check_results(f, out, ok);
 }
 
 /* An eager checkpointed call. *f has the arguments; the frame itself is on the heap,
@@ -318,7 +324,7 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
  * gradients. */
 static bool check_draws(const frame *f, td_tensor *const *out, bool draws) {
     for (int i = 0; !f->same_random && draws && i < f->n_out; i++)
-        if (td__needs_grad(out[i]))
+        if (out[i] && td__needs_grad(out[i]))
             return td__fail(
                 f->cx, TD_E_UNSUPPORTED,
                 "td_checkpoint_fresh: unsupported in a captured body if the "
@@ -348,13 +354,10 @@ static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
     TD_CALLBACK(cx, ok = f->fn(f->env, in.v, in.n, out, f->n_out) && td_ok(cx));
     cx->wish = was;
     if (was && draws) *was->draws = true;
-    for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
-    ok = ok && check_draws(f, out, draws);
+    ok = check_results(f, out, ok) && check_draws(f, out, draws);
     td__scope_pop(cx, out, ok ? f->n_out : 0);
     for (int i = 0; i < f->n_out && !ok; i++) out[i] = td_nil(cx);
-    return ok || td__fail(cx, TD_E_ARG,
-                          "td_checkpoint: the region returned false or left a result "
-                          "unset");
+    return ok;
 }
 
 bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,

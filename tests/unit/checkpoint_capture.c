@@ -26,6 +26,23 @@ static bool layers(td_call *c) {
 }
 TEST(regions_are_captured_and_run) { check_body(layers, two); }
 
+/* Results: sin of the first input, and its gradient by the second, which is NULL. */
+static bool unrelated(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                      int n) {
+    td_grad_opts unused = {TD_GRAD_OPTS, .allow_unused = true, .create_graph = true};
+    (void)env, (void)n_in, (void)n;
+    out[0] = td_sin(in[0]);
+    if (!td_requires_grad(out[0]) || !td_requires_grad(in[1])) return td_ok(in[0]->cx);
+    return td_grad(TD_LIST(td_sum(out[0])), TD_LIST(in[1]), &out[1], &unused);
+}
+
+static bool one_of_two(td_call *c) {
+    td_tensor *out[2], *x = td_arg(c, 0), *w = td_arg(c, 1);
+    return td_checkpoint(td_call_ctx(c), unrelated, NULL, TD_LIST(x, w), out, 2) &&
+           !out[1] && td_return(c, td_mul(out[0], w));
+}
+TEST(a_region_may_leave_a_result_null) { check_body(one_of_two, two); }
+
 static uint32_t tags_of(const td_graph *g, td_op op, int nth) {
     for (int i = 0; i < g->nodes.n; i++)
         if (g->nodes.v[i]->op == op && nth-- == 0) return g->nodes.v[i]->tags;
