@@ -200,12 +200,13 @@ static double *accumulators(td_ctx *cx, int64_t n, int each, size_t *bytes) {
 }
 
 /* Coefficients i of out = a (x - mean) + b. m is the mean as x's accumulators have it;
- * what that rounds away goes to b. */
+ * b gets a times the rounding error of m, unless a is infinite: then the result is
+ * infinite with the sign of x - m, and the error would make it NaN. */
 static void normalize(planes *p, int64_t i, double mean, double a, double b) {
     double m = p->s.acc == TD_ACC_F32 ? (double)(float)mean : mean;
     p->k[0][i] = m;
     p->k[1][i] = a;
-    p->k[2][i] = m == mean ? b : b - (mean - m) * a;
+    p->k[2][i] = m == mean || isinf(a) ? b : b - (mean - m) * a;
 }
 
 /* ---- group norm -------------------------------------------------------- */

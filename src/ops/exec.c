@@ -191,7 +191,7 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
                            "address, as in an expanded view; write to a clone of it",
                            td__type_str(t));
     bool apart = pure->flags & TD_OPF_APART;
-    int  n = pure->flags & TD_OPF_NUMBER ? c->n_in - 1 : c->n_in;
+    int  n = pure->flags & TD_OPF_READ_FIRST ? c->n_in - 1 : c->n_in;
     for (int i = 0; i < n; i++)
         if (&c->info->s.in[i] != p && !may_read_beside(c, i, t, apart)) return false;
     return true;
@@ -255,7 +255,7 @@ static bool exec_twin(td_opcall *c) {
     bool ok = pure->shape(c) && result_fits(c, self);
     if (ok && !td__call_is_fake(c)) {
         bool direct =
-            (pure->flags & TD_OPF_POINTWISE && !(pure->flags & TD_OPF_NUMBER)) ||
+            (pure->flags & TD_OPF_POINTWISE && !(pure->flags & TD_OPF_READ_FIRST)) ||
             (pure->flags & (TD_OPF_POINTWISE | TD_OPF_WRITES_OK) &&
              !read_elsewhere(c, self));
         if (direct && !td__may_share_places(self)) {

@@ -51,9 +51,9 @@ enum {
     /* -- writing -- */
     TD_OPF_WRITES_OK = 1 << 20, /* kernel may run with out[0] == in[0] */
     TD_OPF_META = 1 << 21, /* writes metadata only (t_, squeeze_...), by its kernel */
-    /* The last argument is a number or a 0-dim tensor that is read before the first
-     * element is written. */
-    TD_OPF_NUMBER = 1 << 22,
+    /* The last argument (a number, the source of masked_scatter) is read before the
+     * first element is written, and may overlap it. */
+    TD_OPF_READ_FIRST = 1 << 22,
     TD_OPF_UNIFORM = 1 << 23, /* may write elements that share one address */
     TD_OPF_APART = 1 << 24,   /* in place: refuses arguments that overlap the written */
 

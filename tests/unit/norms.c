@@ -180,6 +180,17 @@ TEST(instance_norm_normalizes_every_channel_of_every_sample) {
     td_close(cx);
 }
 
+TEST(an_infinite_weight_gives_infinities_with_the_sign_of_the_deviation) {
+    td_ctx    *cx = td_open();
+    double     v[] = {0.1, 0.2, 0.7}; /* in f32 the mean is rounded */
+    td_tensor *x = td_view(td_from_doubles(cx, v, 3), TD_SHAPE(1, 1, 3));
+    td_tensor *w = td_full(cx, TD_SHAPE(1), INFINITY);
+
+    CHECK_VALUES(td_group_norm(x, 1, w), -INFINITY, -INFINITY, INFINITY);
+    CHECK_VALUES(td_instance_norm(x, w), -INFINITY, -INFINITY, INFINITY);
+    td_close(cx);
+}
+
 /* ---- derivatives ------------------------------------------------------- */
 
 typedef td_tensor *layer(td_tensor *const *in);
