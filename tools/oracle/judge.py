@@ -142,10 +142,16 @@ CHECKPOINT = re.compile("td_checkpoint: backward needs a value .* modified it in
 MODIFIED = re.compile("needed for gradient computation has been modified by an inplace")
 
 
+def without(stmts, options):
+    return [s._replace(kwargs={k: v for k, v in s.kwargs.items() if k not in options},
+                       body=without(s.body, options) if s.kind == "region" else s.body)
+            for s in stmts]
+
+
 def judge_checkpoint(p, found, classes):
-    """The same, where PyTorch without the checkpoint says what Tandem says with it."""
-    stmts = [s._replace(kwargs={k: v for k, v in s.kwargs.items() if k != "checkpoint"})
-             for s in p.stmts]
+    """The same, where PyTorch without the checkpoint says what Tandem says with it. A checkpoint
+    takes the place of other hooks on saved values, so these go too."""
+    stmts = without(p.stmts, ("checkpoint", "hooks"))
     plain = Case(p.funcs, stmts, p.theirs, p.draws).run()
     if plain["ok"] or not MODIFIED.search(plain["torch_says"]):
         return found
@@ -159,7 +165,7 @@ def is_saved_more(d):
     return d.kind in ("torch fails", "fail elsewhere") and MISSES.search(d.text)
 
 
-MISSES = re.compile(r"^backward: \S+: (one of the variables needed for gradient computation has "
+MISSES = re.compile(r"^(backward|call): \S+: (one of the variables needed for gradient computation has "
                     "been modified by an inplace|Trying to backward through the graph a second)")
 
 

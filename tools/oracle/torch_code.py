@@ -63,8 +63,9 @@ class Draws:
     def skip(self, out):
         """Passes over the result of an op that drew nothing, where one is reported."""
         at = next((i for i, d in enumerate(self.queue) if d[0] in DROPOUTS), None)
-        if at is not None and self.queue[at][1].shape == out.shape and torch.allclose(
-                self.queue[at][1], out.detach(), equal_nan=True):
+        if (at is not None and self.queue[at][1].shape == out.shape and
+                self.queue[at][1].dtype == out.dtype and
+                torch.allclose(self.queue[at][1], out.detach(), equal_nan=True)):
             del self.queue[:at + 1]
 
     def call(self, op, args, kwargs):

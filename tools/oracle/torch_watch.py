@@ -138,6 +138,8 @@ class Watch:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
                 self.nudge_terms(fn, args, kwargs, out)
+            if self.nudges and op == "_log_softmax_backward_data":
+                self.nudge_exponentials(out, *args)
             self.note_run(op, given, out)
             if nans is not None and nans.any():
                 self.vary_at_nan(up_to_date(out), nans)
@@ -178,6 +180,13 @@ class Watch:
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
             t.data.copy_(u)
+
+    def nudge_exponentials(self, out, g, y, dim, *_):
+        """Where the second argument is no log_softmax, little is left of the difference."""
+        with torch.no_grad():
+            e = y.detach().exp()
+            self.nudge(e, exact=True)
+            out.data.copy_(g - e * g.sum(dim, keepdim=True))
 
     def nudge(self, t, exact=False, zeros=False):
         if not self.nudges or t.dtype not in BITS or overlaps_itself(t):
