@@ -116,7 +116,7 @@ TEST(inputs_of_an_exported_graph_are_checked_one_by_one) {
     for (int i = 0; i < TD_COUNT(wrong); i++)
         for (int k = 0; k < 2; k++) {
             td_value in[2] = {td_value_tensor(a), td_value_tensor(b)};
-            char     says[40];
+            char     says[64];
             in[k] = wrong[i];
             snprintf(says, sizeof says, "td_exported_run: input %d, %%x%d, ", k, k);
             CHECK(!td_exported_run(e, (td_values){in, 2}, out, 3));
