@@ -376,7 +376,8 @@ TEST(debug_asserts_run_the_body_again_and_nothing_else_does) {
 static bool misuses(td_call *c) {
     enter(c);
     td_tensor *x = td_arg(c, 0);
-    return td_return(c, td_reshape(x, TD_DIMS(3 * td_sym_size(x, 0))));
+    int64_t    n = (int64_t)(3 * (uint64_t)td_sym_size(x, 0)); /* a handle overflows */
+    return td_return(c, td_reshape(x, TD_DIMS(n)));
 }
 
 /* A body that fails fails at once, unless symbols may be the reason. */
