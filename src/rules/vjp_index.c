@@ -55,17 +55,35 @@ bool td__vjp_index_put(td_vjp *v) {
     return !v->need[2] || give(v, 2, td_op__index(g, list_of(v)));
 }
 
+/* The strides that zeros_like of self, expanded to these sizes, has in ATen. */
+static void expanded_like(const td_meta *m, int rank, const int64_t *size,
+                          int64_t *stride) {
+    int64_t own[TD_MAX_RANK];
+    int     lead = rank - m->rank;
+    for (int i = 0; i < rank; i++) {
+        bool kept = i >= lead && td__dim_seems_eq(m->size[i - lead], size[i]);
+        own[i] = kept ? m->stride[i - lead] : 0;
+    }
+    td__strides_like(rank, size, own, stride);
+}
+
 /* in: self, mask. g is spread over the places of the mask, in the broadcast sizes; the
- * engine sums them to those of self. */
+ * engine sums them to those of self. The layout is that of self. */
 bool td__vjp_masked_select(td_vjp *v) {
     const td_meta *m = v->in_meta[0];
     td_tensor     *g = v->g[0], *mask = v->in[1].u.t;
-    int64_t        size[TD_MAX_RANK];
+    int64_t        size[TD_MAX_RANK], stride[TD_MAX_RANK];
     int            rank = m->rank;
     memcpy(size, m->size, sizeof(int64_t) * (size_t)rank);
     if (!td__broadcast(&rank, size, mask->rank, mask->size)) return false;
-    td_tensor *none = td_op_new_zeros(g, ints(size, rank), TD_DTYPE_NONE);
-    return give(v, 0, td_op_masked_scatter(none, mask, g));
+    expanded_like(m, rank, size, stride);
+    if (td__is_dense(rank, size, stride)) {
+        td_tensor *none = td_op_new_zeros(g, ints(size, rank), TD_DTYPE_NONE);
+        return give(v, 0, td_op_masked_scatter(none, mask, g));
+    }
+    td_tensor *none = td_op_new_empty_strided(g, ints(size, rank), ints(stride, rank),
+                                              TD_DTYPE_NONE);
+    return give(v, 0, td_op_masked_scatter_(td_op_zero_(none), mask, g));
 }
 
 /* ---- tables ------------------------------------------------------------- */
