@@ -20,7 +20,8 @@ static int result_of(const td_joint *j, const td_gval *v) {
 /* Does node i make a base, a new tensor that is no result? */
 static bool makes_base(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
-    return n->kind == TD_N_OP && n->op == TD_OP__made && result_of(j, n->out[0]) < 0;
+    return n->kind == TD_N_OP && n->op == TD_OP__made && !n->in[0].u.v->node &&
+           n->in[0].u.v->nr >= j->n_primals && result_of(j, n->out[0]) < 0;
 }
 
 int td__epi_n_bases(const td_joint *j) {

@@ -81,8 +81,8 @@ bool td__vjp_masked_select(td_vjp *v) {
         td_tensor *none = td_op_new_zeros(g, ints(size, rank), TD_DTYPE_NONE);
         return give(v, 0, td_op_masked_scatter(none, mask, g));
     }
-    td_tensor *none = td_op_new_empty_strided(g, ints(size, rank), ints(stride, rank),
-                                              TD_DTYPE_NONE);
+    td_tensor *none =
+        td_op_new_empty_strided(g, ints(size, rank), ints(stride, rank), TD_DTYPE_NONE);
     return give(v, 0, td_op_masked_scatter_(td_op_zero_(none), mask, g));
 }
 
