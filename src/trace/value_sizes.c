@@ -52,7 +52,7 @@ static bool measure(const td_graph *program, const td_value *in, td_dim_list *to
     td_value  *room = td__zalloc(sizeof *room * n);
     uint64_t   seed = cx->rng_seed, offset = cx->rng_offset;
     td_outside o;
-    bool       ok = room != NULL && td__ambient_clear(cx, &o);
+    bool       ok = (room || td__fail_memory(cx)) && td__ambient_clear(cx, &o);
     if (ok) {
         td_dim_list *was = cx->sizes_seen;
         td_dim_hook  hook = td__dim_set_hook((td_dim_hook){0});
@@ -76,9 +76,10 @@ bool td__sizes_measure(const td_graph *program, const td_value *in, td_dim_list 
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE) return false;
     td__buf_add(&why, td_message(cx));
     td_clear(cx);
-    bool ok =
-        has_elements(in, program->inputs.n) && measure(program, in, to) && to->n > 0;
-    if (!ok) {
+    bool ok = !why.failed || td__fail_memory(cx);
+    ok = ok && has_elements(in, program->inputs.n) && measure(program, in, to) &&
+         to->n > 0;
+    if (!ok && td_error(cx) != TD_E_MEMORY) { /* the reason why it was called */
         td_clear(cx);
         td__fail(cx, code, "%s", td__buf_str(&why));
     }

@@ -19,6 +19,8 @@ static const field_row ctx_rows[] = {
     {"code", "the outcome of calls; a failed trace must show it"},
     {"stale", "goes with code"},
     {"gone", "goes with code"},
+    {"other_size", "goes with code"},
+    {"sizes_seen", "a measuring run's own, which restores the one before it"},
     {"message", "goes with code"},
     {"failed_at", "goes with code"},
     {"failed_file", "goes with code"},
