@@ -262,13 +262,35 @@ bool td_return(td_call *c, td__any x0, td__any x1, td__any x2, T... x) {
     56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, \
     36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, \
     16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* 1 for one argument, also an empty one; M for more. */
+#define TD__ONE_OR_M(...) TD__NTH65(__VA_ARGS__, \
+    M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, \
+    M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, \
+    M, M, M, M, M, M, M, M, M, M, M, M, \
+    1, 0)
 /* clang-format on */
 #define TD__JOIN(a, b) a##b
 #define TD__CALL_COUNTED(name, n) TD__JOIN(name, n)
 #define TD__VALUES(...) \
     TD__CALL_COUNTED(TD__VALUES_, TD__COUNT65(__VA_ARGS__))(__VA_ARGS__)
-#define TD_ARGS(...) \
+/* To C11's preprocessor TD_ARGS() has one argument, of no tokens. That argument alone
+ * turns `TD__COMMA x ()` into a comma where neither `TD__COMMA x` (x in parentheses)
+ * nor `x ()` (x the name of a macro) is one. */
+#define TD__COMMA(...) ,
+#define TD__THIRD(a, b, r, ...) r
+#define TD__TWO(...) TD__THIRD(__VA_ARGS__, 1, 0, 0)
+#define TD__JOIN4(a, b, c, d) a##b##c##d
+#define TD__CALL_FORMS(name, a, b, c) TD__JOIN4(name, a, b, c)
+#define TD__EMPTY_001 ,
+#define TD__IS_EMPTY(x)                                                    \
+    TD__TWO(TD__CALL_FORMS(TD__EMPTY_, TD__TWO(TD__COMMA x), TD__TWO(x()), \
+                           TD__TWO(TD__COMMA x())))
+#define TD__ARGS_M(...) \
     ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT65(__VA_ARGS__)})
+#define TD__ARGS_1(x) TD__CALL_COUNTED(TD__ARGS_1_, TD__IS_EMPTY(x))(x)
+#define TD__ARGS_1_0(x) ((td_values){(const td_value[]){TD_V(x)}, 1})
+#define TD__ARGS_1_1(x) ((td_values){NULL, 0})
+#define TD_ARGS(...) TD__CALL_COUNTED(TD__ARGS_, TD__ONE_OR_M(__VA_ARGS__))(__VA_ARGS__)
 #define TD_ARGS_OF(p, n) ((td_values){(p), (int)(n)})
 
 /* td_return(c, y, z): results of any kind; td_return(c): none. */

@@ -486,3 +486,21 @@ TEST(a_long_body_is_captured_in_proportion) {
     td__graph_drop(g);
     td_close(cx);
 }
+
+/* ---- lists of arguments ------------------------------------------------- */
+
+static bool counts_args(td_call *c) {
+    return td_return(c, td_full(td_call_ctx(c), TD_SHAPE(2), (double)td_arg_count(c)));
+}
+
+TEST(a_list_of_arguments_may_be_empty) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2)), *y;
+    td_fn     *f = td_aot_function(cx, counts_args, NULL, NULL);
+    CHECK(TD_ARGS().n == 0 && TD_ARGS(x).n == 1 && TD_ARGS((x)).n == 1);
+    CHECK(TD_ARGS((td_tensor *)x).n == 1 && TD_ARGS(NULL).n == 1);
+    CHECK(TD_ARGS((x), (x)).n == 2);
+    CHECK(td_invoke(f, TD_ARGS(), &y, 1));
+    CHECK(td_item(td_sum(y)) == 0 && td_ok(cx));
+    td_close(cx);
+}
