@@ -172,6 +172,12 @@ static void print_line(const cli_term *t, td_op op) {
     wrapped(t, td__ops[op].doc, 4, 4);
 }
 
+static bool has_name(const flag_name *names, int n, uint32_t bits) {
+    bool any = false;
+    for (int i = 0; i < n; i++) any |= (bits & names[i].bits) != 0;
+    return any;
+}
+
 static void print_names(const cli_term *t, const flag_name *names, int n,
                         uint32_t bits) {
     for (int i = 0; i < n; i++)
@@ -189,10 +195,12 @@ static void print_row(const cli_term *t, td_op op) {
     fprintf(t->out, "\n    derivative   %s\n", kind);
     if (text) wrapped(t, text, 17, 17);
     if (def->inverse) fprintf(t->out, "    inverse      %s\n", def->inverse);
-    if (def->flags) fprintf(t->out, "    flags       ");
+    bool any = has_name(flag_names, TD_COUNT(flag_names), def->flags) ||
+               has_name(dtype_names, TD_COUNT(dtype_names), def->dtypes);
+    if (any) fprintf(t->out, "    flags       ");
     print_names(t, flag_names, TD_COUNT(flag_names), def->flags);
     print_names(t, dtype_names, TD_COUNT(dtype_names), def->dtypes);
-    if (def->flags) fputc('\n', t->out);
+    if (any) fputc('\n', t->out);
 }
 
 /* ---- the command -------------------------------------------------------- */

@@ -543,16 +543,18 @@ td_mode_scope td__modes_enter(td_ctx *cx, td_mode *m);
 td_mode_scope td__modes_enter_plain(td_ctx *cx, td_mode *m);
 void          td__modes_leave(td_ctx *cx, const td_mode_scope *s);
 
-td_ctx *td__ctx_make(void);
-void    td__ctx_free(td_ctx *cx);
+td_ctx           *td__ctx_make(void);
+void              td__ctx_free(td_ctx *cx);
 /* The context used where there is none. It is not live: errors on it are
  * reported by td_last_error, and its objects are nil. */
-td_ctx *td__ctx_orphan(void);
+td_ctx           *td__ctx_orphan(void);
 /* Makes the innermost scope the owner of t's reference. False after td__fail. */
-bool    td__scope_own(td_tensor *t);
+bool              td__scope_own(td_tensor *t);
+/* The label of a user's scope without one, td_scope_begin(cx, NULL). */
+extern const char td__unnamed[];
 /* An internal scope without a label; td__scope_pop moves results[0..n) to its parent
  * and frees the rest. */
-bool    td__scope_push(td_ctx *cx);
-void    td__scope_pop(td_ctx *cx, td_tensor **results, int n);
+bool              td__scope_push(td_ctx *cx);
+void              td__scope_pop(td_ctx *cx, td_tensor **results, int n);
 
 #endif

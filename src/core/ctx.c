@@ -142,7 +142,7 @@ static int rescue(td_ctx *cx, td_tensor *t, int first) {
 
 bool td__scope_push(td_ctx *cx) { return push_scope(cx, NULL); }
 
-static const char unnamed[] = "scope"; /* the label of scopes without one */
+const char td__unnamed[] = "scope";
 
 /* Records that a user's scope ended; returns its number. */
 static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
@@ -151,8 +151,8 @@ static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
     e->nr = cx->n_ended;
     e->file = at.file;
     e->line = at.line;
-    if (label == unnamed) {
-        memcpy(e->label, unnamed, sizeof unnamed);
+    if (label == td__unnamed) {
+        memcpy(e->label, td__unnamed, sizeof td__unnamed);
         return e->nr;
     }
     size_t n = strnlen(label, sizeof e->label - 1);
@@ -181,7 +181,7 @@ void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
  * scopes begun inside it, then end nothing (cx->missed). */
 void td_scope_begin(td_ctx *cx, const char *label) {
     if (!TD_ENTER_CTX(cx)) return;
-    if (cx->missed || !push_scope(cx, label ? label : unnamed)) cx->missed++;
+    if (cx->missed || !push_scope(cx, label ? label : td__unnamed)) cx->missed++;
 }
 
 /* Pointers are compared first: most td_scope_end calls pass the same literal. */
@@ -191,7 +191,7 @@ static bool same_label(const char *a, const char *b) {
 
 td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
     if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
-    const char *want = label ? label : unnamed;
+    const char *want = label ? label : td__unnamed;
     int         at = cx->scopes.n - 1;
     if (!result) result = &cx->nil;
     else if (!td__is_live(result, TD_H_TENSOR)) {

@@ -24,14 +24,14 @@ static void append(td_ctx *cx, const char *fmt, va_list ap) {
     vsnprintf(cx->message + n, sizeof cx->message - n, fmt, ap);
 }
 
-/* Starts the message with the labels of the open scopes, "net/fc1: ". Returns
- * where the last label starts. */
+/* Starts the message with the labels of the open scopes, "net/fc1: "; scopes without a
+ * label are left out. Returns where the last label starts. */
 static size_t append_path(td_ctx *cx) {
     size_t n = 0, last = 0, cap = sizeof cx->message / 4;
     bool   any = false;
     for (int i = 0; i < cx->scopes.n && n < cap; i++) {
         const char *label = cx->scopes.v[i].label;
-        if (!label) continue;
+        if (!label || label == td__unnamed) continue;
         last = any ? n + 1 : n;
         n += (size_t)snprintf(cx->message + n, cap - n, any ? "/%s" : "%s", label);
         any = true;
@@ -258,6 +258,14 @@ static void released_by_drop(const td_tensor *t, char *out, size_t cap) {
     else snprintf(out, cap, "by td_drop at %s:%d", t->freed_file, t->freed_line);
 }
 
+/* A tensor made during a capture is freed when its body ends, unless the body itself
+ * ended its scope or dropped it: those calls have a source line. */
+static bool freed_with_body(const td_tensor *t) { /* its context is open */
+    const td_ended *e = &t->cx->ended[t->serial % TD_ENDED_KEPT];
+    if (t->serial == TD_RELEASED_DROP) return !t->freed_file;
+    return t->serial < TD_RELEASED_SCOPE || e->nr != t->serial || !e->file;
+}
+
 /* How and where the tensor was freed, and the call that would have kept it alive. Reads
  * a freed tensor's memory, which is kept for this. */
 void td__released_text(const td_tensor *t, char *out, size_t cap) {
@@ -265,6 +273,7 @@ void td__released_text(const td_tensor *t, char *out, size_t cap) {
     char        type[80] = "", how[200] = "already";
     const char *instead = "keep it with td_keep";
     bool        open = td__is_live(t->cx, TD_H_CTX), inside = t->flags & TD_TF_TRACED;
+    if (inside && open) inside = freed_with_body(t);
     if (t->rank <= TD_INLINE_RANK && !inside)
         snprintf(type, sizeof type, " (%.70s)", td__type_str(t));
     if (t->serial == TD_RELEASED_CLOSE || !open) {

@@ -65,15 +65,16 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
             return td__op_fail(
                 c, TD_E_GRAD,
                 "a view of a leaf that requires grad is being written in "
-                "place; use no_grad, or write to a clone");
+                "place; write to it between td_no_grad_begin and td_no_grad_end, "
+                "or to a clone");
     }
     td_node *fn;
     if (!td__fn_of(t, &fn)) return false;
     if (needs && !fn)
         return td__op_fail(
             c, TD_E_GRAD,
-            "a leaf that requires grad is being written in place; use no_grad, "
-            "or write to a clone");
+            "a leaf that requires grad is being written in place; write to it between "
+            "td_no_grad_begin and td_no_grad_end, or to a clone");
     return true;
 }
 

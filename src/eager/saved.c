@@ -220,7 +220,8 @@ bool td__fail_second(const td_node *n) {
     return td__fail(
         n->cx, TD_E_GRAD,
         "%s: trying to backward through the graph a second time, but its saved values "
-        "were freed by the first; set retain_graph in the first backward",
+        "were freed by the first; set .retain_graph in the first call (options of "
+        "td_backward_with and td_grad)",
         n->name);
 }
 

@@ -275,7 +275,11 @@ static bool check_aliases(const td_exported *e, const td_value *all,
  * consts left out. */
 static bool check_inputs(const td_exported *e, td_values in, td_value *all) {
     const td_graph *g = e->g;
-    if (in.n != td_exported_inputs(e)) return true; /* td_graph_run fails */
+    if (in.n != td_exported_inputs(e))
+        return td__fail(e->cx, TD_E_ARG,
+                        "td_exported_run: @%.60s takes %d inputs, got %d; parameters "
+                        "and buffers come first (td_exported_input describes each)",
+                        g->name, td_exported_inputs(e), in.n);
     int64_t *bound = td__zalloc(sizeof *bound * ((size_t)g->dims.n + 1));
     bool     ok = bound || td__fail_memory(e->cx);
     for (int i = 0; ok && i < in.n; i++)

@@ -246,7 +246,8 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     if (td__is_float((td_dtype)y->dtype)) {
         if (!td__same_sizes(x, y))
             return td__op_fail(c, TD_E_SHAPE,
-                               "probabilities %s must have the sizes of self %s",
+                               "target is %s; class indices must be i64 (td_to), or "
+                               "probabilities of the sizes of self %s",
                                td__type_str(y), td__type_str(x));
         return probability_targets(c, log_p, class_dim);
     }

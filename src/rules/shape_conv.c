@@ -55,6 +55,24 @@ static bool read_options(td_opcall *c, td_conv *p) {
 /* Products of what passes stay in range; symbols are looked at as numbers, later. */
 static bool too_large(int64_t n) { return n > INT32_MAX; }
 
+/* Channels of input and weight do not fit. Shows the weight that would, or says that no
+ * weight does in so many groups. */
+static bool fail_channels(td_opcall *c, const td_conv *p, const int64_t *x,
+                          const int64_t *w) {
+    int64_t want[4] = {p->o, td__dim_div(p->c, p->groups), p->kh, p->kw};
+    if (td__dim_eq(td__dim_mod(p->o, p->groups), 0) &&
+        td__dim_eq(td__dim_mod(p->c, p->groups), 0))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "weight %s does not fit input %s in %lld group(s): it must "
+                           "be [out, in/groups, kh, kw] = %s",
+                           td__sizes_str(4, w), td__sizes_str(4, x),
+                           (long long)p->groups, td__sizes_str(4, want));
+    return td__op_fail(c, TD_E_SHAPE,
+                       "weight %s does not fit input %s in %lld group(s): groups must "
+                       "divide the channels, dim 0 of weight and dim 1 of input",
+                       td__sizes_str(4, w), td__sizes_str(4, x), (long long)p->groups);
+}
+
 /* Also for the backward ops, which pass the sizes of the input or of the weight as a
  * list. */
 bool td__conv_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {
@@ -75,11 +93,7 @@ bool td__conv_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w
     if (!td__dim_eq(td__dim_mod(p->o, p->groups), 0) ||
         !td__dim_eq(td__dim_mod(p->c, p->groups), 0) ||
         !td__dim_eq(w[1], td__dim_div(p->c, p->groups)))
-        return td__op_fail(c, TD_E_SHAPE,
-                           "weight %s does not fit input %s in %lld group(s): it needs "
-                           "[out, in/groups, kh, kw]",
-                           td__sizes_str(4, w), td__sizes_str(4, x),
-                           (long long)p->groups);
+        return fail_channels(c, p, x, w);
     if (td__dim_lt(td__conv_out_h(p), 1) || td__dim_lt(td__conv_out_w(p), 1))
         return td__op_fail(c, TD_E_SHAPE,
                            "the kernel %s is larger than the padded input %s",

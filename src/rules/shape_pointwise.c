@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- which arguments the loop reads ------------------------------------- */
@@ -211,6 +212,26 @@ static void lay_out(td_opcall *c, const td_pw_args *a, td_dtype common, td_meta 
     general_layout(m, &v);
 }
 
+/* Names the last dim whose sizes differ; size: what td__broadcast left of the sizes of
+ * the operands before t, filled up to the larger rank. Symbolic sizes are not compared:
+ * that would add a guard. */
+static bool fail_broadcast(td_opcall *c, const td_tensor *first, const td_tensor *t,
+                           int rank, const int64_t *size) {
+    char dim[100] = "";
+    int  n = rank > t->rank ? rank : t->rank;
+    for (int k = 1; k <= t->rank && !*dim; k++) {
+        int64_t a = size[n - k], b = t->size[t->rank - k];
+        bool    numbers = !td__dim_is_sym(a) && !td__dim_is_sym(b);
+        if (numbers && a != b && a != 1 && b != 1)
+            snprintf(dim, sizeof dim, "dim -%d is %lld and %lld; ", k, (long long)a,
+                     (long long)b);
+    }
+    return td__op_fail(c, TD_E_SHAPE,
+                       "cannot broadcast %s with %s: %ssizes must be equal or 1, "
+                       "compared from the last dim on",
+                       td__type_str(first), td__type_str(t), dim);
+}
+
 /* The sizes all tensors broadcast to; *plain: all have them and are row-major. */
 static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain) {
     const td_tensor *first = NULL;
@@ -227,8 +248,7 @@ static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain
                    memcmp(t->size, m->size, sizeof(int64_t) * t->rank)) {
             *plain = false;
             if (!td__broadcast(&m->rank, m->size, t->rank, t->size))
-                return td__op_fail(c, TD_E_SHAPE, "cannot broadcast %s with %s",
-                                   td__type_str(first), td__type_str(t));
+                return fail_broadcast(c, first, t, m->rank, m->size);
         }
         if (*plain) *plain = is_canonical(t);
     }

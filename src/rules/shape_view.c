@@ -94,7 +94,7 @@ bool td__shape_view(td_opcall *c) {
     if (td__view_strides(t->rank, t->size, t->stride, m->rank, m->size, m->stride))
         return true;
     return td__op_fail(c, TD_E_SHAPE,
-                       "sizes %s need a copy of %s with strides %s; use reshape",
+                       "sizes %s need a copy of %s with strides %s; use td_reshape",
                        td__sizes_str(m->rank, m->size), td__type_str(t),
                        td__sizes_str(t->rank, t->stride));
 }

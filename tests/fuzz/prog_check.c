@@ -157,10 +157,6 @@ static const case_way mistaken = {.name = "mistaken", .call = call_mistaken};
 
 /* ---- verdicts ----------------------------------------------------------- */
 
-static const char *behind_scope(const char *why) {
-    return strncmp(why, "scope: ", 7) ? why : why + 7;
-}
-
 /* Which op it is does not matter. */
 static const char *behind_op(const char *why) {
     const char *end = strstr(why, ": ");
@@ -175,7 +171,7 @@ static const char *behind_op(const char *why) {
 void prog_sum_up(char *out, size_t cap, const char *way, const char *why) {
     size_t n = (size_t)snprintf(out, cap, "%s: ", way);
     if (!strncmp(why, "line ", 5) && strstr(why, ": ")) why = strstr(why, ": ") + 2;
-    why = behind_op(behind_scope(why));
+    why = behind_op(why);
     for (const char *p = why; *p && *p != ';' && n + 2 < cap;) {
         if (*p == '[') { /* of sizes only that they are there */
             out[n++] = *p;

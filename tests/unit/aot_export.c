@@ -403,7 +403,9 @@ TEST(wrong_trees_texts_files_and_inputs_are_refused) {
     td_clear(cx);
     td_exported *e = td_export_joint(cx, products, NULL, TD_ARGS(x, x), NULL);
     CHECK(!td_exported_run(e, TD_ARGS(x), out, 3) && td_is_nil(out[0].u.t));
-    CHECK(aot_says(cx, TD_E_ARG, "takes 2 inputs, got 1"));
+    CHECK(aot_says(cx, TD_E_ARG,
+                   "td_exported_run: @f takes 2 inputs, got 1; "
+                   "parameters and buffers come first"));
     CHECK(!td_exported_run(e, TD_ARGS(x, td_ones(cx, TD_SHAPE(4))), out, 3));
     CHECK(
         aot_says(cx, TD_E_ARG, "input 1, %x1, is f32[4], but the graph takes f32[3]"));

@@ -133,12 +133,13 @@ TEST(scopes_may_share_a_label_and_the_innermost_ends_first) {
     td_close(cx);
 }
 
-TEST(a_scope_without_a_label_is_called_scope) {
+TEST(a_scope_without_a_label_is_left_out_of_messages) {
     td_ctx *cx = td_open();
 
     td_scope_begin(cx, NULL);
     td_add(td_zeros(cx, TD_SHAPE(2)), td_zeros(cx, TD_SHAPE(3)));
-    CHECK_FAILS(cx, TD_E_SHAPE, "scope: add: ");
+    CHECK(!strncmp(td_message(cx), "add: ", 5));
+    td_clear(cx);
     td_scope_end(cx, NULL, NULL);
 
     CHECK_OK(cx);

@@ -328,7 +328,9 @@ TEST(broadcasting_grows_leading_dims_only) {
                 3, 4);
     CHECK_SHAPE(td_add(td_ones(cx, TD_SHAPE()), td_ones(cx, TD_SHAPE(0))), 0);
     CHECK(td_is_nil(td_add(td_ones(cx, TD_SHAPE(3, 2)), td_ones(cx, TD_SHAPE(3)))));
-    CHECK_FAILS(cx, TD_E_SHAPE, "add: cannot broadcast f32[3,2] with f32[3]");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "add: cannot broadcast f32[3,2] with f32[3]: dim -1 is "
+                "2 and 3; sizes must be equal or 1");
     CHECK(td_is_nil(td_add(td_ones(cx, TD_SHAPE(0)), td_ones(cx, TD_SHAPE(2)))));
     CHECK_FAILS(cx, TD_E_SHAPE, "add: cannot broadcast f32[0] with f32[2]");
 

@@ -253,6 +253,25 @@ TEST(a_tensor_that_escapes_a_captured_body_is_recognized) {
     td_close(cx);
 }
 
+static bool ends_its_scope(td_call *c) {
+    td_scope_begin(td_call_ctx(c), "in");
+    td_tensor *y = td_sin(td_arg(c, 0));
+    td_scope_end(td_call_ctx(c), "in", NULL);
+    return td_return(c, y);
+}
+
+TEST(a_tensor_freed_in_a_captured_body_is_reported_as_in_eager) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2)), *y;
+    td_value   eager;
+    CHECK(td_call_body(cx, ends_its_scope, NULL, TD_ARGS(x), &eager, 1) < 0);
+    CHECK(says(cx, TD_E_ARG, "was freed when the scope \"in\" ended at "));
+    td_fn *f = td_aot_function(cx, ends_its_scope, NULL, NULL);
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(says(cx, TD_E_ARG, "was freed when the scope \"in\" ended at "));
+    td_close(cx);
+}
+
 /* ---- gradients that are not there ---------------------------------------- */
 
 TEST(a_gradient_that_does_not_exist_can_be_asked_for_and_not_used) {

@@ -59,7 +59,7 @@ TEST(view_of_a_transposed_tensor_names_reshape) {
 
     td_view(x, TD_SHAPE(6));
 
-    CHECK_FAILS(cx, TD_E_SHAPE, "use reshape");
+    CHECK_FAILS(cx, TD_E_SHAPE, "use td_reshape");
     td_close(cx);
 }
 
