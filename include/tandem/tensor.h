@@ -329,7 +329,9 @@ TD_API int64_t td_item_int(td_tensor *t);
 TD_API bool    td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
 TD_API bool    td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
 
-/* A tensor with a copy of `data`, in row-major order. */
+/* A tensor with a copy of `data`, in row-major order: as many elements of dtype dt as
+ * the shape has. Neither count nor type of the array can be checked, because C passes
+ * an address alone; td_tensor1 counts and converts its numbers. */
 TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
 TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
 /* td_tensor1(cx, 1, 2.5): f32[2] of numbers in place. */

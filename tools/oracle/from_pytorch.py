@@ -40,7 +40,7 @@ def names():
         save_file=save_file, load_file=lambda path: state))
     return dict(
         torch=torch, F=F, nn=nn, np=np, safetensors=files,
-        path="", npy=tempfile.mktemp(suffix=".npy"), x=x, y=waves(4, 3, shift=1.0),
+        path=tempfile.mktemp(), npy=tempfile.mktemp(suffix=".npy"), x=x, y=waves(4, 3, shift=1.0),
         p=waves(4, 3, shift=2.0).abs() + 0.1, w=waves(3, 3, shift=3.0),
         b=waves(3, shift=4.0), i=torch.tensor([0, 2]), t=torch.tensor([0, 2, 1, 2]),
         mask=x > 0, seq=waves(2, 5, 3, shift=5.0), q=waves(2, 2, 5, 4, shift=6.0),
