@@ -309,7 +309,7 @@ static bool check_places(td_func *f, td_opcall *c) {
            td__op_fail(c, TD_E_UNSUPPORTED,
                        "unsupported: elements of the written tensor %s overlap in "
                        "memory, and gradients pass through the write; use a clone of "
-                       "it, or td_no_grad",
+                       "it, or td_no_grad_begin",
                        td__type_str(t));
 }
 

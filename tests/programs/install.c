@@ -74,6 +74,17 @@ static void test_programs(void) {
           "a C++ program builds without warnings and runs");
 }
 
+/* Pages are installed beside each other: a link to a file that is not installed leads
+ * nowhere. */
+static void test_links(void) {
+    check(works("cd $R/share/doc/tandem && for f in *.md docs/*.md; do "
+                "sed 's/](/\\n](/g' $f | sed -n 's/^](\\([^)#]*\\).*/\\1/p' | "
+                "grep -v '://' | while read to; do "
+                "test -e \"$(dirname $f)/$to\" || echo \"$f: $to\"; "
+                "done; done >$R/links; cat $R/links; test ! -s $R/links"),
+          "links of installed pages");
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     char  line[2048];
@@ -84,9 +95,10 @@ int main(int argc, char **argv) {
     check(works(line), "tools/install.sh");
     test_files();
     test_programs();
+    test_links();
     snprintf(line, sizeof line, "tools/uninstall.sh '' %s", root);
     check(works(line), "tools/uninstall.sh");
-    check(works("rm -f $R/first $R/p $R/p.cc; "
+    check(works("rm -f $R/first $R/p $R/p.cc $R/links; "
                 "test \"$(find $R -type f | sed \"s|$R/||\")\" = log"),
           "no file is left after it");
     snprintf(line, sizeof line, "rm -rf '%s'", root);

@@ -409,7 +409,8 @@ TEST(class_losses_refuse_wrong_targets) {
     CHECK_FAILS(cx, TD_E_SHAPE, "target must be [3] for scores [3,4]");
     CHECK(td_is_nil(td_cross_entropy(x, pattern(cx, TD_SHAPE(3), 7))));
     CHECK_FAILS(cx, TD_E_SHAPE,
-                "probabilities f64[3] must have the sizes of self f64[3,4]");
+                "target is f64[3]; class indices must be i64 (td_to), or probabilities "
+                "of the sizes of self f64[3,4]");
     CHECK(td_is_nil(td_cross_entropy(x, y, pattern(cx, TD_SHAPE(3), 7))));
     CHECK_FAILS(cx, TD_E_SHAPE, "weight must have one entry per class");
     CHECK(td_is_nil(td_cross_entropy(x, y, NULL, "average")));
