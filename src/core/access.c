@@ -36,11 +36,15 @@ int td_rank(const td_tensor *t) {
 }
 bool td_is_view(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
+    if (td__from_outside(t) && !td__may_ask(t, "td_is_view", "whether it is a view"))
+        return false;
     t = seen(t);
     return t->base != NULL;
 }
 td_tensor *td_base(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
+    if (td__from_outside(t) && !td__may_ask(t, "td_base", "the base"))
+        return TD_NIL(t->cx, TENSOR);
     (void)seen(t); /* notes the use of t; its base counts when it is used itself */
     return t->base ? t->base : &t->cx->nil;
 }

@@ -117,6 +117,12 @@ TEST(lists_of_sizes_and_strides_are_numbers_also_where_sizes_are_dynamic) {
     check_scene(sizes_grow, asks_sizes);
 }
 
+static bool asks_view(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_is_view(td_arg(c, 0)) ? 1.0 : 0.0));
+}
+static bool asks_base(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_is_nil(td_base(td_arg(c, 0))) ? 1 : 2));
+}
 static bool asks_version(td_call *c) {
     return td_return(c, td_mul(td_arg(c, 0), 1.0 + (double)td_version(td_arg(c, 0))));
 }
@@ -145,6 +151,8 @@ static td_code code_of(td_ctx *cx, td_body *body, const char *words) {
 
 TEST(what_no_key_compares_is_refused_in_a_body) {
     td_ctx *cx = td_open();
+    CHECK(code_of(cx, asks_view, "td_is_view: ") == TD_E_TRACE);
+    CHECK(code_of(cx, asks_base, "td_base: ") == TD_E_TRACE);
     CHECK(code_of(cx, asks_version, "td_version: ") == TD_E_TRACE);
     CHECK(code_of(cx, asks_version_of_view, "td_version: ") == TD_E_TRACE);
     CHECK(code_of(cx, asks_retained, "td_retains_grad: ") == TD_E_TRACE);
