@@ -12,7 +12,7 @@ version=$(cppcheck --version) || exit 1
 if cppcheck -j "$(nproc)" --quiet --std=c11 --enable=warning,portability,performance \
     --inline-suppr --suppressions-list=tools/cppcheck.supp \
     --cppcheck-build-dir=build/cppcheck --template='{file}:{line}: {id}: {message}' \
-    --error-exitcode=1 -D_GNU_SOURCE -D__x86_64__ -D__linux__ -Iinclude -Isrc -I"$GEN/src" -I. \
+    --error-exitcode=1 -D_GNU_SOURCE -D__cppcheck__ -D__x86_64__ -D__linux__ -Iinclude -Isrc -I"$GEN/src" -I. \
     -i src/kernels/loops src examples; then
     echo "1 passed, 0 failed"
 elif [ "$version" != "Cppcheck 2.10" ]; then

@@ -282,9 +282,13 @@ bool td_return(td_call *c, td__any x0, td__any x1, td__any x2, T... x) {
 #define TD__JOIN4(a, b, c, d) a##b##c##d
 #define TD__CALL_FORMS(name, a, b, c) TD__JOIN4(name, a, b, c)
 #define TD__EMPTY_001 ,
+#ifdef __cppcheck__ /* cannot paste the result of a macro */
+#define TD__IS_EMPTY(x) 0
+#else
 #define TD__IS_EMPTY(x)                                                    \
     TD__TWO(TD__CALL_FORMS(TD__EMPTY_, TD__TWO(TD__COMMA x), TD__TWO(x()), \
                            TD__TWO(TD__COMMA x())))
+#endif
 #define TD__ARGS_M(...) \
     ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT65(__VA_ARGS__)})
 #define TD__ARGS_1(x) TD__CALL_COUNTED(TD__ARGS_1_, TD__IS_EMPTY(x))(x)

@@ -294,15 +294,18 @@ static td_spec *next_spec(td_fn *f, const td_spec *s, td_values args, bool *made
     return to;
 }
 
-/* Runs the call compiled, or eagerly where there is no compiled code. Returns the
- * number of results, -1 after td__fail. */
+/* Runs the call compiled, or eagerly where there is no compiled code. Code that met
+ * another size than it was made for has had no effect yet, and other code is tried;
+ * except where the code writes inputs itself (keep_mutations). Returns the number of
+ * results, -1 after td__fail. */
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     uint64_t offset = f->cx->rng_offset;
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     int  n = call_spec(f, s, args, own, out, n_out);
     bool made = false;
-    while (n < 0 && f->cx->other_size && s && !made) {
+    while (n < 0 && f->cx->other_size && s && !made &&
+           !(s->plan && s->plan->n_inside)) {
         f->cx->rng_offset = offset;
         if ((s = next_spec(f, s, args, &made)))
             n = call_spec(f, s, args, own, out, n_out);

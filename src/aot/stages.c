@@ -102,7 +102,10 @@ static bool depends_on_views(const td_graph *program) {
 }
 
 td_joint_opts td__spec_joint_opts(const td_fn *f, const td_spec *s) {
-    return (td_joint_opts){.keep_mutations = s->set.keep_mutations && !f->n_orders,
+    /* Code that meets another size than it was made for must not have written yet. */
+    bool sizes = td__graph_flags(td__spec_program(f, s), TD_OPF_DYNAMIC);
+    bool keep = s->set.keep_mutations && !f->n_orders && !sizes;
+    return (td_joint_opts){.keep_mutations = keep,
                            .n_orders = f->n_orders,
                            .orders = f->orders,
                            .merge_writes = s->set.merge_writes,
