@@ -3,9 +3,9 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 136 && sizeof(td_fwd) == 48 &&
+_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 48 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
-                   sizeof(td_geom) == 32,
+                   sizeof(td_geom) == 32 && sizeof(td_primal) == 8,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 128 && sizeof(td_saved_value) == 16 &&
                    sizeof(td_part_note) == 40,
@@ -27,9 +27,9 @@ static void put_geom(td_image *m, const td_geom *g) {
 
 /* What the joint graph records about input i. */
 static void put_input(td_image *m, const td_joint *j, int i) {
-    put_flag(m, j->written[i]);
-    put_flag(m, j->touched[i]);
-    put_nr(m, j->same[i]);
+    put_flag(m, j->primals[i].written);
+    put_flag(m, j->primals[i].touched);
+    put_nr(m, j->primals[i].same);
 }
 
 static void put_fwd(td_image *m, const td_fwd *f) {

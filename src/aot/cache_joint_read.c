@@ -34,9 +34,9 @@ static void get_geom(source *s, td_geom *g) {
 /* ---- the joint graph ---------------------------------------------------- */
 
 static void get_input(source *s, int i) {
-    s->j->written[i] = flag(s);
-    s->j->touched[i] = flag(s);
-    s->j->same[i] = within(s, 0, i + 1);
+    s->j->primals[i].written = flag(s);
+    s->j->primals[i].touched = flag(s);
+    s->j->primals[i].same = within(s, 0, i + 1);
 }
 
 static void get_fwd(source *s, td_fwd *f) {
@@ -100,9 +100,7 @@ static bool get_counts(source *s) {
     j->left = within(s, 0, TD_R_COUNT + 1);
     j->random = flag(s);
     j->order = within(s, 0, INT32_MAX);
-    j->same = items(s, j->n_primals, sizeof *j->same);
-    j->written = items(s, j->n_primals, sizeof *j->written);
-    j->touched = items(s, j->n_primals, sizeof *j->touched);
+    j->primals = items(s, j->n_primals, sizeof *j->primals);
     j->feeds = items(s, j->n_results, sizeof *j->feeds);
     j->fwd = items(s, j->n_fwd, sizeof *j->fwd);
     j->tangents = items(s, j->n_tangents, sizeof *j->tangents);

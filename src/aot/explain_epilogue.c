@@ -182,7 +182,7 @@ static int64_t writes_of(const td_joint *j, int i) {
 /* Did inputs i and k share a storage at the start of the call? */
 static bool shared_storage(const td_joint *j, int i, int k) {
     const td_gtype *a = j->g->inputs.v[i]->type, *b = j->g->inputs.v[k]->type;
-    return i == k || j->same[k] == j->same[i] ||
+    return i == k || j->primals[k].same == j->primals[i].same ||
            (a && b && a->storage >= 0 && a->storage == b->storage);
 }
 

@@ -115,7 +115,7 @@ static void input(td_buf *b, const td_spec *s, int i, bool *any) {
     if (v->type) td__gtype_print(&t, j->g, v->type);
     text_of(b, "type", &t, any);
     flag(b, "requires_grad", v->type && v->type->grad, any);
-    flag(b, "changes", j->written[i], any);
+    flag(b, "changes", j->primals[i].written, any);
     update(b, j, i, any);
 }
 

@@ -46,11 +46,11 @@ td_op_counts td__count_ops(const td_graph *g) {
 /* What happens to an input although no step of the epilogue names it: it is passed
  * twice, or shares storage with a written input. */
 static void indirect_effects(td_lines *l, const td_joint *j, int i) {
-    int first = j->same[i];
-    if (first != i && j->touched[first]) {
+    int first = j->primals[i].same;
+    if (first != i && j->primals[first].touched) {
         td__epi_join(l, "the same tensor as input ");
         td__buf_printf(l->b, "%d", first);
-    } else if (j->written[i]) td__epi_join(l, "written through another input");
+    } else if (j->primals[i].written) td__epi_join(l, "written through another input");
 }
 
 /* Effects on input i in program order; an input that is only affected through another

@@ -30,17 +30,18 @@ static bool is_set(const td_facts_run *r, const td_tensor *t, const td_storage *
 
 static void find_mutations(td_facts_run *r, int i) {
     td_input_fact    *to = &r->to->in[i];
-    td_tensor        *t = r->r->outer[i];
-    const td_func_in *in = &r->r->f->in.v[r->r->nr[i]];
-    int               writes = td__func_writes(r->r->f, r->r->nr[i]);
+    td_tensor        *t = r->r->inputs[i].outer;
+    const td_func_in *in = &r->r->f->in.v[r->r->inputs[i].nr];
+    int               writes = td__func_writes(r->r->f, r->r->inputs[i].nr);
     td_geom           now = td__geom_of(t);
     to->requires_grad = td_requires_grad(t);
     to->mutates_storage = is_set(r, t, in->st);
     to->mutates_data = writes > 0 && !to->mutates_storage;
-    to->mutates_metadata = to->mutates_storage || !td__geom_same(&r->r->geom[i], &now);
+    to->mutates_metadata =
+        to->mutates_storage || !td__geom_same(&r->r->inputs[i].geom, &now);
     to->hidden = writes == 0;
-    to->no_grad =
-        to->mutates_data && writes == td__func_quiet_writes(r->r->f, r->r->nr[i]);
+    to->no_grad = to->mutates_data &&
+                  writes == td__func_quiet_writes(r->r->f, r->r->inputs[i].nr);
     to->resized = t->st == in->st && in->st->bytes > in->bytes;
     to->mutation = mutation_of(to, r->to->keep);
 }
@@ -51,10 +52,11 @@ static void find_input(td_facts_run *r, int i) {
     td_input_fact *to = &r->to->in[i];
     to->duplicate = -1;
     to->is_static = kind == TD_D_PARAM || kind == TD_D_BUFFER;
-    if (!(to->tensor = r->r->outer[i] != NULL)) return;
-    to->is_leaf = !td__has_node(r->r->real[i]) && !td__is_behind(r->r->real[i]);
+    if (!(to->tensor = r->r->inputs[i].outer != NULL)) return;
+    to->is_leaf =
+        !td__has_node(r->r->inputs[i].real) && !td__is_behind(r->r->inputs[i].real);
     for (int k = i - 1; k >= 0; k--)
-        if (r->r->outer[k] == r->r->outer[i]) to->duplicate = k;
+        if (r->r->inputs[k].outer == r->r->inputs[i].outer) to->duplicate = k;
     find_mutations(r, i);
 }
 

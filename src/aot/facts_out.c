@@ -51,7 +51,7 @@ static int out_index(const td_facts_run *r, const td_tensor *t) {
 
 static int input_index(const td_facts_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_in; i++)
-        if (r->r->outer[i] == t) return i;
+        if (r->r->inputs[i].outer == t) return i;
     return -1;
 }
 
@@ -65,7 +65,7 @@ static int input_of(td_facts_run *r, td_tensor *t) {
         e = made_by(r, of, &nr);
     }
     for (int i = r->to->n_in - 1; i >= 0; i--)
-        if (r->r->outer[i] && r->r->outer[i]->st == t->st) found = i;
+        if (r->r->inputs[i].outer && r->r->inputs[i].outer->st == t->st) found = i;
     return found;
 }
 
@@ -226,7 +226,7 @@ static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
     if (input >= 0 && is_input_kind(r, to, t, input)) {
         if (to->kind != TD_OUT_ALIAS_OF_INPUT || r->to->in[input].mutates_metadata)
             return true;
-        return find_views(r, to, t, r->r->outer[input], true);
+        return find_views(r, to, t, r->r->inputs[input].outer, true);
     }
     if (t->base && td_requires_grad(t) && td_requires_grad(t->base))
         return alias_intermediate(r, to, t);
@@ -297,7 +297,7 @@ bool td__facts_tangents(td_facts_run *r) {
         if (in->mutation != TD_MUTATED_OUT_GRAPH || !in->mutates_data ||
             !in->requires_grad || in->duplicate >= 0)
             continue;
-        if (!add_tangent(r, TD_TANGENT_INPUT, i, r->r->outer[i])) return false;
+        if (!add_tangent(r, TD_TANGENT_INPUT, i, r->r->inputs[i].outer)) return false;
         to->trains |= !in->no_grad;
     }
     int n_written = to->n_tangents;

@@ -32,7 +32,7 @@ static bool check_closed(const exporting *x) {
     const td_graph *p = x->s->program;
     for (int i = 0; i < p->inputs.n; i++) {
         if (p->in_desc.v[i].kind != TD_D_CONST) continue;
-        if (x->j->touched[i])
+        if (x->j->primals[i].touched)
             return refuse(x, i,
                           "is written, and is neither a member nor an argument; make "
                           "it a buffer");

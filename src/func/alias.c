@@ -123,8 +123,7 @@ static void merge(td_group *g, td_group *h) {
 /* The group of an argument: that of all arguments it overlaps, made one. */
 static td_group *find_group(td_func *f, const td_tensor *outer) {
     td_group *found = NULL;
-    td_geom   geom = {outer->dtype, outer->rank, outer->offset, outer->size,
-                      outer->stride};
+    td_geom   geom = td__geom_of(outer);
     for (int i = 0; td__ptrmap_get(&f->groups, outer->st) && i < f->in.n; i++) {
         td_fval *v = f->in.v[i].given;
         if (f->in.v[i].st != outer->st || !td__geom_overlap(&v->geom, &geom)) continue;

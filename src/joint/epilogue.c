@@ -219,10 +219,12 @@ static bool write_inputs(writing *w) {
     const td_graph *g = r->to->g;
     char            name[24];
     for (int i = 0; i < r->to->n_primals; i++) {
-        const td_gtype *l = r->outer[i] ? type_of(w->g, &r->geom[i]) : NULL;
+        const td_gtype *l =
+            r->inputs[i].outer ? type_of(w->g, &r->inputs[i].geom) : NULL;
         td_gval *v = td__graph_input(w->g, g->inputs.v[i]->name, l, TD_PLAIN_DESC);
-        if (!v || (r->outer[i] && !td__ptrmap_get(&w->vals, r->outer[i]) &&
-                   !name_value(w, r->outer[i], v)))
+        if (!v ||
+            (r->inputs[i].outer && !td__ptrmap_get(&w->vals, r->inputs[i].outer) &&
+             !name_value(w, r->inputs[i].outer, v)))
             return false;
     }
     for (int i = 0; i < r->to->n_fwd; i++) {
@@ -276,7 +278,8 @@ static bool write_events(writing *w) {
 /* Had leaf t an accumulator before the call? */
 static bool had_accumulator(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t && td__known_accumulator(r->real[i])) return true;
+        if (r->inputs[i].outer == t && td__known_accumulator(r->inputs[i].real))
+            return true;
     return false;
 }
 

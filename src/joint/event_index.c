@@ -26,8 +26,9 @@ static td_about_storage *add_storage(td_joint_run *r, const td_storage *st) {
  * under its first index. */
 static bool index_inputs(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
-        td_about_tensor *a = r->outer[i] ? add_tensor(r, r->outer[i]) : NULL;
-        if (r->outer[i] && !a) return false;
+        td_about_tensor *a =
+            r->inputs[i].outer ? add_tensor(r, r->inputs[i].outer) : NULL;
+        if (r->inputs[i].outer && !a) return false;
         if (a && a->input < 0) a->input = i;
         if (a) a->named = true;
     }

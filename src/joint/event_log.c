@@ -94,12 +94,9 @@ static bool note_root(td_event *e) {
 /* Of a write through a view: value and root of its base, if that covers the view. */
 static bool note_whole(td_log *l, td_event *e) {
     td_tensor *base = e->t->base;
-    td_geom    a, b;
     if (!base || base->st != e->t->st) return true;
-    if (!td__geom_copy(l->cx, &l->arena, &a, base) ||
-        !td__geom_copy(l->cx, &l->arena, &b, e->t))
-        return false;
-    if (!td__geom_covers_bytes(&a, &b)) return true;
+    td_geom all = td__geom_of(base), part = td__geom_of(e->t);
+    if (!td__geom_covers_bytes(&all, &part)) return true;
     td_tensor *value = l->f ? td__func_value(l->f, base) : base;
     if (!value) return false;
     e->whole = td__ref(value);

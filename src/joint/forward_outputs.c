@@ -96,10 +96,11 @@ static bool add_value(td_joint_run *r, td_event *e) {
  * storage, and whether one no longer requires grad. */
 static void find_touched(td_joint_run *r) {
     for (int k = 0; k < r->to->n_primals; k++) {
-        if (!r->outer[k]) continue;
-        const td_about_storage *st = td__about_storage(r, r->f.in.v[r->nr[k]].st);
-        r->to->touched[k] =
-            td__about_tensor(r, r->outer[k])->touched || (st && st->changed);
+        if (!r->inputs[k].outer) continue;
+        const td_about_storage *st =
+            td__about_storage(r, r->f.in.v[r->inputs[k].nr].st);
+        r->to->primals[k].touched =
+            td__about_tensor(r, r->inputs[k].outer)->touched || (st && st->changed);
     }
 }
 

@@ -86,10 +86,11 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
 
 /* A leaf that nothing had read before the call has its edge since the first read. */
 static void find_first_read(td_joint_run *r, int i) {
-    const td_tensor *t = r->real[i];
+    const td_tensor *t = r->inputs[i].real;
     bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
-    td_node         *n = leaf ? accumulator_after(r, r->outer[i], -1) : NULL;
-    if (n && !r->edge[i].node) r->edge[i] = (td_edge){.node = td__node_ref(n)};
+    td_node         *n = leaf ? accumulator_after(r, r->inputs[i].outer, -1) : NULL;
+    if (n && !r->inputs[i].edge.node)
+        r->inputs[i].edge = (td_edge){.node = td__node_ref(n)};
 }
 
 /* All targets, reached or not; to[] gets their edges. */
@@ -97,9 +98,11 @@ static bool find_edges(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
         find_first_read(r, i);
-        if (r->edge[i].node) add_target(j, to, r->edge[i], (td_target){.input = i});
-        if (r->base_edge[i].node)
-            add_target(j, to, r->base_edge[i], (td_target){.input = i, .base = true});
+        if (r->inputs[i].edge.node)
+            add_target(j, to, r->inputs[i].edge, (td_target){.input = i});
+        if (r->inputs[i].base_edge.node)
+            add_target(j, to, r->inputs[i].base_edge,
+                       (td_target){.input = i, .base = true});
     }
     return find_bound(r, to);
 }
@@ -135,21 +138,23 @@ static void tag_backward(td_graph *g, int first) {
                                     : TD_FROM_FORWARD;
 }
 
-/* The geometry of all inputs. */
-static bool note_geometry(td_joint_run *r, td_geom *to) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] && !td__geom_copy(r->cx, &r->to->arena, &to[i], r->outer[i]))
-            return false;
+/* Notes how often inputs were written before the backward, and their geometry. */
+static bool note_inputs(td_joint_run *r, td_geom *to) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        td_traced_input *of = &r->inputs[i];
+        if (!of->outer) continue;
+        of->before = td__func_writes(&r->f, of->nr);
+        if (!td__geom_copy(r->cx, &r->to->arena, &to[i], of->outer)) return false;
+    }
     return true;
 }
 
 /* A custom backward may write elements of an input. A change of its metadata would have
  * to happen when backward runs, which compiled code cannot do. */
 static bool check_geometry(td_joint_run *r, const td_geom *was) {
-    td_geom now;
     for (int i = 0; i < r->to->n_primals; i++) {
-        if (!r->outer[i]) continue;
-        if (!td__geom_copy(r->cx, &r->to->arena, &now, r->outer[i])) return false;
+        if (!r->inputs[i].outer) continue;
+        td_geom now = td__geom_of(r->inputs[i].outer);
         if (!td__geom_same(&now, &was[i]))
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: unsupported: the backward of a custom function "
@@ -251,22 +256,17 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_arena *a = &j->arena;
     size_t    n = (size_t)j->n_primals + 1;
     int       first = j->g->nodes.n;
-    int      *writes = td__arena_zalloc(a, sizeof *writes * n);
     td_geom  *geoms = td__arena_zalloc(a, sizeof *geoms * n);
-    if (!writes || !geoms) return td__fail_memory(r->cx);
-    for (int i = 0; i < j->n_primals; i++)
-        if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
+    if (!geoms || !note_inputs(r, geoms)) return geoms ? false : td__fail_memory(r->cx);
     for (int i = 0; i < j->n_tangents; i++)
         if (!td__joint_tangent(r, i, false)) return false;
-    if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r)) ||
-        !note_geometry(r, geoms))
-        return false;
+    if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r))) return false;
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
     if (!grads) return td__fail_memory(r->cx);
     bool ok = td__joint_go_back(r, NULL, grads) ||
               (is_eagers(td_error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&
-         td__joint_add_late_writes(r, writes);
+         td__joint_add_late_writes(r);
     tag_backward(j->g, first);
     return ok;
 }

@@ -9,33 +9,19 @@
 
 /* ---- tangents become inputs --------------------------------------------- */
 
-/* Gives a list by input, *list, room for `more` inputs. False after td__fail: then the
- * list is as it was, for the end of the trace walks it. */
-static bool lengthen(td_joint_run *r, void *list, size_t item, int more) {
-    size_t n = item * (size_t)r->to->n_primals;
-    void  *old, *to = td__arena_zalloc(&r->to->arena, n + item * (size_t)(more + 1));
-    if (!to) return td__fail_memory(r->cx);
-    memcpy(&old, list, sizeof old);
-    if (n) memcpy(to, old, n);
-    memcpy(list, &to, sizeof to);
-    return true;
-}
-
-/* The tangents of this order become primals of the next: all lists by input grow by as
- * many. */
+/* The tangents of this order become primals of the next: both lists by input grow by
+ * as many. After td__fail they are as they were: the end of the trace reads them. */
 static bool make_room(td_joint_run *r, int more) {
-    td_joint *j = r->to;
-    return lengthen(r, &r->real, sizeof *r->real, more) &&
-           lengthen(r, &r->outer, sizeof *r->outer, more) &&
-           lengthen(r, &r->edge, sizeof *r->edge, more) &&
-           lengthen(r, &r->base_edge, sizeof *r->base_edge, more) &&
-           lengthen(r, &r->geom, sizeof *r->geom, more) &&
-           lengthen(r, &r->nr, sizeof *r->nr, more) &&
-           lengthen(r, &r->write, sizeof *r->write, more) &&
-           lengthen(r, &r->before, sizeof *r->before, more) &&
-           lengthen(r, &j->same, sizeof *j->same, more) &&
-           lengthen(r, &j->written, sizeof *j->written, more) &&
-           lengthen(r, &j->touched, sizeof *j->touched, more);
+    td_joint        *j = r->to;
+    size_t           n = (size_t)j->n_primals, all = n + (size_t)more + 1;
+    td_traced_input *inputs = td__arena_zalloc(&j->arena, sizeof *inputs * all);
+    td_primal       *primals = td__arena_zalloc(&j->arena, sizeof *primals * all);
+    if (!inputs || !primals) return td__fail_memory(r->cx);
+    if (n) memcpy(inputs, r->inputs, sizeof *inputs * n);
+    if (n) memcpy(primals, j->primals, sizeof *primals * n);
+    r->inputs = inputs;
+    j->primals = primals;
+    return true;
 }
 
 /* Tangent i is input n_primals + i, which the caller counts when all are there. */
@@ -48,10 +34,10 @@ static bool add_tangent(td_joint_run *r, int i, bool grad) {
     if (grad && td_is_nil(td_set_requires_grad(t, true))) return false;
     td_gval *v = j->g->inputs.v[at];
     v->type = td__graph_type(j->g, t, grad, v->type->storage);
-    r->real[at] = r->outer[at] = t;
-    r->nr[at] = nr;
-    j->same[at] = at;
-    return v->type && td__geom_copy(r->cx, &j->arena, &r->geom[at], t);
+    r->inputs[at].real = r->inputs[at].outer = t;
+    r->inputs[at].nr = nr;
+    j->primals[at].same = at;
+    return v->type && td__geom_copy(r->cx, &j->arena, &r->inputs[at].geom, t);
 }
 
 static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
@@ -151,7 +137,7 @@ static bool name_all(td_joint_run *r) {
     naming n = {.r = r};
     bool   ok = true;
     for (int i = 0; ok && i < r->to->n_primals; i++)
-        if (r->outer[i]) ok = know(&n, r->outer[i]);
+        if (r->inputs[i].outer) ok = know(&n, r->inputs[i].outer);
     for (int i = 0; ok && i < r->log.all.n; i++) ok = name_event(&n, i);
     for (int i = 0; ok && i < r->to->n_results; i++)
         if (r->out[i].kind == TD_K_TENSOR) ok = name(&n, r->out[i].u.t, r->log.all.n);
@@ -172,7 +158,8 @@ bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     td_tensor **grads = td__arena_zalloc(&j->arena, sizeof *grads * ((size_t)n + 1));
     if (!grads) return td__fail_memory(r->cx);
     for (int i = 0; i < j->n_primals; i++)
-        if (r->outer[i]) r->before[i] = td__func_writes(&r->f, r->nr[i]);
+        if (r->inputs[i].outer)
+            r->inputs[i].before = td__func_writes(&r->f, r->inputs[i].nr);
     if (!go_back(r, o, grads) || !add_targets(r, o) || !take_results(r, grads, n))
         return false;
     r->order++;

@@ -16,6 +16,7 @@
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
+#include "eager/node.h"
 #include "func/func.h"
 
 /* Sets of tangents: a bit each, in words (td__set_words of all tangents there are). */
@@ -45,6 +46,13 @@ static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int wor
         if (s[w] & ~of[w]) return true;
     return false;
 }
+
+/* What the call does to an input. */
+typedef struct td_primal {
+    int  same;    /* the first input that is the same tensor */
+    bool written; /* its elements change, also by an alias */
+    bool touched; /* ...or metadata or flags, or its storage does */
+} td_primal;
 
 /* Where a gradient goes: the edge of an input, that of its base, or that of a leaf
  * which exists inside the call only. */
@@ -94,11 +102,9 @@ typedef struct td_joint {
                               computed from it */
     int         n_primals, n_fwd;
     int         n_results, n_tangents, n_targets;
-    int        *same;     /* by input: the first input that is the same tensor */
+    td_primal  *primals;  /* by input */
     td_tangent *tangents; /* inputs n_primals.. of g, in order */
     td_target  *targets;  /* outputs n_fwd.. of g, in order */
-    bool       *written;  /* by input: its elements change, also by an alias */
-    bool       *touched;  /* by input: ...or metadata or flags, or its storage does */
     int         left;     /* grad mode after it: td_graph.left of the program */
     int         order;    /* td_joint_opts.n_orders */
     bool        random;   /* it draws random numbers */
@@ -140,16 +146,29 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
  * and the text of their guards is added to it. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards);
+/* An input while the program is traced. */
+typedef struct td_traced_input {
+    td_tensor *real;            /* as it was passed; NULL: it is no tensor */
+    td_tensor *outer;           /* its copy in the trace, and */
+    td_tensor *alias;           /* ...its value there, an alias of real */
+    bool       shares;          /* it shares bytes with another input: its copy is a
+                                   view if it is one */
+    td_edge    edge, base_edge; /* before the call, held */
+    td_geom    geom;            /* of the copy before the call */
+    int        nr;              /* index in td_func.in */
+    int        before;          /* writes before the order, or the backward, that is
+                                   traced */
+    td_gval   *write; /* what the graph itself writes into it; NULL: nothing */
+} td_traced_input;
+
 /* What a trace knows when the program has run, before anything is made of it. */
 typedef struct td_replayed {
-    const td_graph      *program;
-    td_ctx              *cx;
-    const td_func       *f;
-    const struct td_log *log;
-    td_tensor *const *real, *const *outer; /* by input; NULL: no tensor */
-    const td_geom  *geom;                  /* by input: before the call */
-    const int      *nr;                    /* by input: which of the mode's arguments */
-    const td_value *out;                   /* results */
+    const td_graph        *program;
+    td_ctx                *cx;
+    const td_func         *f;
+    const struct td_log   *log;
+    const td_traced_input *inputs;
+    const td_value        *out; /* results */
 } td_replayed;
 
 typedef bool td_look_fn(void *env, const td_replayed *r);

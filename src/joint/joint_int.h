@@ -9,23 +9,18 @@
 #include <string.h>
 
 typedef struct td_joint_run {
-    td_joint       *to;
-    const td_graph *program;
-    td_joint_opts   opts;
-    td_ctx         *cx;
-    td_value       *in, *out; /* of the replay: outer tensors and numbers */
-    td_tensor     **real, **outer;
-    td_edge        *edge, *base_edge; /* by input: gradient edges before the call */
-    td_geom        *geom;             /* by input: before the call */
-    int            *nr;               /* by input: its index in td_func.in */
-    td_gval       **write;            /* by input: what the graph writes; or NULL */
-    td_tensor     **roots;            /* by tangent: where the engine starts */
-    td_tensor     **tangent;          /* outer */
-    td_edge        *goal;   /* by target: its edge; nodes are held elsewhere */
-    int            *before; /* by input: writes before the order that is traced */
-    int             order;  /* ...which is this, from 0 */
-    int             first;  /* node of the graph that the first backward begins at */
-    TD_VEC(td_log) logs;    /* of the orders below, ended */
+    td_joint        *to;
+    const td_graph  *program;
+    td_joint_opts    opts;
+    td_ctx          *cx;
+    td_value        *in, *out; /* of the replay: outer tensors and numbers */
+    td_traced_input *inputs;
+    td_tensor      **roots;   /* by tangent: where the engine starts */
+    td_tensor      **tangent; /* outer */
+    td_edge         *goal;    /* by target: its edge; nodes are held elsewhere */
+    int              order;   /* of differentiation that is traced, from 0 */
+    int              first;   /* node of the graph that the first backward begins at */
+    TD_VEC(td_log) logs;      /* of the orders below, ended */
     td_faker  fakes;
     td_record rec;
     td_func   f;
@@ -46,15 +41,6 @@ int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
 static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
-}
-
-/* Is t a stale view: was its storage written since its history was last looked up? To
- * look it up now may fail, as in eager; so the trace does not. */
-static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
-
-/* Was it a leaf before the call? A stale view may yet turn out to have a history. */
-static inline bool td__joint_is_leaf(const td_tensor *real) {
-    return !td__has_node(real) && !td__is_behind(real);
 }
 
 /* ---- event_index.c ------------------------------------------------------ */
@@ -119,8 +105,8 @@ bool td__joint_raise(td_joint_run *r, const td_grad_order *o);
 bool td__joint_choose_writes(td_joint_run *r);
 /* Appends them, after everything has read what they write. */
 bool td__joint_add_writes(td_joint_run *r);
-/* Appends writes of the backward itself; before: by input, how often it was written. */
-bool td__joint_add_late_writes(td_joint_run *r, const int *before);
+/* Appends writes of the backward itself: those after td_traced_input.before. */
+bool td__joint_add_late_writes(td_joint_run *r);
 
 /* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 

@@ -7,14 +7,16 @@
  * all the bytes written, such as the original of a detached alias. -1: none. */
 static int input_of(const td_joint_run *r, const td_event *e) {
     const td_tensor *t = e->to;
-    td_geom          at = {t->dtype, t->rank, t->offset, t->size, t->stride};
+    td_geom          at = td__geom_of(t);
     int              shows = -1;
     bool             moved = td__about_storage(r, e->st)->meta;
     for (int i = 0; i < r->to->n_primals; i++) {
-        if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
-        if (!r->to->written[i] || td__overlaps_itself(r->real[i])) continue;
-        if (r->outer[i] == t) return i;
-        if (shows < 0 && !moved && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
+        if (!r->inputs[i].outer || r->f.in.v[r->inputs[i].nr].st != e->st) continue;
+        if (!r->to->primals[i].written || td__overlaps_itself(r->inputs[i].real))
+            continue;
+        if (r->inputs[i].outer == t) return i;
+        if (shows < 0 && !moved && td__geom_covers_bytes(&r->inputs[i].geom, &at))
+            shows = i;
     }
     return shows;
 }
@@ -38,11 +40,11 @@ bool td__joint_choose_writes(td_joint_run *r) {
         if (input < 0 || !is_first(r, e)) continue;
         /* Of elements that share a place the last one stays: generated loops have
          * another order, so the epilogue writes them. */
-        if (td__geom_overlaps_itself(&r->geom[input])) continue;
-        td_tensor *value = td__func_given_value(&r->f, r->nr[input]);
+        if (td__geom_overlaps_itself(&r->inputs[input].geom)) continue;
+        td_tensor *value = td__func_given_value(&r->f, r->inputs[input].nr);
         if (!value) return false;
-        r->write[input] = td__record_value(&r->rec, &value, "an update");
-        if (!r->write[input]) return false;
+        r->inputs[input].write = td__record_value(&r->rec, &value, "an update");
+        if (!r->inputs[input].write) return false;
         e->how = TD_HOW_BUMP;
         td__about_storage(r, e->st)->n_writes--;
         e->put = NULL;
@@ -64,16 +66,16 @@ static bool add_write(td_joint_run *r, int input, td_gval *v) {
 
 bool td__joint_add_writes(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++)
-        if (r->write[i] && !add_write(r, i, r->write[i])) return false;
+        if (r->inputs[i].write && !add_write(r, i, r->inputs[i].write)) return false;
     return true;
 }
 
-/* Inputs that the backward wrote: their new values are outputs of the backward half.
- * `before` has the number of writes before backward. */
-bool td__joint_add_late_writes(td_joint_run *r, const int *before) {
+/* Inputs that the backward wrote: their new values are outputs of the backward half. */
+bool td__joint_add_late_writes(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
-        if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == before[i]) continue;
-        td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
+        const td_traced_input *in = &r->inputs[i];
+        if (!in->outer || td__func_writes(&r->f, in->nr) == in->before) continue;
+        td_tensor *t = td__func_given_value(&r->f, r->inputs[i].nr);
         td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
         if (!v || !add_write(r, i, v)) return false;
     }

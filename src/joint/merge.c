@@ -32,7 +32,7 @@ typedef struct merging {
 /* Is t a view outside of the trace? An input's copy in it may be none. */
 static bool is_view(const td_joint_run *r, const td_tensor *t) {
     int input = td__joint_input(r, t);
-    return (input < 0 ? t : r->real[input])->base != NULL;
+    return (input < 0 ? t : r->inputs[input].real)->base != NULL;
 }
 
 /* The value, and below the root, that event e gives tensor `to`: e->t or its base. */

@@ -82,7 +82,7 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
 }
 
 static bool is_written(const td_joint *j, const td_gval *v) {
-    return v->nr < j->n_primals && j->written[v->nr] && v->type;
+    return v->nr < j->n_primals && j->primals[v->nr].written && v->type;
 }
 
 /* Does the node read elements of an input's storage that the input need not show? A
@@ -244,7 +244,8 @@ static bool outlasts(const td_joint *j, td_gval *v) {
     if (root->node) return !td__joint_is_shield(root->node);
     for (int i = 0; i < j->n_primals; i++) {
         const td_gtype *l = j->g->inputs.v[i]->type;
-        if (j->written[i] && (!l || !root->type || l->storage == root->type->storage))
+        if (j->primals[i].written &&
+            (!l || !root->type || l->storage == root->type->storage))
             return false;
     }
     return true;

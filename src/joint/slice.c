@@ -47,10 +47,10 @@ static void enliven_tensor(slicing *s, const td_tensor *t) {
 static void find_visible(slicing *s) {
     td_joint_run *r = s->r;
     for (int i = 0; i < r->to->n_primals; i++) {
-        if (!r->outer[i]) continue;
-        enliven_tensor(s, r->outer[i]);
-        enliven(s, r->f.in.v[r->nr[i]].st);
-        enliven(s, r->outer[i]->st);
+        if (!r->inputs[i].outer) continue;
+        enliven_tensor(s, r->inputs[i].outer);
+        enliven(s, r->f.in.v[r->inputs[i].nr].st);
+        enliven(s, r->inputs[i].outer->st);
     }
     for (int i = 0; i < r->to->n_results; i++) {
         if (r->out[i].kind != TD_K_TENSOR) continue;

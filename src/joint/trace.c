@@ -9,37 +9,51 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Finds the inputs that share bytes with another tensor among the inputs; sharers[i] is
- * set for those. They stay views of their base in the trace. */
-static bool count_sharers(td_joint_run *r, int *sharers) {
-    td_ptrmap stores = {0};
+/* Finds the inputs that are one tensor, and those that share bytes with another: the
+ * copies of these stay views of their base. */
+static bool find_aliases(td_joint_run *r) {
+    td_ptrmap first = {0}; /* by tensor, and by bytes: 1 + the first such input */
     bool      ok = true;
     for (int i = 0; ok && i < r->to->n_primals; i++) {
-        td_tensor *t = r->real[i];
+        td_tensor *t = r->inputs[i].real;
+        r->to->primals[i].same = i;
         if (!t) continue;
         const void *bytes = t->st->data ? t->st->data : (const void *)t->st;
-        td_tensor  *first = td__ptrmap_get(&stores, bytes);
-        if (!first) ok = td__ptrmap_put(&stores, bytes, t) || td__fail_memory(r->cx);
-        sharers[i] = first && first != t;
+        uintptr_t   same = (uintptr_t)td__ptrmap_get(&first, t);
+        uintptr_t   near = (uintptr_t)td__ptrmap_get(&first, bytes);
+        void       *own = (void *)(uintptr_t)(i + 1);
+        if (same) r->to->primals[i].same = (int)same - 1;
+        else ok = td__ptrmap_put(&first, t, own);
+        if (!near) ok = ok && td__ptrmap_put(&first, bytes, own);
+        if (!near || r->inputs[near - 1].real == t) continue;
+        r->inputs[i].shares = true;
+        if (r->inputs[near - 1].real->st == t->st) r->inputs[near - 1].shares = true;
     }
-    for (int i = 0; ok && i < r->to->n_primals; i++)
-        if (sharers[i])
-            for (int k = 0; k < i; k++)
-                if (r->real[k] && r->real[k]->st == r->real[i]->st) sharers[k] = 1;
-    td__ptrmap_free(&stores);
-    return ok;
+    td__ptrmap_free(&first);
+    return ok || td__fail_memory(r->cx);
 }
 
-/* May the program make an input that is a view a leaf of its own, by requires_grad_, or
- * by set_ to the storage of a tensor that requires grad? */
-static bool makes_leaves(const td_graph *p) {
+/* What a program does that decides whether views may be copied as plain tensors. */
+typedef struct traits {
+    bool leaves;  /* it may make a view a leaf of its own: by requires_grad_, or by set_
+                     to the storage of a tensor that requires grad */
+    bool meta;    /* it writes metadata, */
+    bool no_grad; /* ...perhaps under no_grad */
+    bool places;  /* it reads storages beside the elements of a tensor */
+} traits;
+
+static traits traits_of(const td_graph *p) {
+    traits to = {.places = td__graph_flags(p, TD_OPF_PLACES)};
+    bool   region = !p->cx->grad_enabled;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
-        if (n->kind == TD_N_OP &&
-            (n->op == TD_OP_requires_grad_ || n->op == TD_OP_set_))
-            return true;
+        region |= n->kind == TD_N_ENTER;
+        if (n->kind != TD_N_OP) continue;
+        to.leaves |= n->op == TD_OP_requires_grad_ || n->op == TD_OP_set_;
+        to.meta |= td__op_writes_geometry(n->op);
     }
-    return false;
+    to.no_grad = to.meta && region;
+    return to;
 }
 
 /* The input of a program that a writer writes, as such and not through a view; NULL:
@@ -54,129 +68,97 @@ static const td_gval *written_input(const td_gnode *n) {
 
 /* Marks the inputs that detach_ is called on: it fails on views, so they stay views.
  * Where the op's operand is no input, all views may be meant. */
-static void find_detached(const td_joint_run *r, int *keep) {
+static void find_detached(const td_joint_run *r) {
     const td_graph *p = r->program;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
         const td_gval *v = written_input(n); /* NULL: perhaps what an op gave back */
         for (int k = 0; k < r->to->n_primals; k++) {
-            const td_tensor *t = r->real[k];
-            if (t && (v ? t == r->real[v->nr] : t->base != NULL)) keep[k] = 1;
+            const td_tensor *t = r->inputs[k].real;
+            if (t && (v ? t == r->inputs[v->nr].real : t->base != NULL))
+                r->inputs[k].shares = true;
         }
     }
-}
-
-/* Does the program write metadata; *no_grad: perhaps under no_grad? */
-static bool writes_metadata(const td_graph *p, bool *no_grad) {
-    bool region = false, any = false;
-    for (int i = 0; i < p->nodes.n; i++) {
-        const td_gnode *n = p->nodes.v[i];
-        region |= n->kind == TD_N_ENTER;
-        any |= n->kind == TD_N_OP && td__op_writes_geometry(n->op);
-    }
-    *no_grad = any && (region || !p->cx->grad_enabled);
-    return any;
 }
 
 /* Does the program treat view t like a tensor that is no view? Then its copy for the
  * trace is none, which keeps the graph free of its base: t may be written, and its
  * history, if it has one, is an ordinary one. */
-static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
+static bool is_plain(const traits *p, const td_tensor *t) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (t->base->st != t->st) return !td__needs_grad(t); /* a write leads to its base */
-    if (!td__needs_grad(t)) return !leaves;
+    if (!td__needs_grad(t)) return !p->leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     /* elements beside the view have the history of the base, and so have writes after
      * set_ */
-    if (td__graph_flags(p, TD_OPF_PLACES)) return false;
-    bool no_grad, any = writes_metadata(p, &no_grad);
+    if (p->places) return false;
     /* a view has the history of its base; geometry of views of a leaf is fixed */
-    return td__has_node(t) && td__needs_grad(t->base) && !no_grad &&
-           (!any || td__has_node(t->base));
-}
-
-/* Which inputs are one tensor. */
-static bool find_same(td_joint_run *r) {
-    td_ptrmap first = {0}; /* by tensor: 1 + the first input it is */
-    bool      ok = true;
-    for (int i = 0; ok && i < r->to->n_primals; i++) {
-        uintptr_t at = r->real[i] ? (uintptr_t)td__ptrmap_get(&first, r->real[i]) : 0;
-        r->to->same[i] = at ? (int)at - 1 : i;
-        if (!at && r->real[i])
-            ok = td__ptrmap_put(&first, r->real[i], (void *)(uintptr_t)(i + 1));
-    }
-    td__ptrmap_free(&first);
-    return ok || td__fail_memory(r->cx);
+    return td__has_node(t) && td__needs_grad(t->base) && !p->no_grad &&
+           (!p->meta || td__has_node(t->base));
 }
 
 /* Makes the outer tensors: copies of the inputs without bytes. Gradients that inputs
  * keep (.grad) come first, because their owners are copied with them. */
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
-    bool            leaves = makes_leaves(p);
+    traits          of = traits_of(p);
     if (!td__program_inputs(p, in, r->in)) return false;
     for (int i = 0; i < p->inputs.n; i++)
-        if (r->in[i].kind == TD_K_TENSOR) r->real[i] = r->in[i].u.t;
-    int *sharers =
-        td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
-    if (!sharers) return td__fail_memory(r->cx);
-    if (!count_sharers(r, sharers)) return false;
-    find_detached(r, sharers);
+        if (r->in[i].kind == TD_K_TENSOR) r->inputs[i].real = r->in[i].u.t;
+    if (!find_aliases(r)) return false;
+    find_detached(r);
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; i < p->inputs.n; i++) {
-            bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
-            if (!r->real[i] || grad != (grads == 1)) continue;
-            r->fakes.flat = !sharers[i] && is_plain(p, r->real[i], leaves);
-            if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
+            td_traced_input *to = &r->inputs[i];
+            bool             grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
+            if (!to->real || grad != (grads == 1)) continue;
+            bool shares = to->shares || r->inputs[r->to->primals[i].same].shares;
+            r->fakes.flat = !shares && is_plain(&of, to->real);
+            if (!(to->outer = td__fake_copy(&r->fakes, to->real))) return false;
         }
-    return find_same(r);
+    return true;
 }
 
-/* Adds input i to the graph and gives its inner tensor, an alias without history. A
- * tensor that is passed twice has one. NULL after td__fail. */
-static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
-    const td_graph *p = r->program;
-    td_tensor      *t = td__ptrmap_get(aliases, r->real[i]);
-    if (!t) {
-        t = td__tensor_alias(r->cx, r->real[i]);
-        if (!t || !td__ptrmap_put(aliases, r->real[i], t)) return NULL;
-    }
-    t = td__record_input(&r->rec, t, p->inputs.v[i]->name);
-    if (!t) return NULL;
-    td_graph *g = r->to->g;
-    td_gval  *v = g->inputs.v[i];
-    v->type = td__graph_type(g, t, td__needs_grad(r->outer[i]), v->type->storage);
-    g->in_desc.v[i] = p->in_desc.v[i];
-    if (g->in_desc.v[i].kind == TD_D_CONST) /* the caller passes it like any other */
-        g->in_desc.v[i] = (td_desc){TD_D_PARAM, -1, v->name};
+/* Adds input i to the graph and tells the functional mode which inner tensor is its
+ * value: an alias without history, one for a tensor that is passed twice. */
+static bool give_tensor(td_joint_run *r, int i) {
+    td_graph        *g = r->to->g;
+    td_traced_input *to = &r->inputs[i];
+    int              same = r->to->primals[i].same;
+    to->alias = same == i ? td__tensor_alias(r->cx, to->real) : r->inputs[same].alias;
+    td_tensor *t =
+        to->alias ? td__record_input(&r->rec, to->alias, r->program->inputs.v[i]->name)
+                  : NULL;
+    if (!t) return false;
+    td_gval *v = g->inputs.v[i];
     td_desc *d = &g->in_desc.v[i];
-    if (d->name && !(d->name = td__graph_str(g, d->name))) return NULL;
-    return v->type ? t : NULL;
-}
-
-/* Adds input i, and tells the functional mode which inner tensor is its value. */
-static bool give_input(td_joint_run *r, int i, td_ptrmap *aliases) {
-    const td_graph *p = r->program;
-    if (!r->real[i]) {
-        const td_gtype *l = p->inputs.v[i]->type;
-        if (l) l = td__graph_type_of(r->to->g, *l);
-        return td__graph_input(r->to->g, p->inputs.v[i]->name, l, p->in_desc.v[i]);
-    }
-    td_tensor *t = inner_input(r, i, aliases);
-    r->nr[i] = r->f.in.n;
-    r->in[i] = td_value_tensor(r->outer[i]);
-    return t && td__geom_copy(r->cx, &r->to->arena, &r->geom[i], r->outer[i]) &&
-           td__func_give(&r->f, r->outer[i], t);
+    v->type = td__graph_type(g, t, td__needs_grad(to->outer), v->type->storage);
+    *d = r->program->in_desc.v[i];
+    if (d->kind == TD_D_CONST) /* the caller passes it like any other */
+        *d = (td_desc){TD_D_PARAM, -1, v->name};
+    if (!v->type || (d->name && !(d->name = td__graph_str(g, d->name)))) return false;
+    to->nr = r->f.in.n;
+    r->in[i] = td_value_tensor(to->outer);
+    return td__geom_copy(r->cx, &r->to->arena, &to->geom, to->outer) &&
+           td__func_give(&r->f, to->outer, t);
 }
 
 static bool give_inputs(td_joint_run *r) {
-    td_ptrmap aliases = {0};
-    bool      ok = true;
-    for (int i = 0; ok && i < r->to->n_primals; i++) ok = give_input(r, i, &aliases);
-    td__ptrmap_free(&aliases);
-    return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
+    const td_graph *p = r->program;
+    for (int i = 0; i < r->to->n_primals; i++) {
+        const td_gtype *l = p->inputs.v[i]->type;
+        if (r->inputs[i].real) {
+            if (!give_tensor(r, i))
+                return td_ok(r->cx) ? td__fail_memory(r->cx) : false;
+            continue;
+        }
+        if (l) l = td__graph_type_of(r->to->g, *l);
+        if (!td__graph_input(r->to->g, p->inputs.v[i]->name, l, p->in_desc.v[i]))
+            return false;
+    }
+    return true;
 }
 
 /* Finds the gradient edges of inputs and of their bases before the program runs. A
@@ -185,22 +167,22 @@ static bool give_inputs(td_joint_run *r) {
  * read on. */
 static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
-        td_tensor *t = r->outer[i];
+        td_traced_input *of = &r->inputs[i];
+        td_tensor       *t = of->outer, *base = t ? t->base : NULL;
         if (!t || !td__needs_grad(t)) continue;
-        bool later = td__joint_is_stale(t) ||
-                     (!td__has_node(t) && !td__known_accumulator(r->real[i]));
-        if (!later && !td__edge_of(t, &r->edge[i])) return false;
-        td_tensor *base = t->base;
-        if (base && td__needs_grad(base) && !td__edge_of(base, &r->base_edge[i]))
+        bool later =
+            td__is_behind(t) || (!td__has_node(t) && !td__known_accumulator(of->real));
+        if (!later && !td__edge_of(t, &of->edge)) return false;
+        if (base && td__needs_grad(base) && !td__edge_of(base, &of->base_edge))
             return false;
     }
     return true;
 }
 
 static void drop_edges(td_joint_run *r) {
-    for (int i = 0; r->edge && i < r->to->n_primals; i++) {
-        if (r->edge[i].node) td__node_drop(r->edge[i].node);
-        if (r->base_edge[i].node) td__node_drop(r->base_edge[i].node);
+    for (int i = 0; r->inputs && i < r->to->n_primals; i++) {
+        if (r->inputs[i].edge.node) td__node_drop(r->inputs[i].edge.node);
+        if (r->inputs[i].base_edge.node) td__node_drop(r->inputs[i].base_edge.node);
     }
     for (int i = 0; i < r->bound.n; i++) td__node_drop(r->bound.v[i]);
     td__vec_free(&r->bound);
@@ -229,7 +211,7 @@ static void end_recording(td_joint_run *r) {
  * bytes are new, follow from the numbers. */
 static bool check_growth(td_joint_run *r) {
     for (int i = 0; td__dim_tracing() && i < r->to->n_primals; i++) {
-        const td_func_in *in = r->outer[i] ? &r->f.in.v[r->nr[i]] : NULL;
+        const td_func_in *in = r->inputs[i].outer ? &r->f.in.v[r->inputs[i].nr] : NULL;
         if (in && (in->st->open || in->st->span) && in->st->bytes != in->bytes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: unsupported: the storage of input %d grows, and "
@@ -245,8 +227,9 @@ static bool check_growth(td_joint_run *r) {
 static bool plan_order(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
-        if (r->outer[i])
-            j->written[i] = td__func_writes(&r->f, r->nr[i]) > r->before[i];
+        if (r->inputs[i].outer)
+            j->primals[i].written =
+                td__func_writes(&r->f, r->inputs[i].nr) > r->inputs[i].before;
     size_t n = (size_t)r->log.all.n + 1;
     r->roots = td__arena_zalloc(&j->arena, sizeof *r->roots * n);
     r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
@@ -278,10 +261,7 @@ static bool look_at(td_joint_run *r, const td_ambient *outside) {
                       .cx = r->cx,
                       .f = &r->f,
                       .log = &r->log,
-                      .real = r->real,
-                      .outer = r->outer,
-                      .geom = r->geom,
-                      .nr = r->nr,
+                      .inputs = r->inputs,
                       .out = r->out};
     td__modes_resume(r->cx, outside);
     bool ok = r->look(r->look_env, &to);
@@ -331,20 +311,12 @@ static bool allocate(td_joint_run *r) {
     td_joint *j = r->to;
     td_arena *a = &j->arena;
     size_t    n = (size_t)j->n_primals + 1, m = (size_t)j->n_results + 1;
-    bool      ok = (r->in = td__arena_zalloc(a, sizeof *r->in * n)) != NULL;
-    ok &= (r->out = td__arena_zalloc(a, sizeof *r->out * m)) != NULL;
-    ok &= (r->real = td__arena_zalloc(a, sizeof *r->real * n)) != NULL;
-    ok &= (r->outer = td__arena_zalloc(a, sizeof *r->outer * n)) != NULL;
-    ok &= (r->edge = td__arena_zalloc(a, sizeof *r->edge * n)) != NULL;
-    ok &= (r->base_edge = td__arena_zalloc(a, sizeof *r->base_edge * n)) != NULL;
-    ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
-    ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
-    ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
-    ok &= (r->before = td__arena_zalloc(a, sizeof *r->before * n)) != NULL;
-    ok &= (j->same = td__arena_zalloc(a, sizeof *j->same * n)) != NULL;
-    ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
-    ok &= (j->feeds = td__arena_zalloc(a, sizeof *j->feeds * m)) != NULL;
-    ok &= (j->touched = td__arena_zalloc(a, sizeof *j->touched * n)) != NULL;
+    r->in = td__arena_zalloc(a, sizeof *r->in * n);
+    r->out = td__arena_zalloc(a, sizeof *r->out * m);
+    r->inputs = td__arena_zalloc(a, sizeof *r->inputs * n);
+    j->primals = td__arena_zalloc(a, sizeof *j->primals * n);
+    j->feeds = td__arena_zalloc(a, sizeof *j->feeds * m);
+    bool ok = r->in && r->out && r->inputs && j->primals && j->feeds;
     return ok || td__fail_memory(r->cx);
 }
 

@@ -20,8 +20,8 @@ static bool reads_written(const td_part *p, int i) {
 /* Marks the inputs that the forward graph or the epilogue writes. */
 static void find_written(const td_part *p) {
     if (p->from >= 0) return; /* a step writes at its end */
-    for (int i = 0; i < p->n_primals && p->j->written; i++)
-        p->written[i] = p->j->written[i];
+    for (int i = 0; i < p->n_primals && p->j->primals; i++)
+        p->written[i] = p->j->primals[i].written;
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode  *n = p->g->nodes.v[i];
         const td_schema *s = &td__opinfo(n->op)->s;

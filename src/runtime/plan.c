@@ -76,7 +76,7 @@ static td_hold keep_of(const keeping *k, int i) {
  * an alias, which keeps the old metadata. */
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
-    to.alias = to.out < 0 && p->j->touched[to.index];
+    to.alias = to.out < 0 && p->j->primals[to.index].touched;
     p->keep[p->n_keep++] = to;
     if (to.out >= 0) k->by_out[to.out] = p->n_keep;
     else k->by_primal[to.index] = p->n_keep;
@@ -127,7 +127,7 @@ static bool save_primal(keeping *k, int i) {
     td_hold  to = {.out = -1, .index = i, .nr = -1, .checked = true};
     p->held[i] = -1;
     if (!p->needs[i]) return true;
-    if (p->j->written[i]) {
+    if (p->j->primals[i].written) {
         to.checked = false;
         to.copied = !k->shield[i] || td__plan_reads_storage(p, i);
         if (!to.copied && (to.out = shield_out(k, k->shield[i])) < 0) return false;

@@ -147,7 +147,7 @@ static void forge(sample *s, int nr) {
     case 22: leaf(s)->base = true; break;
     case 23: leaf(s)->event = -1; break;
     case 24: j->targets[0].input = j->n_primals; break;
-    case 25: j->same[2] = -1; break;
+    case 25: j->primals[2].same = -1; break;
     case 26: take_node(s, &node(s, TD_OP__made)->in[0]); break;
     case 27: take_node(s, &node(s, TD_OP__assign)->in[1]); break;
     case 28: node(s, TD_OP__bind)->in[1] = td__garg_value(e->inputs.v[3]); break;
