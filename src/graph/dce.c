@@ -1,10 +1,51 @@
 /* dce.c -- dead code elimination. Removes nodes whose results nothing reads,
  * unless they have an effect: writes, random draws (they advance the
- * generator), ops that eager fails at for certain values. Empty regions and
- * unused consts are removed too, and nested graphs are cleaned. */
+ * generator), ops that eager fails at for certain values, reads of stale views.
+ * Empty regions and unused consts are removed too, and nested graphs are cleaned. */
 #include "graph/graph_int.h"
 
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+/* Values that were written so far, in program order, for reads of stale views: a read
+ * of an input or an output whose storage was written, or got another flag, under another
+ * name gives it the grad_fn of its base, which is observable afterwards. */
+typedef struct stale_reads {
+    TD_VEC(const td_gval *) written;
+    const bool *output; /* by value id: it is an output */
+    bool        found;  /* the node at hand has such a read */
+    bool        failed;
+} stale_reads;
+
+static void note_write(void *env, td_gval *v) {
+    stale_reads *s = env;
+    if (v->type && v->type->storage >= 0 && !td__vec_push(&s->written, v))
+        s->failed = true;
+}
+
+static void find_stale(void *env, td_gval *v) {
+    stale_reads *s = env;
+    if ((v->node && !s->output[v->id]) || !v->type) return;
+    for (int i = 0; i < s->written.n && !s->found; i++)
+        s->found = s->written.v[i] != v &&
+                   s->written.v[i]->type->storage == v->type->storage;
+}
+
+/* Sets stays[i] for each node that reads a stale view. */
+static bool mark_stale_reads(td_graph *g, const bool *output, bool *stays) {
+    stale_reads s = {.output = output};
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->dead || n->kind != TD_N_OP) continue;
+        s.found = false;
+        for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], find_stale, &s);
+        stays[i] = s.found;
+        const td_schema *schema = &td__opinfo(n->op)->s;
+        for (int k = 0; k < n->n_in; k++)
+            if (schema->in[k].write) td__garg_each(&n->in[k], note_write, &s);
+    }
+    td__vec_free(&s.written);
+    return !s.failed || td__fail_memory(g->cx);
+}
 
 static bool is_live(const td_gnode *n, const bool *live) {
     if (td__gnode_stays(n)) return true;
@@ -102,14 +143,16 @@ bool td__graph_dce(td_graph *g) {
     bool    *live = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *live);
     int32_t *open = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *open);
     int32_t *place = td__pass_alloc(g, &scratch, (size_t)g->consts.n, sizeof *place);
-    bool     ok = live && open && place;
+    bool    *stays = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *stays);
+    bool     ok = live && open && place && stays;
+    for (int i = 0; ok && i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], mark_live, live);
+    ok = ok && mark_stale_reads(g, live, stays);
     if (ok) {
-        for (int i = 0; i < g->outputs.n; i++)
-            td__garg_each(&g->outputs.v[i], mark_live, live);
         for (int i = g->nodes.n - 1; i >= 0; i--) {
             td_gnode *n = g->nodes.v[i];
             if (n->dead) continue;
-            n->dead = !is_live(n, live);
+            n->dead = !stays[i] && !is_live(n, live);
             for (int k = 0; k < n->n_in && !n->dead; k++)
                 td__garg_each(&n->in[k], mark_live, live);
         }

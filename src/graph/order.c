@@ -1,7 +1,8 @@
 /* order.c -- a canonical order of nodes, which depends on what a graph computes
  * and not on how it was written: the order in which a depth-first walk from
- * effects and then outputs first needs them; unneeded nodes come last. Effects
- * and region edges stay in place and nothing crosses them. */
+ * effects and then outputs first needs them; unneeded nodes come last. Effects,
+ * region edges and nodes that set a symbolic size stay in place and nothing
+ * crosses them. */
 #include "graph/graph_int.h"
 
 #include <stdlib.h>
@@ -59,6 +60,13 @@ static void walk_value(void *env, td_gval *v) {
     if (v->node) walk(env, v->node);
 }
 
+/* Must nothing be moved across the node? It has an effect, or its result has a size
+ * that depends on values: later nodes may use that size as a number without reading
+ * the result. */
+static bool is_fence(const td_gnode *n) {
+    return td__gnode_is_fixed(n) || td__gnode_shows(n);
+}
+
 static int by_rank(const void *x, const void *y) {
     int32_t a = ((const ranked *)x)->rank, b = ((const ranked *)y)->rank;
     return (a > b) - (a < b);
@@ -71,18 +79,18 @@ static void sort_run(ordering *o, td_gnode **v, int n, ranked *with) {
     for (int i = 0; i < n; i++) v[i] = with[i].node;
 }
 
-/* Sorts what stands between two fixed nodes. */
+/* Sorts the nodes between two fences. */
 static void sort_runs(ordering *o, ranked *with) {
     td_gnode **v = o->g->nodes.v;
     int        n = o->g->nodes.n, from = 0;
     for (int i = 0; i <= n; i++) {
-        if (i < n && !td__gnode_is_fixed(v[i])) continue;
+        if (i < n && !is_fence(v[i])) continue;
         if (i > from + 1) sort_run(o, v + from, i - from, with);
         from = i + 1;
     }
 }
 
-/* Nodes with effects keep their order; the others move to just before their first
+/* Fences keep their order; other nodes move to just before their first
  * reader. Last come nodes that nothing reads. The result depends on the graph only, not
  * on the order it had. */
 bool td__graph_order(td_graph *g) {
@@ -93,7 +101,7 @@ bool td__graph_order(td_graph *g) {
     ranked *with = td__pass_alloc(g, &scratch, (size_t)g->nodes.n, sizeof *with);
     if (o.rank && with) {
         for (int i = 0; i < g->nodes.n; i++)
-            if (td__gnode_is_fixed(g->nodes.v[i])) walk(&o, g->nodes.v[i]);
+            if (is_fence(g->nodes.v[i])) walk(&o, g->nodes.v[i]);
         for (int i = 0; i < g->outputs.n; i++)
             td__garg_each(&g->outputs.v[i], walk_value, &o);
         for (int i = 0; i < g->nodes.n; i++) walk(&o, g->nodes.v[i]);

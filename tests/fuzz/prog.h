@@ -168,6 +168,9 @@ typedef struct prog_result {
 extern const char *prog_only;
 /* One way more, whose results are off by 2^-14: is it noticed? */
 extern bool        prog_mistaken;
+/* The graphs after every pass, and every compiled way with other settings; otherwise
+ * one of them, chosen by a hash of the text. For kept programs. */
+extern bool        prog_all_passes;
 
 void prog_check(const char *text, size_t n, prog_result *r);
 /* Runs it once in each compiled way, nothing compared: what would be compiled? */

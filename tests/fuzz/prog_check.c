@@ -284,27 +284,41 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
     return td_config_put(f->cx, &was) && ok;
 }
 
+bool prog_all_passes;
+
+/* Calls fn for the program, or with `joint` its joint graph, after no pass, after all of
+ * them (N_PASSES), or after one. */
+static bool after_pass(const td_gfile *f, const td_gcase *c, bool joint, unsigned pass,
+                       prog_way_fn *fn, prog_result *r) {
+    static const char *const by[] = {" cleaned by views", " cleaned by fold",
+                                     " cleaned by cse",   " cleaned by dce",
+                                     " cleaned by order", " cleaned",
+                                     " in text"};
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", joint ? "joint" : "captured", by[pass]);
+    case_way way = {.name = name,
+                    .call = joint ? call_joint : call_captured,
+                    .env = &pass,
+                    .of_graphs = true,
+                    .grad_slack = pass == NO_PASS ? 0 : 256}; /* another order of sums */
+    return fn(f, c, &way, r);
+}
+
 void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way_fn *fn,
                    prog_result *r) {
-    static const char *const names[2][3] = {{"captured", "cleaned",
-                                             "cleaned by one pass"},
-                                            {"joint in text", "joint cleaned",
-                                             "joint cleaned by one pass"}};
     for (int i = 0; case_ways[i]; i++)
         if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
-    if (!with_settings(f, c, hash, fn, r)) return;
-    for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
-        unsigned which = (unsigned)(hash % 3);
-        unsigned pass = which == 0   ? NO_PASS
+    for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_COMPILED : 1); k++)
+        if (!with_settings(f, c, hash + k, fn, r)) return;
+    for (int joint = 0; joint < 2; joint++, hash /= 16) {
+        unsigned which = (unsigned)(hash % 3); /* one of three: time is short */
+        unsigned from = which == 0   ? NO_PASS
                         : which == 1 ? N_PASSES
                                      : (unsigned)(hash / 3 % N_PASSES);
-        case_way way = {.name = names[k][which],
-                        .call = k ? call_joint : call_captured,
-                        .env = &pass,
-                        .of_graphs = true,
-                        .grad_slack = which ? 256 : 0}; /* another order of sums */
-        if (!fn(f, c, &way, r)) return;
+        unsigned to = prog_all_passes ? NO_PASS : from;
+        for (unsigned pass = prog_all_passes ? 0 : from; pass <= to; pass++)
+            if (!after_pass(f, c, joint, pass, fn, r)) return;
     }
 }
 

@@ -240,6 +240,7 @@ static bool is_as_kept(const prog_result *r) {
 /* Kept programs: how many are not as they must be. */
 static int replay(int argc, char **argv) {
     int bad = 0;
+    prog_all_passes = true;
     for (int i = 0; i < argc; i++) {
         prog_result r = {.verdict = PROG_BROKEN, .why = "cannot be read"};
         snprintf(crash_path, sizeof crash_path, "%s.crash", argv[i]);
@@ -250,6 +251,7 @@ static int replay(int argc, char **argv) {
         bad++;
         printf("FAIL %s\n     %s\n", argv[i], r.why);
     }
+    prog_all_passes = false;
     td__buf_free(&current);
     return bad;
 }
