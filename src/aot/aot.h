@@ -27,7 +27,8 @@
  *
  *   a value is  its td_kind, then
  *     tensor    bits (td_key_bit), alias word, sizes, strides, the offset if
- *               TD_KEY_OFFSET, bytes of storage after its last element if TD_KEY_REST
+ *               TD_KEY_OFFSET, bytes of storage after its last element if TD_KEY_REST,
+ *               rank and sizes of the accumulation node if TD_KEY_READ
  *     number    its 64 bits
  *
  * The alias word of value i is 2k + 1 if value k < i is the same tensor, 2k + 2 if k is
@@ -54,7 +55,9 @@ typedef enum td_key_bit {
     TD_KEY_MOVED, /* a view whose base was moved to another storage (set_) */
     TD_KEY_OWN,   /* a view with requires_grad set on itself, not through its base */
     TD_KEY_APART, /* a view whose grad_fn does not derive from its base's */
-    TD_KEY_REST   /* the bytes of storage after the last element follow */
+    TD_KEY_REST,  /* the bytes of storage after the last element follow */
+    TD_KEY_READ   /* a leaf that was read: its accumulation node lives, its rank follows
+                   * and sizes; -1: those of the tensor */
 } td_key_bit;
 
 /* How one value of a call relates to the values before it. */
@@ -112,7 +115,6 @@ typedef struct td_arrived {
     td_faker  fakes;
     td_value *in; /* by input of the program */
     int       n;
-    TD_VEC(td_node *) held; /* accumulators that leaves arrived with */
 } td_arrived;
 
 /* A specialization: the compiled code for one key, and what makes a call fit it. */
@@ -127,6 +129,7 @@ typedef struct td_spec {
     TD_VEC(int32_t) grad_targets; /* values a backward in the body computes .grad of */
     bool        offsets; /* the key has storage offsets and the rest of the storage */
     bool        views;   /* the key records views even without requires_grad */
+    bool        reads;   /* the key records which leaves have an accumulation node */
     bool        differentiates; /* the body itself runs a backward */
     bool        varies;         /* sizes of arguments are symbols */
     uint8_t     has;            /* set of what the stages have produced so far */
@@ -264,7 +267,7 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who);
 /* ---- key.c -------------------------------------------------------------- */
 
 /* Writes the key of a call with these arguments, as s compares keys (s->offsets,
- * s->views, s->guards, closed-over tensors). False after td__fail. */
+ * s->views, s->reads, s->guards, closed-over tensors). False after td__fail. */
 bool td__key_make(td_fn *f, td_key *key, td_values args, const td_spec *s);
 /* The key of the arguments alone, with TD_KEY_ANY for all sizes, strides and offsets.
  */

@@ -17,32 +17,19 @@
 /* Shared by the specialization, its double backwards and its retraces. */
 void td__arrived_drop(td_arrived *a) {
     if (!a || --a->refs > 0) return;
-    for (int i = 0; i < a->held.n; i++) td__node_drop(a->held.v[i]);
-    td__vec_free(&a->held);
     td__faker_end(&a->fakes);
     td__free(a->in);
     td__free(a);
-}
-
-/* A leaf that has an accumulator takes gradients in the sizes it had then. */
-static bool copy_accumulator(td_arrived *a, const td_tensor *real, td_tensor *t) {
-    td_edge e;
-    if (!td__known_accumulator(real) || td__has_node(t) || !td__needs_grad(t))
-        return true;
-    if (!td__edge_of(t, &e)) return false;
-    if (!e.node || td__vec_push(&a->held, e.node)) return true;
-    td__node_drop(e.node);
-    return td__fail_memory(t->cx);
 }
 
 /* A fake copy with the autograd state of the argument, because the program may be
  * replayed after the argument was freed. */
 static bool copy_input(td_arrived *a, int i) {
     if (a->in[i].kind != TD_K_TENSOR || !a->in[i].u.t) return true;
-    td_tensor *real = a->in[i].u.t, *t = td__fake_copy(&a->fakes, real);
+    td_tensor *t = td__fake_copy(&a->fakes, a->in[i].u.t);
     if (!t) return false;
     a->in[i] = td_value_tensor(t);
-    return copy_accumulator(a, real, t);
+    return true;
 }
 
 /* Takes over in[]. */

@@ -18,7 +18,7 @@ typedef struct subject {
     int                 given; /* arguments and closed-over tensors */
     int                 n;     /* all values but the bases */
     int                 n_bases;
-    bool                offsets, views;
+    bool                offsets, views, reads;
     bool                any;     /* write TD_KEY_ANY for sizes, strides and offsets */
     int                 tensors; /* tensor arguments walked so far */
     td_key             *to;      /* write the key here; NULL: compare it with */
@@ -199,6 +199,11 @@ static int64_t alias_word(const subject *s, int i) {
 
 static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 
+/* The accumulation node of t, if it matters; NULL: it does not, or there is none. */
+static const td_node *read_of(const subject *s, const td_tensor *t) {
+    return s->reads && t->flags & TD_TF_NEEDS_GRAD ? td__known_accumulator(t) : NULL;
+}
+
 /* The bits word of a tensor: dtype, rank and the flags that eager's rules depend on. */
 static int64_t bits_word(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
@@ -248,14 +253,25 @@ static int64_t rest_of(const td_tensor *t, const td_gtype *l) {
     return symbolic ? rest != 0 : rest;
 }
 
+/* The sizes in which leaf t was read: rank and sizes, or -1 for its own. */
+static bool put_sizes_read(subject *s, const td_tensor *t, const td_geom *g) {
+    bool same = g->rank == t->rank && td__dims_same(g->size, t->size, t->rank);
+    if (!put(s, same ? -1 : g->rank)) return false;
+    for (int d = 0; d < g->rank && !same; d++)
+        if (!put(s, g->size[d])) return false;
+    return true;
+}
+
 /* The words of a tensor: flags, alias, sizes, strides, and the offset if it matters. A
  * size that is a symbol in the program is TD_KEY_ANY: guards check it instead. */
 static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool            offset = s->offsets || is_shared(s, i);
     const td_gtype *l = guarded_type(s, i);
+    const td_node  *read = read_of(s, t);
     s->tensors++;
     if (!put(s, bits_word(s, t) | bit(TD_KEY_OFFSET, offset) |
-                    bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= s->n)) ||
+                    bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= s->n) |
+                    bit(TD_KEY_READ, read)) ||
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
@@ -265,7 +281,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     for (int d = 0; d < t->rank; d++)
         if (!put(s, size_word(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
     if (offset && !put(s, size_word(s, l, l ? l->offset : 0, t->offset))) return false;
-    return !s->offsets || put(s, s->any ? TD_KEY_ANY : rest_of(t, l));
+    if (s->offsets && !put(s, s->any ? TD_KEY_ANY : rest_of(t, l))) return false;
+    return !read || put_sizes_read(s, t, &read->out_type[0]);
 }
 
 /* A value's words; what is no argument and no tensor is an absent gradient. */
@@ -330,6 +347,7 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->closed = s->any ? NULL : td__spec_program(f, spec);
     s->offsets = spec->offsets;
     s->views = spec->views;
+    s->reads = spec->reads;
     const td_joint *j = spec->plan ? spec->plan->j : spec->j;
     if (spec->guards && j) s->guarded = j->g;
     count_values(s);

@@ -17,8 +17,10 @@ typedef struct key_item {
     int64_t        alias;
     int            rank;
     const int64_t *size, *stride;
-    int64_t        offset; /* if TD_KEY_OFFSET */
-    int64_t        rest;   /* if TD_KEY_REST */
+    int64_t        offset;    /* if TD_KEY_OFFSET */
+    int64_t        rest;      /* if TD_KEY_REST */
+    int            read_rank; /* if TD_KEY_READ: -1: it was read in the sizes it has */
+    const int64_t *read;      /* ...else in these */
 } key_item;
 
 /* Decodes the item at word *at and moves *at past it. */
@@ -39,6 +41,9 @@ static key_item next_item(const td_key *k, int *at) {
     *at += 2 * s.rank;
     if (s.bits >> TD_KEY_OFFSET & 1) s.offset = k->v[(*at)++];
     if (s.bits >> TD_KEY_REST & 1) s.rest = k->v[(*at)++];
+    s.read_rank = s.bits >> TD_KEY_READ & 1 ? (int)k->v[(*at)++] : -1;
+    s.read = k->v + *at;
+    if (s.read_rank > 0) *at += s.read_rank;
     return s;
 }
 
@@ -93,6 +98,8 @@ static const flag_text flags[] = {
      "is no longer a view whose grad_fn is not its base's"},
     {TD_KEY_MOVED, "is a view whose base has another storage now",
      "is no longer a view whose base has another storage"},
+    {TD_KEY_READ, "is a leaf that an op has read now",
+     "is no longer a leaf that an op has read"},
 };
 
 /* Each differ_ function appends the first difference it finds and returns true, or
@@ -145,6 +152,23 @@ static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
     return false;
 }
 
+/* Offset, the storage after the last element, the sizes in which a leaf was read. */
+static bool differ_rest(td_buf *b, const char *who, const key_item *now,
+                        const key_item *was) {
+    bool read = now->read_rank == was->read_rank;
+    for (int d = 0; d < now->read_rank && read; d++)
+        read = now->read[d] == was->read[d];
+    if (now->offset != was->offset)
+        td__buf_printf(b,
+                       "%s begins at element %" PRId64 " of its storage, was %" PRId64,
+                       who, now->offset, was->offset);
+    else if (now->rest != was->rest)
+        td__buf_printf(b, "the storage of %s has another size after it", who);
+    else if (!read)
+        td__buf_printf(b, "%s is a leaf that was first read in other sizes now", who);
+    return now->offset != was->offset || now->rest != was->rest || !read;
+}
+
 /* In the order of likelihood: dtype, rank, sizes, aliasing, flags, strides, offset. */
 static bool differ_tensor(td_buf *b, subject s, const key_item *now,
                           const key_item *was) {
@@ -165,13 +189,7 @@ static bool differ_tensor(td_buf *b, subject s, const key_item *now,
         differ_flags(b, who, now, was) ||
         differ_dims(b, who, "stride", now->rank, strides))
         return true;
-    if (now->offset != was->offset)
-        td__buf_printf(b,
-                       "%s begins at element %" PRId64 " of its storage, was %" PRId64,
-                       who, now->offset, was->offset);
-    else if (now->rest != was->rest)
-        td__buf_printf(b, "the storage of %s has another size after it", who);
-    return now->offset != was->offset || now->rest != was->rest;
+    return differ_rest(b, who, now, was);
 }
 
 static void number_text(td_buf *b, const key_item *s) {

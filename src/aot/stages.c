@@ -124,6 +124,7 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
     s->j = ok ? td__joint(program, in, &o) : NULL;
     td__free(in);
     s->views = depends_on_views(program);
+    s->reads = td__graph_flags(program, TD_OPF_META); /* sizes of leaves may change */
     return s->j && td__step_check(f, s->j);
 }
 

@@ -7,8 +7,8 @@
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Values that were written so far, in program order, for reads of stale views: a read
- * of an input or an output whose storage was written, or got another flag, under another
- * name gives it the grad_fn of its base, which is observable afterwards. */
+ * of an input or an output whose storage was written, or got another flag, under
+ * another name gives it the grad_fn of its base, which is observable afterwards. */
 typedef struct stale_reads {
     TD_VEC(const td_gval *) written;
     const bool *output; /* by value id: it is an output */
@@ -26,8 +26,8 @@ static void find_stale(void *env, td_gval *v) {
     stale_reads *s = env;
     if ((v->node && !s->output[v->id]) || !v->type) return;
     for (int i = 0; i < s->written.n && !s->found; i++)
-        s->found = s->written.v[i] != v &&
-                   s->written.v[i]->type->storage == v->type->storage;
+        s->found =
+            s->written.v[i] != v && s->written.v[i]->type->storage == v->type->storage;
 }
 
 /* Sets stays[i] for each node that reads a stale view. */

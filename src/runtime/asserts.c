@@ -139,15 +139,15 @@ bool td__plan_check_values(const td_pcall *c) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
-/* A gradient has the dtype and sizes of its input. Targets that are bases or leaves
- * made inside have no input to compare with. */
-bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
+/* A gradient has the dtype and sizes of its edge: those of its input, or those in which
+ * a leaf was first read. Targets that are bases or leaves made inside have no input to
+ * compare with. */
+bool td__plan_check_grads(const td_plan *p, const td_node *n, const td_value *grads) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
         if (j->targets[i].leaf) continue; /* of the sizes it has when it becomes one */
-        const td_gtype *l = j->g->inputs.v[j->targets[i].input]->type;
-        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l) continue;
-        if (!looks_like(grads[i].u.t, &l->geom, false))
+        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base) continue;
+        if (!looks_like(grads[i].u.t, &n->in_type[i], false))
             return fail(p, grads[i].u.t, "gradient", i,
                         "its input has another dtype or other sizes");
     }

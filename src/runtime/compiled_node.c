@@ -190,7 +190,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     }
     td_value *out = v + n_in;
     bool      ok = back_inputs(n, g, b, v, own) && run_code(p, b, v, own, out) &&
-              (!p->asserts || td__plan_check_grads(p, out));
+              (!p->asserts || td__plan_check_grads(p, n, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;
@@ -349,6 +349,19 @@ static bool fill_edge(td_pcall *c, td_node *n, int i, td_tensor *t) {
     return true;
 }
 
+/* The type of the gradient that goes to t. A leaf that was read takes gradients in the
+ * sizes it had then. */
+static void set_edge_type(td_geom *to, const td_tensor *t, int64_t **ints) {
+    const td_node *read = td__has_node(t) ? NULL : td__known_accumulator(t);
+    const td_geom *g = read ? &read->out_type[0] : NULL;
+    if (!g || (g->rank == t->rank && td__dims_same(g->size, t->size, g->rank))) {
+        td__node_type(to, t, true, ints);
+        return;
+    }
+    *to = (td_geom){g->dtype, g->rank, 0, *ints, NULL};
+    for (int d = 0; d < g->rank; d++) *(*ints)++ = g->size[d];
+}
+
 /* Fills the edges: those of the node below (double backward) first, then one per
  * target. Leaves that the call makes get their type later, so the largest possible rank
  * is reserved. */
@@ -359,7 +372,7 @@ static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
         if (below) {
             ints = take_type(n, c->from, i, ints);
         } else if (t) {
-            td__node_type(&n->in_type[i], t, true, &ints);
+            set_edge_type(&n->in_type[i], t, &ints);
         } else {
             n->in_type[i] = (td_geom){.size = ints};
             ints += 2 * TD_MAX_RANK;

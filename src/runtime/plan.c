@@ -167,7 +167,8 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     for (int i = 0; i < j->n_targets; i++) { /* bases, and leaves, may be of any rank */
         const td_target *t = &j->targets[i];
         const td_gtype  *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->type;
-        p->node_dims += 2 * (l ? l->rank : TD_MAX_RANK);
+        int n_dims = 2 * (l ? l->rank : TD_MAX_RANK); /* sizes and strides */
+        p->node_dims += n_dims > TD_MAX_RANK ? n_dims : TD_MAX_RANK; /* set_edge_type */
     }
     return plan_keeping(p, o) && td__plan_used(p, o->twice) &&
            td__half_unshield(p->h->fwd);

@@ -174,6 +174,6 @@ bool td__plan_compile_back(td_plan *p, td_back *b); /* compiled_node.c: unless i
 /* asserts.c: false after td__fail. */
 bool td__plan_check_inputs(const td_pcall *c);
 bool td__plan_check_values(const td_pcall *c);
-bool td__plan_check_grads(const td_plan *p, const td_value *grads);
+bool td__plan_check_grads(const td_plan *p, const td_node *n, const td_value *grads);
 
 #endif

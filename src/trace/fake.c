@@ -289,21 +289,22 @@ static bool has_sizes(const td_tensor *t, const td_geom *g) {
     return t->rank == g->rank && td__dims_same(t->size, g->size, g->rank);
 }
 
-/* A leaf that was read and has got other sizes since takes gradients in the old ones:
- * so does its copy, which is read in these here. The history is held like that of
- * copies which are no leaves. */
+/* A leaf that was read takes gradients in the sizes it had then, as long as its
+ * accumulation node lives, whatever sizes it gets. So does its copy, which is read here
+ * in these sizes. The node is held like that of copies which are no leaves. */
 static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_node *was = td__known_accumulator(real);
     td_meta        now, then;
     td_edge        e = {0};
     if (!was || td__has_node(t) || !(t->flags & TD_TF_NEEDS_GRAD)) return true;
-    if (has_sizes(real, &was->out_type[0])) return true;
     td__tensor_meta(t, &now);
     then = now;
-    then.strided = false;
-    then.rank = was->out_type[0].rank;
-    for (int d = 0; d < then.rank; d++) then.size[d] = was->out_type[0].size[d];
-    td__strides_dense(then.rank, then.size, then.stride);
+    if (!has_sizes(real, &was->out_type[0])) {
+        then.strided = false;
+        then.rank = was->out_type[0].rank;
+        for (int d = 0; d < then.rank; d++) then.size[d] = was->out_type[0].size[d];
+        td__strides_dense(then.rank, then.size, then.stride);
+    }
     if (!td__tensor_set_geometry(t, &then) || !td__edge_of(t, &e) || !e.node)
         return false;
     td_tensor *holder = td__alias_at(t, e);

@@ -286,21 +286,22 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
 
 bool prog_all_passes;
 
-/* Calls fn for the program, or with `joint` its joint graph, after no pass, after all of
- * them (N_PASSES), or after one. */
+/* Calls fn for the program, or with `joint` its joint graph, after no pass, after all
+ * of them (N_PASSES), or after one. */
 static bool after_pass(const td_gfile *f, const td_gcase *c, bool joint, unsigned pass,
                        prog_way_fn *fn, prog_result *r) {
     static const char *const by[] = {" cleaned by views", " cleaned by fold",
                                      " cleaned by cse",   " cleaned by dce",
                                      " cleaned by order", " cleaned",
                                      " in text"};
-    char name[48];
+    char                     name[48];
     snprintf(name, sizeof name, "%s%s", joint ? "joint" : "captured", by[pass]);
     case_way way = {.name = name,
                     .call = joint ? call_joint : call_captured,
                     .env = &pass,
                     .of_graphs = true,
-                    .grad_slack = pass == NO_PASS ? 0 : 256}; /* another order of sums */
+                    /* another order of sums */
+                    .grad_slack = pass == NO_PASS ? 0 : 256};
     return fn(f, c, &way, r);
 }
 
