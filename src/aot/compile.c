@@ -119,11 +119,24 @@ bool td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *t
     return ok;
 }
 
-/* If that fails, too, sizes that depend on values are those of this call. */
+/* Was the program captured under assumptions about sizes that depend on values? They
+ * may have decided which values it returns: dropout returns an empty input itself. */
+static bool has_guesses(const td_graph *program) {
+    for (int i = 0; program && i < program->nodes.n; i++)
+        if (td__node_is_guess(program->nodes.v[i])) return true;
+    return false;
+}
+
+/* If that fails, too, sizes that depend on values are those of this call. A program
+ * that assumed others is captured again. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
     if (trace_sizes(f, s, args)) return true;
     if (s->sizes.n || !td__spec_measure(f, s, args, &s->sizes)) return false;
     start_over(f, s);
+    if (has_guesses(s->program)) {
+        td__graph_drop(s->program);
+        s->program = NULL;
+    }
     s->cache.on = false; /* other values make other sizes */
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
 }

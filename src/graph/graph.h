@@ -451,6 +451,9 @@ typedef struct td_replay {
 bool td__replay_begin(td_replay *r, const td_graph *g); /* needs _end either way */
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x);
 bool td__replay_node(td_replay *r, const td_gnode *n);
+
+/* Does the node check what the trace assumed about a size that depends on values? */
+bool td__node_is_guess(const td_gnode *n);
 /* An argument as a value; symbolic sizes are evaluated. Lists are in r until
  * the next call. */
 bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out);

@@ -310,19 +310,18 @@ void td__replay_read(td_replay *r, const td_gval *v) {
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
-/* Executes one node through the current modes, with the node's source line and tags in
- * the context, so that errors and newly recorded nodes have them. Values whose last
- * reader this was are released. */
-/* Is it a check of what the trace assumed about a size, while the sizes are given, or
- * are being found? The assumption is of no use then. */
-static bool is_moot(const td_ctx *cx, const td_gnode *n) {
-    bool guess = n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i;
-    return guess && (cx->sizes_seen || td__dim_is_given());
+bool td__node_is_guess(const td_gnode *n) {
+    return n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i;
 }
 
+/* Executes one node through the current modes, with the node's source line and tags in
+ * the context, so that errors and newly recorded nodes have them. Values whose last
+ * reader this was are released. What a trace assumed about a size is not checked while
+ * sizes are given or being found. */
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
-    if (is_moot(r->g->cx, n)) return true;
+    if (td__node_is_guess(n) && (r->g->cx->sizes_seen || td__dim_is_given()))
+        return true;
     if (td__ops[n->op].flags & TD_OPF_NESTS &&
         !td__stack_holds(r->g->cx, td__ops[n->op].name))
         return false;
