@@ -81,7 +81,9 @@ TD_M float td_fold_lanes_f32(int how, td_fold_v_f32 *v) {
     return td_fold_n_f32 > 8 ? td_fold_one_f32(how, lane[0], lane[1]) : lane[0];
 }
 
-/* A block of at most n elements; a short tail is padded with the unit. */
+/* A block of at most n elements; a short tail is padded with the unit. It is copied,
+ * not chosen by i < n: for a constant n and AVX-512, gcc 12 makes that a load of the
+ * whole vector, which may reach into a page that is not there. */
 TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {
     td_fold_v_f32 v[4], x;
     float         pad[td_fold_n_f32], unit = td_fold_unit_f32(how);
@@ -101,7 +103,8 @@ TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {
         td_fold_step_f32(how, &v[0], &x);
     }
     if (n > 0) {
-        for (int i = 0; i < td_fold_n_f32; i++) pad[i] = i < n ? p[i] : unit;
+        for (int i = 0; i < td_fold_n_f32; i++) pad[i] = unit;
+        __builtin_memcpy(pad, p, sizeof *p * (size_t)n);
         __builtin_memcpy(&x, pad, sizeof x);
         td_fold_step_f32(how, &v[1], &x);
     }

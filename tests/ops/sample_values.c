@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- numbers ------------------------------------------------------------ */
 
@@ -95,6 +97,40 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
     *k = (int64_t)*f;
 }
 
+/* Memory that ends where a page ends; the page behind it is not there, so that a
+ * kernel that reads too far is killed. */
+typedef struct guarded {
+    char  *map;
+    size_t bytes;
+} guarded;
+
+static void release_guarded(void *env) {
+    guarded *g = env;
+    munmap(g->map, g->bytes);
+    free(g);
+}
+
+/* A tensor with a copy of data in such memory. */
+static td_tensor *guarded_tensor(td_ctx *cx, td_dtype dt, td_ints size,
+                                 const char *data, size_t bytes) {
+    size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t   whole = (bytes + page - 1) / page * page;
+    guarded *g = malloc(sizeof *g);
+    char    *map = mmap(NULL, whole + page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!g || map == MAP_FAILED || mprotect(map + whole, page, PROT_NONE)) {
+        free(g);
+        if (map != MAP_FAILED) munmap(map, whole + page);
+        return td_nil(cx);
+    }
+    *g = (guarded){map, whole + page};
+    memcpy(map + whole - bytes, data, bytes);
+    td_tensor *t =
+        td_wrap(cx, dt, size, TD_ALL, map + whole - bytes, release_guarded, g);
+    if (td_is_nil(t)) release_guarded(g);
+    return t;
+}
+
 td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
                          td_ints size) {
     int64_t n = td__numel(size.n, size.v);
@@ -109,7 +145,8 @@ td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
         if (td_dtype_is_float(dt)) td__store_f(dt, p, f);
         else td__store_i(dt, p, k);
     }
-    td_tensor *t = td_from(cx, dt, size, data);
+    td_tensor *t = n ? guarded_tensor(cx, dt, size, data, (size_t)n * each)
+                     : td_from(cx, dt, size, data);
     free(data);
     return t;
 }

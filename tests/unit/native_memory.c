@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- places -------------------------------------------------------------- */
 
@@ -229,4 +231,39 @@ TEST(products_that_are_summed_do_not_pile_up) {
     CHECK(first <= eager + (1 << 17) && peak_of(cx, f, x, w) <= eager + (1 << 17));
     td_fn_drop(f);
     td_close(cx);
+}
+
+/* ---- the ends of inputs -------------------------------------------------- */
+
+static bool rows(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *d = td_sub(x, 0.5);
+    return td_return(c, td_softmax(x, 1), td_sum(td_mul(d, d), TD_DIMS(1), false),
+                     td_amax(x, TD_DIMS(1), false));
+}
+
+/* A kernel may not read what lies behind an input: here, a page that is not there. The
+ * lengths leave every tail of a vector, each a constant of its kernel. */
+TEST(kernels_read_no_further_than_their_inputs) {
+    size_t  page = (size_t)sysconf(_SC_PAGESIZE);
+    td_ctx *cx = td_open();
+    td_config_set(cx, "backend", "native");
+    td_config_set(cx, "dynamic", "off");
+    td_config_set(cx, "specialization_limit", "64");
+    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(map != MAP_FAILED && mprotect(map + page, page, PROT_NONE) == 0);
+    for (int wide = 0; wide < 2; wide++) {
+        td_dtype dt = wide ? TD_F64 : TD_F32;
+        td_fn   *f = td_aot_function(cx, rows, NULL, NULL);
+        for (int64_t n = 1; n <= 17; n++) {
+            size_t     bytes = 2 * (size_t)n * td_dtype_size(dt);
+            td_tensor *y[3], *x = td_wrap(cx, dt, TD_SHAPE(2, n), TD_ALL,
+                                          map + page - bytes, NULL, NULL);
+            CHECK(td_invoke(f, TD_ARGS(x), y, 3));
+        }
+        td_fn_drop(f);
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+    munmap(map, 2 * page);
 }
