@@ -104,7 +104,7 @@ TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {
     }
     if (n > 0) {
         for (int i = 0; i < td_fold_n_f32; i++) pad[i] = unit;
-        __builtin_memcpy(pad, p, sizeof *p * (size_t)n);
+        __builtin_memcpy(pad, p, sizeof *p * (uint64_t)n);
         __builtin_memcpy(&x, pad, sizeof x);
         td_fold_step_f32(how, &v[1], &x);
     }
