@@ -123,7 +123,9 @@ static bool show_compiled(td_buf *b, const td_graph *g, int nth) {
     bool ok =
         f && td__inputs_like(g, in) && td__fn_prepare(f, (td_values){in, g->inputs.n});
     const td_graph *to = ok ? stage_of(f) : NULL;
-    ok = to && print_graph(b, (td_graph *)(uintptr_t)to, nth);
+    td_graph *first = to && !strcmp(after, "plan") ? f->specs->plan->prologue : NULL;
+    ok = to && (!first || print_graph(b, first, nth)) &&
+         print_graph(b, (td_graph *)(uintptr_t)to, nth + (first != NULL));
     td_scope_end(g->cx, NULL, NULL);
     td_fn_drop(f);
     td__free(in);
@@ -196,7 +198,10 @@ const cli_command cli_show = {
         "\n"
         "With --after, compiles each function for inputs of the given types (leaves\n"
         "that require grad where the type ends in `grad`) and prints a stage.\n"
-        "--after=plan prints the epilogue, which a call runs after the forward code:\n"
+        "--after=plan prints what a call runs after the forward code: the prologue, "
+        "if\n"
+        "gradients are recorded, binds the edges of the compiled node (`_bind`); the\n"
+        "epilogue performs the effects of the program:\n"
         "new tensors, views, writes, metadata writes and changes of requires_grad;\n"
         "%f0, %f1, ... are the forward outputs. `tandem explain` prints all other\n"
         "decisions.\n"

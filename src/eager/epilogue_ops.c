@@ -1,5 +1,5 @@
-/* epilogue_ops.c -- ops that only the epilogue of a compiled call contains (_made,
- * _touch, _assign, _bump, _give, _bind). They bring a tensor's version, flags and
+/* epilogue_ops.c -- ops that only the plan of a compiled call contains (_made, _touch,
+ * _assign, _bump, _give, _bind). They bring a tensor's version, flags and
  * history to the state that the traced program left it in. */
 #include "eager/eager_int.h"
 #include "ops/cast.h"
@@ -81,20 +81,40 @@ bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
     return true;
 }
 
-/* The op _bind: connects a leaf that the call made to an edge of the compiled node,
- * once. The node has reserved memory for the leaf's sizes. */
-bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge) {
-    td_node *n = td__last_node(value);
-    if (!td__is_float((td_dtype)leaf->dtype) || td__has_node(leaf))
-        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s is not a floating-point leaf",
-                        td__type_str(leaf));
-    if (!n || !n->kind->apart || edge < 0 ||
-        edge >= n->n_edge) /* not a compiled call */
-        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
-                        n ? n->name : "a value without a history", edge);
+/* Fails, because the grad_fn of `value` is no compiled call with such an edge, or t has
+ * no gradients. */
+static bool fail_bind(const td_tensor *t, const td_node *n, int edge) {
+    if (!td__is_float((td_dtype)t->dtype))
+        return td__fail(t->cx, TD_E_ARG, "_bind: %s has no gradients", td__type_str(t));
+    return td__fail(t->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
+                    n ? n->name : "a value without a history", edge);
+}
+
+/* The type of the gradient that goes to t. A leaf that was read takes gradients in the
+ * sizes it had then. */
+static void set_edge_type(td_geom *to, const td_tensor *t) {
+    int64_t       *dims = (int64_t *)(uintptr_t)to->size; /* reserved for it */
+    const td_node *read = td__has_node(t) ? NULL : td__known_accumulator(t);
+    const td_geom *g = read ? &read->out_type[0] : NULL;
+    if (!g || (g->rank == t->rank && td__dims_same(g->size, t->size, g->rank))) {
+        td__node_type(to, t, true, &dims);
+        return;
+    }
+    *to = (td_geom){g->dtype, g->rank, 0, dims, NULL};
+    for (int d = 0; d < g->rank; d++) dims[d] = g->size[d];
+}
+
+/* The op _bind: edge `edge` of the compiled node, which is the grad_fn of `value`,
+ * leads where gradients of t, or of its base, go; bound once. The node has reserved
+ * memory for the sizes of t. */
+bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base) {
+    td_node *n = value->ag ? value->ag->fn : NULL;
+    if (base && t->base) t = t->base;
+    if (TD_UNLIKELY(!n || !n->kind->edge_for || (unsigned)edge >= (unsigned)n->n_edge ||
+                    !td__is_float((td_dtype)t->dtype)))
+        return fail_bind(t, n, edge);
     if (n->edge[edge].node) return true;
-    int64_t *dims = (int64_t *)(uintptr_t)n->in_type[edge].size; /* reserved for it */
-    n->edge[edge] = (td_edge){.node = td__accumulator(leaf)};
-    td__node_type(&n->in_type[edge], leaf, true, &dims);
-    return n->edge[edge].node != NULL;
+    set_edge_type(&n->in_type[edge], t);
+    td_edge *to = n->kind->edge_for(n, edge);
+    return to && td__edge_of(t, to);
 }

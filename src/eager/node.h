@@ -53,6 +53,9 @@ typedef struct td_node_kind {
     /* Did no arrived gradient reach edge i? Then the nodes beyond it count as not
      * reached, as in eager. NULL: never. */
     bool (*apart)(const td_node *n, int i);
+    /* Of a compiled call: where edge i is stored when its plan binds it; NULL after
+     * td__fail. NULL: edges are set when the node is made. */
+    td_edge *(*edge_for)(td_node *n, int i);
     /* Would eager send the gradient of result `from` through result `to`, both of this
      * one node? NULL: never. */
     bool (*passes)(const td_node *n, int from, int to);
@@ -212,9 +215,9 @@ bool td__step_bump(td_tensor *t, uint64_t writes);
 /* Gives t the grad_fn of value (or none) and a creation mark, as a custom function
  * does; in_place: t is an input the function wrote. */
 bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation, bool in_place);
-/* Connects an edge of the compiled node, value's grad_fn, to a leaf that was created
- * during the call. */
-bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge);
+/* Connects an edge of the compiled node, value's grad_fn, to where gradients of t, or
+ * of its base, go. */
+bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base);
 
 /* ---- backward.c --------------------------------------------------------- */
 

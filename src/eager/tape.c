@@ -404,7 +404,8 @@ static bool change_flags(td_opcall *c) {
     case TD_OP__give:
         return td__step_give(t, td__in(c, 1), (td_creation)td__in_int(c, 2),
                              td__in_bool(c, 3));
-    case TD_OP__bind: return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2));
+    case TD_OP__bind:
+        return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2), td__in_bool(c, 3));
     default: break;
     }
     return !td_is_nil(c->out[0]);

@@ -266,24 +266,21 @@ static bool refuse(const td_node *n, int from, int to) {
         j->fwd[j->tangents[from].index].result >= 0 ? a : "it");
 }
 
+static td_edge *edge_for(td_node *n, int i) {
+    const td_plan *p = ((const td_frame *)n->data)->p;
+    return p->edges[i].led ? &n->edge[i] : td__frame_later(n, i);
+}
+
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .apply = apply,
                                            .release = td__frame_release,
                                            .destroy = destroy,
                                            .apart = apart,
+                                           .edge_for = edge_for,
                                            .passes = passes,
                                            .refuse = refuse};
 
 /* ---- making one --------------------------------------------------------- */
-
-/* The tensor whose accumulator or grad_fn an edge leads to: the input, or its base.
- * NULL: a leaf that the call makes. */
-static td_tensor *target_of(const td_pcall *c, int i) {
-    td_target to = c->p->j->targets[i];
-    if (to.leaf) return NULL; /* bound when it is one */
-    td_tensor *t = c->in[to.input].u.t;
-    return to.base && t->base ? t->base : t;
-}
 
 /* The type of the i-th result of the node; the sizes outlive the node. Field by
  * field: bytes put together and read back as a word would wait for each other. */
@@ -320,74 +317,41 @@ static bool save(td_pcall *c, td_node *n, int i) {
     return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
 }
 
-/* The type of edge i is that of the node of the order below. */
-static int64_t *take_type(td_node *n, const td_node *from, int i, int64_t *ints) {
-    td_geom *to = &n->in_type[i];
-    *to = from->in_type[i];
-    size_t rank = (size_t)to->rank, dims = to->stride ? 2 * rank : rank;
-    if (rank) memcpy(ints, from->in_type[i].size, sizeof *ints * rank);
-    if (rank && to->stride)
-        memcpy(ints + rank, from->in_type[i].stride, sizeof *ints * rank);
-    to->size = ints;
-    if (to->stride) to->stride = ints + rank;
-    return ints + dims;
-}
-
-/* Edge i: that of t, or one of the node of the order below. Where no tangent leads, it
- * is kept for the next order alone, and only if gradients depend on that input: an edge
- * keeps the accumulation node of a leaf alive, which remembers the leaf's sizes. */
-static bool fill_edge(td_pcall *c, td_node *n, int i, td_tensor *t) {
-    bool led = td__set_any(c->j->targets[i].from, td__frame_words(c->p));
-    if (!led && !(c->p->next.plan && c->p->needs[c->j->targets[i].input])) return true;
-    td_edge *to = led ? &n->edge[i] : td__frame_later(n, i);
-    if (!to) return false;
-    if (t) return td__edge_of(t, to);
-    const td_node  *from = c->from;
+/* Edge i is that of the node of the order below. */
+static bool take_edge(td_node *n, const td_node *from, int i) {
     const td_frame *f = from->data;
+    const td_geom  *type = &from->in_type[i];
+    int64_t        *dims = (int64_t *)(uintptr_t)n->in_type[i].size;
+    td_edge        *to = edge_for(n, i);
+    size_t          rank = (size_t)type->rank;
+    if (!to) return false;
+    n->in_type[i] = *type;
+    n->in_type[i].size = rank ? memcpy(dims, type->size, sizeof *dims * rank) : dims;
+    if (rank && type->stride)
+        n->in_type[i].stride = memcpy(dims + rank, type->stride, sizeof *dims * rank);
     *to = !from->edge[i].node && f->later ? f->later[i] : from->edge[i];
     if (to->node) td__node_ref(to->node);
     return true;
 }
 
-/* The type of the gradient that goes to t. A leaf that was read takes gradients in the
- * sizes it had then. */
-static void set_edge_type(td_geom *to, const td_tensor *t, int64_t **ints) {
-    const td_node *read = td__has_node(t) ? NULL : td__known_accumulator(t);
-    const td_geom *g = read ? &read->out_type[0] : NULL;
-    if (!g || (g->rank == t->rank && td__dims_same(g->size, t->size, g->rank))) {
-        td__node_type(to, t, true, ints);
-        return;
-    }
-    *to = (td_geom){g->dtype, g->rank, 0, *ints, NULL};
-    for (int d = 0; d < g->rank; d++) *(*ints)++ = g->size[d];
-}
-
-/* Fills the edges: those of the node below (double backward) first, then one per
- * target. Leaves that the call makes get their type later, so the largest possible rank
- * is reserved. */
-static bool fill_edges(td_pcall *c, td_node *n, int64_t *ints) {
+/* Reserves memory for the types of all edges, and takes those of the order below. The
+ * prologue binds the others. */
+static bool make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < n->n_edge; i++) {
-        bool       below = c->from && i < c->from->n_edge;
-        td_tensor *t = below ? NULL : target_of(c, i);
-        if (below) {
-            ints = take_type(n, c->from, i, ints);
-        } else if (t) {
-            set_edge_type(&n->in_type[i], t, &ints);
-        } else {
-            n->in_type[i] = (td_geom){.size = ints};
-            ints += 2 * TD_MAX_RANK;
-            continue;
-        }
-        if (!fill_edge(c, n, i, t)) return false;
+        const td_edge_plan *e = &c->p->edges[i];
+        n->in_type[i] = (td_geom){.size = ints};
+        ints += e->dims;
+        if (!c->from || i >= c->from->n_edge || !(e->led || e->later)) continue;
+        if (!take_edge(n, c->from, i)) return false;
     }
     return true;
 }
 
-/* Fills edges, types of results and saved values of a new node; `ints` is its memory
- * for sizes and strides. */
+/* Fills types of edges and results, and saved values of a new node; `ints` is its
+ * memory for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->j;
-    if (!fill_edges(c, n, ints)) return false;
+    if (!make_edges(c, n, ints)) return false;
     for (int i = 0; i < j->n_tangents; i++)
         set_result(&n->out_type[i], &j->tangents[i].geom);
     for (int i = 0; i < c->p->n_keep; i++)

@@ -154,6 +154,24 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     return ok;
 }
 
+/* Bases, and leaves that the call makes, may have any rank; a leaf that was read has
+ * the rank it had then (td__step_bind). Where no tangent leads, an edge is stored for
+ * the next order alone, and only if gradients depend on that input: an edge keeps the
+ * accumulation node of a leaf alive, which remembers the leaf's sizes. */
+static void plan_edges(td_plan *p) {
+    const td_joint *j = p->j;
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *t = &j->targets[i];
+        const td_gtype  *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->type;
+        td_edge_plan    *to = &p->edges[i];
+        to->dims = l && 2 * l->rank > TD_MAX_RANK ? 2 * l->rank : TD_MAX_RANK;
+        if (!l) to->dims = 2 * TD_MAX_RANK;
+        to->led = td__set_any(t->from, td__set_words(j->n_tangents));
+        to->later = !to->led && t->input >= 0 && p->needs[t->input];
+        p->node_dims += to->dims;
+    }
+}
+
 /* The static part of a node: what it saves, how much memory its sizes need, and which
  * backward reads which value. */
 static bool plan_backward(td_plan *p, const td_plan_opts *o) {
@@ -162,16 +180,13 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
     p->held = td__arena_zalloc(&p->h->arena, sizeof *p->held * n);
     p->needs = td__arena_zalloc(&p->h->arena, n);
-    if (!p->keep || !p->held || !p->needs) return td__fail_memory(p->cx);
+    p->edges =
+        td__arena_zalloc(&p->h->arena, sizeof *p->edges * ((size_t)j->n_targets + 1));
+    if (!p->keep || !p->held || !p->needs || !p->edges) return td__fail_memory(p->cx);
     p->back.g = p->h->bwd;
-    for (int i = 0; i < j->n_targets; i++) { /* bases, and leaves, may be of any rank */
-        const td_target *t = &j->targets[i];
-        const td_gtype  *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->type;
-        int n_dims = 2 * (l ? l->rank : TD_MAX_RANK); /* sizes and strides */
-        p->node_dims += n_dims > TD_MAX_RANK ? n_dims : TD_MAX_RANK; /* set_edge_type */
-    }
-    return plan_keeping(p, o) && td__plan_used(p, o->twice) &&
-           td__half_unshield(p->h->fwd);
+    if (!plan_keeping(p, o)) return false;
+    plan_edges(p);
+    return td__plan_used(p, o->twice) && td__half_unshield(p->h->fwd);
 }
 
 /* Results that are tensors of the call's own, each once. */
@@ -212,8 +227,9 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
-    if (!td__steps_make(&p->steps, p->j->epilogue) || !td__plan_inputs(p) ||
-        !find_fresh(p) || !find_twins(p) ||
+    if ((p->h && !td__plan_prologue(p)) ||
+        !td__steps_make(&p->steps, p->prologue, p->j->epilogue) ||
+        !td__plan_inputs(p) || !find_fresh(p) || !find_twins(p) ||
         !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
         return false;
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
@@ -261,7 +277,9 @@ void td__plan_drop(td_plan *p) {
         td__free(b->beside);
         td__free(b);
     }
+
     td__steps_free(&p->steps);
+    td__graph_drop(p->prologue);
     if (p->retrace.drop) p->retrace.drop(p->retrace.env);
     if (p->next.drop) p->next.drop(p->next.env);
     td__free(p->reads);

@@ -1,5 +1,5 @@
 /* runtime/plan.h -- what a call of a compiled function does besides running code: it
- * writes inputs, makes results views of what they must be views of, hangs one node
+ * writes inputs, makes results views of what they must be views of, puts one node
  * on the tape, and runs the backward when the engine comes by. All of it is decided
  * when the plan is made; a call walks flat arrays. */
 #ifndef TD_PLAN_H
@@ -22,6 +22,13 @@ typedef struct td_hold {
     bool      copied;  /* a primal over a copy of its storage before the call */
     uint64_t *used;    /* a set: tangents whose backward reads it; NULL: all */
 } td_hold;
+
+/* An edge of the compiled node. */
+typedef struct td_edge_plan {
+    int  dims;  /* sizes and strides that the node stores for it, at most */
+    bool led;   /* tangents lead to it; if not, */
+    bool later; /* ...gradients of gradients do */
+} td_edge_plan;
 
 /* The backward code for one set of missing tangents. */
 typedef struct td_back {
@@ -89,7 +96,11 @@ typedef struct td_plan {
     td_next_order     next;
     bool             *reads; /* by primal, of an order above the first: the code, or
                                 what it saves, depends on it; NULL: not found yet */
-    td_steps          steps; /* of the epilogue */
+    /* Binds the edges of the node. It takes what the epilogue takes. NULL: there is no
+     * node. */
+    td_graph         *prologue;
+    td_steps          steps; /* of both */
+    td_edge_plan     *edges; /* by target */
 } td_plan;
 
 typedef struct td_plan_opts {
@@ -146,27 +157,29 @@ bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now and 
 bool            td__now_tangents(td_pcall *c); /* after the code */
 void            td__now_drop(td_now *n);       /* NULL is fine */
 const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
+
 /* Is saved value i a tensor of the call's own, which is no result? Calls decide again,
  * by who refers to it. */
-bool            td__plan_donates(const td_plan *p, int i);
+bool td__plan_donates(const td_plan *p, int i);
 /* Runs the code of a half, g. own may be NULL; own[i]: a scope's reference to tensor
  * in[i] is the code's to drop, also when it fails. False after td__fail, also when the
  * code gave no reason, or left an output of g out. */
-bool            td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
-                             const td_value *in, const bool *own, td_value *out);
+bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
+                  const td_value *in, const bool *own, td_value *out);
 /* run_code.c: fills late and inside. False after td__fail. */
-bool            td__plan_inputs(td_plan *p);
+bool td__plan_inputs(td_plan *p);
 /* old_storage.c: does the graph read elements of primal i's storage that it need not
  * show? */
-bool            td__plan_reads_storage(const td_plan *p, int i);
+bool td__plan_reads_storage(const td_plan *p, int i);
 /* Marks the inputs of which it reads other elements of the storage (as_strided). False
  * after td__fail. */
-bool            td__graph_reads_beside(const td_graph *g, bool *beside);
+bool td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
 bool td__plan_code(td_pcall *c);          /* run_code.c: runs the forward code */
 bool td__plan_node(td_pcall *c); /* compiled_node.c: makes c->node with what it saves */
 void td__plan_saved(td_pcall *c);           /* compiled_node.c: behind the epilogue */
-bool td__plan_epilogue(td_pcall *c);        /* plan_epilogue.c */
+bool td__plan_prologue(td_plan *p);         /* plan_epilogue.c: makes the prologue */
+bool td__plan_epilogue(td_pcall *c);        /* plan_epilogue.c: runs both */
 bool td__plan_used(td_plan *p, bool twice); /* saved_use.c: fills in td_hold.used */
 /* Is there room for one more backward where there are n? False after td__fail. */
 bool td__plan_room(const td_plan *p, int n, const char *what);

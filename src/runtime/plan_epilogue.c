@@ -1,9 +1,42 @@
-/* plan_epilogue.c -- carries out what a call does behind its forward code, by eager's
- * own ops: values of the code get their place in the history, then the epilogue
- * runs. */
+/* plan_epilogue.c -- carries out what a call does behind its forward code: values of
+ * the code become results of the compiled node, the prologue binds the edges of that
+ * node, and the epilogue performs the effects of the program by eager's own ops. */
 #include "runtime/plan.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* ---- the prologue ------------------------------------------------------- */
+
+/* Binds edge i to that of its input, or of the base of that. `value` has the node. */
+static bool put_bind(td_graph *g, const td_target *t, int i, td_gval *value) {
+    td_garg in[4] = {td__garg_value(g->inputs.v[t->input]),
+                     td__garg_value(value),
+                     td__garg_int(i),
+                     {.kind = TD_G_BOOL, .u.i = t->base}};
+    return td__graph_op(g, TD_OP__bind, in, t->base ? 4 : 3, 1) != NULL;
+}
+
+/* One _bind for each edge that exists before the call and is followed. Above the first
+ * order the first edges are those of the order below, whose gradients are results. */
+bool td__plan_prologue(td_plan *p) {
+    const td_joint *j = p->j;
+    td_graph       *g = p->prologue = td__graph_clone(j->epilogue);
+    char            name[80];
+    if (!g) return false;
+    snprintf(name, sizeof name, "%.60s_prologue", g->name);
+    if (!(g->name = td__graph_str(g, name))) return false;
+    g->nodes.n = g->outputs.n = g->out_desc.n = 0;
+    td_gval *value = g->inputs.v[j->n_primals + j->tangents[0].index];
+    for (int i = j->order ? j->n_results : 0; i < j->n_targets; i++)
+        if (!j->targets[i].leaf && (p->edges[i].led || p->edges[i].later) &&
+            !put_bind(g, &j->targets[i], i, value))
+            return false;
+    td__graph_pack(g);
+    return td__graph_verify(g, TD_STAGE_PROGRAM);
+}
+
+/* ---- histories ---------------------------------------------------------- */
 
 /* Strides along which no step can be taken are free in the graph, and not to who asks
  * for them: eager's say whether the bits may be read as another dtype. */
@@ -84,22 +117,25 @@ static bool miss_views(const td_pcall *c) {
     return true;
 }
 
-/* Runs the epilogue on primals, forward outputs and, if leaves are bound, the node: as
- * flat steps, or as a graph if sizes are symbolic. */
+/* Runs prologue and epilogue on primals, forward outputs and, if the epilogue binds
+ * leaves, the node. */
 bool td__plan_epilogue(td_pcall *c) {
     const td_joint *j = c->j;
-    const td_steps *s = &c->p->steps;
+    const td_plan  *p = c->p;
     td_value        few[32], *in = few;
-    int             n = s->flat ? s->n_slots : j->epilogue->inputs.n;
+    int             n = p->steps.flat ? p->steps.n_slots : j->epilogue->inputs.n;
     if (n > TD_COUNT(few) && !(in = td__alloc(sizeof *in * (size_t)n)))
-        return td__fail_memory(c->p->cx);
+        return td__fail_memory(p->cx);
     bool ok = prepare(c);
     if (j->n_primals) memcpy(in, c->in, sizeof *in * (size_t)j->n_primals);
     if (j->n_fwd) memcpy(in + j->n_primals, c->vals, sizeof *in * (size_t)j->n_fwd);
     if (ok && j->epilogue->inputs.n > j->n_primals + j->n_fwd)
         ok = give_node(c, &in[j->n_primals + j->n_fwd]);
-    ok = ok && (s->flat ? td__steps_run(s, c->p->cx, in, c->out, j->n_results)
-                        : td__graph_replay(j->epilogue, in, c->out));
+    if (ok && p->steps.flat)
+        ok = td__steps_run(&p->steps, p->cx, in, c->out, j->n_results);
+    else
+        ok = ok && (!p->prologue || td__graph_replay(p->prologue, in, NULL)) &&
+             td__graph_replay(j->epilogue, in, c->out);
     if (in != few) td__free(in);
     return ok && miss_views(c);
 }

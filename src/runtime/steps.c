@@ -1,12 +1,12 @@
-/* steps.c -- makes and walks the flat form of an epilogue. Slots are inputs, then
- * values of the forward code, then tensors that steps make. Steps of compiled calls
- * (eager/epilogue_ops.c) are called directly, other ops as eager calls them. An
- * epilogue with symbolic sizes stays a graph. */
+/* steps.c -- makes and walks the flat form of a prologue or an epilogue. Slots are
+ * inputs, then values of the forward code, then tensors that steps make. Steps of
+ * compiled calls (eager/epilogue_ops.c) are called directly, other ops as eager calls
+ * them. Steps that take symbolic sizes are run as a graph. */
 #include "runtime/steps.h"
 
 #include <string.h>
 
-enum { STEP_MADE, STEP_ASSIGN, STEP_BUMP, STEP_TOUCH, STEP_MODE, STEP_OP };
+enum { STEP_MADE, STEP_ASSIGN, STEP_BUMP, STEP_TOUCH, STEP_BIND, STEP_MODE, STEP_OP };
 
 /* ---- making ------------------------------------------------------------- */
 
@@ -33,6 +33,7 @@ static int slot_of(const making *m, const td_garg *a) {
  * it. */
 static bool set_arg(const making *m, const td_garg *a, td_value *to, int32_t *slot) {
     *slot = slot_of(m, a);
+    if (a->kind == TD_G_INTS && td__dims_any_sym(a->u.ints, (int)a->n)) return false;
     return td__garg_literal(a, to) || a->kind == TD_G_VALUE;
 }
 
@@ -58,9 +59,10 @@ static bool add_op(making *m, const td_gnode *n) {
 static void add_own(making *m, const td_gnode *n, uint8_t code) {
     td_plan_step *to = add(m, code);
     to->a = slot_of(m, &n->in[0]);
-    if (code == STEP_ASSIGN) to->b = slot_of(m, &n->in[1]);
-    if (code == STEP_ASSIGN || code == STEP_BUMP)
-        to->n = n->in[code == STEP_ASSIGN ? 2 : 1].u.i;
+    if (code == STEP_ASSIGN || code == STEP_BIND) to->b = slot_of(m, &n->in[1]);
+    if (code == STEP_BUMP) to->n = n->in[1].u.i;
+    if (code == STEP_ASSIGN || code == STEP_BIND) to->n = n->in[2].u.i;
+    if (code == STEP_BIND) to->base = n->n_in > 3 && n->in[3].u.i;
     m->slot[n->out[0]->id] = to->a;
 }
 
@@ -93,6 +95,7 @@ static bool add_node(making *m, const td_gnode *n) {
     case TD_OP__assign: add_own(m, n, STEP_ASSIGN); return true;
     case TD_OP__bump: add_own(m, n, STEP_BUMP); return true;
     case TD_OP__touch: add_own(m, n, STEP_TOUCH); return true;
+    case TD_OP__bind: add_own(m, n, STEP_BIND); return true;
     default: return add_op(m, n);
     }
 }
@@ -111,22 +114,34 @@ static bool add_outputs(making *m) {
     return true;
 }
 
-/* Flattens the epilogue into an array of steps. With symbolic sizes, or an op that a
- * step cannot express, `flat` is false and the graph is replayed instead. Failure only
- * for lack of memory. */
-bool td__steps_make(td_steps *s, const td_graph *g) {
+/* The nodes of graph m->g, whose inputs have the first slots. */
+static bool add_graph(making *m) {
+    const td_graph *g = m->g;
+    bool            flat = true;
+    m->slot = td__zalloc(sizeof *m->slot * ((size_t)g->n_values + 1));
+    if (!m->slot) return m->ok = td__fail_memory(g->cx);
+    for (int i = 0; i < g->inputs.n; i++) m->slot[g->inputs.v[i]->id] = i;
+    for (int i = 0; flat && i < g->nodes.n; i++) flat = add_node(m, g->nodes.v[i]);
+    flat = flat && add_outputs(m);
+    td__free(m->slot);
+    return flat;
+}
+
+/* Flattens the prologue, if there is one, and the epilogue into one array of steps. If
+ * an argument is a symbolic size, `flat` is false, and both are replayed instead.
+ * Failure only for lack of memory. */
+bool td__steps_make(td_steps *s, const td_graph *prologue, const td_graph *g) {
     making m = {.s = s, .g = g, .ok = true};
     m.grad = g->cx->grad_enabled;
     m.inference = g->cx->inference;
     *s = (td_steps){.n_slots = g->inputs.n};
-    s->v = td__arena_alloc(&s->arena, sizeof *s->v * (size_t)(g->nodes.n + 1));
-    m.slot = td__zalloc(sizeof *m.slot * ((size_t)g->n_values + 1));
-    m.ok = (s->v && m.slot) || td__fail_memory(g->cx);
-    for (int i = 0; m.ok && i < g->inputs.n; i++) m.slot[g->inputs.v[i]->id] = i;
-    bool flat = m.ok && g->dims.n == 0;
-    for (int i = 0; flat && i < g->nodes.n; i++) flat = add_node(&m, g->nodes.v[i]);
-    s->flat = flat && add_outputs(&m);
-    td__free(m.slot);
+    int n = g->nodes.n + (prologue ? prologue->nodes.n : 0);
+    s->v = td__arena_alloc(&s->arena, sizeof *s->v * (size_t)(n + 1));
+    m.ok = s->v || td__fail_memory(g->cx);
+    m.g = prologue;
+    s->flat = m.ok && (!prologue || add_graph(&m));
+    m.g = g;
+    s->flat = s->flat && add_graph(&m);
     td__vec_free(&m.modes);
     return m.ok;
 }
@@ -157,6 +172,8 @@ static bool run(td_ctx *cx, const td_plan_step *s, td_value *slot) {
         return td__step_assign(slot[s->a].u.t, slot[s->b].u.t, (uint64_t)s->n);
     case STEP_BUMP: return td__step_bump(slot[s->a].u.t, (uint64_t)s->n);
     case STEP_TOUCH: return td__step_touch(slot[s->a].u.t);
+    case STEP_BIND:
+        return td__step_bind(slot[s->a].u.t, slot[s->b].u.t, (int)s->n, s->base);
     case STEP_MODE:
         cx->grad_enabled = s->a;
         cx->inference = s->b;

@@ -1,4 +1,5 @@
-/* runtime/steps.h -- the epilogue of a call as the flat list that a warm call walks. */
+/* runtime/steps.h -- the prologue or the epilogue of a call as the flat list that a
+ * warm call walks. */
 #ifndef TD_STEPS_H
 #define TD_STEPS_H
 
@@ -7,6 +8,7 @@
 
 typedef struct td_plan_step {
     uint8_t   code;
+    bool      base;
     int32_t   a, b; /* slots; of an op: a is its first result's */
     int64_t   n;
     td_op     op;
@@ -16,7 +18,7 @@ typedef struct td_plan_step {
 } td_plan_step;
 
 typedef struct td_steps {
-    bool          flat; /* else the epilogue is run as a graph */
+    bool          flat; /* else the graphs are replayed */
     int           n, n_slots;
     td_plan_step *v;
     td_value     *outs;     /* what is no tensor, by output */
@@ -24,10 +26,11 @@ typedef struct td_steps {
     td_arena      arena;
 } td_steps;
 
-/* In the modes that hold now. To be freed either way; false after td__fail. */
-bool td__steps_make(td_steps *s, const td_graph *epilogue);
+/* Of graphs with the same inputs, in the modes that hold now; prologue may be NULL. To
+ * be freed either way; false after td__fail. */
+bool td__steps_make(td_steps *s, const td_graph *prologue, const td_graph *epilogue);
 void td__steps_free(td_steps *s);
-/* slot[n_slots] begins with the inputs of the epilogue. */
+/* slot[n_slots] begins with the inputs of the graphs. */
 bool td__steps_run(const td_steps *s, td_ctx *cx, td_value *slot, td_value *out,
                    int n_out);
 

@@ -8,7 +8,7 @@
  *   functionalize                     the function without writes
  *   dynamic                           the same with symbols for sizes, and its guards
  *   to_joint to_forward to_backward   what compiling makes of it
- *   to_plan                           what a call does after the forward code
+ *   to_plan to_prologue               what a call does after the forward code
  *   json dot                          print that instead of text
  *   default mincut mincut=0.5         print both halves and the report
  *   explain                           print what compiling decided
@@ -92,6 +92,8 @@ static bool compile_to(td_gfile *f, int i, const char *stage) {
     const td_plan *p = fn->specs->plan;
     if (!strcmp(stage, "to_joint")) to = td__graph_clone(p->j->g);
     else if (!strcmp(stage, "to_plan")) to = td__graph_clone(p->j->epilogue);
+    else if (!strcmp(stage, "to_prologue") && p->prologue)
+        to = td__graph_clone(p->prologue);
     else if (p->h)
         to = td__graph_clone(!strcmp(stage, "to_forward") ? p->h->fwd : p->h->bwd);
     else td__fail(f->cx, TD_E_ARG, "@%s: nothing to differentiate", g->name);
