@@ -36,7 +36,8 @@ typedef struct td_compile_info {
 } td_compile_info;
 
 /* Compiled code of a graph. in[] has one value per input of the graph; tensors are
- * borrowed, and may be written only where the graph writes them. run fills out[], one
+ * borrowed, and may be written only where the graph writes them. A missing tangent is
+ * TD_K_NONE, and the graph does not read it. run fills out[], one
  * value per output: new tensors in the innermost scope, inputs, or numbers, as the
  * graph says. False after td_fail. */
 typedef struct td_runner {

@@ -41,7 +41,8 @@ TD_API uint64_t td_graph_hash(const td_graph *g);
  * length of the text, 0 if memory is exhausted. */
 TD_API size_t td_graph_format(const td_graph *g, char *out, size_t cap);
 
-/* Calls the graph's ops one by one.
+/* Calls the graph's ops one by one. An input that no node and no output reads may be
+ * absent (TD_K_NONE): runners pass it on for a missing tangent.
  *
  *   returns  false if an op fails; out is all nil then
  *   owns     results belong to the innermost scope

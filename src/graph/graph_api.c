@@ -74,33 +74,48 @@ size_t td_graph_format(const td_graph *g, char *out, size_t cap) {
     return n;
 }
 
-/* Checks number and kinds of the inputs of td_graph_run. */
-static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
-    if (n_in != td_graph_inputs(g))
-        return td__fail(g->cx, TD_E_ARG, "td_graph_run: @%.60s takes %d inputs, got %d",
-                        g->name, td_graph_inputs(g), n_in);
-    for (int i = 0; i < n_in; i++) {
-        bool tensor = in[i].kind == TD_K_TENSOR;
-        if (tensor && in[i].u.t &&
-            !td__enter_in(g->cx, in[i].u.t, TD_H_TENSOR, "td_graph_run"))
-            return false;
-        if (tensor && (!in[i].u.t || in[i].u.t->cx != g->cx))
-            return td__fail(g->cx, TD_E_ARG,
-                            "td_graph_run: input %d of @%.60s is NULL or a tensor of "
-                            "another context",
-                            i, g->name);
-        if (!tensor && in[i].kind != TD_K_INT && in[i].kind != TD_K_FLOAT &&
-            in[i].kind != TD_K_BOOL)
-            return td__fail(g->cx, TD_E_ARG,
-                            "td_graph_run: input %d of @%.60s must be a tensor or a "
-                            "number",
-                            i, g->name);
-    }
-    return true;
+/* Can x be input i of g? A value that is absent can, where the graph does not read it:
+ * the backward of a call some of whose tangents are missing has such inputs. */
+static bool check_input(const td_graph *g, int i, td_value x, bool reads) {
+    static const char who[] = "td_graph_run";
+    const char       *name = g->inputs.v[i]->name ? g->inputs.v[i]->name : "";
+    if (x.kind == TD_K_TENSOR && x.u.t && !td__enter_in(g->cx, x.u.t, TD_H_TENSOR, who))
+        return false;
+    if (x.kind == TD_K_TENSOR && (!x.u.t || x.u.t->cx != g->cx))
+        return td__fail(g->cx, TD_E_ARG,
+                        "%s: input %%%.60s of @%.60s is NULL or a tensor of another "
+                        "context",
+                        who, name, g->name);
+    if (x.kind == TD_K_TENSOR || x.kind == TD_K_INT || x.kind == TD_K_FLOAT ||
+        x.kind == TD_K_BOOL || (x.kind == TD_K_NONE && !reads))
+        return true;
+    return td__fail(g->cx, TD_E_ARG,
+                    "%s: input %%%.60s of @%.60s is %s; pass a tensor or a number", who,
+                    name, g->name,
+                    x.kind == TD_K_NONE ? "absent, and the graph reads it"
+                                        : "neither a tensor nor a number");
 }
 
-/* Constants of the graph are not among `in`; the caller's inputs are spread over the
- * others in order. */
+/* all[0..g->inputs.n) gets the caller's inputs; constants, which the graph supplies
+ * itself, stay absent. */
+static bool take_inputs(const td_graph *g, const td_value *in, int n_in,
+                        td_value *all) {
+    int   want = td_graph_inputs(g), k = 0;
+    bool *reads = td__zalloc((size_t)g->inputs.n + 1);
+    bool  ok = reads || td__fail_memory(g->cx);
+    if (ok && n_in != want)
+        ok = td__fail(g->cx, TD_E_ARG, "td_graph_run: @%.60s takes %d inputs, got %d",
+                      g->name, want, n_in);
+    if (ok) td__graph_reads(g, reads);
+    for (int i = 0; ok && i < g->inputs.n; i++) {
+        if (td__is_const_input(g, i)) continue;
+        all[i] = in[k++];
+        ok = check_input(g, i, all[i], reads[i]);
+    }
+    td__free(reads);
+    return ok;
+}
+
 bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
                   int n_out) {
     static const char who[] = "td_graph_run";
@@ -109,16 +124,13 @@ bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out
         td__nil_values(td__ctx_of_any(g), out, n_out);
         return false;
     }
-    td_value *all = NULL;
-    bool      ok = check_inputs(g, in, n_in);
+    td_value *all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1));
+    bool      ok = all || td__fail_memory(g->cx);
+    ok = ok && take_inputs(g, in, n_in, all);
     if (ok && n_out != g->outputs.n)
         ok = td__fail(g->cx, TD_E_ARG,
                       "td_graph_run: @%.60s has %d outputs, but n_out is %d", g->name,
                       g->outputs.n, n_out);
-    if (ok && !(all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1))))
-        ok = td__fail_memory(g->cx);
-    for (int i = 0, k = 0; ok && i < g->inputs.n; i++)
-        if (!td__is_const_input(g, i)) all[i] = in[k++];
     ok = ok && td__graph_replay(g, all, out);
     for (int i = 0; !ok && i < n_out; i++) out[i] = td_value_tensor(td_nil(g->cx));
     td__free(all);

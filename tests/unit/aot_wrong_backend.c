@@ -116,3 +116,28 @@ TEST(debug_asserts_name_each_wrong_result_of_a_backend) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* The gradient of w, from result `from` alone. */
+static td_tensor *grad_from(td_fn *f, int from, td_tensor *x, td_tensor *w) {
+    td_tensor *y[2];
+    td_zero_grad(w);
+    td_invoke(f, TD_ARGS(x, w), y, 2);
+    td_backward(td_sum(y[from]));
+    return td_grad_of(w);
+}
+
+TEST(a_backend_may_run_a_backward_whose_tangents_are_missing) {
+    td_ctx     *cx = td_open();
+    td_backend  b = {.name = "plain", .compile = compile};
+    td_aot_opts o = {TD_AOT_OPTS, .forward = &b, .backward = &b, .inference = &b};
+    td_fn      *f = td_aot_function(cx, both, NULL, &o);
+    td_tensor  *x = td_full(cx, TD_SHAPE(2, 3), 0.5);
+    td_tensor  *w = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.25));
+    fwd = bwd = TRUTH;
+    CHECK(td_item(td_sum(grad_from(f, 0, x, w))) == 3);
+    CHECK(fabs(td_item(td_sum(grad_from(f, 1, x, w))) -
+               6 * (1 - pow(tanh(0.75), 2))) < 1e-5);
+    TD_CHECK_THAT(td_ok(cx), "%s", td_message(cx));
+    td_fn_drop(f);
+    td_close(cx);
+}
