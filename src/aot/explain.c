@@ -341,14 +341,16 @@ static size_t hand_out(td_buf *b, char *out, size_t cap) {
 }
 
 size_t td_explain(const td_fn *f, char *out, size_t cap) {
-    if (!TD_ENTER(f, FN)) return td__text_out("", 0, out, cap);
+    if (!TD_ENTER(f, FN) || !td__may_read(f->cx, __func__, "what was compiled"))
+        return td__text_out("", 0, out, cap);
     td_buf b = {0};
     td__explain(&b, f, TD_EXPLAIN_TIMES);
     return hand_out(&b, out, cap);
 }
 
 size_t td_explain_json(const td_fn *f, char *out, size_t cap) {
-    if (!TD_ENTER(f, FN)) return td__text_out("", 0, out, cap);
+    if (!TD_ENTER(f, FN) || !td__may_read(f->cx, __func__, "what was compiled"))
+        return td__text_out("", 0, out, cap);
     td_buf b = {0};
     td__explain_json(&b, f, TD_EXPLAIN_TIMES);
     return hand_out(&b, out, cap);

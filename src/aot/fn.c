@@ -71,14 +71,18 @@ td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
 
 /* Drops all specializations: the next call compiles again. Nodes of earlier calls keep
  * what they need. */
-void td_fn_forget(td_fn *f) {
-    if (!TD_ENTER(f, FN)) return;
+static void forget(td_fn *f) {
     for (td_spec *s = f->specs, *next; s; s = next) {
         next = s->next;
         td__spec_drop(s);
     }
     f->specs = NULL;
     f->n_specs = 0;
+}
+
+void td_fn_forget(td_fn *f) {
+    if (!TD_ENTER(f, FN)) return;
+    if (td__may_change(f->cx, "td_fn_forget", "a compiled function")) forget(f);
 }
 
 void td_fn_drop(td_fn *f) {
@@ -92,7 +96,7 @@ void td__fn_free(td_fn *f) {
         f->dropped = true;
         return;
     }
-    td_fn_forget(f);
+    forget(f);
     td__state_drop(f->state);
     td__free(f->step);
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
@@ -109,6 +113,7 @@ void td__fn_leave(td_fn *f) {
 
 int td_fn_specializations(const td_fn *f) {
     if (!TD_ENTER(f, FN)) return 0;
+    (void)td__may_read(f->cx, "td_fn_specializations", "what was compiled");
     return f->n_specs;
 }
 

@@ -183,14 +183,16 @@ bool td_stage_replace(td_staged *s, const td_graph *g) {
     if (!TD_ENTER(s, STAGED) || !td__enter_in(s->cx, g, TD_H_GRAPH, __func__))
         return false;
     static const char who[] = "td_stage_replace";
-    return is_open(s, who) && td__joint_become(s->j, g, who) &&
-           td__joint_tidy(s->j, s->s->set.cse);
+    return td__may_change_object(s, who, "a staged function") && is_open(s, who) &&
+           td__joint_become(s->j, g, who) && td__joint_tidy(s->j, s->s->set.cse);
 }
 
 /* The stage gives up its joint graph, specialization and function, also after a
  * failure: a second compile is an error. */
 td_fn *td_stage_compile(td_staged *s) {
-    if (!TD_ENTER(s, STAGED) || !td_ok(s->cx) || !is_open(s, "td_stage_compile"))
+    static const char who[] = "td_stage_compile";
+    if (!TD_ENTER(s, STAGED) || !td_ok(s->cx) || !is_open(s, who) ||
+        !td__may_change_object(s, who, "a staged function"))
         return TD_NIL_BY(s, FN);
     td_joint *j = s->j;
     td_fn    *f = s->f;

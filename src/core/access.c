@@ -201,12 +201,9 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
 /* May the user read elements now? Not during a capture, even of real tensors:
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
-    if (t->st->fake)
-        return td__fail_no_bytes(t->cx, who, "the tensor is fake and has no elements");
-    if (t->cx->fake)
-        return td__fail_no_bytes(
-            t->cx, who, "a captured body cannot read the elements of a tensor");
-    return true;
+    return (!t->st->fake && !t->cx->fake) ||
+           td__fail_no_bytes(t->cx, who,
+                             "a captured body cannot read the elements of a tensor");
 }
 
 void *(td_data)(td_tensor *t) {
@@ -409,6 +406,8 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
 td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
     if (!TD_ENTER_CTX(cx) || !td__enter_in(cx, t, TD_H_TENSOR, __func__))
         return TD_NIL(cx, TENSOR);
+    if (!td__may_read(t->cx, "td_share", "a tensor into another context"))
+        return TD_NIL(cx, TENSOR);
     td_meta m;
     td__tensor_meta(t, &m);
     td_tensor *s = td__tensor_over(cx, t->st, &m);
@@ -417,27 +416,46 @@ td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
 
 /* ---- machine and generator ---------------------------------------------- */
 
-void   td_set_threads(int n) { td__pool_resize(n); }
-int    td_threads(void) { return td__pool_size(); }
-size_t td_memory_live(void) { return td__block_live(); }
-size_t td_memory_peak(void) { return td__block_peak(); }
-void   td_memory_peak_reset(void) { td__block_peak_reset(); }
-void   td_memory_trim(void) { td__block_trim(); }
+/* State of the process. A body that is being captured is the current context's. */
+static bool may_read(const char *who, const char *what) {
+    return td__may_read(td__current_ctx(), who, what);
+}
+static bool may_change(const char *who, const char *what) {
+    return td__may_change(td__current_ctx(), who, what);
+}
+void td_set_threads(int n) {
+    if (may_change("td_set_threads", "the number of threads")) td__pool_resize(n);
+}
+int td_threads(void) {
+    (void)may_read("td_threads", "the number of threads");
+    return td__pool_size();
+}
+size_t td_memory_live(void) {
+    (void)may_read("td_memory_live", "memory statistics");
+    return td__block_live();
+}
+size_t td_memory_peak(void) {
+    (void)may_read("td_memory_peak", "memory statistics");
+    return td__block_peak();
+}
+void td_memory_peak_reset(void) {
+    if (may_change("td_memory_peak_reset", "memory statistics")) td__block_peak_reset();
+}
+void td_memory_trim(void) { td__block_trim(); }
+
+static const char generator[] = "the random generator";
 
 void td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset) {
-    if (!TD_ENTER_CTX(cx)) return;
-    cx->rng_seed = seed;
-    cx->rng_offset = offset;
+    if (TD_ENTER_CTX(cx) && td__may_change(cx, "td_rng_set", generator))
+        td__rng_put(cx, seed, offset);
 }
 void td_seed(td_ctx *cx, uint64_t seed) {
-    if (TD_ENTER_CTX(cx)) td_rng_set(cx, seed, 0);
+    if (TD_ENTER_CTX(cx) && td__may_change(cx, "td_seed", generator))
+        td__rng_put(cx, seed, 0);
 }
 
-/* A captured body cannot read the generator: its state is known when the
- * program runs. */
 static bool may_read_rng(const td_ctx *cx, const char *who) {
-    return !cx->fake || td__fail_no_bytes((td_ctx *)(uintptr_t)cx, who,
-                                          "the generator is read in a captured body");
+    return td__may_read(cx, who, generator);
 }
 uint64_t td_rng_seed(const td_ctx *cx) {
     if (!TD_ENTER_CTX(cx)) return 0;

@@ -3,9 +3,6 @@
  * order to record it does so between td__ambient_clear and td__ambient_restore. */
 #include "core/core.h"
 
-/* The seed during a trace: an unlikely one, so that a body that sets it is noticed. */
-#define TRACE_SEED 0x7ac3d5eedull
-
 /* The state at the start of a trace; fields not listed are zero. */
 static td_ambient defaults(const td_ctx *cx) {
     return (td_ambient){.top = cx->tape, .grad_enabled = true, .default_dtype = TD_F32};
@@ -22,8 +19,9 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
                       .here = td_here};
     if (!td__scope_push(cx)) return false;
     cx->ambient = defaults(cx);
-    cx->rng_seed = TRACE_SEED;
+    cx->last_serial = td__handle_last();
     td__modes_tape(cx, NULL);
+    td__named_ctx = cx;      /* calls without a context belong to the trace */
     td_here = (td_where){0}; /* it may point into a graph that was freed */
     return true;
 }
@@ -37,4 +35,28 @@ void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
     td__modes_tape(cx, o->below);
     cx->ambient = o->was;
     if (ok) td_here = o->here;
+}
+
+/* ---- state that is in no tensor ------------------------------------------ */
+
+bool td__may_read(const td_ctx *cx, const char *who, const char *what) {
+    return TD_LIKELY(!cx->fake) ||
+           td__fail((td_ctx *)(uintptr_t)cx, TD_E_TRACE,
+                    "%s: a captured body cannot read %s, because later calls would not "
+                    "read it again. Read it outside and pass the value as an argument",
+                    who, what);
+}
+
+bool td__may_change(const td_ctx *cx, const char *who, const char *what) {
+    return TD_LIKELY(!cx->fake) ||
+           td__fail((td_ctx *)(uintptr_t)cx, TD_E_TRACE,
+                    "%s: a captured body cannot change %s, because later calls would "
+                    "not repeat the change. Do it outside of the call",
+                    who, what);
+}
+
+bool td__may_change_object(const void *object, const char *who, const char *what) {
+    const td_handle *h = object;
+    bool             own = (int32_t)(h->serial - h->cx->last_serial) > 0;
+    return own || td__may_change(h->cx, who, what);
 }

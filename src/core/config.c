@@ -221,7 +221,7 @@ size_t td__knob_text(td_ctx *cx, int nr, char *out, size_t cap) {
     value          v;
     if (!k->fixed) v = field_get(k, &cx->settings.now);
     else fixed_value(k, &v);
-    if (nr == TD_KNOB_NR_threads) v.i = td_threads();
+    if (nr == TD_KNOB_NR_threads) v.i = td__pool_size();
     if (nr == TD_KNOB_NR_isa) v.word = (int)td__cpu_level();
     return value_text(k, v, out, cap);
 }
@@ -234,7 +234,8 @@ td_knob_from td__knob_from(const td_ctx *cx, int nr) {
 
 size_t td_config_text(td_ctx *cx, const char *name, char *out, size_t cap) {
     static const char who[] = "td_config_text";
-    if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the name", name))
+    if (!TD_ENTER_CTX(cx) || !td__may_read(cx, who, "settings") ||
+        !td__has(cx, who, "the name", name))
         return td__text_out("", 0, out, cap);
     int nr = find(name);
     if (nr >= 0) return td__knob_text(cx, nr, out, out ? cap : 0);
@@ -358,11 +359,11 @@ static bool check_topics(td_ctx *cx, const char *who, const char *list) {
 }
 
 bool td_config_set(td_ctx *cx, const char *name, const char *text) {
-    if (!TD_ENTER_CTX(cx)) return false;
     static const char who[] = "td_config_set";
-    int               nr = name ? find(name) : -1;
-    value             v;
-    char             *own;
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, who, "settings")) return false;
+    int   nr = name ? find(name) : -1;
+    value v;
+    char *own;
     if (!name) return td__has(cx, who, "the name", name);
     if (nr < 0) return fail_name(cx, who, name);
     const td_knob *k = &td__knobs[nr];
@@ -382,8 +383,10 @@ bool td_config_set(td_ctx *cx, const char *name, const char *text) {
 }
 
 bool td_config_get(td_ctx *cx, td_config *c) {
-    if (!TD_ENTER_CTX(cx)) return false;
-    if (!td__has(cx, "td_config_get", "the config", c)) return false;
+    static const char who[] = "td_config_get";
+    if (!TD_ENTER_CTX(cx) || !td__may_read(cx, who, "settings") ||
+        !td__has(cx, who, "the config", c))
+        return false;
     size_t size = c->size;
     if (size < sizeof c->size || size > sizeof *c)
         return td__fail(cx, TD_E_ARG,
@@ -427,11 +430,11 @@ bool td__config_check(td_ctx *cx, const char *who, const td_config *c) {
 }
 
 bool td_config_put(td_ctx *cx, const td_config *c) {
-    if (!TD_ENTER_CTX(cx)) return false;
+    static const char who[] = "td_config_put";
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, who, "settings")) return false;
     char *own[TD_KNOB_FIELDS] = {0};
     bool  ok = true;
-    if (!td__has(cx, "td_config_put", "the config", c) ||
-        !td__config_check(cx, "td_config_put", c))
+    if (!td__has(cx, who, "the config", c) || !td__config_check(cx, who, c))
         return false;
     for (int nr = 0; ok && nr < TD_KNOB_FIELDS; nr++)
         if (differs(cx, c, nr))

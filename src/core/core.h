@@ -211,6 +211,15 @@ bool               td__from_outside(const td_tensor *t);
 /* May `who` read `what` of t? Not in a captured body if the program could not
  * reproduce it. False after td__fail. */
 bool               td__may_ask(const td_tensor *t, const char *who, const char *what);
+/* State that is in no tensor (settings, the generator, files, other objects): compiled
+ * code neither reads it again nor repeats a change. A public function that reads or
+ * changes such state either makes it part of the key (td_deps, td__modes_of) or calls
+ * one of these before, which fail in a captured body. False after td__fail.
+ * tests/unit/body_functions.def has a row for each public function. */
+bool               td__may_read(const td_ctx *cx, const char *who, const char *what);
+bool               td__may_change(const td_ctx *cx, const char *who, const char *what);
+/* The same for an object with a handle: a body may change those it made itself. */
+bool td__may_change_object(const void *object, const char *who, const char *what);
 /* Sizes and strides as arguments of ops; entries may be symbolic. */
 static inline td_ints td__sizes(const td_tensor *t) {
     return (td_ints){t->size, t->rank};
@@ -391,6 +400,7 @@ typedef struct td_autocast {
     int            regions; /* checkpoint regions of this capture so far */        \
     int            missed;  /* scopes begun but not opened: no memory */           \
     uint64_t       rng_seed, rng_offset;                                           \
+    uint32_t       last_serial; /* of the last object made before the trace */     \
     td_dtype       default_dtype;                                                  \
     td_autocast    autocast;                                                       \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */ \
@@ -493,7 +503,12 @@ typedef struct td_outside {
     td_where   here;   /* td_here */
 } td_outside;
 
-void td__ambient_init(td_ctx *cx); /* of a new context */
+void               td__ambient_init(td_ctx *cx); /* of a new context */
+/* td_rng_set, also while a body is captured. */
+static inline void td__rng_put(td_ctx *cx, uint64_t seed, uint64_t offset) {
+    cx->rng_seed = seed;
+    cx->rng_offset = offset;
+}
 /* Saves the ambient state and begins a scope: every field has its default, the
  * tape is the only mode. False after td__fail: nothing has changed. */
 bool td__ambient_clear(td_ctx *cx, td_outside *o);

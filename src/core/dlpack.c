@@ -43,7 +43,8 @@ static bool may_export(const td_tensor *t, const char *who) {
         return td__fail(t->cx, TD_E_GRAD, "%s: %s requires grad; pass td_detach of it",
                         who, td__type_str(t));
     if (t->st->fake || t->cx->fake)
-        return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
+        return td__fail_no_bytes(
+            t->cx, who, "a captured body cannot read the elements of a tensor");
     return true;
 }
 

@@ -190,6 +190,7 @@ void td_clear(td_ctx *cx) {
 
 void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *env) {
     if (!TD_ENTER_CTX(cx)) return;
+    if (!td__may_change(cx, "td_on_error", "the error hook")) return;
     cx->on_error = hook;
     cx->on_error_env = env;
 }

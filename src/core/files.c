@@ -57,14 +57,8 @@ static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
     return *bytes != MAP_FAILED;
 }
 
-/* What a captured body reads from a file would be frozen into its program. */
 bool td__may_read_file(td_ctx *cx, const char *who) {
-    return TD_LIKELY(!cx->fake) ||
-           td__fail(cx, TD_E_TRACE,
-                    "%s: a captured body cannot read a file, because later calls would "
-                    "not read it again. Read it outside and pass the tensors as "
-                    "arguments",
-                    who);
+    return td__may_read(cx, who, "a file");
 }
 
 /* The file may be closed and even unlinked afterwards. O_NONBLOCK: opening a FIFO must
@@ -202,7 +196,8 @@ static bool find_target(td_out *o) {
 bool td__out_open(td_out *o, td_ctx *cx, const char *who, const char *path) {
     struct stat st;
     *o = (td_out){.cx = cx, .who = who, .path = path, .fd = -1};
-    if (!td__has(cx, who, "the path", path)) return false;
+    if (!td__has(cx, who, "the path", path) || !td__may_change(cx, who, "a file"))
+        return false;
     bool exists = stat(path, &st) == 0;
     if (exists && !S_ISREG(st.st_mode)) return open_direct(o);
     return find_target(o) && open_temp(o);

@@ -82,6 +82,13 @@ void *td__handle_make(td_ctx *cx, td_handle_kind kind, size_t bytes) {
     return h;
 }
 
+uint32_t td__handle_last(void) {
+    pthread_mutex_lock(&pool.lock);
+    uint32_t last = pool.serial;
+    pthread_mutex_unlock(&pool.lock);
+    return last;
+}
+
 /* The memory goes to the end of a queue and is reused oldest first, so that stale
  * handles are recognized for a while (docs/lifetimes.md). */
 void td__handle_free(void *object, td_handle_kind kind) {

@@ -140,16 +140,17 @@ bool td__has(td_ctx *cx, const char *who, const char *what, bool given);
 
 /* A zeroed live object, in no list; NULL after td__fail. `bytes` is the same
  * for all objects of a kind. */
-void *td__handle_make(td_ctx *cx, td_handle_kind kind, size_t bytes);
-void  td__handle_free(void *object, td_handle_kind kind); /* NULL is fine */
+void    *td__handle_make(td_ctx *cx, td_handle_kind kind, size_t bytes);
+uint32_t td__handle_last(void); /* the serial of the object made last */
+void     td__handle_free(void *object, td_handle_kind kind); /* NULL is fine */
 /* Hands the object to the user: td_close calls end(object) if the user did not
  * free it. */
-void *td__handle_own(void *object, void (*end)(void *object));
-void  td__handle_disown(void *object);
-void  td__handles_end(td_ctx *cx); /* ends all that is owned, newest first */
+void    *td__handle_own(void *object, void (*end)(void *object));
+void     td__handle_disown(void *object);
+void     td__handles_end(td_ctx *cx); /* ends all that is owned, newest first */
 /* Shall a user's free function free it? NULL, nil and objects that td_close
  * ended are ignored; an object freed before, or a closed context, is an error. */
-bool  td__may_free(const void *object, td_handle_kind kind, const char *who);
+bool     td__may_free(const void *object, td_handle_kind kind, const char *who);
 #define TD_MAY_FREE(object, KIND) td__may_free((object), TD_H_##KIND, __func__)
 
 /* The handle of an object on the stack, alive until TD_ENDED. */

@@ -15,6 +15,7 @@ const td_topic_row td__topics[TD_TOPIC_COUNT] = {
 
 void td_log_to(td_ctx *cx, td_log_fn *fn, void *env) {
     if (!TD_ENTER_CTX(cx)) return;
+    if (!td__may_change(cx, "td_log_to", "where messages go")) return;
     cx->log.fn = fn;
     cx->log.env = env;
 }

@@ -253,7 +253,9 @@ bool td_save_npy(const td_tensor *t, const char *path) {
                         ".safetensors",
                         path, td_dtype_name((td_dtype)t->dtype));
     if (t->st->fake || t->cx->fake)
-        return td__fail_no_bytes(t->cx, "td_save_npy", "a tensor without bytes");
+        return td__fail_no_bytes(
+            t->cx, "td_save_npy",
+            "a captured body cannot read the elements of a tensor");
     size_t n = make_front(t, descr, front, sizeof front);
     return td__out_open(&o, t->cx, "td_save_npy", path) &&
            td__out_write(&o, front, n) && td__out_tensor(&o, t) && td__out_finish(&o);

@@ -147,7 +147,8 @@ static bool write_all(td_out *o, const td_buf *header, const item *v, int n) {
 
 bool td_safetensors_save(td_ctx *cx, const char *path, const char *const *names,
                          td_tensors tensors, const char *const *notes) {
-    if (!TD_ENTER_CTX(cx)) return false;
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_safetensors_save", "a file"))
+        return false;
     td_buf header = {0};
     td_out o;
     bool   ok = false;

@@ -119,10 +119,12 @@ void td__spans_free(td_ctx *cx) {
 
 bool td_trace_start(td_ctx *cx, const char *path) {
     if (!TD_ENTER_CTX(cx)) return false;
+    if (!td__may_change(cx, "td_trace_start", "the trace file")) return false;
     return td_config_set(cx, "trace_file", path ? path : "") && cx->spans.file;
 }
 
 void td_trace_stop(td_ctx *cx) {
     if (!TD_ENTER_CTX(cx)) return;
+    if (!td__may_change(cx, "td_trace_stop", "the trace file")) return;
     td_config_set(cx, "trace_file", "");
 }

@@ -273,6 +273,7 @@ void td_print(const td_tensor *t) {
 void td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold,
                       int width) {
     if (!TD_ENTER_CTX(cx)) return;
+    if (!td__may_change(cx, "td_print_options", "how tensors are printed")) return;
     if (precision >= 0) cx->print_precision = precision < 60 ? precision : 60;
     if (edge >= 0) cx->print_edge = edge;
     if (threshold >= 0) cx->print_threshold = threshold;

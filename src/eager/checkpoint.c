@@ -196,12 +196,12 @@ static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
     td_saved_hooks hooks = {catch_value, own_value, drop_own, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
     if (!td__saved_hooks_push(cx, &hooks)) return false;
-    if (f->same_random) td_rng_set(cx, f->seed, f->offset);
+    if (f->same_random) td__rng_put(cx, f->seed, f->offset);
     td_autocast_mode was = td__autocast_resume(cx, f->autocast);
     f->count = 0;
     bool ok = call_region(f, in, out);
     td_autocast_end(cx, was);
-    if (f->same_random) td_rng_set(cx, seed, offset);
+    if (f->same_random) td__rng_put(cx, seed, offset);
     td_saved_hooks_pop(cx);
     if (ok && f->done && f->count != f->items.n)
         ok = td__fail(cx, TD_E_GRAD,

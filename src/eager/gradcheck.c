@@ -245,11 +245,14 @@ static bool check_all(check *k) {
     return ok;
 }
 
+static const char elements[] = "the elements of tensors";
+
 bool td_gradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out,
                   const td_check_opts *opts) {
     check k = {
         .cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out, .who = "gradcheck"};
-    return TD_ENTER_CTX(cx) && take_opts(&k, opts) && check_all(&k);
+    return TD_ENTER_CTX(cx) && td__may_read(cx, "td_gradcheck", elements) &&
+           take_opts(&k, opts) && check_all(&k);
 }
 
 /* For gradgradcheck: the gradients of fn as a function of its inputs and of the
@@ -300,7 +303,8 @@ bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n
     inner      p = {.fn = fn, .env = env, .n_in = in.n, .n_out = n_out};
     td_tensor *y[32], *all[64];
     int        n = in.n, wanted = 0;
-    if (!TD_ENTER_CTX(cx) || !take_opts(&k, opts) || !ready(&k) || !td__scope_push(cx))
+    if (!TD_ENTER_CTX(cx) || !td__may_read(cx, "td_gradgradcheck", elements) ||
+        !take_opts(&k, opts) || !ready(&k) || !td__scope_push(cx))
         return false;
     bool ok = run(&k, y);
     for (int i = 0; i < in.n; i++) {

@@ -71,13 +71,7 @@ const char *td__modes_left(const td_ctx *cx, const td_ambient *from) {
 bool td_set_anomaly(td_ctx *cx, bool on) {
     if (!TD_ENTER_CTX(cx)) return false;
     bool was = cx->anomaly;
-    if (on && cx->fake) {
-        td__fail(cx, TD_E_TRACE,
-                 "td_set_anomaly: a captured body cannot switch anomaly mode on, whose "
-                 "checks read values; switch it on around the call");
-        return was;
-    }
-    cx->anomaly = on;
+    if (td__may_change(cx, "td_set_anomaly", "anomaly mode")) cx->anomaly = on;
     return was;
 }
 

@@ -14,13 +14,16 @@
 
 /* ---- registration ------------------------------------------------------- */
 
-/* Appends a hook to its owner's list; NULL after td__fail. */
-static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
+/* Appends a hook to its owner's list; NULL after td__fail. who: the user's call; NULL:
+ * td_retain_grad, which a captured program repeats. */
+static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind,
+                       const char *who) {
     td_eager *e = td__eager(cx);
-    if (cx->fake && kind != TD_HOOK_RETAIN)
+    if (who && cx->fake)
         return td__fail(cx, TD_E_TRACE,
-                        "a captured body cannot register gradient hooks; register them "
-                        "on the results of the call, or do their work in the body"),
+                        "%s: a captured body cannot register hooks; register them on "
+                        "the results of the call, or do their work in the body",
+                        who),
                NULL;
     td_hookrec *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(cx), NULL;
@@ -60,7 +63,7 @@ static void drop_hook(td_eager *e, td_hookrec *h) {
 }
 
 void td_hook_remove(td_ctx *cx, td_hook hook) {
-    if (!TD_ENTER_CTX(cx)) return;
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_hook_remove", "hooks")) return;
     td_eager *e = td__eager(cx);
     for (td_hookrec *h = e->hooks; h && hook; h = h->after)
         if (h->id == hook && !h->gone) {
@@ -134,7 +137,7 @@ td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
     int nr;
     if (!td__has(t->cx, "td_on_grad", "the hook", fn)) return 0;
     td_hookrec **list = list_of(t, "td_on_grad", &nr);
-    td_hookrec  *h = list ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
+    td_hookrec  *h = list ? add(t->cx, list, TD_HOOK_GRAD, "td_on_grad") : NULL;
     if (!h) return 0;
     h->nr = nr;
     h->env = env;
@@ -153,7 +156,8 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
                  td__type_str(leaf));
         return 0;
     }
-    td_hookrec *h = list ? add(leaf->cx, list, TD_HOOK_LEAF) : NULL;
+    td_hookrec *h =
+        list ? add(leaf->cx, list, TD_HOOK_LEAF, "td_on_accumulated") : NULL;
     if (!h) return 0;
     h->env = env;
     h->fn.leaf = fn;
@@ -163,7 +167,7 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
 td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
     if (!TD_ENTER(n, NODE)) return 0;
     if (!td__has(n->cx, "td_on_node_pre", "the hook", fn)) return 0;
-    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_PRE);
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_PRE, "td_on_node_pre");
     if (!h) return 0;
     h->env = env;
     h->fn.pre = fn;
@@ -173,7 +177,7 @@ td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
 td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
     if (!TD_ENTER(n, NODE)) return 0;
     if (!td__has(n->cx, "td_on_node_post", "the hook", fn)) return 0;
-    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_POST);
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_POST, "td_on_node_post");
     if (!h) return 0;
     h->env = env;
     h->fn.post = fn;
@@ -205,7 +209,7 @@ static td_hookrec *find_retain(td_node *n, const td_tensor *t) {
 }
 
 static bool add_retain(td_tensor *t, td_node *n, int nr) {
-    td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN);
+    td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN, NULL);
     if (!h) return false;
     h->t = t;
     h->nr = nr;

@@ -240,7 +240,7 @@ td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *na
 }
 
 td_gfile *td__gfile_read(td_ctx *cx, const char *path) {
-    td_mapping *m = td__mapping_open(cx, "read", path);
+    td_mapping *m = td__mapping_open(cx, "td_graphs_read", path);
     if (!m) return NULL;
     td_gfile *f = td__gfile_parse(cx, (const char *)m->bytes, m->n, path);
     td__mapping_drop(m);

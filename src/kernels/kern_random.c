@@ -434,6 +434,6 @@ bool td__kern_random_state(td_opcall *c) {
     was[1] = (int64_t)cx->rng_offset;
     if (!set) return true;
     const int64_t *to = (const void *)td__ptr(set);
-    td_rng_set(cx, (uint64_t)to[0], (uint64_t)to[set->stride[0]]);
+    td__rng_put(cx, (uint64_t)to[0], (uint64_t)to[set->stride[0]]);
     return true;
 }

@@ -187,11 +187,17 @@ bool td__module_add(td_module *m, const char *name, td_own_tensor own) {
     return true;
 }
 
+bool td__module_may_change(td_module *m, const char *who) {
+    return td__may_change_object(m, who, "a module");
+}
+
 td_tensor *td_module_param(td_module *m, const char *name, td_tensor *t) {
     static const char who[] = "td_module_param";
     if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, TENSOR);
     td_tensor *nil = td_nil(m->cx);
-    if (!check_name(m, who, name) || !check_tensor(m, who, name, t, false)) return nil;
+    if (!td__module_may_change(m, who) || !check_name(m, who, name) ||
+        !check_tensor(m, who, name, t, false))
+        return nil;
     if (t && td_is_nil(td_set_requires_grad(t, true))) return nil;
     return td__module_add(m, name, (td_own_tensor){.t = t}) ? t : nil;
 }
@@ -201,8 +207,8 @@ td_tensor *td_module_buffer(td_module *m, const char *name, td_tensor *t,
     static const char who[] = "td_module_buffer";
     if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, TENSOR);
     td_own_tensor own = {.t = t, .buffer = true, .persistent = persistent};
-    if (!check_name(m, who, name) || !check_tensor(m, who, name, t, true) ||
-        !td__module_add(m, name, own))
+    if (!td__module_may_change(m, who) || !check_name(m, who, name) ||
+        !check_tensor(m, who, name, t, true) || !td__module_add(m, name, own))
         return td_nil(m->cx);
     return t;
 }
@@ -230,7 +236,7 @@ bool td__module_adopt(td_module *m, const char *name, td_module *child) {
 td_module *td_module_child(td_module *m, const char *name, td_module *child) {
     static const char who[] = "td_module_child";
     if (!TD_ENTER(m, MODULE) || !td__enter_in(m->cx, child, TD_H_MODULE, who) ||
-        !check_name(m, who, name))
+        !td__module_may_change(m, who) || !check_name(m, who, name))
         return TD_NIL_BY(m, MODULE);
     if (child->cx != m->cx || contains(child, m)) {
         td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, td_module_name(m), name,
@@ -252,7 +258,7 @@ static bool no_name(td_module *m, const char *who, const char *what, const char 
 bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
     static const char who[] = "td_module_follow";
     if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name) ||
-        !td__has(m->cx, who, "the slot", slot))
+        !td__has(m->cx, who, "the slot", slot) || !td__module_may_change(m, who))
         return false;
     td_own_tensor *own = td__module_own(m, name);
     if (!own) return no_name(m, "td_module_follow", "tensor", name);
@@ -264,7 +270,7 @@ bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
 bool td_module_follow_child(td_module *m, const char *name, td_module **slot) {
     static const char who[] = "td_module_follow_child";
     if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name) ||
-        !td__has(m->cx, who, "the slot", slot))
+        !td__has(m->cx, who, "the slot", slot) || !td__module_may_change(m, who))
         return false;
     td_own_child *own = own_child(m, name, strlen(name));
     if (!own) return no_name(m, "td_module_follow_child", "child", name);
@@ -295,6 +301,7 @@ td_module *td_module_find(td_module *m, const char *name) {
     const char   *last;
     td_module    *in = *name ? descend(m, name, &last) : m;
     td_own_child *child = in && *name ? own_child(in, last, strlen(last)) : NULL;
+    td__module_used(m);
     if (!*name) return m;
     if (child) return child->m;
     no_name(m, "td_module_find", "child", name);
@@ -312,14 +319,6 @@ td_tensor *td_module_get(td_module *m, const char *name) {
     if (own) return own->t;
     no_name(m, "td_module_get", "parameter or buffer", name);
     return td_nil(m->cx);
-}
-
-bool td__module_may_change(td_module *m, const char *who) {
-    return !m->cx->fake ||
-           td__fail(m->cx, TD_E_TRACE,
-                    "%s: a captured body must not change a module (%s), as compiled "
-                    "code would not repeat the change; change it outside of the call",
-                    who, td_module_name(m));
 }
 
 /* The new tensor takes over requires_grad of the old one. The old tensor stays alive if
@@ -351,6 +350,7 @@ int td_module_children(const td_module *m) {
 
 td_module *td_module_child_at(const td_module *m, int i, const char **name) {
     if (!TD_ENTER(m, MODULE)) return NULL;
+    td__module_used(m);
     if (i < 0 || i >= m->children.n) return NULL;
     if (name) *name = m->children.v[i].name;
     return m->children.v[i].m;

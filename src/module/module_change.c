@@ -117,8 +117,7 @@ bool td_module_to(td_module *m, td_dtype dtype) {
         return td__fail(m->cx, TD_E_DTYPE,
                         "td_module_to: the dtype is %s; it must be a float dtype",
                         td_dtype_name(dtype));
-    if (m->cx->fake)
-        return td__fail_no_bytes(m->cx, "td_module_to", "parameters are fixed there");
+    if (!td__module_may_change(m, "td_module_to")) return false;
     if (!td__scope_push(m->cx)) return false;
     td_grad_mode was = td_no_grad_begin(m->cx);
     bool         ok = td_module_visit(m, TD_VISIT_ALL, plan_cast, &c);
@@ -226,10 +225,8 @@ static td_module *copy_module(copier *c, td_module *from) {
 td_module *td_module_copy(td_module *m) {
     if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, MODULE);
     copier c = {.cx = m->cx};
-    if (m->cx->fake) {
-        td__fail_no_bytes(m->cx, "td_module_copy", "parameters are fixed there");
+    if (!td__may_read(m->cx, "td_module_copy", "the values of a module"))
         return TD_NIL(m->cx, MODULE);
-    }
     if (!td_module_apply(m, can_copy, NULL) || !td__scope_push(m->cx))
         return TD_NIL(m->cx, MODULE);
     td_grad_mode was = td_no_grad_begin(m->cx);

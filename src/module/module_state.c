@@ -39,7 +39,8 @@ static bool save_one(void *env, const td_member *m) {
 }
 
 bool td_module_save(td_module *m, const char *path, const td_save_opts *opts) {
-    if (!TD_ENTER(m, MODULE)) return false;
+    if (!TD_ENTER(m, MODULE) || !td__may_change(m->cx, "td_module_save", "a file"))
+        return false;
     td_save_opts o;
     if (!td__opts_take(m->cx, "td_module_save", &o, sizeof o, opts, "TD_SAVE_OPTS"))
         return false;
@@ -218,8 +219,7 @@ bool td_module_load(td_module *m, const char *path, const td_load_opts *opts) {
     if (!td__opts_take(m->cx, "td_module_load", &o, sizeof o, opts, "TD_LOAD_OPTS"))
         return false;
     loading l = {.cx = m->cx, .path = path, .opts = &o};
-    if (m->cx->fake)
-        return td__fail_no_bytes(m->cx, "td_module_load", "parameters are fixed there");
+    if (!td__module_may_change(m, "td_module_load")) return false;
     if (!td_ok(m->cx) || !td__scope_push(m->cx)) return false;
     l.file = td__safetensors_open(m->cx, "td_module_load", path);
     bool ok = !td_is_nil(l.file) && load_checked(&l, m);

@@ -281,8 +281,7 @@ bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y) {
     td_ints shape = TD_SHAPE(l->o.batch, l->o.window);
     *x = *y = td_nil(l->cx);
     if (!td_ok(l->cx)) return false;
-    if (l->cx->fake)
-        return td__fail_no_bytes(l->cx, "td_loader_next", "pass batches as arguments");
+    if (!td__may_read(l->cx, "td_loader_next", "a loader")) return false;
     const slot *s = wait_for(l);
     if (s->bad >= 0) return bad_token(l, s->bad);
     td_tensor *a = td_from(l->cx, TD_I64, shape, s->x);
@@ -296,11 +295,13 @@ bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y) {
 
 td_loader_place td_loader_tell(const td_loader *l) {
     if (!TD_ENTER(l, LOADER)) return (td_loader_place){0};
+    (void)td__may_read(l->cx, "td_loader_tell", "the place of a loader");
     return l->next;
 }
 
 bool td_loader_seek(td_loader *l, td_loader_place to) {
     if (!TD_ENTER(l, LOADER)) return false;
+    if (!td__may_change(l->cx, "td_loader_seek", "the place of a loader")) return false;
     if (to.epoch < 0 || to.batch < 0 || to.batch >= l->batches)
         return td__fail(l->cx, TD_E_ARG,
                         "td_loader_seek: epoch %lld, batch %lld: an epoch has %lld "

@@ -125,8 +125,7 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
     if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule) ||
         !td__has_list(o->cx, "td_optim_add", params.v, params.n))
         return -1;
-    if (o->cx->fake)
-        return td__fail_no_bytes(o->cx, "td_optim_add", "make optimizers outside"), -1;
+    if (!td__may_change(o->cx, "td_optim_add", "an optimizer")) return -1;
     for (int i = 0; i < params.n; i++)
         if (!check_param(o, params, i, &rule)) return -1;
     td_grad_mode was = td_no_grad_begin(o->cx);
@@ -146,7 +145,9 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
 
 td_optim *td_optim_module(td_module *m, td_rule rule) {
     if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, OPTIM);
-    td_ctx     *cx = td_module_ctx(m);
+    td_ctx *cx = td_module_ctx(m);
+    if (!td__may_read(cx, "td_optim_module", "the parameters of a module"))
+        return TD_NIL(cx, OPTIM);
     int         n = td_module_parameters(m, NULL, 0);
     td_tensor **params = n < 0 ? NULL : td__alloc(sizeof *params * ((size_t)n + 1));
     if (!params) {
@@ -165,6 +166,7 @@ td_optim *td_optim_module(td_module *m, td_rule rule) {
 
 int td_optim_groups(const td_optim *o) {
     if (!TD_ENTER(o, OPTIM)) return 0;
+    (void)td__optim_used(o);
     return o->groups.n;
 }
 
@@ -177,13 +179,15 @@ static bool check_group(const td_optim *o, const char *who, int group) {
 
 td_rule td_optim_rule(const td_optim *o, int group) {
     if (!TD_ENTER(o, OPTIM)) return (td_rule){0};
-    if (!check_group(o, "td_optim_rule", group)) return (td_rule){0};
+    if (!td__optim_used(o) || !check_group(o, "td_optim_rule", group))
+        return (td_rule){0};
     return o->groups.v[group].rule;
 }
 
 int td_optim_params(const td_optim *o, td_tensor **out, int cap) {
     if (!TD_ENTER(o, OPTIM)) return 0;
     int n = 0;
+    (void)td__optim_used(o);
     for (int i = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++, n++)
             if (out && n < cap) out[n] = o->groups.v[i].at.v[k].p;
@@ -206,7 +210,10 @@ bool td_optim_set_lr(td_optim *o, int group, double lr) {
 
 double td_optim_lr(const td_optim *o, int group) {
     if (!TD_ENTER(o, OPTIM)) return NAN;
-    return check_group(o, "td_optim_lr", group) ? td_item(o->groups.v[group].lr) : NAN;
+    static const char who[] = "td_optim_lr";
+    return td__may_read(o->cx, who, "a learning rate") && check_group(o, who, group)
+               ? td_item(o->groups.v[group].lr)
+               : NAN;
 }
 
 /* ---- gradients ---------------------------------------------------------- */
@@ -342,8 +349,7 @@ static void add_sum(td_trained *t) {
 bool td_optim_make_sums(td_optim *o) {
     if (!TD_ENTER(o, OPTIM)) return false;
     if (!td_ok(o->cx)) return false;
-    if (o->cx->fake)
-        return td__fail_no_bytes(o->cx, "td_optim_make_sums", "make them outside");
+    if (!td__may_change(o->cx, "td_optim_make_sums", "an optimizer")) return false;
     td_grad_mode was = td_no_grad_begin(o->cx);
     td_scope_begin(o->cx, "td_optim_make_sums");
     for (int i = 0; i < o->groups.n; i++)

@@ -52,7 +52,7 @@ void     td__rule_step(const td_group *g, td_tensor *const *grads);
 
 /* Makes a capture in progress depend on the groups and parameters, and names the
  * state tensors in it. False after td__fail. */
-bool td__optim_used(td_optim *o);
+bool td__optim_used(const td_optim *o);
 /* Copies the parameters' .grad to o->grads; NULL: none. False after td__fail. */
 bool td__optim_grads(td_optim *o);
 

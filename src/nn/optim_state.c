@@ -63,23 +63,24 @@ static bool list_one(void *env, const listed *it) {
     return true;
 }
 
-int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
-    if (!TD_ENTER(o, OPTIM)) return 0;
-    lister l = {.out = out, .cap = cap};
-    visit(o, list_one, &l);
-    return l.n;
-}
-
 static bool name_one(void *env, const listed *it) {
     char name[NAME];
     snprintf(name, NAME, "%s", it->of ? it->slot : it->name);
-    return td__deps_name(((td_optim *)env)->cx, (td_dep_name){it->t, it->of, name});
+    return td__deps_name(env, (td_dep_name){it->t, it->of, name});
 }
 
-bool td__optim_used(td_optim *o) {
+bool td__optim_used(const td_optim *o) {
     bool first;
     return td__deps_use(o->cx, o->revision, "the optimizer", &first) &&
-           (!first || visit(o, name_one, o));
+           (!first || visit(o, name_one, o->cx));
+}
+
+int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
+    if (!TD_ENTER(o, OPTIM)) return 0;
+    (void)td__optim_used(o);
+    lister l = {.out = out, .cap = cap};
+    visit(o, list_one, &l);
+    return l.n;
 }
 
 typedef struct finder {
@@ -97,6 +98,7 @@ static bool find_one(void *env, const listed *it) {
 size_t td_optim_tensor_name(const td_optim *o, int i, char *out, size_t cap) {
     if (!TD_ENTER(o, OPTIM)) return td__text_out("", 0, out, cap);
     finder f = {.left = i};
+    (void)td__optim_used(o);
     if (i >= 0) visit(o, find_one, &f);
     return td__text_out(f.name, strlen(f.name), out, cap);
 }
@@ -119,7 +121,8 @@ bool td_optim_save(td_optim *o, const char *path) {
     if (!TD_ENTER(o, OPTIM)) return false;
     static const char *const notes[] = {"format", "tandem optimizer", NULL};
     saving                   s = {0};
-    if (!td_ok(o->cx)) return false;
+    if (!td_ok(o->cx) || !td__may_change(o->cx, "td_optim_save", "a file"))
+        return false;
     bool ok = visit(o, save_one, &s) || td__fail_memory(o->cx);
     ok = ok && td_safetensors_save(o->cx, path, s.names.v,
                                    td__nn_list(s.tensors.v, s.tensors.n), notes);
@@ -194,8 +197,7 @@ bool td_optim_load(td_optim *o, const char *path) {
     if (!TD_ENTER(o, OPTIM)) return false;
     loading l = {.cx = o->cx, .path = path};
     if (!td_ok(o->cx)) return false;
-    if (o->cx->fake)
-        return td__fail_no_bytes(o->cx, "td_optim_load", "state is fixed there");
+    if (!td__may_change(o->cx, "td_optim_load", "an optimizer")) return false;
     td_scope_begin(o->cx, "td_optim_load");
     l.file = td_safetensors_open(o->cx, path);
     bool ok = !td_is_nil(l.file) && load(o, &l);

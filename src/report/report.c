@@ -203,7 +203,8 @@ static bool write_sections(td_buf *b, const td_fn *f, const td_spec *s) {
 
 bool td_report(const td_fn *f, const char *path) {
     td_buf b = {0};
-    if (!TD_ENTER(f, FN)) return false;
+    if (!TD_ENTER(f, FN) || !td__may_read(f->cx, "td_report", "what was compiled"))
+        return false;
     if (!path) return td__fail(f->cx, TD_E_ARG, "td_report: path is NULL");
     if (!f->specs || !f->specs->plan)
         return td__fail(f->cx, TD_E_ARG,

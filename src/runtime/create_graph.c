@@ -111,11 +111,11 @@ static bool run(td_node *n, td_plan *p, td_value *in, td_value *out) {
     td_ctx   *cx = n->cx;
     uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
     bool      random = f->p->j->random;
-    if (random) td_rng_set(cx, f->seed, f->offset);
+    if (random) td__rng_put(cx, f->seed, f->offset);
     p->refs++;
     bool ok = td__plan_call_next(p, n, in, out);
     td__plan_drop(p);
-    if (random) td_rng_set(cx, seed, offset);
+    if (random) td__rng_put(cx, seed, offset);
     return ok;
 }
 

@@ -330,7 +330,6 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
                  "the body returned false without an error; end it with td_return, or "
                  "record the reason with td_fail");
     ok = td_ok(r->cx) && check_restored(r, o) &&
-         td__record_generator(r, "td_capture") &&
          td__copies_returned(r->cx, c->results.v, c->results.n) &&
          td__record_asserts(r) && put_results(r, c) && td__own_grads_end(r) &&
          td__history_check(r) && td__record_finish(r);

@@ -77,17 +77,6 @@ bool td__record_fail(td_record *r, const char *who, const char *what) {
 
 /* ---- calls ----------------------------------------------------------- */
 
-/* A captured program draws random numbers when it runs. During the capture each draw
- * advances the generator's offset by one; any other state shows that the body set the
- * generator itself (td_seed), which the program would not repeat. */
-bool td__record_generator(td_record *r, const char *who) {
-    if (r->cx->rng_seed == r->seed && r->cx->rng_offset == r->offset) return true;
-    return td__record_fail(
-        r, who,
-        "the body sets the random generator (td_seed), which a captured program cannot "
-        "repeat; seed it before the call");
-}
-
 static const char *const rels[] = {"==", "!=", "<", ">="};
 
 /* When a running program can know a data-dependent size: before the call, after it
@@ -169,7 +158,6 @@ static bool record_call(td_mode *m, td_opcall *c) {
     td_garg     args[TD_MAX_ARGS];
     bool        draws = td__op_draws(c->info->op);
     if (!follow_mode(r)) return false;
-    if (draws && !td__record_generator(r, who)) return false;
     for (int i = 0; i < c->n_in; i++) {
         if (!td__record_arg(r, &c->in[i], &args[i], who)) return false;
         in[i] = c->in[i];
@@ -213,7 +201,6 @@ void td__record_begin(td_record *r, td_graph *g) {
                      .start_inference = cx->inference,
                      .grad = cx->grad_enabled,
                      .inference = cx->inference,
-                     .seed = cx->rng_seed,
                      .offset = cx->rng_offset,
                      .first_scope = cx->scopes.n};
     td__parts_init(r);

@@ -151,7 +151,7 @@ struct td_record {
     td_expansion expansion;          /* expansion of `current` so far */
     TD_VEC(td_expansion) expansions; /* in the order of the graph's nodes */
     TD_VEC(td_gnode *) parts;        /* nodes that are not in the graph's list */
-    uint64_t          seed, offset;  /* expected generator state; +1 per draw */
+    uint64_t          offset;        /* of the generator: +1 per draw */
     int               first_scope;   /* scopes from this one on form the label path */
     td_buf            path;          /* label path of the last op: "model/attn" */
     const char       *scope;         /* the same string in the graph's arena */
@@ -181,9 +181,6 @@ bool       td__record_outer(td_record *r, td_tensor **t);
  * over), and *t its fake copy. `who` names the op in errors. NULL after
  * td__fail. */
 td_gval   *td__record_value(td_record *r, td_tensor **t, const char *who);
-/* Fails when the body changed the random generator's state other than by
- * drawing. */
-bool       td__record_generator(td_record *r, const char *who);
 /* After the body: closes open regions, splices requested parts into the graph,
  * and notes in td_graph.left a grad mode that the body changed and did not
  * restore. */

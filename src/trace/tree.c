@@ -100,7 +100,8 @@ static bool add(td_tree *t, td_tree_kind kind, const char *key) {
 }
 
 bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
-    if (!TD_ENTER(t, TREE)) return false;
+    if (!TD_ENTER(t, TREE) || !td__may_change_object(t, "td_tree_begin", "a tree"))
+        return false;
     if (kind != TD_TREE_LIST && kind != TD_TREE_TUPLE && kind != TD_TREE_DICT)
         return td__fail(
             t->cx, TD_E_ARG,
@@ -113,7 +114,8 @@ bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
 }
 
 bool td_tree_end(td_tree *t) {
-    if (!TD_ENTER(t, TREE)) return false;
+    if (!TD_ENTER(t, TREE) || !td__may_change_object(t, "td_tree_end", "a tree"))
+        return false;
     if (t->open < 0)
         return td__fail(t->cx, TD_E_ARG,
                         "td_tree_end: no list, tuple or dictionary is open");
@@ -122,7 +124,8 @@ bool td_tree_end(td_tree *t) {
 }
 
 bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
-    if (!TD_ENTER(t, TREE)) return false;
+    if (!TD_ENTER(t, TREE) || !td__may_change_object(t, "td_tree_put", "a tree"))
+        return false;
     if (leaf.kind == TD_K_TENSOR && !leaf.u.t) leaf = TD_NONE;
     if (leaf.kind > TD_K_DTYPE)
         return td__fail(t->cx, TD_E_ARG,

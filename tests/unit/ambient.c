@@ -182,8 +182,8 @@ TEST(clearing_the_ambient_state_clears_and_restores_every_byte) {
     memcpy((void *)&cx->ambient, &before, sizeof before);
     td_where was = td_here;
     CHECK(td__ambient_clear(cx, &o));
-    CHECK(cx->rng_seed != fresh.rng_seed); /* a trace has a seed of its own */
-    cx->rng_seed = fresh.rng_seed;
+    CHECK(cx->last_serial == td__handle_last()); /* what it makes is its own */
+    cx->last_serial = fresh.last_serial;
     CHECK(!memcmp(&cx->ambient, &fresh, sizeof fresh));
     CHECK(td_here.file == NULL);
     td__ambient_restore(cx, &o, true);
@@ -455,8 +455,8 @@ TEST(state_that_a_body_leaves_or_reads_is_an_error) {
         const char *text;
     } rows[] = {{leaves_hooks, "pushed saved-tensor hooks"},
                 {wants_anomaly, "td_set_anomaly: a captured body cannot"},
-                {seeds_as_if_fresh, "sets the random generator"},
-                {reads_generator, "td_rng_offset: the generator is read"}};
+                {seeds_as_if_fresh, "td_seed: a captured body cannot change"},
+                {reads_generator, "td_rng_offset: a captured body cannot read"}};
     for (int i = 0; i < TD_COUNT(rows); i++) {
         td_ctx    *cx = td_open();
         td_tensor *x = ready(cx), *y;

@@ -195,9 +195,9 @@ TEST(a_captured_body_cannot_change_a_module) {
     static const struct {
         td_body    *body;
         const char *who;
-    } rows[] = {{trains, "td_module_train: a captured body must not change a module"},
-                {sets, "td_module_set: a captured body must not change a module"},
-                {freezes, "td_module_requires_grad: a captured body must not change"}};
+    } rows[] = {{trains, "td_module_train: a captured body cannot change a module"},
+                {sets, "td_module_set: a captured body cannot change a module"},
+                {freezes, "td_module_requires_grad: a captured body cannot change"}};
     for (int i = 0; i < TD_COUNT(rows); i++) {
         td_ctx *cx = open_quiet();
         env     e = {.net = td_nn_linear(cx, 4, 4, NULL)};

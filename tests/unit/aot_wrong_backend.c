@@ -135,8 +135,8 @@ TEST(a_backend_may_run_a_backward_whose_tangents_are_missing) {
     td_tensor  *w = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.25));
     fwd = bwd = TRUTH;
     CHECK(td_item(td_sum(grad_from(f, 0, x, w))) == 3);
-    CHECK(fabs(td_item(td_sum(grad_from(f, 1, x, w))) -
-               6 * (1 - pow(tanh(0.75), 2))) < 1e-5);
+    CHECK(fabs(td_item(td_sum(grad_from(f, 1, x, w))) - 6 * (1 - pow(tanh(0.75), 2))) <
+          1e-5);
     TD_CHECK_THAT(td_ok(cx), "%s", td_message(cx));
     td_fn_drop(f);
     td_close(cx);
