@@ -84,7 +84,10 @@ TD_API const td_graph *td_exported_epilogue(const td_exported *e);
 /* Runs the graph on all inputs of the export, then the epilogue: inputs are written as
  * the function writes them. out gets the results and gradients, tensors of the
  * innermost scope that require no grad, none where there is no gradient. False after a
- * failure: TD_E_ARG names an input of another dtype or other sizes. */
+ * failure: TD_E_ARG names an input of another dtype or other sizes. Nothing is written
+ * before the graph has run. A failure of the epilogue itself (an input that is
+ * read-only, memory, a symbolic size that a changed file states wrongly) leaves the
+ * inputs that it had written by then, as the function would. */
 TD_API bool         td_exported_run(const td_exported *e, td_values in, td_value *out,
                                     int n_out);
 /* Graph and epilogue as text. Writes at most cap bytes with the final NUL;

@@ -425,7 +425,40 @@ static td_exported *with_trees(td_gfile *f, const char *text, size_t n) {
     return e;
 }
 
-/* A graph and an epilogue that takes its primals and forward outputs. */
+/* Do two values, of two graphs, have the same dtype and sizes? Only numbers are
+ * compared: symbols belong to their graph. */
+static bool same_type(const td_gtype *l, const td_gtype *m) {
+    if (!l || !m || l->kind != TD_K_TENSOR || m->kind != TD_K_TENSOR)
+        return !l || !m || l->kind == m->kind;
+    if (l->dtype != m->dtype || l->rank != m->rank) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (!td__dim_is_sym(l->size[d]) && !td__dim_is_sym(m->size[d]) &&
+            l->size[d] != m->size[d])
+            return false;
+    return true;
+}
+
+/* Are the epilogue's inputs of the types of the graph's primals and forward outputs? */
+static bool check_epilogue(const td_graph *g, const td_graph *e, const char *name) {
+    int n = n_primals(g);
+    for (int i = 0; i < e->inputs.n; i++) {
+        const td_garg  *a = i < n ? NULL : &g->outputs.v[i - n];
+        const td_gtype *l = !a                      ? g->inputs.v[i]->type
+                            : a->kind == TD_G_VALUE ? a->u.v->type
+                                                    : NULL;
+        if (same_type(l, e->inputs.v[i]->type)) continue;
+        return td__fail(g->cx, TD_E_ARG,
+                        "%.200s: input %d of the epilogue @%.60s has another type than "
+                        "%s %d of @%.60s",
+                        name, i, e->name, a ? "output" : "input", a ? i - n : i,
+                        g->name);
+    }
+    return true;
+}
+
+/* A graph and an epilogue that takes its primals and forward outputs. Both run on fake
+ * tensors of their types, so that a run does not fail halfway for a type that the text
+ * states wrongly; symbolic sizes are checked in each run alone. */
 static bool check_file(td_ctx *cx, const td_gfile *f, const char *name) {
     if (f->graphs.n != 2)
         return td__fail(cx, TD_E_ARG,
@@ -436,11 +469,13 @@ static bool check_file(td_ctx *cx, const td_gfile *f, const char *name) {
     if (!td__graph_verify(g, TD_STAGE_JOINT) || !td__graph_verify(e, TD_STAGE_PROGRAM))
         return false;
     int want = n_primals(g) + n_forward(g);
-    return (td_graph_inputs(e) == want && e->inputs.n == want) ||
-           td__fail(cx, TD_E_ARG,
-                    "%.200s: the epilogue @%.60s takes %d inputs, but @%.60s has %d "
-                    "inputs and forward outputs",
-                    name, e->name, e->inputs.n, g->name, want);
+    if (td_graph_inputs(e) != want || e->inputs.n != want)
+        return td__fail(cx, TD_E_ARG,
+                        "%.200s: the epilogue @%.60s takes %d inputs, but @%.60s has "
+                        "%d inputs and forward outputs",
+                        name, e->name, e->inputs.n, g->name, want);
+    return check_epilogue(g, e, name) && td__graph_check_types(g) &&
+           td__graph_check_types(e);
 }
 
 td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,

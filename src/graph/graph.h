@@ -468,6 +468,8 @@ void td__replay_read(td_replay *r, const td_gval *v); /* one of its reads is don
  * Stops where sizes are symbolic or depend on data; types after that stay NULL.
  * False after td__fail: an op rejects its arguments. */
 bool td__graph_infer(td_graph *g);
+/* The same on a copy, and fails where a stated type differs from the inferred one. */
+bool td__graph_check_types(const td_graph *g);
 
 /* ---- clean-up (effects.c and one file each) ----------------------------- */
 

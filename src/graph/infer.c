@@ -11,6 +11,7 @@ typedef struct inferring {
     td_replay r;
     TD_VEC(td_storage *) storages; /* referenced; the index is the storage number */
     int32_t *renamed;              /* by old number of an input: new one; -1: none */
+    bool     stated;               /* fail where the graph states another type */
 } inferring;
 
 /* td_mode.call: an op that creates a tensor has no fake argument, so its result
@@ -88,6 +89,21 @@ static bool set_input(inferring *f, int i) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* Does the node's result have the dtype and sizes that the graph states? */
+static bool is_as_stated(inferring *f, const td_gnode *n, const td_gval *v,
+                         const td_tensor *t) {
+    const td_gtype *l = v->type;
+    if (!l || l->kind != TD_K_TENSOR || !td__gtype_is_concrete(l)) return true;
+    bool same = l->dtype == t->dtype && l->rank == t->rank;
+    for (int d = 0; same && d < l->rank; d++) same = l->size[d] == t->size[d];
+    return same ||
+           td__fail(f->g->cx, TD_E_ARG,
+                    "graph @%.60s: node %d (%s): its result is %s, but its "
+                    "stated type is %s%s",
+                    f->g->name, (int)n->id, td__ops[n->op].name, td__type_str(t),
+                    td_dtype_name((td_dtype)l->dtype), td__sizes_str(l->rank, l->size));
+}
+
 /* Sets the types of a node's results. */
 static bool note_results(inferring *f, const td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
@@ -95,6 +111,7 @@ static bool note_results(inferring *f, const td_gnode *n) {
         bool       grad = v->type && v->type->grad;
         td_tensor *t = f->r.val[v->id].u.t;
         int32_t    nr = -1;
+        if (f->stated && !is_as_stated(f, n, v, t)) return false;
         if (!storage_number(f, n, t, &nr)) return false;
         if (!(v->type = td__graph_type(f->g, t, grad, nr))) return false;
     }
@@ -153,8 +170,10 @@ static bool infer_all(inferring *f) {
 
 /* Does nothing if an input has no type or a symbolic size. References to the fake
  * storages are held meanwhile, because their addresses identify them. */
-bool td__graph_infer(td_graph *g) {
-    inferring f = {.mode = {.name = "infer", .call = fake_call}, .g = g};
+static bool infer(td_graph *g, bool stated) {
+    inferring f = {.mode = {.name = "infer", .call = fake_call},
+                   .g = g,
+                   .stated = stated};
     if (!td_ok(g->cx)) return false;
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
@@ -167,5 +186,14 @@ bool td__graph_infer(td_graph *g) {
     for (int i = 0; i < f.storages.n; i++) td__storage_drop(f.storages.v[i]);
     td__free(f.renamed);
     td__vec_free(&f.storages);
+    return ok;
+}
+
+bool td__graph_infer(td_graph *g) { return infer(g, false); }
+
+bool td__graph_check_types(const td_graph *g) {
+    td_graph *copy = td__graph_clone(g);
+    bool      ok = copy && infer(copy, true);
+    td__graph_drop(copy);
     return ok;
 }

@@ -37,6 +37,19 @@ bool td__shape_alias(td_opcall *c) {
     return true;
 }
 
+/* A step of an epilogue that gives `self` the elements or the history of `value`.
+ * Epilogues in text form may be written by hand, so their types are checked. */
+bool td__shape_step(td_opcall *c) {
+    const td_tensor *t = c->in[0].u.t;
+    const td_tensor *value = c->in[1].kind == TD_K_TENSOR ? c->in[1].u.t : NULL;
+    start(c);
+    if (!value || (t->dtype == value->dtype && td__same_sizes(t, value))) return true;
+    return td__fail(c->cx, TD_E_SHAPE,
+                    "%s: the value is %s, but the tensor is %s; dtype and sizes must "
+                    "be equal",
+                    c->def->name, td__type_str(value), td__type_str(t));
+}
+
 /* ---- sizes -------------------------------------------------------------- */
 
 /* The product of the sizes asked for; *hole is the place of the -1, or -1. */

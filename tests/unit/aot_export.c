@@ -445,3 +445,29 @@ TEST(inputs_that_share_bytes_otherwise_are_refused) {
     td_exported_drop(e);
     td_close(cx);
 }
+
+/* A file whose epilogue states another type than its ops give would write one input and
+ * fail at the next. */
+TEST(types_of_an_epilogue_are_checked_when_it_is_loaded) {
+    static const char *const texts[] = {
+        "# tandem export 2\n"
+        "func @f(%x: f32[4,4]) {\n  %1 = exp(%x) : f32[4,4]\n"
+        "  return %1 <update 0>\n}\n"
+        "func @f_epilogue(%x: f32[4,4], %f0: f32[4,4] <update 0>) {\n"
+        "  resize_(%x, [6,2]) : f32[4,4]\n  _assign(%x, %f0, 1)\n  return\n}\n",
+        "# tandem export 2\n"
+        "func @f(%x: f32[4]) {\n  %1 = exp(%x) : f32[4]\n  return %1 <update 0>\n}\n"
+        "func @f_epilogue(%x: f32[4], %f0: f32[2] <update 0>) {\n"
+        "  _assign(%x, %f0, 1)\n  return\n}\n",
+        "# tandem export 2\n"
+        "func @f(%x: f32[4]) {\n  %1 = exp(%x) : f32[4]\n  return %1 <update 0>\n}\n"
+        "func @f_epilogue(%x: f32[4], %f0: f32[4] <update 0>) {\n"
+        "  resize_(%x, [2]) : f32[2]\n  _assign(%x, %f0, 1)\n  return\n}\n"};
+    td_ctx *cx = td_open();
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        td_exported *e = td_exported_parse(cx, texts[i], strlen(texts[i]), "text");
+        TD_CHECK_THAT(td_is_nil(e) && !td_ok(cx), "text %d is accepted", i);
+        td_clear(cx);
+    }
+    td_close(cx);
+}
