@@ -119,10 +119,8 @@ static bool near(td_dtype dt, const char *pa, const char *pb, double slack) {
     return fabs(a - b) <= slack * fmax(1, fmax(fabs(a), fabs(b)));
 }
 
-/* Moves to the next element in row-major order; at[] is the index, *a and *b are
- * offsets. */
-static void advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
-                    int64_t *b) {
+void case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
+                  int64_t *b) {
     for (int d = x->rank - 1; d >= 0; d--) {
         *a += x->stride[d];
         *b += y->stride[d];
@@ -141,7 +139,7 @@ static bool is_nan_at(const td_tensor *t, const char *byte) {
         const char *e = td__ptr(t) + a * item;
         if (byte >= e && byte < e + item && isnan(td__load_f((td_dtype)t->dtype, e)))
             return true;
-        advance(t, t, at, &a, &b);
+        case_advance(t, t, at, &a, &b);
     }
     return false;
 }
@@ -184,7 +182,7 @@ static int64_t find_element(const case_pair *p, const td_tensor *x, const td_ten
             !bits_of_nan(p, x, *pa, *pb) &&
             !are_infinite(p, (td_dtype)x->dtype, *pa, *pb))
             return i;
-        advance(x, y, at, &a, &b);
+        case_advance(x, y, at, &a, &b);
     }
     return -1;
 }
@@ -201,7 +199,7 @@ static double farthest(const td_tensor *x, const td_tensor *y) {
         double off = fabs(u - v) / fmax(1, fmax(fabs(u), fabs(v)));
         if (u != v && !(isnan(u) && isnan(v)))
             most = isfinite(off) ? fmax(most, off) : INFINITY;
-        advance(x, y, at, &a, &b);
+        case_advance(x, y, at, &a, &b);
     }
     return most;
 }
