@@ -261,8 +261,6 @@ static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) 
                     td__ops[n->op].name, got, (int)n->n_out);
 }
 
-/* Calls one op in a scope of its own; results are referenced by r, temporaries
- * of composites are freed with the scope. */
 /* The size that depends on values, where code is for this one alone; -1: any. A program
  * has a list of them, and is run for other sizes, too. */
 static int64_t size_for(const td_graph *g, const td_gnode *n) {
@@ -281,6 +279,8 @@ static bool call_sized(td_replay *r, const td_gnode *n, td_tensor **out, int64_t
                   td__fail_other_size(cx, out[0]->size[0], "==", size));
 }
 
+/* Calls one op in a scope of its own; results are referenced by r, temporaries
+ * of composites are freed with the scope. */
 static bool call_op(td_replay *r, const td_gnode *n) {
     td_ctx          *cx = r->g->cx;
     td_tensor       *few[TD_MAX_RESULTS], **out = few;
@@ -310,8 +310,10 @@ void td__replay_read(td_replay *r, const td_gval *v) {
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
+/* A check of two numbers is the user's: a trace assumes something about symbols only. */
 bool td__node_is_guess(const td_gnode *n) {
-    return n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i;
+    return n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i &&
+           (n->in[0].kind == TD_G_SYM || n->in[2].kind == TD_G_SYM);
 }
 
 /* Executes one node through the current modes, with the node's source line and tags in
