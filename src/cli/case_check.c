@@ -17,9 +17,10 @@ typedef struct state {
 typedef struct side {
     case_run run;
     state    s;
-    td_code  code;  /* of its failure; 0: none */
-    bool     stale; /* failed because a saved value was modified (td_ctx.stale) */
-    bool     gone;  /* failed because a saved value was freed (td_ctx.gone) */
+    td_code  code;      /* of its failure; 0: none */
+    bool     recompute; /* failed when a checkpointed region was recomputed */
+    bool     stale;     /* failed because a saved value was modified (td_ctx.stale) */
+    bool     gone;      /* failed because a saved value was freed (td_ctx.gone) */
     char     message[200];
 } side;
 
@@ -50,6 +51,7 @@ static bool end_step(check *k, side *s, bool ok) {
     s->s = state_of(cx);
     if (!ok && !s->code) {
         s->code = td_ok(cx) ? TD_E_MEMORY : td_error(cx);
+        s->recompute = cx->recompute;
         s->stale = cx->stale;
         s->gone = cx->gone;
         snprintf(s->message, sizeof s->message, "%s", td_message(cx));
@@ -90,14 +92,16 @@ static void compare(check *k) {
 }
 
 /* Is it correct that only eager's backward fails? Eager needs a saved value that the
- * program overwrote, or that an earlier backward freed; compiled code saved a copy or
- * recomputes. */
+ * program overwrote, that an earlier backward freed, or that a checkpointed region
+ * fails to recompute; compiled code saved a copy, recomputes by itself, or reads no
+ * such value. */
 static bool only_eager_fails(const check *k) {
     bool    gone = k->eager.gone && k->eager.run.higher;
     td_code code = k->eager.code ? k->eager.code : k->other.code;
     if (k->p.v->vain && k->backward && code == TD_E_GRAD)
         return true; /* gradients are zero, or there is no history */
-    return (k->eager.stale || gone) && k->other.run.way->saves_copies;
+    bool saved = k->eager.stale || gone || k->eager.recompute;
+    return saved && k->other.run.way->saves_copies;
 }
 
 /* Saved-tensor hooks and checkpoints make eager skip its check for modified values;

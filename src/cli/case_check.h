@@ -41,13 +41,13 @@ typedef struct case_pair {
 } case_pair;
 
 /* Compares every value of the case and the consts of its functions. */
-void        case_compare(case_pair *p);
+void case_compare(case_pair *p);
 /* Moves to the next element of two tensors of the same sizes, in row-major order; at[]
  * is the index, *a and *b are offsets. */
-void        case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
-                         int64_t *b);
+void case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
+                  int64_t *b);
 /* Records a difference. */
-void        case_differ(const case_pair *p, const char *fmt, ...) TD_PRINTF(2, 3);
+void case_differ(const case_pair *p, const char *fmt, ...) TD_PRINTF(2, 3);
 const char *case_value_name(const td_gcase *c, int id); /* without %; "?": no name */
 
 #endif

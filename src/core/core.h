@@ -425,6 +425,7 @@ struct td_ctx {
     bool     stale;      /* the error: a saved value was modified before backward */
     bool     gone;       /* the error: saved values were freed by an earlier backward */
     bool     other_size; /* the error: a size that depends on values is not as traced */
+    bool     recompute;  /* the error: a checkpointed region fails when recomputed */
     char     message[2048];
     td_where failed_at; /* source line of the failed call; file: failed_file or NULL */
     char     failed_file[160];
@@ -468,6 +469,8 @@ struct td_ctx {
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
     const td_ctx_hooks *hooks;
     void               *eager; /* eager's own state */
+    uint64_t saver; /* a hash of the compiled code that saves values; 0: an op
+                                * saves them, or no hook receives them */
 
     int      print_precision, print_edge, print_width;
     int64_t  print_threshold;

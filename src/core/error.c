@@ -184,7 +184,7 @@ void td_clear(td_ctx *cx) {
     }
     cx->code = TD_OK;
     cx->failed_at = (td_where){0};
-    cx->stale = cx->gone = cx->other_size = false;
+    cx->stale = cx->gone = cx->other_size = cx->recompute = false;
     cx->message[0] = 0;
 }
 

@@ -9,6 +9,7 @@
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A saved value of a later run, and its version when it was saved. */
@@ -19,7 +20,7 @@ typedef struct caught {
 
 /* One value the region saved. */
 typedef struct item {
-    uint64_t looks; /* hash of dtype and sizes, to compare runs */
+    uint64_t looks; /* looks_of, to compare runs */
     caught   value; /* recomputed and not read yet; else t is NULL */
     bool     gone;  /* its node released it: no need to catch it */
 } item;
@@ -44,6 +45,7 @@ typedef struct frame {
     int        autocast;     /* autocast state at the first run */
     bool       done;         /* the first run is over */
     int        count;        /* values caught in the current later run */
+    bool       compiled;     /* a compiled call in the region has saved a value */
     TD_VEC(item) items;      /* values in the order of saving */
 } frame;
 
@@ -71,9 +73,10 @@ static void drop_frame(frame *f) {
     td__free(f);
 }
 
-/* Hash of dtype and sizes. */
-static uint64_t type_hash(const td_tensor *t) {
-    return td__hash(t->size, sizeof(int64_t) * t->rank, t->dtype);
+/* Hash of dtype, sizes and, if a compiled call saves the value, of its code. */
+static uint64_t looks_of(frame *f, const td_tensor *t) {
+    f->compiled |= f->cx->saver != 0;
+    return td__hash(t->size, sizeof(int64_t) * t->rank, t->dtype + f->cx->saver);
 }
 
 /* ---- forward ------------------------------------------------------------ */
@@ -82,7 +85,7 @@ static uint64_t type_hash(const td_tensor *t) {
 static void *count_value(void *env, td_tensor *t) {
     frame  *f = env;
     ticket *k = td__alloc(sizeof *k);
-    item    it = {.looks = type_hash(t)};
+    item    it = {.looks = looks_of(f, t)};
     if (!k || !td__vec_push(&f->items, it)) {
         td__free(k);
         td__fail_memory(f->cx);
@@ -107,6 +110,27 @@ static void drop_value(void *env, void *packed) {
 
 /* ---- backward ----------------------------------------------------------- */
 
+/* Fails because a later run saves other values than the first: value nr is `t`, or
+ * there are nr of them (t NULL). A compiled call chooses its code by its arguments,
+ * which the first run may have changed; other code saves other values. */
+static bool fail_unlike(const frame *f, const td_tensor *t, int nr) {
+    char what[160];
+    if (t) snprintf(what, sizeof what, "saves %s as value %d", td__type_str(t), nr);
+    else snprintf(what, sizeof what, "saves %d values, not %d", nr, f->items.n);
+    if (f->compiled)
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "td_checkpoint: unsupported: when recomputed, the region %s, "
+                        "unlike the first time. It calls a compiled function, which "
+                        "may run other code for arguments that have changed, for "
+                        "example where set_ or resize_ has enlarged a storage. Call "
+                        "that function outside of the region",
+                        what);
+    return td__fail(f->cx, TD_E_GRAD,
+                    "td_checkpoint: when recomputed, the region %s, unlike the first "
+                    "time; it must compute the same each time",
+                    what);
+}
+
 /* pack hook of a later run: stores the value under its number. It must be like
  * the first run's; while the first run is still going on (a backward inside the
  * region), there may be more. */
@@ -114,11 +138,8 @@ static void *catch_value(void *env, td_tensor *t) {
     frame *f = env;
     int    nr = f->count++;
     item  *i = nr < f->items.n ? &f->items.v[nr] : NULL;
-    if (i ? i->looks != type_hash(t) : f->done) {
-        td__fail(f->cx, TD_E_GRAD,
-                 "td_checkpoint: when recomputed, the region saves %s as value %d, "
-                 "unlike the first time; it must compute the same each time",
-                 td__type_str(t), nr);
+    if (i ? i->looks != looks_of(f, t) : f->done) {
+        fail_unlike(f, t, nr);
         return NULL;
     }
     caught *own = td__alloc(sizeof *own);
@@ -203,11 +224,7 @@ static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
     td_autocast_end(cx, was);
     if (f->same_random) td__rng_put(cx, seed, offset);
     td_saved_hooks_pop(cx);
-    if (ok && f->done && f->count != f->items.n)
-        ok = td__fail(cx, TD_E_GRAD,
-                      "td_checkpoint: the region saved %d values at first, but %d when "
-                      "recomputed; it must compute the same each time",
-                      f->items.n, f->count);
+    if (ok && f->done && f->count != f->items.n) ok = fail_unlike(f, NULL, f->count);
     return ok || td__fail(cx, TD_E_GRAD,
                           "td_checkpoint: the region returned false when recomputed");
 }
@@ -229,6 +246,7 @@ static bool recompute(frame *f) {
         td__scope_pop(cx, NULL, 0);
     }
     td__free(tensors);
+    cx->recompute = !ok;
     return ok;
 }
 

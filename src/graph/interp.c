@@ -310,7 +310,7 @@ void td__replay_read(td_replay *r, const td_gval *v) {
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
-/* A check of two numbers is the user's: a trace assumes something about symbols only. */
+/* A check of two numbers is the user's: a trace has assumptions about symbols only. */
 bool td__node_is_guess(const td_gnode *n) {
     return n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i &&
            (n->in[0].kind == TD_G_SYM || n->in[2].kind == TD_G_SYM);

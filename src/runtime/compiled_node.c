@@ -347,6 +347,13 @@ static bool make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
     return true;
 }
 
+/* A hash of what the plan saves and for which backward; not 0. */
+static uint64_t hash_of_code(td_plan *p) {
+    if (!p->code_hash && p->h && p->h->bwd)
+        p->code_hash = td__graph_hash(p->h->fwd) * 31 + td__graph_hash(p->h->bwd);
+    return p->code_hash ? p->code_hash : 1;
+}
+
 /* Fills types of edges and results, and saved values of a new node; `ints` is its
  * memory for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
@@ -354,9 +361,12 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     if (!make_edges(c, n, ints)) return false;
     for (int i = 0; i < j->n_tangents; i++)
         set_result(&n->out_type[i], &j->tangents[i].geom);
-    for (int i = 0; i < c->p->n_keep; i++)
-        if (!save(c, n, i)) return false;
-    return true;
+    uint64_t was = n->cx->saver;
+    bool     ok = true;
+    if (TD_UNLIKELY(n->cx->packers.n > 0)) n->cx->saver = hash_of_code(c->p);
+    for (int i = 0; i < c->p->n_keep && ok; i++) ok = save(c, n, i);
+    n->cx->saver = was;
+    return ok;
 }
 
 /* Writes of the call itself that share a storage with a saved input, and left the

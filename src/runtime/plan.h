@@ -99,8 +99,9 @@ typedef struct td_plan {
     /* Binds the edges of the node. It takes what the epilogue takes. NULL: there is no
      * node. */
     td_graph         *prologue;
-    td_steps          steps; /* of both */
-    td_edge_plan     *edges; /* by target */
+    td_steps          steps;     /* of both */
+    td_edge_plan     *edges;     /* by target */
+    uint64_t          code_hash; /* for td_ctx.saver; 0: not computed yet */
 } td_plan;
 
 typedef struct td_plan_opts {

@@ -20,6 +20,8 @@ static const field_row ctx_rows[] = {
     {"stale", "goes with code"},
     {"gone", "goes with code"},
     {"other_size", "goes with code"},
+    {"recompute", "goes with code"},
+    {"saver", "set while one node saves its values"},
     {"sizes_seen", "a measuring run's own, which restores the one before it"},
     {"message", "goes with code"},
     {"failed_at", "goes with code"},

@@ -1,4 +1,4 @@
-# Functional: eager refuses a checkpoint whose recomputed region saves other values (module mode changed in between); the functional way does not.
+# Eager fails to recompute a checkpointed region, which saves other values in another module mode; compiled code needs none of them.
 
 func @f( %p1: f32[1,1]) {
   %v1, %v2 = custom("own", func @forward(%a: f32[1,1]) {

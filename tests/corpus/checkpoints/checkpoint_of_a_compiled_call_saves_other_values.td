@@ -1,4 +1,5 @@
-# Compiled: a checkpoint around a compiled call. Run again, the call saves values of other types, and td_checkpoint fails.
+# Refused: a compiled call inside a checkpoint enlarges the storage of an argument, so that other code runs when the region
+# is recomputed, and saves other values.
 
 func @f(%p0: f32[2,2] @0, %p1: f32[2,2] @0) {
   %v0 = custom("own", func @forward(%a: f32[2,2]) {
