@@ -136,7 +136,7 @@ static variant *make_variant(next_order *a, const td_grad_order *o) {
 static variant *variant_for(next_order *a, const td_grad_order *o) {
     for (variant *v = a->all; v; v = v->next)
         if (same_sets(&v->orders[a->n_orders], o)) return v;
-    if (!td__plan_room(a->p, a->p->next.n, "double backward")) return NULL;
+    if (!td__plan_may_compile(a->p, a->p->next.n, "double backward")) return NULL;
     variant *v = make_variant(a, o);
     if (!v) return NULL;
     a->p->next.n++;

@@ -171,9 +171,9 @@ static void notes(td_buf *b, const td_halves *h) {
 
 /* Inputs that only double backward reads. */
 static void saved_for_double(td_buf *b, const td_plan *p) {
-    for (int i = p->n_saved; i < p->n_keep; i++) {
+    for (int i = p->n_saved; i < p->n_saves; i++) {
         for (int k = 0; k < p->j->n_primals; k++)
-            if (p->held[k] == i && p->needs[k])
+            if (p->primal_save[k] == i && p->needs[k])
                 td__buf_printf(b, "    input %d is saved too, for double backward\n",
                                k);
     }

@@ -262,12 +262,6 @@ static bool must_check(const td_fn *f, const td_spec *s) {
     return f->cx->anomaly && s->differentiates && !f->graph;
 }
 
-/* May the code of s find a size to be another than it was made for? Then the call may
- * run another, and needs its arguments still. */
-static bool may_repeat(const td_spec *s) {
-    return td__graph_flags(s->plan->j->g, TD_OPF_DYNAMIC);
-}
-
 /* Runs s. Returns the number of results, -1 after td__fail. */
 static int call_spec(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out,
                      int n_out) {
@@ -278,7 +272,7 @@ static int call_spec(td_fn *f, td_spec *s, td_values args, bool *own, td_value *
     td_value few[16], *all = few;
     if (n_all > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n_all)))
         return td__fail_memory(f->cx), -1;
-    if (own && may_repeat(s)) own = NULL;
+    if (s->plan->checks_sizes) own = NULL; /* other code may have to run */
     bool ok = td__spec_call(f, s, args, own, all);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;
     if (all != few) td__free(all);

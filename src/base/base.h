@@ -126,10 +126,11 @@ void          td__arena_free(td_arena *a);
         int n, cap; \
     }
 /* Grow so that one more fits; false when memory is exhausted. */
-#define td__vec_room(vec)     \
+#define td__vec_reserve(vec)  \
     ((vec)->n < (vec)->cap || \
      td__vec_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n + 1, sizeof *(vec)->v))
-#define td__vec_push(vec, x) (td__vec_room(vec) && ((vec)->v[(vec)->n++] = (x), true))
+#define td__vec_push(vec, x) \
+    (td__vec_reserve(vec) && ((vec)->v[(vec)->n++] = (x), true))
 #define td__vec_free(vec) \
     (td__free((vec)->v), (vec)->v = NULL, (vec)->n = (vec)->cap = 0)
 bool td__vec_grow(void **v, int *cap, int need, size_t item);

@@ -36,7 +36,7 @@ td_ctx *td__ctx_make(void) {
     init_nils(cx);
     cx->n_ended = TD_RELEASED_SCOPE - 1;
     /* Reserve memory for a few scopes, so that cleanup works when memory is out. */
-    if (!td__vec_room(&cx->scopes)) {
+    if (!td__vec_reserve(&cx->scopes)) {
         td__handle_free(cx, TD_H_CTX);
         return NULL;
     }

@@ -25,7 +25,7 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     td_rec *r = find_rec(w, n);
     if (r) return r;
     r = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *r);
-    if (!r || !td__vec_room(&w->lists.recs)) return td__fail_memory(w->cx), NULL;
+    if (!r || !td__vec_reserve(&w->lists.recs)) return td__fail_memory(w->cx), NULL;
     *r = (td_rec){.node = td__node_ref(n),
                   .walk = w,
                   .hides = n->rec,
@@ -113,7 +113,7 @@ static bool later(const td_rec *a, const td_rec *b) {
 /* A heap ordered by sequence number: the node recorded last runs first, as in
  * PyTorch. */
 static bool push_ready(td_walk *w, td_rec *r) {
-    if (!td__vec_room(&w->lists.ready)) return td__fail_memory(w->cx);
+    if (!td__vec_reserve(&w->lists.ready)) return td__fail_memory(w->cx);
     td_rec **v = w->lists.ready.v;
     int      i = w->lists.ready.n++;
     while (i > 0 && later(r, v[(i - 1) / 2])) {

@@ -221,8 +221,8 @@ static bool check_facts(const td_exported *e, const int64_t *bound) {
 }
 
 /* Do inputs a and b lie to each other as they did when it was traced? */
-static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
-                      const int64_t *bound) {
+static bool same_overlap(const td_graph *g, int a, int b, const td_value *all,
+                         const int64_t *bound) {
     const td_gtype  *l = g->inputs.v[a]->type, *m = g->inputs.v[b]->type;
     const td_tensor *t = all[a].u.t, *u = all[b].u.t;
     bool             shared = l->storage >= 0 && l->storage == m->storage;
@@ -258,7 +258,7 @@ static bool check_aliases(const td_exported *e, const td_value *all,
         for (int b = 0; all[a].kind == TD_K_TENSOR && b < a; b++) {
             bool known = g->inputs.v[a]->type && g->inputs.v[b]->type;
             if (all[b].kind != TD_K_TENSOR || !known) continue;
-            if (lie_alike(g, b, a, all, bound)) continue;
+            if (same_overlap(g, b, a, all, bound)) continue;
             return td__fail(
                 e->cx, TD_E_ARG,
                 "td_exported_run: %%%.60s and %%%.60s share storage in another way "

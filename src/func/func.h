@@ -14,10 +14,10 @@ typedef struct td_group td_group; /* outer tensors that may share elements */
 
 /* An argument as it came, for the question what became of it. */
 typedef struct td_func_in {
-    td_tensor  *t;     /* outer, held */
+    td_tensor  *t;     /* outer, referenced */
     td_fval    *given; /* its first record */
-    td_tensor  *inner; /* held: its value as it came */
-    td_storage *st;    /* held: where it lay */
+    td_tensor  *inner; /* referenced: its value as it came */
+    td_storage *st;    /* referenced: where it lay */
     size_t      bytes; /* of st then */
 } td_func_in;
 
@@ -27,7 +27,7 @@ struct td_func {
     td_arena  arena;
     td_ptrmap groups;              /* by outer storage: the first group of it */
     td_fval  *all;                 /* every record; they hold inner values */
-    TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
+    TD_VEC(td_storage *) storages; /* referenced, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
     bool draws; /* a random op was called */
 };

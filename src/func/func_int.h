@@ -1,5 +1,5 @@
 /* func_int.h -- records of outer tensors, and how values move between them; private
- * to the room.
+ * to this directory.
  *
  * A group is a set of outer tensors that may share elements. Its root has the value
  * everything else is derived from: a tensor of its own (a result, an argument) or,
@@ -53,7 +53,7 @@ struct td_fval {
     td_fval  *from; /* of a piece: the tensor it was cut from; NULL: not known */
     const td_fstep *step;
     td_geom         geom;  /* of the outer tensor */
-    td_tensor      *inner; /* held; NULL: not computed yet */
+    td_tensor      *inner; /* referenced; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
     td_where        here;  /* of the op that made it, and its tags */
     uint32_t        tags;

@@ -122,8 +122,8 @@ static bool call_plain(td_func *f, td_opcall *c) {
     td_value in[TD_MAX_ARGS];
     if (!late && !run_outer(c)) return false;
     if (c->def->flags & TD_OPF_SHARE && !part_storage(c)) return false;
-    size_t      room = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
-    td_tensor **out = td__arena_alloc(&f->cx->scratch, room);
+    size_t      bytes = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
+    td_tensor **out = td__arena_alloc(&f->cx->scratch, bytes);
     if (!out) return td__fail_memory(f->cx);
     if (!inner_args(f, c, in)) return false;
     bool nests = c->def->flags & TD_OPF_NESTS;

@@ -40,9 +40,9 @@ static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *str
     td_value   shape[3] = {td__ints(v->geom.size, v->geom.rank),
                            td__ints(stride, v->geom.rank),
                            td__value_dtype(v->geom.dtype)};
-    td_tensor *room = td__func_call1(f, TD_OP_empty_strided, shape, 3);
-    td_value   in[2] = {td_value_tensor(room), td_value_tensor(value)};
-    return room ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
+    td_tensor *empty = td__func_call1(f, TD_OP_empty_strided, shape, 3);
+    td_value   in[2] = {td_value_tensor(empty), td_value_tensor(value)};
+    return empty ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
 /* A value of a tensor with gaps may be laid out without them, in the same order of

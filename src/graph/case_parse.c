@@ -220,7 +220,7 @@ bool td__parse_case(td_parser *ps) {
     td_gfile *f = ps->file;
     td_pbody  body;
     td_gcase *c = td__arena_zalloc(&f->arena, sizeof *c);
-    if (!c || !td__vec_room(&f->cases))
+    if (!c || !td__vec_reserve(&f->cases))
         return lx->failed = true, td__fail_memory(lx->cx);
     c->line = lx->tok.line;
     td__lex_next(lx);

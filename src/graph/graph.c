@@ -72,7 +72,7 @@ static void note_storage(td_graph *g, const td_gtype *l) {
  * inputs. */
 td_gval *td__graph_input(td_graph *g, const char *name, const td_gtype *type,
                          td_desc d) {
-    if (!td__vec_room(&g->inputs) || !td__vec_room(&g->in_desc))
+    if (!td__vec_reserve(&g->inputs) || !td__vec_reserve(&g->in_desc))
         return td__fail_memory(g->cx), NULL;
     td_gval *v = make_value(g, NULL, g->inputs.n);
     if (!v) return NULL;
@@ -86,7 +86,7 @@ td_gval *td__graph_input(td_graph *g, const char *name, const td_gtype *type,
 }
 
 td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t) {
-    if (!td__vec_room(&g->consts)) return td__fail_memory(g->cx), NULL;
+    if (!td__vec_reserve(&g->consts)) return td__fail_memory(g->cx), NULL;
     const td_gtype *type = td__graph_type(g, t, false, -1);
     td_desc         d = {TD_D_CONST, g->consts.n, NULL};
     td_gval        *v = type ? td__graph_input(g, name, type, d) : NULL;
@@ -322,7 +322,7 @@ bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
     td_garg copy;
     if (!copy_arg(g, &copy, &a, 0)) return false;
     if (d.name && !(d.name = td__graph_str(g, d.name))) return false;
-    if (!td__vec_room(&g->outputs) || !td__vec_room(&g->out_desc))
+    if (!td__vec_reserve(&g->outputs) || !td__vec_reserve(&g->out_desc))
         return td__fail_memory(g->cx);
     g->outputs.v[g->outputs.n++] = copy;
     g->out_desc.v[g->out_desc.n++] = d;

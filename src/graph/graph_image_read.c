@@ -240,7 +240,7 @@ static bool read_consts(reading *x) {
     int n = td__get_count(x->r), most = x->from ? x->from->consts.n : 0;
     for (int i = 0; i < n; i++) {
         int at = td__get_within(x->r, 0, most);
-        if (x->r->bad || !td__vec_room(&x->g->consts)) return bad(x);
+        if (x->r->bad || !td__vec_reserve(&x->g->consts)) return bad(x);
         x->g->consts.v[x->g->consts.n++] = td__ref(x->from->consts.v[at]);
     }
     return !x->r->bad;

@@ -201,7 +201,7 @@ static bool parse_func(td_parser *ps) {
     bool ok = td__body_begin(ps, &body, name) && parse_body(ps);
     td__body_end(ps, &body, NULL);
     td_gfile *f = ps->file;
-    if (ok && !(td__vec_room(&f->graphs) && td__map_put(&f->by_name, name, body.g)))
+    if (ok && !(td__vec_reserve(&f->graphs) && td__map_put(&f->by_name, name, body.g)))
         ok = td__fail_memory(lx->cx);
     if (ok) f->graphs.v[f->graphs.n++] = body.g;
     else td__graph_drop(body.g);

@@ -1,4 +1,4 @@
-/* epilogue.c -- writes the kept events of the log as a graph: what a call does after
+/* epilogue.c -- writes the live events of the log as a graph: what a call does after
  * its forward code has run, in program order. Views, metadata writes and flags are the
  * program's own ops; values of the forward code replace the ops that computed them. */
 #include "joint/joint_int.h"
@@ -204,7 +204,7 @@ static bool put_bind(writing *w, const td_event *e) {
 /* Does an event bind a leaf? */
 static bool binds(const td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++)
-        if (r->log.all.v[i].kept && r->log.all.v[i].bind >= 0) return true;
+        if (r->log.all.v[i].live && r->log.all.v[i].bind >= 0) return true;
     return false;
 }
 
@@ -259,14 +259,14 @@ static bool write_outputs(writing *w) {
     return true;
 }
 
-/* Writes the kept events in program order, each under the grad mode it had. Events of
+/* Writes the live events in program order, each under the grad mode it had. Events of
  * existing ops are repeated as they are; writes and new tensors take their values from
  * forward outputs. */
 static bool write_events(writing *w) {
     td_joint_run *r = w->r;
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        if (!e->kept) continue;
+        if (!e->live) continue;
         if (!use_modes_of(w, e)) return false;
         bool own =
             e->kind == TD_EV_VIEW || e->kind == TD_EV_META || e->kind == TD_EV_FLAG;
@@ -303,7 +303,7 @@ static bool lives_on(const td_joint_run *r, int i) {
     const td_event *all = r->log.all.v;
     for (int k = 0; k < i; k++) {
         bool view = all[k].kind == TD_EV_VIEW && all[k].t == all[i].t && all[k].grad;
-        if (all[k].kept && (all[k].hist || (view && is_returned(r, k)))) return true;
+        if (all[k].live && (all[k].hist || (view && is_returned(r, k)))) return true;
     }
     return false;
 }
@@ -315,7 +315,7 @@ static bool lives_on(const td_joint_run *r, int i) {
 static bool check_leaves(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        if (!e->kept || !e->late || had_accumulator(r, e->t) || lives_on(r, i))
+        if (!e->live || !e->late || had_accumulator(r, e->t) || lives_on(r, i))
             continue;
         return td__fail(r->cx, TD_E_UNSUPPORTED,
                         "@%.60s: unsupported: a leaf that requires grad is read, and "

@@ -77,8 +77,8 @@ bool td__log_index(td_joint_run *r) {
     return true;
 }
 
-/* Counts event i, which is kept, for its storages: that before and that after it. */
-static void index_kept(td_joint_run *r, const td_event *e, int i) {
+/* Counts event i, which is live, for its storages: that before and that after it. */
+static void index_live(td_joint_run *r, const td_event *e, int i) {
     td_about_storage *at[2] = {td__ptrmap_get(&r->storages, e->st),
                                td__ptrmap_get(&r->storages, e->was)};
     for (int k = 0; k < (at[0] == at[1] ? 1 : 2); k++) {
@@ -90,9 +90,9 @@ static void index_kept(td_joint_run *r, const td_event *e, int i) {
         ((td_about_tensor *)td__ptrmap_get(&r->tensors, e->t))->meta_written = true;
 }
 
-void td__log_index_kept(td_joint_run *r) {
+void td__log_index_live(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++)
-        if (r->log.all.v[i].kept) index_kept(r, &r->log.all.v[i], i);
+        if (r->log.all.v[i].live) index_live(r, &r->log.all.v[i], i);
 }
 
 void td__log_index_free(td_joint_run *r) {

@@ -108,10 +108,10 @@ static bool note_whole(td_log *l, td_event *e) {
 /* A tensor that an op is about to write, as it is before. */
 typedef struct before {
     td_tensor  *t;
-    td_storage *st;    /* held */
-    td_node    *fn;    /* held; grad_fn of t, or of its base */
+    td_storage *st;    /* referenced */
+    td_node    *fn;    /* referenced; grad_fn of t, or of its base */
     bool        own;   /* t requires grad for itself, not only its base */
-    td_node    *accum; /* held; of a leaf that has one. Then its sizes are: */
+    td_node    *accum; /* referenced; of a leaf that has one. Then its sizes are: */
     int         rank;
     int64_t     size[TD_MAX_RANK];
 } before;

@@ -26,7 +26,7 @@ typedef enum td_event_kind {
     TD_EV_GIVEN  /* a custom function gave `t`, which exists, its history */
 } td_event_kind;
 
-/* Tensors are those of the run (outer ones), held. */
+/* Tensors are those of the run (outer ones), referenced. */
 typedef struct td_event {
     uint8_t     kind;         /* td_event_kind */
     bool        grad;         /* modes it happened in */
@@ -47,18 +47,18 @@ typedef struct td_event {
     td_tensor  *whole; /* WRITE of a view: value and root of what it is a view of, */
     td_tensor  *whole_root; /* ...where that shows all of t */
     td_storage *was, *st;   /* of t before and after */
-    td_node    *accum; /* META: the accumulator of t before, held; NULL: none yet */
-    td_where    here;
-    td_geom     geom;     /* MADE, META: of t then */
-    uint8_t     creation; /* GIVEN: td_creation of t then */
-    /* merge.c: what the epilogue writes, and where; not held */
-    uint8_t     how; /* td_write_how */
-    td_tensor  *to, *put, *hist;
-    td_tensor  *touch; /* a view that has its history from there, brought up to date */
+    td_node *accum; /* META: the accumulator of t before, referenced; NULL: none yet */
+    td_where here;
+    td_geom  geom;     /* MADE, META: of t then */
+    uint8_t  creation; /* GIVEN: td_creation of t then */
+    /* merge.c: what the epilogue writes, and where; not owned */
+    uint8_t  how; /* td_write_how */
+    td_tensor *to, *put, *hist;
+    td_tensor *touch; /* a view that has its history from there, brought up to date */
     /* epilogue.c: */
-    bool        kept;   /* somebody outside sees it */
-    int         out_nr; /* the forward output that is its value; -1: none */
-    int         bind;   /* FLAG: the target that is this leaf; -1: none */
+    bool       live;   /* its effect can be observed after the call */
+    int        out_nr; /* the forward output that is its value; -1: none */
+    int        bind;   /* FLAG: the target that is this leaf; -1: none */
 } td_event;
 
 typedef struct td_log {

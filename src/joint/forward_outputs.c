@@ -144,7 +144,7 @@ static bool add_sizes(td_joint_run *r, const td_value *v) {
 static bool add_all_sizes(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        for (int k = 0; e->kept && k < e->n_in; k++)
+        for (int k = 0; e->live && k < e->n_in; k++)
             if (!add_sizes(r, &e->in[k])) return false;
     }
     for (int i = 0; i < r->to->n_results; i++)
@@ -171,11 +171,11 @@ bool td__epilogue_values(td_joint_run *r) {
     if (!td__log_index(r)) return false;
     find_touched(r);
     if (!td__log_merge(r) || !allocate(r) || !td__log_slice(r)) return false;
-    td__log_index_kept(r);
+    td__log_index_live(r);
     if (!td__joint_choose_writes(r)) return false;
     for (int i = 0; i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
-        if (!e->kept || !e->put || (e->kind == TD_EV_GIVEN && !e->hist)) continue;
+        if (!e->live || !e->put || (e->kind == TD_EV_GIVEN && !e->hist)) continue;
         if (!add_value(r, e)) return false;
     }
     return add_all_sizes(r);

@@ -68,7 +68,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         bool begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
         td_node *n =
-            e->kept && (changes || begins) ? accumulator_after(r, e->t, i) : NULL;
+            e->live && (changes || begins) ? accumulator_after(r, e->t, i) : NULL;
         int k = 0;
         if (!n) continue;
         while (k < j->n_targets && to[k].node != n) k++;

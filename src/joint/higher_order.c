@@ -11,7 +11,7 @@
 
 /* The tangents of this order become primals of the next: both lists by input grow by
  * as many. After td__fail they are as they were: the end of the trace reads them. */
-static bool make_room(td_joint_run *r, int more) {
+static bool lengthen_inputs(td_joint_run *r, int more) {
     td_joint        *j = r->to;
     size_t           n = (size_t)j->n_primals, all = n + (size_t)more + 1;
     td_traced_input *inputs = td__arena_zalloc(&j->arena, sizeof *inputs * all);
@@ -42,7 +42,7 @@ static bool add_tangent(td_joint_run *r, int i, bool grad) {
 
 static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
     td_joint *j = r->to;
-    if (!make_room(r, j->n_tangents)) return false;
+    if (!lengthen_inputs(r, j->n_tangents)) return false;
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i, td__set_has(o->grad, i))) return false;
     return true;

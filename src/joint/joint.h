@@ -153,7 +153,7 @@ typedef struct td_traced_input {
     td_tensor *alias;           /* ...its value there, an alias of real */
     bool       shares;          /* it shares bytes with another input: its copy is a
                                    view if it is one */
-    td_edge    edge, base_edge; /* before the call, held */
+    td_edge    edge, base_edge; /* before the call, referenced */
     td_geom    geom;            /* of the copy before the call */
     int        nr;              /* index in td_func.in */
     int        before;          /* writes before the order, or the backward, that is

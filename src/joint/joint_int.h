@@ -25,9 +25,10 @@ typedef struct td_joint_run {
     td_record rec;
     td_func   f;
     td_log    log;
-    TD_VEC(td_node *) bound; /* held: accumulators of leaves that are bound inside */
-    td_tensor **values;      /* by forward output: inner; NULL: it is a number, */
-    int64_t    *numbers;     /* ...a symbol that only run time knows */
+    TD_VEC(td_node *)
+    bound;               /* referenced: accumulators of leaves that are bound inside */
+    td_tensor **values;  /* by forward output: inner; NULL: it is a number, */
+    int64_t    *numbers; /* ...a symbol that only run time knows */
     bool        grad, inference;   /* modes of the call */
     td_ptrmap   tensors, storages; /* event_index.c's */
     td_look_fn *look;              /* td__joint_look; NULL: none */
@@ -51,7 +52,7 @@ typedef struct td_about_tensor {
     bool named;         /* passed, or made inside: the epilogue can name it */
     bool touched;       /* its elements, metadata or flags are written */
     bool observed;      /* an event that is no write is of it, or any is of a view */
-    bool meta_written;  /* its metadata is, by an event that is kept */
+    bool meta_written;  /* its metadata is, by an event that is live */
 } td_about_tensor;
 
 /* What the events of tensors that use a storage, before or after the event, do. */
@@ -59,15 +60,15 @@ typedef struct td_about_storage {
     bool changed;    /* elements or metadata of a tensor are written, */
     bool meta;       /* ...metadata */
     bool flagged;    /* requires_grad_ or detach_: a tensor may lose its history */
-    int  n_writes;   /* kept events that write elements */
+    int  n_writes;   /* live events that write elements */
     int  last_write; /* ...the last, of a tensor that uses it afterwards; -1: none */
-    int  first_meta; /* the first kept event that writes metadata; -1: none */
+    int  first_meta; /* the first live event that writes metadata; -1: none */
 } td_about_storage;
 
-/* The first when the program has run; the second, which needs td_event.kept, after
+/* The first when the program has run; the second, which needs td_event.live, after
  * td__log_slice. */
 bool td__log_index(td_joint_run *r);
-void td__log_index_kept(td_joint_run *r);
+void td__log_index_live(td_joint_run *r);
 void td__log_index_free(td_joint_run *r);
 
 /* Never NULL: a tensor without events has a row of its own. */
@@ -99,7 +100,7 @@ bool td__joint_targets(td_joint_run *r);
  * here on, and its tangents are inputs. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o);
 
-/* ---- kept_writes.c ------------------------------------------------------ */
+/* ---- graph_writes.c ------------------------------------------------------ */
 
 /* Chooses the writes that stay in the graph; before forward outputs are added. */
 bool td__joint_choose_writes(td_joint_run *r);
@@ -111,7 +112,7 @@ bool td__joint_add_late_writes(td_joint_run *r);
 /* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 
 bool td__log_merge(td_joint_run *r);       /* merges writes that nothing observes */
-bool td__log_slice(td_joint_run *r);       /* sets td_event.kept */
+bool td__log_slice(td_joint_run *r);       /* sets td_event.live */
 bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
 /* At the end of the trace: symbols in geometry become those of the graph. */
 bool td__joint_keep_sizes(td_joint *j);

@@ -34,9 +34,9 @@ td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
         td_garg   shape[3] = {td__garg_ints(v->type->size, v->type->rank),
                               td__garg_ints(stride, v->type->rank),
                               td__garg_dtype((td_dtype)v->type->dtype)};
-        td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
-        if (!room) return NULL;
-        td_garg in[2] = {td__garg_value(room->out[0]), td__garg_value(v)};
+        td_gnode *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+        if (!empty) return NULL;
+        td_garg in[2] = {td__garg_value(empty->out[0]), td__garg_value(v)};
         n = td__graph_op(g, TD_OP_copy, in, 2, 1);
     }
     if (!n) return NULL;
@@ -53,20 +53,20 @@ static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     const int64_t end = td__geom_last(geom) + 1, one = 1;
     td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
                               td__garg_dtype((td_dtype)v->type->dtype)};
-    td_gnode     *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     td_gtype      l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
     l.storage = g->n_storages++;
     l.size = &end;
     l.stride = &one;
-    if (!room || !(room->out[0]->type = td__graph_type_of(g, l))) return NULL;
-    td_garg   view[4] = {td__garg_value(room->out[0]),
+    if (!empty || !(empty->out[0]->type = td__graph_type_of(g, l))) return NULL;
+    td_garg   view[4] = {td__garg_value(empty->out[0]),
                          td__garg_ints(geom->size, geom->rank),
                          td__garg_ints(geom->stride, geom->rank),
                          td__garg_int(geom->offset)};
     td_gnode *part = td__graph_op(g, TD_OP_as_strided, view, 4, 1);
     l = *v->type;
     l.grad = false;
-    l.storage = room->out[0]->type->storage;
+    l.storage = empty->out[0]->type->storage;
     l.stride = geom->stride;
     l.offset = geom->offset;
     if (!part || !(part->out[0]->type = td__graph_type_of(g, l))) return NULL;

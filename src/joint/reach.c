@@ -16,7 +16,7 @@ typedef struct reached {
 
 /* The edge of a result or written input, and the tangents that pass it. */
 typedef struct watched {
-    td_edge   at;   /* held; node NULL: it has no history that anything can pass */
+    td_edge   at; /* referenced; node NULL: it has no history that anything can pass */
     uint64_t *from; /* a set */
 } watched;
 

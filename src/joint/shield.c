@@ -1,6 +1,6 @@
-/* shield.c -- inputs the call writes are read through a copy, so that what is kept for
+/* shield.c -- inputs the call writes are read through a copy, so that what is saved for
  * backward is the value that was read and not the one written after it; and copies
- * that nobody can tell from the original go. */
+ * that cannot be told from the original go. */
 #include "joint/joint_int.h"
 
 static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }

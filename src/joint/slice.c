@@ -1,6 +1,6 @@
 /* slice.c -- marks the events whose effect can be observed after the call, from the end
  * upwards. Inputs, results and their bases are live at the end; so are the storages
- * that any input used at any time, and those of live tensors. An event is kept if it
+ * that any input used at any time, and those of live tensors. An event is live if it
  * changes a live tensor or a live storage; the tensors it reads are live before it.
  *
  * Histories are tracked apart: the history of a tensor that lives on by a detached
@@ -111,7 +111,7 @@ static bool replaces(const slicing *s, const td_event *e) {
            !td__about_tensor(s->r, e->to)->observed;
 }
 
-/* What a kept event reads is live before it. */
+/* What a live event reads is live before it. */
 static void enliven_args(slicing *s, td_event *e) {
     td_tensor *t = e->kind == TD_EV_WRITE ? e->to : e->t;
     if (e->hist && !is_asked(s, t)) {
@@ -127,16 +127,16 @@ static void enliven_args(slicing *s, td_event *e) {
         if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t) enliven(s, e->in[i].u.t);
 }
 
-/* Marks the events that can be observed after the call (e->kept), from last to first,
- * as a program slice does: an event is kept if its tensor or storage is visible or used
- * by a kept event. */
+/* Marks the events that can be observed after the call (e->live), from last to first,
+ * as a program slice does: an event is live if its tensor or storage is visible or used
+ * by a live event. */
 bool td__log_slice(td_joint_run *r) {
     slicing s = {.r = r, .ok = true};
     find_visible(&s);
     for (int i = r->log.all.n - 1; s.ok && i >= 0; i--) {
         td_event *e = &r->log.all.v[i];
         e->out_nr = -1;
-        if (!(e->kept = is_seen(&s, e) && !is_idle(&s, e))) continue;
+        if (!(e->live = is_seen(&s, e) && !is_idle(&s, e))) continue;
         if (e->kind == TD_EV_META && !is_asked(&s, e->t)) e->grad = false;
         if (e->touch && !lives(&s, e->touch)) e->touch = NULL;
         enliven_args(&s, e);

@@ -152,7 +152,7 @@ static bool flat_add(void *env, const td_member *m) {
     td_flat_entry e = {.t = m->t, .buffer = m->buffer, .persistent = m->persistent};
     if (!at) {
         at = f->entries.n + 1;
-        if (!td__vec_room(&f->entries) || !td__ptrmap_put(&f->at, m->t, (void *)at))
+        if (!td__vec_reserve(&f->entries) || !td__ptrmap_put(&f->at, m->t, (void *)at))
             return td__fail_memory(f->cx);
         f->entries.v[f->entries.n++] = e;
         td__ref(m->t);

@@ -26,7 +26,7 @@ static bool same_dim(int64_t want, int64_t got) {
 
 /* Does t have the type that the graph or the plan states? Symbolic sizes match
  * anything; strides of dims with at most one element are free. */
-static bool looks_like(const td_tensor *t, const td_geom *l, bool strides) {
+static bool has_type(const td_tensor *t, const td_geom *l, bool strides) {
     if (t->dtype != l->dtype || t->rank != l->rank) return false;
     for (int d = 0; d < t->rank; d++) {
         if (!same_dim(l->size[d], t->size[d])) return false;
@@ -66,7 +66,7 @@ bool td__plan_check_inputs(const td_pcall *c) {
     for (int i = 0; i < j->n_primals; i++) {
         const td_gtype *l = j->g->inputs.v[i]->type;
         if (c->in[i].kind != TD_K_TENSOR || !l) continue;
-        if (!looks_like(c->in[i].u.t, &l->geom, true))
+        if (!has_type(c->in[i].u.t, &l->geom, true))
             return fail(c->p, c->in[i].u.t, "input", i,
                         "the code was compiled for another type");
         /* Above the first order, inputs are values: nothing is written. */
@@ -85,7 +85,7 @@ static bool check_types(const td_pcall *c) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
         const td_gtype *l = g->outputs.v[i].u.v->type;
         if (!l || l->kind != TD_K_TENSOR) continue;
-        if (!looks_like(c->vals[i].u.t, &l->geom, false))
+        if (!has_type(c->vals[i].u.t, &l->geom, false))
             return fail(c->p, c->vals[i].u.t, "output", i,
                         "the graph says another dtype or other sizes");
     }
@@ -125,7 +125,7 @@ static bool check_results(const td_pcall *c) {
     for (int i = 0; i < j->n_fwd; i++) {
         const td_geom *g = &j->fwd[i].geom;
         if (!j->fwd[i].made || c->vals[i].kind != TD_K_TENSOR) continue;
-        if (!looks_like(c->vals[i].u.t, g, true))
+        if (!has_type(c->vals[i].u.t, g, true))
             return fail(c->p, c->vals[i].u.t, j->fwd[i].result < 0 ? "value" : "result",
                         j->fwd[i].result < 0 ? i : j->fwd[i].result,
                         "eager's has another type or other strides");
@@ -147,7 +147,7 @@ bool td__plan_check_grads(const td_plan *p, const td_node *n, const td_value *gr
     for (int i = 0; i < j->n_targets; i++) {
         if (j->targets[i].leaf) continue; /* of the sizes it has when it becomes one */
         if (grads[i].kind != TD_K_TENSOR || j->targets[i].base) continue;
-        if (!looks_like(grads[i].u.t, &n->in_type[i], false))
+        if (!has_type(grads[i].u.t, &n->in_type[i], false))
             return fail(p, grads[i].u.t, "gradient", i,
                         "its input has another dtype or other sizes");
     }

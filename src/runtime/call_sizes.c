@@ -29,12 +29,13 @@ bool td__now_make(td_pcall *c) {
     n->refs = 1;
     c->now = n;
     c->j = &n->j;
-    n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
-    n->looks = td__arena_zalloc(&n->arena, sizeof *n->looks * ((size_t)p->n_keep + 1));
+    n->numbers =
+        td__arena_zalloc(&n->arena, sizeof *n->numbers * ((size_t)p->n_saves + 1));
+    n->types = td__arena_zalloc(&n->arena, sizeof *n->types * ((size_t)p->n_saves + 1));
     n->j = *p->j;
     n->j.tangents = td__arena_alloc(&n->arena, sizeof *n->j.tangents *
                                                    ((size_t)p->j->n_tangents + 1));
-    if (!n->kept || !n->looks || !n->j.tangents) return td__fail_memory(p->cx);
+    if (!n->numbers || !n->types || !n->j.tangents) return td__fail_memory(p->cx);
     if (p->j->n_tangents)
         memcpy(n->j.tangents, p->j->tangents,
                sizeof *n->j.tangents * (size_t)p->j->n_tangents);

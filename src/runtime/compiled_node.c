@@ -1,7 +1,6 @@
 /* compiled_node.c -- a compiled call on the tape: one node whose edges are the inputs
  * that take gradients, whose results are what tangents come in for, and whose
- * derivative is the backward half. Saved values are held and checked as eager holds and
- * checks its own. */
+ * derivative is the backward half. Saved values are checked as eager checks its own. */
 #include "runtime/node_frame.h"
 
 #include <stdio.h>
@@ -10,25 +9,26 @@
 /* Where saved value i was packed: the type that the backward code was made for. */
 static td_geom saved_type(const td_node *n, int i) {
     const td_frame *f = n->data;
-    if (f->sizes) return f->sizes->looks[i];
+    if (f->sizes) return f->sizes->types[i];
     return f->p->h->bwd->inputs.v[i]->type->geom;
 }
 
-/* What was kept for the backward code, if that reads it for the tangents that came:
+/* A value saved for the backward code, if that reads it for the tangents that
+ * arrived:
  * what only others need may be gone or overwritten. Tensors may also say how large
  * things are, those too. */
-static bool kept_value(td_node *n, const td_back *b, int i, td_value *to) {
-    const td_frame *f = n->data;
-    const td_hold  *k = &f->p->keep[i];
+static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
+    const td_frame     *f = n->data;
+    const td_save_plan *k = &f->p->saves[i];
     if (k->number) {
-        *to = td_value_int(f->sizes->kept[i]);
+        *to = td_value_int(f->sizes->numbers[i]);
         return true;
     }
     *to = TD_NONE;
     if (!b->reads[i]) {
         if (!f->sizes) return true;
         if (n->saved[i].t) return *to = td_value_tensor(n->saved[i].t), true;
-        *to = td__size_stand_in(n->cx, &f->sizes->looks[i]);
+        *to = td__size_stand_in(n->cx, &f->sizes->types[i]);
         return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
     }
     td_tensor *t = td__unpack(n, &n->saved[i]);
@@ -98,7 +98,7 @@ bool td__plan_compile_back(td_plan *p, td_back *b) {
 
 /* May one more backward be compiled where there are n? The limit keeps a program from
  * compiling one for each of 2^n sets of results. */
-bool td__plan_room(const td_plan *p, int n, const char *what) {
+bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
     return n < p->limit ||
            td__fail(p->cx, TD_E_UNSUPPORTED,
                     "%s: %s was compiled for %d sets of results, which is the limit "
@@ -124,7 +124,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
     while (b && b != &p->back && memcmp(b->missing, missing, size)) b = b->next;
     bool first = b == &p->back && !b->code.run;
     int  n = p->n_back + (p->back.code.run != NULL);
-    if ((first || !b) && !td__plan_room(p, n, "backward")) return NULL;
+    if ((first || !b) && !td__plan_may_compile(p, n, "backward")) return NULL;
     if (!b) {
         b = td__zalloc(sizeof *b + size);
         if (!b) return td__fail_memory(p->cx), NULL;
@@ -138,13 +138,16 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
 }
 
 /* Is a mode pushed that hears ops? Autocast was there when the call was compiled. */
-static bool heard(const td_ctx *cx) { return td__modes_below_autocast(cx) != cx->tape; }
+static bool is_intercepted(const td_ctx *cx) {
+    return td__modes_below_autocast(cx) != cx->tape;
+}
 
 /* As compiled, or op by op where a mode listens. */
 static bool run_code(td_plan *p, const td_back *b, const td_value *in, const bool *own,
                      td_value *out) {
     td_ctx *cx = p->cx;
-    if (TD_LIKELY(!heard(cx))) return td__plan_run(p, b->g, &b->code, in, own, out);
+    if (TD_LIKELY(!is_intercepted(cx)))
+        return td__plan_run(p, b->g, &b->code, in, own, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     bool ok = td__replay_under_modes(b->g, in, out);
@@ -158,7 +161,7 @@ static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_va
     const td_plan *p = ((const td_frame *)n->data)->p;
     bool           last = p->donates && td__frame_spend(n);
     for (int i = 0; i < p->n_saved; i++) {
-        if (!kept_value(n, b, i, &in[i])) return false;
+        if (!saved_value(n, b, i, &in[i])) return false;
         own[i] = last && b->reads[i] && td__frame_donate(n, i, &in[i]);
     }
     for (int i = 0, at = p->n_saved; i < n->n_out; i++, at++) {
@@ -179,14 +182,14 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     td_plan *p = ((td_frame *)n->data)->p;
     td_back *b = back_for(p, ((td_frame *)n->data)->missing);
     size_t   n_in = (size_t)(p->n_saved + n->n_out);
-    size_t   room = n_in + (size_t)p->j->n_targets + 1;
+    size_t   n_values = n_in + (size_t)p->j->n_targets + 1;
     td_value few[FEW], *v = few;
     bool     few_own[FEW], *own = few_own;
     if (!b) return false;
-    if (room > FEW) {
-        v = td__alloc((sizeof *v + sizeof *own) * room);
+    if (n_values > FEW) {
+        v = td__alloc((sizeof *v + sizeof *own) * n_values);
         if (!v) return td__fail_memory(n->cx);
-        own = (bool *)(void *)(v + room);
+        own = (bool *)(void *)(v + n_values);
     }
     td_value *out = v + n_in;
     bool      ok = back_inputs(n, g, b, v, own) && run_code(p, b, v, own, out) &&
@@ -213,7 +216,7 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
             return td__fail_second(n);
     }
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
-    if (heard(n->cx))
+    if (is_intercepted(n->cx))
         return td__fail(
             n->cx, TD_E_UNSUPPORTED,
             "%s: unsupported: create_graph while a mode is pushed, because "
@@ -296,11 +299,11 @@ static void set_result(td_geom *to, const td_geom *g) {
  * then eager's cycle rule applies. An alias is saved where the caller's tensor may
  * later change its metadata. */
 static bool save(td_pcall *c, td_node *n, int i) {
-    const td_hold *k = &c->p->keep[i];
-    td_saved      *s = &n->saved[n->n_saved++];
+    const td_save_plan *k = &c->p->saves[i];
+    td_saved           *s = &n->saved[n->n_saved++];
     *s = (td_saved){.flags = TD_SV_FREED}; /* what a failure below leaves */
     if (k->number) {
-        c->now->kept[i] = k->out < 0 ? c->in[k->index].u.i : c->vals[k->out].u.i;
+        c->now->numbers[i] = k->out < 0 ? c->in[k->index].u.i : c->vals[k->out].u.i;
         return true;
     }
     td_tensor *t = k->copied    ? c->old[k->index]
@@ -314,7 +317,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
-    return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
+    return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->types[i], t);
 }
 
 /* Edge i is that of the node of the order below. */
@@ -364,7 +367,7 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     uint64_t was = n->cx->saver;
     bool     ok = true;
     if (TD_UNLIKELY(n->cx->packers.n > 0)) n->cx->saver = hash_of_code(c->p);
-    for (int i = 0; i < c->p->n_keep && ok; i++) ok = save(c, n, i);
+    for (int i = 0; i < c->p->n_saves && ok; i++) ok = save(c, n, i);
     n->cx->saver = was;
     return ok;
 }
@@ -384,7 +387,7 @@ bool td__plan_node(td_pcall *c) {
     td_plan     *p = c->p;
     td_node_plan size = {.n_edge = p->j->n_targets,
                          .n_out = p->j->n_tangents,
-                         .n_saved = p->n_keep,
+                         .n_saved = p->n_saves,
                          .n_ints =
                              p->node_dims + TD_FRAME_INTS + 3 * td__frame_words(p)};
     int64_t     *ints;

@@ -28,8 +28,8 @@ static bool find_reads(td_plan *p) {
     if (!(p->reads = td__zalloc(n + 1))) return td__fail_memory(p->cx);
     td__graph_reads(td__plan_forward(p), p->reads);
     td__graph_reads(p->j->epilogue, p->reads);
-    for (int i = 0; i < p->n_keep; i++)
-        if (p->keep[i].out < 0) p->reads[p->keep[i].index] = true;
+    for (int i = 0; i < p->n_saves; i++)
+        if (p->saves[i].out < 0) p->reads[p->saves[i].index] = true;
     return true;
 }
 
@@ -46,7 +46,7 @@ static td_geom arrived_as(const td_frame *f, int i) {
  * Where the next order, p, has symbolic sizes it still gives them. */
 static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     const td_frame *f = n->data;
-    int             at = f->p->held[i];
+    int             at = f->p->primal_save[i];
     td_geom         want = arrived_as(f, i);
     *to = TD_NONE;
     if (!p->reads[i]) {
@@ -126,11 +126,11 @@ bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
     td_frame       *f = n->data;
     const td_joint *j = f->p->j;
     int             words = td__frame_words(f->p);
-    size_t          room = (size_t)(j->n_primals + n->n_out + j->n_targets) + 1;
-    td_value *in = td__zalloc(sizeof *in * room + sizeof(uint64_t) * (size_t)words);
+    size_t          n_values = (size_t)(j->n_primals + n->n_out + j->n_targets) + 1;
+    td_value *in = td__zalloc(sizeof *in * n_values + sizeof(uint64_t) * (size_t)words);
     if (!in) return td__fail_memory(n->cx);
     td_value *out = in + j->n_primals + n->n_out;
-    uint64_t *grad = (uint64_t *)(void *)(in + room);
+    uint64_t *grad = (uint64_t *)(void *)(in + n_values);
     for (int i = 0; i < n->n_out; i++)
         if (g[i] && td__needs_grad(g[i])) td__set_add(grad, i);
     td_grad_order o = {f->missing, grad, words};

@@ -3,11 +3,11 @@
 #include "runtime/node_frame.h"
 
 bool td__plan_donates(const td_plan *p, int i) {
-    return p->keep[i].out >= p->h->n_fwd && !p->keep[i].number;
+    return p->saves[i].out >= p->h->n_fwd && !p->saves[i].number;
 }
 
 /* Can a value still be read by a backward that eager would not refuse? */
-static bool is_needed(const td_frame *f, const td_hold *k, int n_out) {
+static bool is_needed(const td_frame *f, const td_save_plan *k, int n_out) {
     for (int i = 0; i < n_out; i++)
         if ((!k->used || td__set_has(k->used, i)) &&
             !td__set_meets(f->p->j->tangents[i].clash, f->spent, td__frame_words(f->p)))
@@ -25,7 +25,7 @@ void td__frame_release(td_node *n) {
     const td_frame *f = n->data;
     spend(f);
     for (int i = 0; i < n->n_saved; i++)
-        if (n->refs <= 0 || !is_needed(f, &f->p->keep[i], n->n_out))
+        if (n->refs <= 0 || !is_needed(f, &f->p->saves[i], n->n_out))
             td__saved_free(&n->saved[i]);
 }
 
@@ -38,14 +38,14 @@ bool td__frame_spend(td_node *n) {
 }
 
 /* Reference counts decide, not an analysis of the graph: a result that the user has
- * dropped meanwhile is donated, too, and one that a hook kept is not. */
+ * dropped meanwhile is donated, too, and one that a hook retains is not. */
 bool td__frame_donate(td_node *n, int i, const td_value *v) {
     const td_frame *f = n->data;
     td_saved       *s = &n->saved[i];
     td_tensor      *t = s->t;
     if (!t || v->kind != TD_K_TENSOR || v->u.t != t || t->refs != 1 ||
         atomic_load_explicit(&t->st->refs, memory_order_relaxed) != 1 ||
-        is_needed(f, &f->p->keep[i], n->n_out))
+        is_needed(f, &f->p->saves[i], n->n_out))
         return false;
     s->t = NULL;
     s->flags |= TD_SV_FREED;

@@ -7,13 +7,13 @@
 
 /* Part of the node's allocation, before its dims. */
 typedef struct td_frame {
-    td_plan  *p;     /* held */
-    td_now   *sizes; /* held; NULL: all are numbers */
+    td_plan  *p;     /* referenced */
+    td_now   *sizes; /* referenced; NULL: all are numbers */
     uint64_t  seed, offset;
     /* Sets of tangents behind it: those that arrived last, those that did not, and all
      * whose saved values are gone. */
     uint64_t *now, *missing, *spent;
-    td_edge  *later; /* by target, held: edges that only the next order leads to */
+    td_edge *later; /* by target, referenced: edges that only the next order leads to */
 } td_frame;
 enum { TD_FRAME_INTS = sizeof(td_frame) / sizeof(int64_t) };
 

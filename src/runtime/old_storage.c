@@ -95,8 +95,8 @@ bool td__plan_copy_storages(td_pcall *c) {
     size_t  n = sizeof *c->old * (size_t)c->j->n_primals;
     c->old = td__arena_zalloc(&c->arena, n + sizeof *c->old);
     if (!c->old) return td__fail_memory(cx);
-    for (int i = 0; i < c->p->n_keep; i++) {
-        const td_hold *k = &c->p->keep[i];
+    for (int i = 0; i < c->p->n_saves; i++) {
+        const td_save_plan *k = &c->p->saves[i];
         if (!k->copied) continue;
         td_meta m;
         td__tensor_meta(c->in[k->index].u.t, &m);

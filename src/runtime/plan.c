@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-/* ---- what is kept ------------------------------------------------------- */
+/* ---- what is saved ------------------------------------------------------- */
 
 /* Who is who, looked up while a plan is made. */
-typedef struct keeping {
+typedef struct saving {
     td_plan  *p;
-    int      *by_out;    /* by forward output: 1 + the entry of keep */
+    int      *by_out;    /* by forward output: 1 + the entry of saves */
     int      *by_primal; /* the same by primal */
     td_gval **shield;    /* by primal: the copy it is read through, one it writes */
-} keeping;
+} saving;
 
 /* Finds for each input the clone through which the forward graph reads it, if the call
  * writes the input. */
-static void find_shields(const keeping *k) {
+static void find_shields(const saving *k) {
     const td_graph *fwd = k->p->h->fwd;
     for (int i = fwd->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = fwd->nodes.v[i];
@@ -26,7 +26,7 @@ static void find_shields(const keeping *k) {
 }
 
 /* One block, freed by the caller. */
-static void *find_places(keeping *k) {
+static void *find_places(saving *k) {
     const td_joint *j = k->p->j;
     size_t          out = (size_t)k->p->h->fwd->outputs.n + (size_t)j->n_primals + 1;
     size_t          in = (size_t)j->n_primals + 1;
@@ -45,13 +45,13 @@ static int32_t storage_of(const td_graph *g, int out) {
 }
 
 /* Which result of the node a forward output is; *seen: a caller sees it. */
-static int node_result(const keeping *k, int out, bool *seen) {
+static int node_result(const saving *k, int out, bool *seen) {
     *seen = k->p->j->fwd[out].made;
     return *seen ? k->p->j->fwd[out].tangent : -1;
 }
 
 /* Does it share bytes with a forward output that the caller gets? */
-static bool is_shown(const keeping *k, int out) {
+static bool is_shown(const saving *k, int out) {
     int32_t at = storage_of(k->p->h->fwd, out);
     for (int i = 0; at >= 0 && i < k->p->h->n_fwd; i++)
         if (k->p->j->fwd[i].made && storage_of(k->p->h->fwd, i) == at) return true;
@@ -60,10 +60,10 @@ static bool is_shown(const keeping *k, int out) {
 
 /* How value i of the partition is saved: as an input, as an output of the node, or as a
  * further output. `checked` is false for values that no caller can write. */
-static td_hold keep_of(const keeping *k, int i) {
+static td_save_plan save_of(const saving *k, int i) {
     const td_halves      *h = k->p->h;
     const td_saved_value *from = &h->saved[i];
-    td_hold to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
+    td_save_plan to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
     to.number = i >= h->n_saved - h->n_saved_syms;
     if (from->from == TD_SAVED_PRIMAL) return to;
     to.out = from->index;
@@ -74,12 +74,12 @@ static td_hold keep_of(const keeping *k, int i) {
 
 /* Appends a value to save. An input whose metadata the call may change is saved through
  * an alias, which keeps the old metadata. */
-static void add_keep(keeping *k, td_hold to) {
+static void add_save(saving *k, td_save_plan to) {
     td_plan *p = k->p;
     to.alias = to.out < 0 && p->j->primals[to.index].touched;
-    p->keep[p->n_keep++] = to;
-    if (to.out >= 0) k->by_out[to.out] = p->n_keep;
-    else k->by_primal[to.index] = p->n_keep;
+    p->saves[p->n_saves++] = to;
+    if (to.out >= 0) k->by_out[to.out] = p->n_saves;
+    else k->by_primal[to.index] = p->n_saves;
 }
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -106,12 +106,12 @@ static bool find_needs(td_plan *p) {
     return true;
 }
 
-/* A forward output that is the shield, the one kept already if there is one; -1 after
+/* A forward output that is the shield, the one saved already if there is one; -1 after
  * td__fail. */
-static int shield_out(keeping *k, td_gval *v) {
+static int shield_out(saving *k, td_gval *v) {
     td_graph *fwd = k->p->h->fwd;
     for (int i = 0; i < k->p->n_saved; i++) {
-        int out = k->p->keep[i].out;
+        int out = k->p->saves[i].out;
         if (out >= k->p->h->n_fwd && fwd->outputs.v[out].kind == TD_G_VALUE &&
             fwd->outputs.v[out].u.v == v)
             return out;
@@ -122,10 +122,10 @@ static int shield_out(keeping *k, td_gval *v) {
 
 /* A backward that is itself differentiated recomputes everything from the primals:
  * those it needs are saved, as they were before the call wrote them. */
-static bool save_primal(keeping *k, int i) {
-    td_plan *p = k->p;
-    td_hold  to = {.out = -1, .index = i, .nr = -1, .checked = true};
-    p->held[i] = -1;
+static bool save_primal(saving *k, int i) {
+    td_plan     *p = k->p;
+    td_save_plan to = {.out = -1, .index = i, .nr = -1, .checked = true};
+    p->primal_save[i] = -1;
     if (!p->needs[i]) return true;
     if (p->j->primals[i].written) {
         to.checked = false;
@@ -134,20 +134,20 @@ static bool save_primal(keeping *k, int i) {
     }
     p->copies |= to.copied;
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
-    if (!*known || to.copied) add_keep(k, to);
-    p->held[i] = to.copied ? p->n_keep - 1 : *known - 1;
+    if (!*known || to.copied) add_save(k, to);
+    p->primal_save[i] = to.copied ? p->n_saves - 1 : *known - 1;
     return true;
 }
 
 /* Decides what a node saves: the values of the partition, then (o->twice) the primals
  * that double backward needs. */
-static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
-    keeping k = {.p = p};
-    void   *heap = find_places(&k);
+static bool plan_saves(td_plan *p, const td_plan_opts *o) {
+    saving k = {.p = p};
+    void  *heap = find_places(&k);
     if (!heap) return false;
-    for (int i = 0; i < p->h->n_saved; i++) add_keep(&k, keep_of(&k, i));
-    p->n_saved = p->n_keep;
-    for (int i = 0; i < p->j->n_primals; i++) p->held[i] = -1;
+    for (int i = 0; i < p->h->n_saved; i++) add_save(&k, save_of(&k, i));
+    p->n_saved = p->n_saves;
+    for (int i = 0; i < p->j->n_primals; i++) p->primal_save[i] = -1;
     bool ok = !o->twice || find_needs(p);
     for (int i = 0; ok && o->twice && i < p->j->n_primals; i++) ok = save_primal(&k, i);
     td__free(heap);
@@ -177,14 +177,15 @@ static void plan_edges(td_plan *p) {
 static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     const td_joint *j = p->j;
     size_t          n = (size_t)(p->h->n_saved + j->n_primals) + 1;
-    p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
-    p->held = td__arena_zalloc(&p->h->arena, sizeof *p->held * n);
+    p->saves = td__arena_zalloc(&p->h->arena, sizeof *p->saves * n);
+    p->primal_save = td__arena_zalloc(&p->h->arena, sizeof *p->primal_save * n);
     p->needs = td__arena_zalloc(&p->h->arena, n);
     p->edges =
         td__arena_zalloc(&p->h->arena, sizeof *p->edges * ((size_t)j->n_targets + 1));
-    if (!p->keep || !p->held || !p->needs || !p->edges) return td__fail_memory(p->cx);
+    if (!p->saves || !p->primal_save || !p->needs || !p->edges)
+        return td__fail_memory(p->cx);
     p->back.g = p->h->bwd;
-    if (!plan_keeping(p, o)) return false;
+    if (!plan_saves(p, o)) return false;
     plan_edges(p);
     return td__plan_used(p, o->twice) && td__half_unshield(p->h->fwd);
 }
@@ -253,6 +254,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .backend = o->bwd,
                    .info = o->info,
                    .asserts = o->asserts,
+                   .checks_sizes = td__graph_flags(j->g, TD_OPF_DYNAMIC),
                    .donates = o->donates,
                    .limit = o->limit};
     bool ok = h ? plan_backward(p, o) : td__half_unshield(j->g);
@@ -286,7 +288,7 @@ void td__plan_drop(td_plan *p) {
     td__halves_drop(p->h);
     td__joint_drop(p->j);
     td__scratch_free(&p->inputs);
-    td__scratch_free(&p->room);
+    td__scratch_free(&p->values);
     td__free(p);
 }
 
@@ -406,10 +408,10 @@ static void end_scope(td_pcall *c, bool ok) {
 }
 
 /* Memory for the values of large calls, reused from call to call. */
-static bool make_room(td_pcall *c, void **heap) {
+static bool take_scratch(td_pcall *c, void **heap) {
     size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
     size_t counts = sizeof *c->counts * (size_t)c->p->n_inside;
-    *heap = td__scratch_take(&c->p->room, vals + counts);
+    *heap = td__scratch_take(&c->p->values, vals + counts);
     if (!*heap) return td__fail_memory(c->p->cx);
     c->vals = *heap;
     c->counts = (uint64_t *)(void *)((char *)*heap + vals);
@@ -435,7 +437,7 @@ static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
                   .offset = cx->rng_offset};
     for (int i = 0; i < p->j->n_results; i++) out[i] = TD_NONE;
     if ((p->n_vals > TD_COUNT(few) || p->n_inside > TD_COUNT(few_counts)) &&
-        !make_room(&c, &heap))
+        !take_scratch(&c, &heap))
         return false;
     p->refs++; /* a hook may drop the function */
     bool ok = td__now_make(&c);
@@ -447,7 +449,7 @@ static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
     }
     td__now_drop(c.now);
     td__arena_free(&c.arena);
-    td__scratch_give(&p->room, heap);
+    td__scratch_give(&p->values, heap);
     td__plan_drop(p);
     return ok;
 }

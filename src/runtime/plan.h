@@ -10,8 +10,8 @@
 #include "part/part.h"
 #include "runtime/steps.h"
 
-/* How the value of one fwd output (or primal) is kept for backward. */
-typedef struct td_hold {
+/* How the value of one fwd output (or primal) is saved for backward. */
+typedef struct td_save_plan {
     int       out;     /* of the forward code; -1: primal `index` */
     int       index;   /* the primal */
     int       nr;      /* result of the node this output is; -1: none */
@@ -21,7 +21,7 @@ typedef struct td_hold {
                           that shows it as it arrived is saved */
     bool      copied;  /* a primal over a copy of its storage before the call */
     uint64_t *used;    /* a set: tangents whose backward reads it; NULL: all */
-} td_hold;
+} td_save_plan;
 
 /* An edge of the compiled node. */
 typedef struct td_edge_plan {
@@ -73,25 +73,27 @@ typedef struct td_plan {
     const td_backend *backend; /* of backward */
     td_compile_info   info;
     td_runner         fwd;
-    td_back           back;   /* all tangents there; code empty until needed */
-    int               n_back; /* beside it, for other sets of tangents */
-    int64_t           limit;  /* most of them, and of td_next_order.n */
-    int               n_vals; /* outputs of the forward code */
-    int               n_keep; /* for backward, then for gradients of gradients */
-    bool              copies; /* one of these is td_hold.copied */
-    td_hold          *keep;
+    td_back           back;    /* all tangents there; code empty until needed */
+    int               n_back;  /* beside it, for other sets of tangents */
+    int64_t           limit;   /* most of them, and of td_next_order.n */
+    int               n_vals;  /* outputs of the forward code */
+    int               n_saves; /* for backward, then for gradients of gradients */
+    bool              copies;  /* one of these is td_save_plan.copied */
+    td_save_plan     *saves;
     int               n_saved;      /* of them, what the backward code takes */
-    int              *held;         /* by primal: which entry of keep holds it; -1 */
+    int              *primal_save;  /* by primal: the entry of saves that is it; -1 */
     bool             *needs;        /* by primal: gradients depend on it */
     bool             *late;         /* by primal: the call needs it behind its code */
     bool             *fresh;        /* by result: a new tensor, named here first */
     bool             *twin;         /* by forward output: another one is the same */
     int              *inside;       /* primals the code writes, */
     int               n_inside;     /* ...so many */
-    int               node_dims;    /* room in the node */
+    int               node_dims;    /* sizes and strides that the node stores */
+    bool              checks_sizes; /* the code fails if a size that depends on values
+                                       is another than it was made for */
     bool              asserts;      /* calls check what was promised (asserts.c) */
     bool              donates;      /* backward may free what it is the last to read */
-    td_scratch        inputs, room; /* of a call: its caller's, and its own */
+    td_scratch        inputs, values; /* of a call: its caller's, and its own */
     td_retrace        retrace;
     td_next_order     next;
     bool             *reads; /* by primal, of an order above the first: the code, or
@@ -130,11 +132,11 @@ bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value 
 /* With symbolic sizes: what they are in one call. The call and its node hold it. */
 struct td_now {
     int      refs;
-    td_joint j;     /* the plan's, with numbers */
-    td_arena arena; /* for what is not the plan's */
-    int64_t *kept;  /* by entry of keep: numbers the backward code takes */
-    td_geom *looks; /* by entry of keep: what a tensor looked like */
-    td_geom *given; /* by primal: its geometry as it arrived */
+    td_joint j;       /* the plan's, with numbers */
+    td_arena arena;   /* for what is not the plan's */
+    int64_t *numbers; /* by entry of saves: numbers the backward code takes */
+    td_geom *types;   /* by entry of saves: the type of a tensor */
+    td_geom *given;   /* by primal: its geometry as it arrived */
 };
 
 /* One call, while it runs. */
@@ -178,12 +180,13 @@ bool td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
 bool td__plan_code(td_pcall *c);          /* run_code.c: runs the forward code */
 bool td__plan_node(td_pcall *c); /* compiled_node.c: makes c->node with what it saves */
-void td__plan_saved(td_pcall *c);           /* compiled_node.c: behind the epilogue */
-bool td__plan_prologue(td_plan *p);         /* plan_epilogue.c: makes the prologue */
-bool td__plan_epilogue(td_pcall *c);        /* plan_epilogue.c: runs both */
-bool td__plan_used(td_plan *p, bool twice); /* saved_use.c: fills in td_hold.used */
-/* Is there room for one more backward where there are n? False after td__fail. */
-bool td__plan_room(const td_plan *p, int n, const char *what);
+void td__plan_saved(td_pcall *c);    /* compiled_node.c: behind the epilogue */
+bool td__plan_prologue(td_plan *p);  /* plan_epilogue.c: makes the prologue */
+bool td__plan_epilogue(td_pcall *c); /* plan_epilogue.c: runs both */
+bool td__plan_used(td_plan *p,
+                   bool     twice); /* saved_use.c: fills in td_save_plan.used */
+/* May one more backward be compiled where there are n? False after td__fail. */
+bool td__plan_may_compile(const td_plan *p, int n, const char *what);
 bool td__plan_compile_back(td_plan *p, td_back *b); /* compiled_node.c: unless it is */
 /* asserts.c: false after td__fail. */
 bool td__plan_check_inputs(const td_pcall *c);

@@ -21,8 +21,8 @@ static bool find_late(td_plan *p) {
     td__graph_reads(j->epilogue, p->late);
     for (int i = 0; j->epilogue->dims.n && i < j->n_primals; i++) need(p, i);
     for (int i = 0; p->h && i < j->n_targets; i++) need(p, j->targets[i].input);
-    for (int i = 0; i < p->n_keep; i++)
-        if (p->keep[i].out < 0) need(p, p->keep[i].index);
+    for (int i = 0; i < p->n_saves; i++)
+        if (p->saves[i].out < 0) need(p, p->saves[i].index);
     return true;
 }
 

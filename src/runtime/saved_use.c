@@ -66,14 +66,14 @@ static void follow(using *u, const td_target *to) {
     }
 }
 
-/* Sets td_hold.used. Values saved for double backward stay NULL: all need them. */
+/* Sets td_save_plan.used. Values saved for double backward stay NULL: all need them. */
 static bool note_used(td_plan *p, using *u) {
     size_t size = sizeof(uint64_t) * (size_t)u->words;
     for (int i = 0; i < p->n_saved; i++) {
         uint64_t *own = td__arena_alloc(&p->h->arena, size);
         if (!own) return td__fail_memory(p->cx);
         memcpy(own, set_of(u, u->used, u->g->inputs.v[i]), size);
-        p->keep[i].used = own;
+        p->saves[i].used = own;
     }
     return true;
 }
@@ -92,7 +92,7 @@ bool td__plan_used(td_plan *p, bool twice) {
     follow(&u, p->j->targets);
     bool ok = note_used(p, &u);
     for (int i = 0; i < p->j->n_primals; i++) /* gradients of gradients read it */
-        if (twice && p->held[i] >= 0) p->keep[p->held[i]].used = NULL;
+        if (twice && p->primal_save[i] >= 0) p->saves[p->primal_save[i]].used = NULL;
     td__free(u.from);
     return ok;
 }

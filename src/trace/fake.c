@@ -30,7 +30,7 @@ static int64_t extent(const td_meta *m) {
     return td__dim_add(td__geom_last(&g), 1);
 }
 
-/* With what the trace knows by now. */
+/* Is a size symbolic, given the equalities that the trace has established so far? */
 static bool has_symbols(const td_meta *m) {
     for (int d = 0; m && d < m->rank; d++)
         if (td__dim_is_sym(td__dim_now(m->size[d]))) return true;

@@ -135,7 +135,7 @@ bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
         return td__fail(
             t->cx, TD_E_ARG,
             "td_tree_put: the leaf belongs to another context than the tree");
-    if (!td__vec_room(&t->leaves)) return td__fail_memory(t->cx);
+    if (!td__vec_reserve(&t->leaves)) return td__fail_memory(t->cx);
     if (!add(t, TD_TREE_LEAF, key)) return false;
     t->entries.v[t->entries.n - 1].leaf = t->leaves.n;
     t->leaves.v[t->leaves.n++] = leaf;

@@ -25,17 +25,18 @@ static td_tensor *copy_input(td_ctx *cx, const td_value *in, td_value *to, int i
     return copy;
 }
 
-/* Runs the program on copies of in[]; room has space for those and for the results. */
-static bool run_copies(const td_graph *program, const td_value *in, td_value *room) {
+/* Runs the program on copies of in[]; values has space for those and for the results.
+ * */
+static bool run_copies(const td_graph *program, const td_value *in, td_value *values) {
     int n = program->inputs.n;
     for (int i = 0; i < n; i++) {
-        room[i] = in[i];
+        values[i] = in[i];
         if (in[i].kind != TD_K_TENSOR || !in[i].u.t) continue;
-        td_tensor *copy = copy_input(program->cx, in, room, i);
+        td_tensor *copy = copy_input(program->cx, in, values, i);
         if (!copy) return false;
-        room[i] = td_value_tensor(copy);
+        values[i] = td_value_tensor(copy);
     }
-    return td__graph_replay(program, room, room + n);
+    return td__graph_replay(program, values, values + n);
 }
 
 static bool has_elements(const td_value *in, int n) {
@@ -49,10 +50,10 @@ static bool has_elements(const td_value *in, int n) {
 static bool measure(const td_graph *program, const td_value *in, td_dim_list *to) {
     td_ctx    *cx = program->cx;
     size_t     n = (size_t)program->inputs.n + (size_t)program->outputs.n + 1;
-    td_value  *room = td__zalloc(sizeof *room * n);
+    td_value  *values = td__zalloc(sizeof *values * n);
     uint64_t   seed = cx->rng_seed, offset = cx->rng_offset;
     td_outside o;
-    bool       ok = (room || td__fail_memory(cx)) && td__ambient_clear(cx, &o);
+    bool       ok = (values || td__fail_memory(cx)) && td__ambient_clear(cx, &o);
     if (ok) {
         td_dim_list *was = cx->sizes_seen;
         td_dim_hook  hook = td__dim_set_hook((td_dim_hook){0});
@@ -60,12 +61,12 @@ static bool measure(const td_graph *program, const td_value *in, td_dim_list *to
         cx->rng_offset = offset;
         cx->default_dtype = o.was.default_dtype;
         cx->sizes_seen = to;
-        ok = run_copies(program, in, room);
+        ok = run_copies(program, in, values);
         cx->sizes_seen = was;
         td__dim_set_hook(hook);
         td__ambient_restore(cx, &o, ok);
     }
-    td__free(room);
+    td__free(values);
     return ok;
 }
 

@@ -1,4 +1,4 @@
-/* kept_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
+/* graph_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
  * end, after all reads: writes of the program without a history (keep_mutations), which
  * the epilogue only counts, and writes by the backward of a custom function. */
 #include "joint/joint_int.h"
@@ -35,7 +35,7 @@ static bool is_first(const td_joint_run *r, const td_event *e) {
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
-        bool      plain = e->kept && e->kind == TD_EV_WRITE && e->put && !e->hist;
+        bool      plain = e->live && e->kind == TD_EV_WRITE && e->put && !e->hist;
         int       input = plain ? input_of(r, e) : -1;
         if (input < 0 || !is_first(r, e)) continue;
         /* Of elements that share a place the last one stays: generated loops have
