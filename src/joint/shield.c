@@ -97,7 +97,9 @@ static bool reaches(const td_joint *j, const td_gnode *n) {
  * anyhow. */
 static bool counts(const td_joint *j, const td_gnode *n) {
     bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
-    if (!exact || n->in[0].u.v->node || !is_written(j, n->in[0].u.v)) return false;
+    const td_gnode *from = exact ? n->in[0].u.v->node : NULL;
+    if (from && reaches(j, from)) return shares_places(n->in[0].u.v->type);
+    if (!exact || from || !is_written(j, n->in[0].u.v)) return false;
     return n->op == TD_OP_as_strided_scatter ||
            !td__gtype_is_packed(n->in[0].u.v->type);
 }
@@ -111,6 +113,46 @@ static void read_behind_aliases(const td_graph *g) {
         while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)
             *a = a->u.v->node->in[0];
     }
+}
+
+/* The argument of n that must have the strides it was traced with: as_strided counts
+ * from the start of the storage, and results of others get the strides. NULL: none. */
+static td_garg *exact_arg(td_gnode *n) {
+    bool exact = td__ops[n->op].flags & TD_OPF_EXACT ||
+                 (n->op == TD_OP_as_strided && n->in[3].kind == TD_G_INT);
+    return exact && n->in[0].kind == TD_G_VALUE ? &n->in[0] : NULL;
+}
+
+/* The elements of v over the storage of `root`, by as_strided; NULL after td__fail. */
+static td_gval *strided_view(td_graph *g, td_gval *root, const td_gtype *l) {
+    td_garg in[4] = {td__garg_value(root),
+                     td__garg_ints(l->size, l->rank),
+                     td__garg_ints(l->stride, l->rank),
+                     {.kind = TD_G_INT}};
+    in[3].u.i = l->offset;
+    td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
+    if (n) n->out[0]->type = l;
+    return n ? n->out[0] : NULL;
+}
+
+/* The copy of an input whose elements share places lies otherwise, and so do views of
+ * the copy. Where such a view must have the strides it was traced with, it is one of
+ * the input itself: as_strided, which is copied with these strides. */
+static bool view_inputs(const td_joint *j) {
+    td_graph *g = j->g;
+    for (int i = 0, n = g->nodes.n; i < n; i++) {
+        td_gnode *node = g->nodes.v[i];
+        td_garg  *a = exact_arg(node);
+        td_gval  *root = a ? td__joint_root(a->u.v) : NULL;
+        if (!root || root == a->u.v || root->node || !is_written(j, root)) continue;
+        const td_gtype *l = a->u.v->type;
+        if (!l || l->dtype != root->type->dtype || !shares_places(root->type)) continue;
+        if (g->dims.n > 0) continue; /* add_clone refuses it */
+        td_gval *v = node->op == TD_OP_as_strided ? root : strided_view(g, root, l);
+        if (!v) return false;
+        a->u.v = v;
+    }
+    return true;
 }
 
 /* Puts the nodes that reach, and then the copies from `first` on, to the front. */
@@ -187,6 +229,7 @@ static bool look_again(td_joint *j) {
  * before backward runs. Types of views of the clones are recomputed afterwards. */
 bool td__joint_shield(td_joint *j) {
     td_graph *g = j->g;
+    if (!view_inputs(j)) return false;
     int       first = g->nodes.n;
     size_t    n = 2 * (size_t)g->n_values + (size_t)j->n_primals + 1;
     td_gval **twin = td__zalloc(sizeof *twin * n);
