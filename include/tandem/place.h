@@ -12,6 +12,7 @@
 #include "tandem/data.h"
 #include "tandem/dlpack.h"
 #include "tandem/export.h"
+#include "tandem/facts.h"
 #include "tandem/grad.h"
 #include "tandem/graph.h"
 #include "tandem/io.h"
@@ -218,6 +219,8 @@ static inline bool td__to_exported_run(const td_exported *e, td_values in, td__r
 #define td_exported_parse(...) TD__CALL(td_exported_parse, __VA_ARGS__)
 #define td_exported_save(...) TD__CALL(td_exported_save, __VA_ARGS__)
 #define td_exported_load(...) TD__CALL(td_exported_load, __VA_ARGS__)
+#define td_fn_facts(...) TD__CALL(td_fn_facts, __VA_ARGS__)
+#define td_facts_drop(...) TD__CALL(td_facts_drop, __VA_ARGS__)
 #define td_requires_grad(...) TD__CALL(td_requires_grad, __VA_ARGS__)
 #define td_set_requires_grad(...) TD__CALL(td_set_requires_grad, __VA_ARGS__)
 #define td_is_leaf(...) TD__CALL(td_is_leaf, __VA_ARGS__)

@@ -16,6 +16,7 @@
 #include "tandem/optim.h"
 #include "tandem/data.h"
 #include "tandem/export.h"
+#include "tandem/facts.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"
 #include "tandem/io.h"

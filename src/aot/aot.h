@@ -11,6 +11,7 @@
 #include "module/deps.h"
 #include "runtime/plan.h"
 #include "tandem/export.h"
+#include "tandem/facts.h"
 
 /* The key of a call: 64-bit words, one per property. Two calls with equal keys (and,
  * for symbolic sizes, passing guards) run the same code. key.c writes keys, key_diff.c
@@ -332,6 +333,8 @@ td_spec  *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes);
 /* The sizes that depend on values which the program of s makes of these arguments.
  * Called after td__fail: true clears the error, false leaves it. */
 bool      td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to);
+/* The facts of a call of f with all arguments; NULL after td__fail. */
+td_facts *td__spec_facts(td_fn *f, td_values args);
 /* td__spec_make in two steps, for staged functions: up to the cleaned joint graph,
  * and from there to the plan. td__spec_plan takes over j. With the setting `dynamic`
  * all sizes are symbols, or it fails. NULL and false after td__fail. */

@@ -1,6 +1,7 @@
 /* compile.c -- compiles a specialization for a call that fits none, and calls one.
  * The stages of the pipeline are in stages.c. */
 #include "aot/aot.h"
+#include "aot/facts.h"
 #include "trace/sym.h"
 
 #include <stdio.h>
@@ -229,6 +230,28 @@ td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args) {
     td_joint *j = s->j;
     s->j = NULL;
     return j;
+}
+
+static bool stage_program(td_fn *f, td_spec *s, td_values args) {
+    return td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE);
+}
+
+/* Captures f for the sizes of args, and derives the facts from the program. */
+td_facts *td__spec_facts(td_fn *f, td_values args) {
+    td_spec  *s = td__zalloc(sizeof *s);
+    td_facts *facts = NULL;
+    td_value *in = NULL;
+    if (!s) return td__fail_memory(f->cx), NULL;
+    s->mode = f->mode;
+    s->set = td__fn_settings(f);
+    if (timed(f, s, args, stage_program)) {
+        const td_graph *program = td__spec_program(f, s);
+        in = td__spec_inputs(s, program, args);
+        if (in) facts = td__facts(program, in, s->set.keep_mutations);
+    }
+    td__free(in);
+    td__spec_drop(s);
+    return facts;
 }
 
 bool td__spec_plan(td_fn *f, td_spec *s, td_joint *j) {

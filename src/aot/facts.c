@@ -1,7 +1,10 @@
 /* facts.c -- what a program does to its inputs and what its outputs are, read off a run
  * without bytes under the tape above the functional mode. The rules are those of
  * AOTAutograd's metadata analysis. */
+#include "aot/aot.h"
 #include "aot/facts_int.h"
+
+#include <stddef.h>
 
 /* ---- inputs ------------------------------------------------------------- */
 
@@ -43,7 +46,7 @@ static void find_mutations(td_facts_run *r, int i) {
     to->no_grad = to->mutates_data &&
                   writes == td__func_quiet_writes(r->r->f, r->r->inputs[i].nr);
     to->resized = t->st == in->st && in->st->bytes > in->bytes;
-    to->mutation = mutation_of(to, r->to->keep);
+    to->mutation = mutation_of(to, r->to->keep_mutations);
 }
 
 /* A view that is behind has a history when it is asked, and nobody asks it here. */
@@ -77,45 +80,80 @@ static bool find_all(td_facts_run *r) {
  * input and two per output. */
 static bool make_room(td_facts_run *r) {
     td_facts *to = r->to;
-    td_arena *a = &to->arena;
+    td_arena *a = r->arena;
     size_t    n = (size_t)to->n_in + 1, m = (size_t)to->n_out + 1;
     r->bases = td__arena_zalloc(a, sizeof *r->bases * m);
-    to->names = td__arena_zalloc(a, sizeof *to->names * n);
     to->in = td__arena_zalloc(a, sizeof *to->in * n);
     to->out = td__arena_zalloc(a, sizeof *to->out * m);
     to->bases = td__arena_zalloc(a, sizeof *to->bases * m);
     to->tangents = td__arena_zalloc(a, sizeof *to->tangents * (n + 2 * m));
     to->name = td__arena_strdup(a, r->r->program->name ? r->r->program->name : "");
-    bool ok = r->bases && to->names && to->in && to->out && to->bases && to->tangents &&
-              to->name;
+    bool ok = r->bases && to->in && to->out && to->bases && to->tangents && to->name;
     for (int i = 0; ok && i < to->n_in; i++) {
         const char *name = r->r->program->inputs.v[i]->name;
-        if (name) ok = (to->names[i] = td__arena_strdup(a, name)) != NULL;
+        ok = (to->in[i].name = td__arena_strdup(a, name ? name : "")) != NULL;
     }
     return ok || td__fail_memory(r->r->cx);
 }
 
 static bool look(void *env, const td_replayed *replayed) {
-    td_facts    *to = env;
-    td_facts_run r = {.to = to, .r = replayed};
+    td_facts_own *own = env;
+    td_facts_run  r = {.to = &own->facts, .arena = &own->arena, .r = replayed};
     return make_room(&r) && find_all(&r);
 }
 
+bool td__facts_type(td_facts_run *r, td_tensor_type *to, const td_tensor *t) {
+    td_geom g;
+    if (!td__geom_copy(r->r->cx, r->arena, &g, t)) return false;
+    *to = (td_tensor_type){(td_dtype)g.dtype, g.rank, g.size, g.stride, g.offset};
+    return true;
+}
+
+/* ---- making and dropping ------------------------------------------------- */
+
+static void end(void *object) {
+    td_facts_own *own = object;
+    td__arena_free(&own->arena);
+    td__handle_free(own, TD_H_FACTS);
+}
+
+static td_facts_own *own_of(td_facts *f) {
+    return (td_facts_own *)(void *)((char *)f - offsetof(td_facts_own, facts));
+}
+
 td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations) {
-    td_facts *to = td__zalloc(sizeof *to);
-    if (!to) return td__fail_memory(program->cx), NULL;
-    *to = (td_facts){.cx = program->cx,
-                     .n_in = program->inputs.n,
-                     .n_out = program->outputs.n,
-                     .grad_mode = -1,
-                     .keep = keep_mutations};
-    if (td__joint_look(program, in, look, to)) return to;
-    td__facts_drop(to);
+    td_facts_own *own = td__handle_make(program->cx, TD_H_FACTS, sizeof *own);
+    if (!own) return NULL;
+    own->facts = (td_facts){.n_in = program->inputs.n,
+                            .n_out = program->outputs.n,
+                            .grad_mode = -1,
+                            .keep_mutations = keep_mutations};
+    if (td__joint_look(program, in, look, own)) return &own->facts;
+    end(own);
     return NULL;
 }
 
 void td__facts_drop(td_facts *f) {
-    if (!f) return;
-    td__arena_free(&f->arena);
-    td__free(f);
+    if (f) end(own_of(f));
+}
+
+/* The members of a module, or the state of a step, come before the arguments. */
+td_facts *td_fn_facts(td_fn *f, td_values args) {
+    td_values all = args;
+    if (!TD_ENTER(f, FN) || !td_ok(f->cx) ||
+        !td__has_list(f->cx, "td_fn_facts", args.v, args.n))
+        return NULL;
+    if (f->state && (!td__state_renew(f) || !td__state_args(f, args, &all)))
+        return NULL;
+    td_facts *facts = td__spec_facts(f, all);
+    if (f->state) td__state_give(f, all);
+    if (facts) td__handle_own(own_of(facts), end);
+    return facts;
+}
+
+void td_facts_drop(td_facts *facts) {
+    td_facts_own *own = facts ? own_of(facts) : NULL;
+    if (!TD_MAY_FREE(own, FACTS)) return;
+    td__handle_disown(own);
+    end(own);
 }

@@ -4,8 +4,16 @@
 
 #include "aot/facts.h"
 
+/* Facts with the memory that they are in. */
+typedef struct td_facts_own {
+    TD_OWNED_FIELDS;
+    td_arena arena;
+    td_facts facts;
+} td_facts_own;
+
 typedef struct td_facts_run {
     td_facts          *to;
+    td_arena          *arena;
     const td_replayed *r;
     td_tensor        **bases; /* intermediate ones, by td_facts.bases */
 } td_facts_run;
@@ -18,6 +26,8 @@ static inline bool td__facts_is_leaf(td_facts_run *r, td_tensor *t) {
     if (was && td_error(cx) == TD_E_GRAD) td_clear(cx);
     return leaf;
 }
+/* A copy of t's dtype and geometry in the arena. False after td__fail. */
+bool td__facts_type(td_facts_run *r, td_tensor_type *to, const td_tensor *t);
 bool td__facts_outputs(td_facts_run *r);
 bool td__facts_tangents(td_facts_run *r);
 

@@ -81,19 +81,19 @@ typedef struct chain {
 
 /* Adds a view op with copies of its arguments. */
 static void add_view(chain *c, td_op op, int nr, const td_value *in, int n) {
-    td_arena  *a = &c->r->to->arena;
-    td_view_op v = {.op = op, .nr = nr, .n_in = n};
-    v.in = td__arena_zalloc(a, sizeof *v.in * (size_t)n);
-    c->ok &= v.in != NULL;
+    td_arena *a = c->r->arena;
+    bool      several = td__ops[op].flags & TD_OPF_MULTI;
+    td_value *copy = td__arena_zalloc(a, sizeof *copy * (size_t)n);
+    c->ok &= copy != NULL;
     for (int i = 1; c->ok && i < n; i++) {
-        v.in[i] = in[i];
+        copy[i] = in[i];
         if (in[i].kind != TD_K_INTS) continue;
         int64_t *ints = td__arena_alloc(a, sizeof *ints * (in[i].n + 1));
         if (!ints) c->ok = false;
         else if (in[i].n) memcpy(ints, in[i].u.ints, sizeof *ints * in[i].n);
-        v.in[i].u.ints = ints;
+        copy[i].u.ints = ints;
     }
-    *--c->to->views = v;
+    *--c->to->views = (td_view_op){td__ops[op].name, several ? nr : -1, n, copy};
     c->to->n_views++;
 }
 
@@ -133,7 +133,7 @@ static bool find_views(td_facts_run *r, td_output_fact *to, const td_tensor *t,
                        const td_tensor *base, bool arrived) {
     int   n = r->r->log->all.n, nr;
     chain c = {r, to, t, false, true};
-    to->views = td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
+    to->views = td__arena_zalloc(r->arena, sizeof *to->views * (size_t)(n + 1));
     if (!to->views) return td__fail_memory(r->r->cx);
     to->views += n;
     to->has_views = true;
@@ -177,11 +177,9 @@ static bool is_input_kind(td_facts_run *r, td_output_fact *to, td_tensor *t,
 static bool keep_base(td_facts_run *r, td_tensor *base) {
     td_output_fact *to = &r->to->bases[r->to->n_bases];
     r->bases[r->to->n_bases++] = base;
-    *to = (td_output_fact){.base = -1, .raw = TD_K_TENSOR, .for_backward = true};
+    *to = (td_output_fact){.base = -1, .value_kind = TD_K_TENSOR, .for_backward = true};
     to->requires_grad = td_requires_grad(base);
-    to->type = td__arena_strdup(&r->to->arena, td__type_str(base));
-    if (!to->type) return td__fail_memory(r->r->cx);
-    return td__geom_copy(r->r->cx, &r->to->arena, &to->geom, base);
+    return td__facts_type(r, &to->type, base);
 }
 
 /* Output t is a view of an intermediate. PyTorch's rule: a lone view of it counts as a
@@ -243,14 +241,12 @@ static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
 static bool find_output(td_facts_run *r, int i) {
     td_output_fact *to = &r->to->out[i];
     td_tensor      *t = out_tensor(r, i);
-    *to = (td_output_fact){.base = -1, .raw = (uint8_t)r->r->out[i].kind};
+    *to = (td_output_fact){.base = -1, .value_kind = (td_kind)r->r->out[i].kind};
     if (!t) return true;
-    if (!td__geom_copy(r->r->cx, &r->to->arena, &to->geom, t)) return false;
+    if (!td__facts_type(r, &to->type, t)) return false;
     to->requires_grad = td_requires_grad(t);
     to->for_backward = to->requires_grad && (!t->base || !td__facts_is_leaf(r, t));
     to->multi = is_multi(r, t);
-    to->type = td__arena_strdup(&r->to->arena, td__type_str(t));
-    if (!to->type) return td__fail_memory(r->r->cx);
     for (int d = 0; d < t->rank && d < 64; d++)
         if (td__dim_is_sym(t->size[d])) to->dynamic |= (uint64_t)1 << d;
     return find_kind(r, to, t) && td_ok(r->r->cx);
@@ -268,16 +264,15 @@ bool td__facts_outputs(td_facts_run *r) {
 static bool add_tangent(td_facts_run *r, td_tangent_of of, int index,
                         const td_tensor *t) {
     td_tangent_fact *to = &r->to->tangents[r->to->n_tangents++];
-    int64_t         *stride =
-        td__arena_alloc(&r->to->arena, sizeof *stride * (size_t)(t->rank + 1));
+    int64_t *stride = td__arena_alloc(r->arena, sizeof *stride * (size_t)(t->rank + 1));
     to->of = of;
     to->index = index;
     if (!stride) return td__fail_memory(r->r->cx);
-    if (!td__geom_copy(r->r->cx, &r->to->arena, &to->geom, t)) return false;
+    if (!td__facts_type(r, &to->type, t)) return false;
     if (td__is_channels_last(t)) td__strides_channels_last(t->rank, t->size, stride);
     else td__strides_dense(t->rank, t->size, stride);
-    to->geom.stride = stride;
-    to->geom.offset = 0;
+    to->type.stride = stride;
+    to->type.offset = 0;
     return true;
 }
 
@@ -286,7 +281,7 @@ static bool add_tangent(td_facts_run *r, td_tangent_of of, int index,
 static bool wants_tangent(const td_output_fact *o) {
     bool own = o->kind == TD_OUT_NON_ALIAS || o->kind == TD_OUT_UNSAFE_VIEW ||
                o->kind == TD_OUT_CUSTOM_VIEW;
-    return own && o->raw == TD_K_TENSOR && o->for_backward;
+    return own && o->value_kind == TD_K_TENSOR && o->for_backward;
 }
 
 /* An input written with gradients off throughout is no reason to train. */

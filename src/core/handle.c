@@ -34,6 +34,7 @@ static const char *const kind_names[TD_H_COUNT] = {
     [TD_H_HEARD] = "op call of a mode",
     [TD_H_SPLIT] = "split of a joint graph",
     [TD_H_FCALL] = "call of a custom function",
+    [TD_H_FACTS] = "facts",
 };
 
 /* ---- memory of freed objects -------------------------------------------- */

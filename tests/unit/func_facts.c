@@ -92,8 +92,8 @@ TEST(view_sequences_lead_from_base_to_result) {
     td_facts *f = facts_of(cx, file, "a view and a view of it", false);
     CHECK(f->n_bases == 1 && f->n_out == 2);
     CHECK(f->out[1].n_views == 2);
-    CHECK(f->out[1].views[0].op == TD_OP_t);
-    CHECK(f->out[1].views[1].op == TD_OP_select);
+    CHECK(!strcmp(f->out[1].views[0].op, "t"));
+    CHECK(!strcmp(f->out[1].views[1].op, "select"));
     CHECK(f->out[1].views[1].n_in == 3 && f->out[1].views[1].in[2].u.i == 0);
     td__facts_drop(f);
     td__gfile_drop(file);

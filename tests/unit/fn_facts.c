@@ -1,0 +1,67 @@
+/* fn_facts.c -- td_fn_facts: what a function does to its inputs and what its results
+ * are, as data. tests/cases/func/facts.txt pins down the facts themselves. */
+#include "aot_help.h"
+#include "tandem/facts.h"
+
+/* Writes x, returns a view of it, a value, and a number. */
+static bool mixed(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
+    td_mul_(x, 2.0);
+    return td_return(c, td_select(x, 0, 1), td_tanh(td_mul(x, w)), 3);
+}
+
+TEST(facts_name_writes_aliases_and_tangents) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 3));
+    td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+    td_fn     *f = td_aot_function(cx, mixed, NULL, NULL);
+    td_facts  *facts = td_fn_facts(f, TD_ARGS(x, w));
+    TD_CHECK_THAT(facts != NULL, "%s", td_message(cx));
+    CHECK(facts->n_in == 2 && facts->n_out == 3 && facts->trains && !facts->random);
+    CHECK(facts->in[0].mutates_data && !facts->in[0].requires_grad);
+    CHECK(facts->in[0].mutation == TD_MUTATED_OUT_GRAPH && facts->in[0].duplicate < 0);
+    CHECK(!facts->in[1].mutates_data && facts->in[1].requires_grad);
+    CHECK(facts->out[0].kind == TD_OUT_ALIAS_OF_INPUT && facts->out[0].base == 0);
+    CHECK(facts->out[0].n_views == 1 && !strcmp(facts->out[0].views[0].op, "select"));
+    CHECK(facts->out[0].views[0].in[2].u.i == 1 && facts->out[0].views[0].nr == -1);
+    CHECK(facts->out[1].kind == TD_OUT_NON_ALIAS && facts->out[1].requires_grad);
+    CHECK(facts->out[1].type.rank == 2 && facts->out[1].type.size[1] == 3);
+    CHECK(facts->out[2].value_kind == TD_K_INT);
+    CHECK(facts->n_tangents == 1 && facts->tangents[0].of == TD_TANGENT_OUTPUT &&
+          facts->tangents[0].index == 1 && facts->tangents[0].type.dtype == TD_F32);
+    CHECK(td_item(td_sum(x)) == 6 && td_fn_specializations(f) == 0);
+    td_facts_drop(facts);
+    td_facts_drop(NULL);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(facts_of_a_module_begin_with_its_members) {
+    td_ctx    *cx = td_open();
+    td_module *m = td_nn_linear(cx, 3, 2, NULL);
+    td_fn     *f = td_aot_module(m, NULL);
+    td_facts  *facts = td_fn_facts(f, TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))));
+    TD_CHECK_THAT(facts != NULL, "%s", td_message(cx));
+    CHECK(facts->n_in == 3 && facts->in[0].is_static && !facts->in[2].is_static);
+    CHECK(strstr(facts->in[0].name, "weight") && facts->in[0].requires_grad);
+    td_close(cx); /* owns the facts, too */
+}
+
+static bool fails(td_call *c) {
+    return td_return(c, td_matmul(td_arg(c, 0), td_arg(c, 0)));
+}
+
+TEST(facts_fail_as_the_capture_does) {
+    td_ctx *cx = td_open();
+    td_fn  *f = td_aot_function(cx, fails, NULL, NULL);
+    CHECK(td_fn_facts(f, TD_ARGS(td_ones(cx, TD_SHAPE(2, 3)))) == NULL);
+    CHECK(td_error(cx) == TD_E_SHAPE);
+    td_clear(cx);
+    td_facts *facts = td_fn_facts(f, TD_ARGS(td_ones(cx, TD_SHAPE(2, 2))));
+    CHECK(facts && facts->n_out == 1);
+    td_facts_drop(facts);
+    td_facts_drop(facts);
+    CHECK(td_error(cx) == TD_E_ARG); /* dropped twice */
+    td_clear(cx);
+    td_close(cx);
+}
