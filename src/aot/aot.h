@@ -110,9 +110,8 @@ typedef struct td_cache_state {
 
 /* The inputs of the first call of a specialization as they arrived: copies without
  * bytes, which share storages, are views of each other, and have flags and histories as
- * the inputs had. A later trace of the program takes them. Counted. */
+ * the inputs had. A later trace of the program takes them. */
 typedef struct td_arrived {
-    int       refs;
     td_faker  fakes;
     td_value *in; /* by input of the program */
     int       n;
@@ -137,7 +136,7 @@ typedef struct td_spec {
     td_joint   *j;              /* owned until the plan takes it over */
     td_halves  *h;              /* the same; NULL: nothing to differentiate */
     td_faker   *fakes;          /* borrowed while tracing symbolic sizes; else NULL */
-    td_arrived *arrived;        /* held; NULL: no later trace takes it */
+    td_arrived *arrived;        /* owned until td__spec_later; NULL: no later trace */
     td_halves  *step; /* what backwards inside the body recompute; NULL: nothing */
     struct td_guard_prog *guards;  /* on symbolic sizes; NULL: sizes are in the key */
     int                   mode;    /* td_fn.mode when it was compiled */
@@ -457,24 +456,37 @@ td_op_counts td__count_ops(const td_graph *g);
 void td__stage_log(const td_fn *f, const td_spec *s, const td_stage_row *r);
 void td__log_guards(const td_fn *f, const td_spec *s);
 
-/* ---- missing.c ---------------------------------------------------------- */
+/* ---- double_backward.c, missing.c, custom_linear.c ----------------------- */
 
-/* Fills in s->plan->retrace, for s->arrived. False after td__fail. */
-bool td__missing_make(td_fn *f, td_spec *s);
-
-/* ---- double_backward.c, custom_linear.c --------------------------------- */
+/* What later traces of a program take. Its plan owns it. */
+typedef struct td_trace_source {
+    td_plan           *p;       /* not referenced: it owns this */
+    td_graph          *program; /* referenced */
+    td_shared_opts    *shared;  /* referenced: decompositions and backends */
+    td_arrived        *arrived; /* owned; NULL: nothing is traced later */
+    td_config          set;     /* the settings of the specialization; no fallback */
+    td_joint_opts      opts;    /* orders: own copies */
+    bool               inner;   /* td_fn.inner */
+    bool               grad, inference; /* modes of the call */
+    td_dtype           dtype;
+    const char        *name;     /* of the functions of the next order */
+    struct td_variant *variants; /* these functions */
+    uint32_t          *marks;    /* by input: a bit per dim whose size is a symbol */
+    bool              *fixed;    /* by input: none of its sizes is a symbol */
+    td_arena           arena;
+} td_trace_source;
 
 /* Makes s->arrived, where gradients of gradients or of some results alone may be asked
  * for; s->j is there. False after td__fail. */
-bool                 td__spec_arrive(td_fn *f, td_spec *s, td_values args);
-void                 td__arrived_drop(td_arrived *a); /* NULL is fine */
-/* The plan of s, with s->arrived, gives gradients of gradients. False after
- * td__fail. */
-bool                 td__spec_next_order(td_fn *f, td_spec *s);
-/* td_fn.orders, in memory that lives as long as the plan. */
-const td_grad_order *td__plan_orders(const td_plan *p);
+bool      td__spec_arrive(td_fn *f, td_spec *s, td_values args);
+void      td__arrived_drop(td_arrived *a); /* NULL is fine */
+/* Sets td_plan.later of s->plan; takes over s->arrived. False after td__fail. */
+bool      td__spec_later(td_fn *f, td_spec *s);
+/* missing.c: td_later_traces.joint, and what it needs of the plan's joint graph. */
+td_joint *td__missing_joint(void *env, const uint64_t *missing);
+bool      td__missing_symbols(td_trace_source *t);
 /* May the gradients of a program with custom functions be differentiated? False after
  * td__fail. */
-bool                 td__custom_linear(td_fn *f, const td_graph *program);
+bool      td__custom_linear(td_fn *f, const td_graph *program);
 
 #endif

@@ -153,8 +153,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
     if (!td__spec_arrive(f, s, args) ||
         !td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
-        !td__spec_next_order(f, s) || !td__missing_make(f, s) ||
-        !td__key_make(f, &s->key, args, s))
+        !td__spec_later(f, s) || !td__key_make(f, &s->key, args, s))
         return false;
     td__cache_store(f, s);
     td__log_guards(f, s);
@@ -217,7 +216,7 @@ static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
 static bool stage_plan(td_fn *f, td_spec *s, td_values args) {
     return td__joint_clean(s->j, s->set.cse) &&
            td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) &&
-           td__spec_next_order(f, s);
+           td__spec_later(f, s);
 }
 
 /* s->offsets is set in any case: the graph that the user puts in between may address

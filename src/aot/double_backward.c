@@ -14,9 +14,8 @@
 
 /* ---- arguments as they arrived ------------------------------------------ */
 
-/* Shared by the specialization, its double backwards and its retraces. */
 void td__arrived_drop(td_arrived *a) {
-    if (!a || --a->refs > 0) return;
+    if (!a) return;
     td__faker_end(&a->fakes);
     td__free(a->in);
     td__free(a);
@@ -41,7 +40,7 @@ static td_arrived *arrive(const td_graph *program, td_value *in, td_faker *fakes
         td__free(in);
         return td__fail_memory(program->cx), NULL;
     }
-    *a = (td_arrived){.refs = 1, .fakes = *fakes, .in = in, .n = program->inputs.n};
+    *a = (td_arrived){.fakes = *fakes, .in = in, .n = program->inputs.n};
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; ok && i < a->n; i++)
             if ((program->in_desc.v[i].kind == TD_D_OWN_GRAD) == (grads == 1))
@@ -85,24 +84,11 @@ static td_arrived *arrive_at(const td_arrived *a, const td_graph *program,
 
 /* One for each pair of sets of tangents: eager leaves out what would only add zeros,
  * and what has no history. */
-typedef struct variant {
-    struct variant *next;
-    td_fn          *fn;
-    td_grad_order   orders[]; /* those below, and then these sets */
+typedef struct td_variant {
+    struct td_variant *next;
+    td_fn             *fn;
+    td_grad_order      orders[]; /* those below, and then these sets */
 } variant;
-
-typedef struct next_order {
-    variant        *all;
-    td_plan        *p;       /* not held: it owns this */
-    td_graph       *program; /* held */
-    td_arrived     *arrived;
-    td_shared_opts *shared; /* the backends, also where only backward needs them */
-    td_config       config; /* the settings of the specialization */
-    char           *name;
-    int             n_orders; /* below that of p */
-    td_grad_order  *orders;
-    td_arena        arena; /* of their sets, which may outlive those of f */
-} next_order;
 
 static bool same_sets(const td_grad_order *a, const td_grad_order *b) {
     size_t size = sizeof *a->missing * (size_t)a->words;
@@ -110,38 +96,39 @@ static bool same_sets(const td_grad_order *a, const td_grad_order *b) {
 }
 
 /* With room for its sets behind it; NULL after td__fail. */
-static variant *make_variant(next_order *a, const td_grad_order *o) {
-    size_t   orders = sizeof *o * (size_t)(a->n_orders + 1);
+static variant *make_variant(td_trace_source *a, const td_grad_order *o) {
+    size_t   orders = sizeof *o * (size_t)(a->opts.n_orders + 1);
     size_t   set = sizeof(uint64_t) * (size_t)o->words;
     variant *v = td__zalloc(sizeof *v + orders + 2 * set);
     if (!v) return td__fail_memory(a->p->cx), NULL;
-    uint64_t *own = (uint64_t *)(void *)(v->orders + a->n_orders + 1);
-    if (a->n_orders) memcpy(v->orders, a->orders, orders - sizeof *o);
+    uint64_t *own = (uint64_t *)(void *)(v->orders + a->opts.n_orders + 1);
+    if (a->opts.n_orders) memcpy(v->orders, a->opts.orders, orders - sizeof *o);
     memcpy(own, o->missing, set);
     memcpy(own + o->words, o->grad, set);
-    v->orders[a->n_orders] = (td_grad_order){own, own + o->words, o->words};
+    v->orders[a->opts.n_orders] = (td_grad_order){own, own + o->words, o->words};
     a->shared->refs++;
     if (!(v->fn = td__fn_make(a->p->cx, a->shared, a->name))) return td__free(v), NULL;
     td__graph_keep(a->program);
     v->fn->graph = a->program;
     v->fn->owns_graph = v->fn->inner = true;
-    v->fn->opts.config = &a->config;
+    v->fn->opts.config = &a->set;
     v->fn->orders = v->orders;
-    v->fn->n_orders = a->n_orders + 1;
+    v->fn->n_orders = a->opts.n_orders + 1;
     return v;
 }
 
 /* One variant for each pair of sets of tangents (missing, requiring grad), up to
  * backward_limit. */
-static variant *variant_for(next_order *a, const td_grad_order *o) {
-    for (variant *v = a->all; v; v = v->next)
-        if (same_sets(&v->orders[a->n_orders], o)) return v;
-    if (!td__plan_may_compile(a->p, a->p->next.n, "double backward")) return NULL;
+static variant *variant_for(td_trace_source *a, const td_grad_order *o) {
+    for (variant *v = a->variants; v; v = v->next)
+        if (same_sets(&v->orders[a->opts.n_orders], o)) return v;
+    if (!td__plan_may_compile(a->p, a->p->later.n_plans, "double backward"))
+        return NULL;
     variant *v = make_variant(a, o);
     if (!v) return NULL;
-    a->p->next.n++;
-    v->next = a->all;
-    return a->all = v;
+    a->p->later.n_plans++;
+    v->next = a->variants;
+    return a->variants = v;
 }
 
 /* Casts are in the program already. */
@@ -165,11 +152,11 @@ static td_plan *prepare(td_fn *f, const td_arrived *a) {
     return p;
 }
 
-/* td_next_order.plan. With symbolic sizes the program is replayed for the sizes of the
- * call. */
+/* td_later_traces.plan. With symbolic sizes the program is replayed for the sizes of
+ * the call. */
 static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes) {
-    next_order *a = env;
-    variant    *v = variant_for(a, o);
+    td_trace_source *a = env;
+    variant         *v = variant_for(a, o);
     if (!v || !sizes) return v ? prepare(v->fn, a->arrived) : NULL;
     td_arrived *now = arrive_at(a->arrived, a->program, sizes->given);
     td_plan    *p = now ? prepare(v->fn, now) : NULL;
@@ -177,68 +164,74 @@ static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes
     return p;
 }
 
-/* Called with the plan: frees the functions of all variants and the references to
- * program, options and arguments. */
+/* Called with the plan: frees the functions of all variants, the arguments and the
+ * references to program and options. */
 static void drop(void *env) {
-    next_order *a = env;
-    while (a->all) {
-        variant *v = a->all;
-        a->all = v->next;
+    td_trace_source *a = env;
+    while (a->variants) {
+        variant *v = a->variants;
+        a->variants = v->next;
         td__fn_free(v->fn);
         td__free(v);
     }
     td__shared_opts_drop(a->shared);
     td__arrived_drop(a->arrived);
     td__graph_drop(a->program);
-    td__free(a->name);
     td__arena_free(&a->arena);
     td__free(a);
 }
 
-static const uint64_t *copy_set(next_order *a, const uint64_t *set, int words) {
+static const uint64_t *copy_set(td_trace_source *a, const uint64_t *set, int words) {
     size_t    n = sizeof *set * (size_t)words;
     uint64_t *own = td__arena_alloc(&a->arena, n);
     return own ? memcpy(own, set, n) : NULL;
 }
 
-/* False: no memory. */
-static bool copy_orders(next_order *a, const td_grad_order *from) {
-    a->orders = td__arena_zalloc(&a->arena, sizeof *from * (size_t)(a->n_orders + 1));
-    bool ok = a->orders != NULL;
-    for (int i = 0; ok && i < a->n_orders; i++) {
-        int words = from[i].words;
-        a->orders[i] = (td_grad_order){copy_set(a, from[i].missing, words),
-                                       copy_set(a, from[i].grad, words), words};
-        ok = a->orders[i].missing && a->orders[i].grad;
+/* The orders and the name are the function's, which may be dropped before the backward.
+ * False: no memory. */
+static bool copy_orders(td_trace_source *a, const td_fn *f) {
+    char           name[80];
+    td_grad_order *to =
+        td__arena_zalloc(&a->arena, sizeof *to * (size_t)(f->n_orders + 1));
+    bool ok = to != NULL;
+    for (int i = 0; ok && i < f->n_orders; i++) {
+        const td_grad_order *o = &f->orders[i];
+        to[i] = (td_grad_order){copy_set(a, o->missing, o->words),
+                                copy_set(a, o->grad, o->words), o->words};
+        ok = to[i].missing && to[i].grad;
     }
-    return ok;
+    a->opts.orders = to;
+    snprintf(name, sizeof name, "%.60s'", f->name);
+    return ok && (a->name = td__arena_strdup(&a->arena, name)) != NULL;
 }
 
-/* Attaches the next order to the plan of s. It owns references to everything a later
- * trace needs, because td_fn may be dropped before the backward. A fallback to eager is
- * impossible there. */
-bool td__spec_next_order(td_fn *f, td_spec *s) {
+/* Attaches later traces to the plan of s. They own references to everything they need,
+ * because td_fn may be dropped before the backward. A fallback to eager is impossible
+ * there. Missing tangents are traced where there are several, and zeros where the user
+ * replaced the graph. */
+bool td__spec_later(td_fn *f, td_spec *s) {
+    bool own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
     if (!s->plan->h) return true;
-    next_order *a = td__zalloc(sizeof *a);
-    char        name[80];
+    td_trace_source *a = td__zalloc(sizeof *a);
     if (!a) return td__fail_memory(f->cx);
-    snprintf(name, sizeof name, "%.60s'", f->name);
-    *a = (next_order){.p = s->plan,
-                      .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
-                      .arrived = s->arrived,
-                      .shared = f->shared,
-                      .config = s->set,
-                      .name = td__strdup(name),
-                      .n_orders = f->n_orders};
-    a->config.fallback = TD_FALLBACK_ERROR;
+    *a = (td_trace_source){.p = s->plan,
+                           .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
+                           .shared = f->shared,
+                           .arrived = s->arrived,
+                           .set = s->set,
+                           .opts = td__spec_joint_opts(f, s),
+                           .inner = f->inner,
+                           .grad = f->cx->grad_enabled,
+                           .inference = f->cx->inference,
+                           .dtype = f->cx->default_dtype};
+    a->set.fallback = TD_FALLBACK_ERROR;
     td__graph_keep(a->program);
     f->shared->refs++;
-    s->plan->next =
-        (td_next_order){s->set.double_backward ? next_plan : NULL, drop, a, 0};
-    if (a->arrived) a->arrived->refs++;
-    return (a->name && copy_orders(a, f->orders)) || td__fail_memory(f->cx);
-}
-
-const td_grad_order *td__plan_orders(const td_plan *p) {
-    return ((const next_order *)p->next.env)->orders;
+    s->arrived = NULL;
+    s->plan->later = (td_later_traces){.drop = drop, .env = a};
+    if (s->set.double_backward) s->plan->later.plan = next_plan;
+    if (!copy_orders(a, f)) return td__fail_memory(f->cx);
+    if (s->plan->j->n_tangents < 2 || own) return true;
+    s->plan->later.joint = td__missing_joint;
+    return td__missing_symbols(a);
 }

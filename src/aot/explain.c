@@ -249,9 +249,9 @@ static void backward_state(td_buf *b, const td_plan *p) {
     else
         td__buf_printf(b, "  backward is compiled, %d variant%s\n", n,
                        n == 1 ? "" : "s, one per set of arrived gradients");
-    if (p->next.n)
-        td__buf_printf(b, "  double backward is compiled, %d variant%s\n", p->next.n,
-                       p->next.n == 1 ? "" : "s");
+    if (p->later.n_plans)
+        td__buf_printf(b, "  double backward is compiled, %d variant%s\n",
+                       p->later.n_plans, p->later.n_plans == 1 ? "" : "s");
 }
 
 /* A graph's text, indented under a title. */

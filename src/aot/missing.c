@@ -7,30 +7,15 @@
 
 #include <string.h>
 
-/* What a second trace of a specialization takes. */
-typedef struct tracing {
-    const td_plan  *p;       /* not held: it owns this */
-    td_graph       *program; /* held */
-    td_shared_opts *shared;  /* whose decompositions are applied */
-    td_arrived     *arrived; /* held */
-    uint32_t       *marks;   /* by input: a bit per dim whose size is a symbol */
-    bool           *fixed;   /* by input: none of its sizes is a symbol */
-    td_joint_opts   opts;
-    td_config       set;
-    bool            grad, inference; /* modes of the call */
-    td_dtype        dtype;
-    bool            inner;
-} tracing;
-
 /* ---- sizes --------------------------------------------------------------- */
 
 /* Dims that are symbols in the joint graph are symbols again. Where all sizes began as
  * symbols, so do those that the trace found to be numbers: symbols are counted, and the
  * next has the same name only then. */
-static bool find_symbols(tracing *t) {
+bool td__missing_symbols(td_trace_source *t) {
     size_t n = (size_t)t->program->inputs.n + 1;
-    t->marks = td__zalloc(sizeof *t->marks * n);
-    t->fixed = td__zalloc(n);
+    t->marks = td__arena_zalloc(&t->arena, sizeof *t->marks * n);
+    t->fixed = td__arena_zalloc(&t->arena, n);
     if (!t->marks || !t->fixed) return td__fail_memory(t->p->cx);
     for (int i = 0; i < t->program->inputs.n; i++) {
         const td_gtype *l = t->p->j->g->inputs.v[i]->type;
@@ -43,15 +28,15 @@ static bool find_symbols(tracing *t) {
     return true;
 }
 
-/* ---- tracing ------------------------------------------------------------ */
+/* ---- td_trace_source ------------------------------------------------------------ */
 
-static bool has_symbols(const tracing *t) {
+static bool has_symbols(const td_trace_source *t) {
     for (int i = 0; i < t->program->inputs.n; i++)
         if (!t->fixed[i]) return true;
     return false;
 }
 
-static bool refuse(const tracing *t) {
+static bool refuse(const td_trace_source *t) {
     return td__fail(t->p->cx, TD_E_UNSUPPORTED,
                     "%s: a backward that starts at some of the results alone could not "
                     "be traced; go backward from all at once",
@@ -80,7 +65,7 @@ static bool same_symbols(const td_graph *g, const td_graph *h, int n_primals) {
 
 /* Are tangents and targets those of the plan? A trace that differs is a mistake of this
  * library; it must not give other gradients. */
-static bool check_same(const tracing *t, const td_joint *j) {
+static bool check_same(const td_trace_source *t, const td_joint *j) {
     const td_joint *was = t->p->j;
     bool            same = j->n_fwd == was->n_fwd && j->n_tangents == was->n_tangents &&
                 j->n_targets == was->n_targets &&
@@ -95,7 +80,7 @@ static bool check_same(const tracing *t, const td_joint *j) {
 /* Traces the program again for a set of missing tangents. Decompositions and clean-up
  * must give the same forward as the first trace, because the saved values are those of
  * the first. */
-static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
+static td_joint *join(td_trace_source *t, const td_value *in, const uint64_t *missing) {
     td_joint_opts o = t->opts;
     bool          cse = t->set.cse;
     o.missing = missing;
@@ -110,7 +95,7 @@ static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
 
 /* Sizes that the first trace found to be numbers: what said so may be gone from the
  * program. */
-static bool fix_numbers(const tracing *t, const td_symargs *a) {
+static bool fix_numbers(const td_trace_source *t, const td_symargs *a) {
     for (int i = 0; i < t->program->inputs.n; i++) {
         const td_gtype  *l = t->p->j->g->inputs.v[i]->type;
         const td_tensor *x = a->v[i].kind == TD_K_TENSOR ? a->v[i].u.t : NULL;
@@ -122,7 +107,8 @@ static bool fix_numbers(const tracing *t, const td_symargs *a) {
 }
 
 /* The same with symbols for the sizes that were symbols. */
-static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing) {
+static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
+                               const uint64_t *missing) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
                        .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
                        .by_argument = true,
@@ -141,7 +127,7 @@ static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing
 
 /* With symbolic sizes the trace runs in a symbol environment of its own, with symbols
  * named as in the first trace. */
-static td_joint *join_sizes(tracing *t, const uint64_t *missing) {
+static td_joint *join_sizes(td_trace_source *t, const uint64_t *missing) {
     if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, missing);
     td_symenv *e = td__symenv_make(t->p->cx);
     if (!e) return NULL;
@@ -154,12 +140,12 @@ static td_joint *join_sizes(tracing *t, const uint64_t *missing) {
 }
 
 /* In the modes of the call, whatever backward runs in. */
-static td_joint *joint(void *env, const uint64_t *missing) {
-    tracing *t = env;
-    td_ctx  *cx = t->p->cx;
-    bool     grad = cx->grad_enabled, inference = cx->inference;
-    td_dtype dtype = cx->default_dtype;
-    td_where here = td_here;
+td_joint *td__missing_joint(void *env, const uint64_t *missing) {
+    td_trace_source *t = env;
+    td_ctx          *cx = t->p->cx;
+    bool             grad = cx->grad_enabled, inference = cx->inference;
+    td_dtype         dtype = cx->default_dtype;
+    td_where         here = td_here;
     cx->grad_enabled = t->grad;
     cx->inference = t->inference;
     cx->default_dtype = t->dtype;
@@ -169,42 +155,4 @@ static td_joint *joint(void *env, const uint64_t *missing) {
     cx->default_dtype = dtype;
     td_here = here;
     return j;
-}
-
-/* ---- making one --------------------------------------------------------- */
-
-static void drop(void *env) {
-    tracing *t = env;
-    td__arrived_drop(t->arrived);
-    td__free(t->marks);
-    td__free(t->fixed);
-    td__shared_opts_drop(t->shared);
-    td__graph_drop(t->program);
-    td__free(t);
-}
-
-/* Attaches a tracer for missing tangents to the plan. Not needed with a single tangent,
- * and impossible if the user replaced the graph: then a missing tangent is zeros. */
-bool td__missing_make(td_fn *f, td_spec *s) {
-    td_ctx *cx = f->cx;
-    bool    own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
-    if (s->plan->j->n_tangents < 2 || own) return true;
-    tracing *t = td__zalloc(sizeof *t);
-    if (!t) return td__fail_memory(cx);
-    *t = (tracing){.p = s->plan,
-                   .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
-                   .shared = f->shared,
-                   .arrived = s->arrived,
-                   .opts = td__spec_joint_opts(f, s),
-                   .set = s->set,
-                   .grad = cx->grad_enabled,
-                   .inference = cx->inference,
-                   .dtype = cx->default_dtype,
-                   .inner = f->inner};
-    if (f->n_orders) t->opts.orders = td__plan_orders(s->plan);
-    td__graph_keep(t->program);
-    t->shared->refs++;
-    t->arrived->refs++;
-    s->plan->retrace = (td_retrace){joint, drop, t};
-    return find_symbols(t);
 }

@@ -48,7 +48,7 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     const td_frame *f = n->data;
     const td_geom  *want = &td__frame_joint(n)->tangents[i].geom;
     if (g) return td__fit_tangent(n->cx, g, want);
-    if (!f->p->retrace.joint) {
+    if (!f->p->later.joint) {
         td_tensor *t =
             td_op_empty_strided(n->cx, (td_ints){want->size, want->rank},
                                 (td_ints){want->stride, want->rank}, want->dtype);
@@ -110,7 +110,7 @@ bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
 /* The backward graph for a set of missing tangents: the engine is asked again, from the
  * roots whose tangents arrived, and reads what the forward code saved. */
 static td_graph *trace_back(const td_plan *p, const uint64_t *missing) {
-    td_joint *j = p->retrace.joint(p->retrace.env, missing);
+    td_joint *j = p->later.joint(p->later.env, missing);
     td_graph *g = j ? td__part_reuse(p->h, j) : NULL;
     td__joint_drop(j);
     return g;
@@ -119,7 +119,7 @@ static td_graph *trace_back(const td_plan *p, const uint64_t *missing) {
 /* The backward for this set, made at its first use. */
 static td_back *back_for(td_plan *p, const uint64_t *missing) {
     size_t   size = sizeof *missing * (size_t)td__frame_words(p);
-    bool     all = !p->retrace.joint || !td__set_any(missing, td__frame_words(p));
+    bool     all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
     td_back *b = all ? &p->back : p->back.next;
     while (b && b != &p->back && memcmp(b->missing, missing, size)) b = b->next;
     bool first = b == &p->back && !b->code.run;
@@ -224,7 +224,7 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
             "the mode would receive a second time. Pop the mode, or push it "
             "before the call, which then runs op by op",
             f->p->name);
-    if (f->p->next.plan) return td__node_run_next(n, g, need, grads);
+    if (f->p->later.plan) return td__node_run_next(n, g, need, grads);
     return td__fail(n->cx, TD_E_UNSUPPORTED,
                     "%s was compiled with double_backward off: its gradients have no "
                     "history; switch the setting on, or go backward without "

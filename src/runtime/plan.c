@@ -282,8 +282,7 @@ void td__plan_drop(td_plan *p) {
 
     td__steps_free(&p->steps);
     td__graph_drop(p->prologue);
-    if (p->retrace.drop) p->retrace.drop(p->retrace.env);
-    if (p->next.drop) p->next.drop(p->next.env);
+    if (p->later.drop) p->later.drop(p->later.env);
     td__free(p->reads);
     td__halves_drop(p->h);
     td__joint_drop(p->j);

@@ -42,27 +42,23 @@ typedef struct td_back {
 
 typedef struct td_now td_now;
 
-/* The part of double backward that src/aot implements for a plan: a backward that
- * records a history (create_graph) runs the plan of the next order. */
-typedef struct td_next_order {
-    /* The plan for these tangents: (primals, tangents) -> gradients. `sizes` are those
-     * of the call, NULL where all are numbers. NULL after td__fail. */
+/* Traces of the program after the call. src/aot implements them for a plan, because it
+ * has the program. */
+typedef struct td_later_traces {
+    /* The joint graph with `missing` as in td_joint_opts, through the same passes as
+     * td_plan.j, for a backward in which some tangents are missing; the caller drops
+     * it. NULL after td__fail. joint NULL: the joint graph is the user's own, and a
+     * missing tangent is replaced by zeros. */
+    td_joint *(*joint)(void *env, const uint64_t *missing);
+    /* The plan of the next order for these tangents, for a backward that records a
+     * history (create_graph): (primals, tangents) -> gradients. `sizes` are those of
+     * the call, NULL where all are numbers. NULL after td__fail. plan NULL:
+     * double_backward is off. */
     struct td_plan *(*plan)(void *env, const td_grad_order *o, const td_now *sizes);
     void (*drop)(void *env);
     void *env;
-    int   n; /* of plans: one for each pair of sets of tangents */
-} td_next_order;
-
-/* Traces a backward for another set of tangents; src/aot implements it, because it has
- * the program. joint NULL: the joint graph is the user's own, and a missing tangent is
- * replaced by zeros. */
-typedef struct td_retrace {
-    /* The joint graph with `missing` as in td_joint_opts, through the same passes as
-     * td_plan.j; the caller drops it. NULL after td__fail. */
-    td_joint *(*joint)(void *env, const uint64_t *missing);
-    void (*drop)(void *env);
-    void *env;
-} td_retrace;
+    int   n_plans; /* one for each pair of sets of tangents */
+} td_later_traces;
 
 typedef struct td_plan {
     int               refs; /* the function and each node */
@@ -75,7 +71,7 @@ typedef struct td_plan {
     td_runner         fwd;
     td_back           back;    /* all tangents there; code empty until needed */
     int               n_back;  /* beside it, for other sets of tangents */
-    int64_t           limit;   /* most of them, and of td_next_order.n */
+    int64_t           limit;   /* most of them, and of later.n_plans */
     int               n_vals;  /* outputs of the forward code */
     int               n_saves; /* for backward, then for gradients of gradients */
     bool              copies;  /* one of these is td_save_plan.copied */
@@ -94,8 +90,7 @@ typedef struct td_plan {
     bool              asserts;      /* calls check what was promised (asserts.c) */
     bool              donates;      /* backward may free what it is the last to read */
     td_scratch        inputs, values; /* of a call: its caller's, and its own */
-    td_retrace        retrace;
-    td_next_order     next;
+    td_later_traces   later;
     bool             *reads; /* by primal, of an order above the first: the code, or
                                 what it saves, depends on it; NULL: not found yet */
     /* Binds the edges of the node. It takes what the epilogue takes. NULL: there is no
