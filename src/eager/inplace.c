@@ -189,16 +189,25 @@ static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *
     *offset = td_value_int(td__dim_add(whole->offset, before));
 }
 
-/* set_ may have moved the base behind the view: no gradient of the base has the part
- * then, wherever in its storage it begins. */
+/* set_ may have moved the base behind the view, or the view beyond the base: no
+ * gradient of the base has the part then, wherever in its storage it begins, and
+ * however many bytes that storage happens to have. */
 static bool has_part(const td_node *n) {
-    const slices *s = n->data;
-    int64_t       base = n->in_type[s->self].offset;
-    return !td__dim_lt(s->view.offset, base) ||
+    const slices  *s = n->data;
+    const td_geom *base = &n->in_type[s->self];
+    if (td__dim_lt(s->view.offset, base->offset))
+        return td__fail(n->cx, TD_E_ARG,
+                        "copy_slices: the written view begins at offset %lld, before "
+                        "its base, which set_ has moved to offset %lld",
+                        (long long)s->view.offset, (long long)base->offset);
+    bool known = s->view.dtype == base->dtype && !td__geom_is_symbolic(base) &&
+                 !td__geom_is_symbolic(&s->view);
+    if (!known || td__numel(s->view.rank, s->view.size) == 0) return true;
+    return td__geom_last(&s->view) <= td__geom_last(base) ||
            td__fail(n->cx, TD_E_ARG,
-                    "copy_slices: the written view begins at offset %lld, before its "
-                    "base, which set_ has moved to offset %lld",
-                    (long long)s->view.offset, (long long)base);
+                    "copy_slices: the written view ends at offset %lld, behind its "
+                    "base, which ends at %lld; set_ or resize_ has moved one of them",
+                    (long long)td__geom_last(&s->view), (long long)td__geom_last(base));
 }
 
 /* Runs the writing op's derivative on the gradient of the written part. */
