@@ -335,41 +335,45 @@ static bool run(td_joint_run *r, const td_value *in) {
     return ok;
 }
 
-/* NULL after td__fail. */
-static td_joint *make(td_joint_run *r, const td_value *in) {
-    r->to = td__zalloc(sizeof *r->to);
-    if (!r->to) return td__fail_memory(r->cx), NULL;
-    r->to->cx = r->fakes.cx = r->cx;
-    r->to->n_primals = r->program->inputs.n;
-    r->to->n_results = r->program->outputs.n;
-    if (run(r, in)) return r->to;
-    td__joint_drop(r->to);
+/* Begins a run. NULL after td__fail. It is allocated: it is too large for small
+ * stacks. */
+static td_joint_run *begin(const td_graph *program, const td_joint_opts *opts) {
+    td_joint_run *r = td__zalloc(sizeof *r);
+    td_joint     *j = r ? td__zalloc(sizeof *j) : NULL;
+    if (!j) return td__free(r), td__fail_memory(program->cx), NULL;
+    r->program = program;
+    r->opts = *opts;
+    r->to = j;
+    r->cx = r->fakes.cx = j->cx = program->cx;
+    j->n_primals = program->inputs.n;
+    j->n_results = program->outputs.n;
+    return r;
+}
+
+/* Runs it and frees it. NULL after td__fail. */
+static td_joint *end(td_joint_run *r, const td_value *in) {
+    td_joint *j = r->to;
+    bool      ok = run(r, in);
+    td__free(r);
+    if (ok) return j;
+    td__joint_drop(j);
     return NULL;
 }
 
-/* The run is allocated: it is too large for small stacks. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
-    td_joint_run *r = td__zalloc(sizeof *r); /* too large for a small stack */
-    if (!r) return td__fail_memory(program->cx), NULL;
-    *r = (td_joint_run){.program = program, .opts = *opts, .cx = program->cx};
-    td_joint *to = make(r, in);
-    td__free(r);
-    return to;
+    td_joint_run *r = begin(program, opts);
+    return r ? end(r, in) : NULL;
 }
 
-bool td__joint_look(const td_graph *program, const td_value             *in,
-                    bool (*look)(void *env, const td_replayed *r), void *env) {
-    td_joint_run *r = td__zalloc(sizeof *r);
-    if (!r) return td__fail_memory(program->cx);
-    *r = (td_joint_run){.program = program,
-                        .opts = {.train = true},
-                        .cx = program->cx,
-                        .look = look,
-                        .look_env = env};
-    td_joint *j = make(r, in);
+bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
+                    void *env) {
+    td_joint_run *r = begin(program, &(td_joint_opts){.train = true});
+    if (!r) return false;
+    r->look = look;
+    r->look_env = env;
+    td_joint *j = end(r, in);
     td__joint_drop(j);
-    td__free(r);
     return j != NULL;
 }
 

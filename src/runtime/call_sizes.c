@@ -9,10 +9,10 @@
 static bool note_given(const td_pcall *c) {
     td_now *n = c->now;
     if (!c->p->h) return true;
-    n->given =
-        td__arena_zalloc(&n->arena, sizeof *n->given * ((size_t)c->j->n_primals + 1));
+    n->given = td__arena_zalloc(&n->arena,
+                                sizeof *n->given * ((size_t)c->p->j->n_primals + 1));
     if (!n->given) return td__fail_memory(c->p->cx);
-    for (int i = 0; i < c->j->n_primals; i++)
+    for (int i = 0; i < c->p->j->n_primals; i++)
         if (c->in[i].kind == TD_K_TENSOR &&
             !td__geom_copy(c->p->cx, &n->arena, &n->given[i], c->in[i].u.t))
             return false;
@@ -22,23 +22,16 @@ static bool note_given(const td_pcall *c) {
 /* Before the forward code runs. */
 bool td__now_make(td_pcall *c) {
     td_plan *p = c->p;
-    c->j = p->j;
     if (p->j->g->dims.n == 0) return true;
     td_now *n = td__zalloc(sizeof *n);
     if (!n) return td__fail_memory(p->cx);
     n->refs = 1;
     c->now = n;
-    c->j = &n->j;
-    n->numbers =
-        td__arena_zalloc(&n->arena, sizeof *n->numbers * ((size_t)p->n_saves + 1));
-    n->types = td__arena_zalloc(&n->arena, sizeof *n->types * ((size_t)p->n_saves + 1));
-    n->j = *p->j;
-    n->j.tangents = td__arena_alloc(&n->arena, sizeof *n->j.tangents *
-                                                   ((size_t)p->j->n_tangents + 1));
-    if (!n->numbers || !n->types || !n->j.tangents) return td__fail_memory(p->cx);
-    if (p->j->n_tangents)
-        memcpy(n->j.tangents, p->j->tangents,
-               sizeof *n->j.tangents * (size_t)p->j->n_tangents);
+    size_t saves = (size_t)p->n_saves + 1, tangents = (size_t)p->j->n_tangents + 1;
+    n->numbers = td__arena_zalloc(&n->arena, sizeof *n->numbers * saves);
+    n->types = td__arena_zalloc(&n->arena, sizeof *n->types * saves);
+    n->tangents = td__arena_alloc(&n->arena, sizeof *n->tangents * tangents);
+    if (!n->numbers || !n->types || !n->tangents) return td__fail_memory(p->cx);
     return note_given(c);
 }
 
@@ -46,18 +39,15 @@ bool td__now_make(td_pcall *c) {
  * dims. */
 bool td__now_tangents(td_pcall *c) {
     if (!c->now) return true;
-    for (int i = 0; i < c->j->n_tangents; i++) {
-        td_tangent      *to = &c->now->j.tangents[i];
-        const td_tensor *t = c->vals[to->index].u.t;
-        size_t           n = sizeof(int64_t) * (size_t)(t->rank + 1);
-        int64_t         *size = td__arena_alloc(&c->now->arena, n);
-        int64_t         *stride = td__arena_alloc(&c->now->arena, n);
-        if (!size || !stride) return td__fail_memory(c->p->cx);
-        memcpy(size, t->size, n - sizeof *size);
-        td__tangent_strides(to, size, stride);
-        to->geom.size = size;
-        to->geom.stride = stride;
-        to->geom.offset = 0;
+    for (int i = 0; i < c->p->j->n_tangents; i++) {
+        const td_tangent *of = &c->p->j->tangents[i];
+        td_geom          *to = &c->now->tangents[i];
+        int64_t          *stride;
+        if (!td__geom_copy(c->p->cx, &c->now->arena, to, c->vals[of->index].u.t))
+            return false;
+        stride = (int64_t *)(uintptr_t)to->stride;
+        td__tangent_strides(of, to->size, stride);
+        to->offset = 0;
     }
     return true;
 }

@@ -6,36 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where saved value i was packed: the type that the backward code was made for. */
-static td_geom saved_type(const td_node *n, int i) {
-    const td_frame *f = n->data;
-    if (f->sizes) return f->sizes->types[i];
-    return f->p->h->bwd->inputs.v[i]->type->geom;
+/* The type that the backward code was made for, of saved value i. */
+static const td_geom *saved_type(const td_frame *f, int i) {
+    return f->sizes ? &f->sizes->types[i] : &f->p->h->bwd->inputs.v[i]->type->geom;
 }
 
-/* A value saved for the backward code, if that reads it for the tangents that
- * arrived:
- * what only others need may be gone or overwritten. Tensors may also say how large
- * things are, those too. */
+/* Saved value i for backward code b, if that reads it: what it does not read may be
+ * gone or overwritten. */
 static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
-    const td_frame     *f = n->data;
-    const td_save_plan *k = &f->p->saves[i];
-    if (k->number) {
+    const td_frame *f = n->data;
+    if (f->p->saves[i].number) {
         *to = td_value_int(f->sizes->numbers[i]);
         return true;
     }
-    *to = TD_NONE;
-    if (!b->reads[i]) {
-        if (!f->sizes) return true;
-        if (n->saved[i].t) return *to = td_value_tensor(n->saved[i].t), true;
-        *to = td__size_stand_in(n->cx, &f->sizes->types[i]);
-        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
-    }
+    if (!b->reads[i])
+        return td__size_stand_in(n->cx, f->sizes ? saved_type(f, i) : NULL, to);
     td_tensor *t = td__unpack(n, &n->saved[i]);
-    if (t && n->saved[i].pack) {
-        td_geom want = saved_type(n, i);
-        t = td__fit_unpacked(n, i, t, &want, b->beside[i]);
-    }
+    if (t && n->saved[i].pack)
+        t = td__fit_unpacked(n, i, t, saved_type(f, i), b->beside[i]);
     *to = td_value_tensor(t);
     return t != NULL;
 }
@@ -46,7 +34,7 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
  * does not read it, but may take symbolic sizes from it: an expanded zero is enough. */
 static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     const td_frame *f = n->data;
-    const td_geom  *want = &td__frame_joint(n)->tangents[i].geom;
+    const td_geom  *want = td__tangent_geom(f->p, f->sizes, i);
     if (g) return td__fit_tangent(n->cx, g, want);
     if (!f->p->later.joint) {
         td_tensor *t =
@@ -309,9 +297,9 @@ static bool save(td_pcall *c, td_node *n, int i) {
     td_tensor *t = k->copied    ? c->old[k->index]
                    : k->out < 0 ? c->in[k->index].u.t
                                 : c->vals[k->out].u.t;
-    bool       made = k->out >= 0 && k->out < c->j->n_fwd;
+    bool       made = k->out >= 0 && k->out < c->p->j->n_fwd;
     bool alias = k->alias || td_is_inference(t); /* the latter eager did not save */
-    alias |= made && c->j->fwd[k->out].meta_written;
+    alias |= made && c->p->j->fwd[k->out].meta_written;
     if (alias && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (alias) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
@@ -360,10 +348,10 @@ static uint64_t hash_of_code(td_plan *p) {
 /* Fills types of edges and results, and saved values of a new node; `ints` is its
  * memory for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
-    const td_joint *j = c->j;
+    const td_joint *j = c->p->j;
     if (!make_edges(c, n, ints)) return false;
     for (int i = 0; i < j->n_tangents; i++)
-        set_result(&n->out_type[i], &j->tangents[i].geom);
+        set_result(&n->out_type[i], td__tangent_geom(c->p, c->now, i));
     uint64_t was = n->cx->saver;
     bool     ok = true;
     if (TD_UNLIKELY(n->cx->packers.n > 0)) n->cx->saver = hash_of_code(c->p);

@@ -37,22 +37,17 @@ static bool find_reads(td_plan *p) {
 static td_geom arrived_as(const td_frame *f, int i) {
     if (f->sizes) return f->sizes->given[i];
     const td_gtype *l = f->p->j->g->inputs.v[i]->type;
-    if (!l) return (td_geom){0};
-    return (td_geom){l->dtype, l->rank, l->offset, l->size, l->stride};
+    return l ? l->geom : (td_geom){0};
 }
 
-/* Primal i before the call. What the next order does not read may have been written
- * since, and is not unpacked: eager does not unpack what a backward does not pass.
- * Where the next order, p, has symbolic sizes it still gives them. */
+/* Primal i before the call, if the next order, p, reads it: it may have been written
+ * since, and eager does not unpack what a backward does not pass. */
 static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     const td_frame *f = n->data;
     int             at = f->p->primal_save[i];
     td_geom         want = arrived_as(f, i);
-    *to = TD_NONE;
-    if (!p->reads[i]) {
-        if (p->j->g->dims.n) *to = td__size_stand_in(n->cx, &want);
-        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
-    }
+    if (!p->reads[i])
+        return td__size_stand_in(n->cx, p->j->g->dims.n ? &want : NULL, to);
     if (at < 0)
         return td__fail(n->cx, TD_E_UNSUPPORTED,
                         "%s: a gradient of its gradient needs input %d as it was "
@@ -65,16 +60,12 @@ static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     return t != NULL;
 }
 
-/* Tangent i for the next order, in the traced layout. A missing one is represented by a
- * tensor without elements if its sizes bind symbols. */
+/* Tangent i for the next order, in the traced layout. */
 static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
                          td_value *to) {
-    const td_geom *want = &td__frame_joint(n)->tangents[i].geom;
-    *to = TD_NONE;
-    if (!g) {
-        if (p->j->g->dims.n) *to = td__size_stand_in(n->cx, want);
-        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
-    }
+    const td_frame *f = n->data;
+    const td_geom  *want = td__tangent_geom(f->p, f->sizes, i);
+    if (!g) return td__size_stand_in(n->cx, p->j->g->dims.n ? want : NULL, to);
     g = td__fit_tangent(n->cx, g, want);
     *to = td_value_tensor(g);
     return g && !td_is_nil(g);

@@ -2,13 +2,12 @@
 #include "ops/cast.h"
 #include "runtime/node_frame.h"
 
-/* An uninitialized tensor for an input whose elements are not read: only its sizes bind
- * symbols. */
-td_value td__size_stand_in(td_ctx *cx, const td_geom *g) {
-    if (!g || !g->size) return TD_NONE;
-    return td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
-                                               (td_ints){g->stride, g->rank},
-                                               g->dtype));
+bool td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to) {
+    *to = TD_NONE;
+    if (!g || !g->size) return true;
+    *to = td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
+                                              (td_ints){g->stride, g->rank}, g->dtype));
+    return !td_is_nil(to->u.t);
 }
 
 /* A tensor of this type, its elements not set, at the offset the graph may count from.

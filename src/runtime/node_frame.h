@@ -21,15 +21,18 @@ static inline int td__frame_words(const td_plan *p) {
     return td__set_words(p->j->n_tangents);
 }
 
-static inline const td_joint *td__frame_joint(const td_node *n) {
-    const td_frame *f = n->data;
-    return f->sizes ? &f->sizes->j : f->p->j;
+/* The geometry of tangent i in the call. */
+static inline const td_geom *td__tangent_geom(const td_plan *p, const td_now *sizes,
+                                              int i) {
+    return sizes ? &sizes->tangents[i] : &p->j->tangents[i].geom;
 }
 
 /* ---- layout.c ----------------------------------------------------------- */
 
-/* A tensor that only says how large things are; TD_NONE: nothing to say. */
-td_value   td__size_stand_in(td_ctx *cx, const td_geom *g);
+/* For an input whose elements are not read: a tensor of this type, uninitialized, whose
+ * sizes bind symbols. g NULL, or without sizes: none is needed. False after td__fail.
+ * */
+bool       td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to);
 /* Value i of the node, unpacked, in the layout compiled code was made for: a copy where
  * t has another. `beside`: the code reads more of its storage than t shows. NULL after
  * td__fail, also where dtype or sizes differ, or that storage is not there. */

@@ -92,7 +92,7 @@ static td_storage *copy_storage(td_pcall *c, int i) {
  * beyond their elements. The copies have the geometry of the inputs. */
 bool td__plan_copy_storages(td_pcall *c) {
     td_ctx *cx = c->p->cx;
-    size_t  n = sizeof *c->old * (size_t)c->j->n_primals;
+    size_t  n = sizeof *c->old * (size_t)c->p->j->n_primals;
     c->old = td__arena_zalloc(&c->arena, n + sizeof *c->old);
     if (!c->old) return td__fail_memory(cx);
     for (int i = 0; i < c->p->n_saves; i++) {

@@ -361,7 +361,7 @@ static void leave_mode(const td_plan *p) {
 
 /* Sizes and strides of values are read by the rank that eager's have. */
 static bool check_ranks(const td_pcall *c) {
-    const td_joint *j = c->j;
+    const td_joint *j = c->p->j;
     for (int i = 0; i < j->n_fwd; i++) {
         const td_fwd *f = &j->fwd[i];
         int           rank = f->tangent >= 0 ? j->tangents[f->tangent].geom.rank

@@ -127,33 +127,33 @@ bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value 
 /* With symbolic sizes: what they are in one call. The call and its node hold it. */
 struct td_now {
     int      refs;
-    td_joint j;       /* the plan's, with numbers */
-    td_arena arena;   /* for what is not the plan's */
-    int64_t *numbers; /* by entry of saves: numbers the backward code takes */
-    td_geom *types;   /* by entry of saves: the type of a tensor */
-    td_geom *given;   /* by primal: its geometry as it arrived */
+    td_geom *tangents; /* by tangent */
+    td_arena arena;    /* for what is not the plan's */
+    int64_t *numbers;  /* by entry of saves: numbers the backward code takes */
+    td_geom *types;    /* by entry of saves: the type of a tensor */
+    td_geom *given;    /* by primal: its geometry as it arrived */
 };
 
 /* One call, while it runs. */
 typedef struct td_pcall {
-    td_plan        *p;
-    const td_joint *j;   /* the plan's, with sizes as numbers */
-    td_now         *now; /* NULL: all sizes are numbers */
-    td_value       *in;
-    bool           *own;  /* NULL: none */
-    td_value       *vals; /* of the forward code */
-    td_value       *out;
-    td_node        *node;         /* NULL: no history */
-    uint64_t        seed, offset; /* of the generator before */
-    uint64_t       *counts;       /* by primal the code writes: its counter before */
-    const td_node  *from;         /* of the order below; NULL: this is the first */
-    td_arena        arena;
-    td_tensor     **old; /* by primal: over a copy of its storage before the call */
+    td_plan *p;
+
+    td_now        *now; /* NULL: all sizes are numbers */
+    td_value      *in;
+    bool          *own;  /* NULL: none */
+    td_value      *vals; /* of the forward code */
+    td_value      *out;
+    td_node       *node;         /* NULL: no history */
+    uint64_t       seed, offset; /* of the generator before */
+    uint64_t      *counts;       /* by primal the code writes: its counter before */
+    const td_node *from;         /* of the order below; NULL: this is the first */
+    td_arena       arena;
+    td_tensor    **old; /* by primal: over a copy of its storage before the call */
 } td_pcall;
 
-bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now and c->j */
-bool            td__now_tangents(td_pcall *c); /* after the code */
-void            td__now_drop(td_now *n);       /* NULL is fine */
+bool            td__now_make(td_pcall *c);          /* call_sizes.c: sets c->now */
+bool            td__now_tangents(td_pcall *c);      /* after the code */
+void            td__now_drop(td_now *n);            /* NULL is fine */
 const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
 
 /* Is saved value i a tensor of the call's own, which is no result? Calls decide again,

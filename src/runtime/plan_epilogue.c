@@ -49,7 +49,7 @@ static void set_idle_strides(td_tensor *t, const td_geom *g) {
 /* Value i as a result of the compiled node, where gradients count for it. What is only
  * copied may be an input, or another value, as well: an alias has the history. */
 static bool give_history(td_pcall *c, int i) {
-    const td_fwd *f = &c->j->fwd[i];
+    const td_fwd *f = &c->p->j->fwd[i];
     bool          history = c->node && f->tangent >= 0;
     td_tensor    *t = c->vals[i].u.t;
     if (!f->made && (history || c->p->twin[i]) && !(t = td__tensor_alias(c->p->cx, t)))
@@ -60,7 +60,7 @@ static bool give_history(td_pcall *c, int i) {
 
 /* A tensor by which the epilogue knows the compiled node. */
 static bool give_node(const td_pcall *c, td_value *to) {
-    td_tensor *t = td__tensor_alias(c->p->cx, c->vals[c->j->tangents[0].index].u.t);
+    td_tensor *t = td__tensor_alias(c->p->cx, c->vals[c->p->j->tangents[0].index].u.t);
     *to = td_value_tensor(t);
     return t && (!c->node || td__set_history(t, c->node, 0));
 }
@@ -68,7 +68,7 @@ static bool give_node(const td_pcall *c, td_value *to) {
 /* Before the epilogue runs: outputs of the code get eager's strides for dims of size 1,
  * and the histories that roots need. */
 static bool prepare(td_pcall *c) {
-    const td_joint *j = c->j;
+    const td_joint *j = c->p->j;
     for (int i = 0; i < j->n_fwd; i++) {
         if (j->fwd[i].made) set_idle_strides(c->vals[i].u.t, &j->fwd[i].geom);
         if (!give_history(c, i)) return false;
@@ -103,7 +103,7 @@ static bool feeds(const td_joint *j, const td_fwd *f) {
 /* Marks results from which other results were computed, so that asking for their
  * gradient is an error instead of a wrong value. */
 static bool miss_views(const td_pcall *c) {
-    const td_joint *j = c->j;
+    const td_joint *j = c->p->j;
     for (int i = 0; c->node && i < j->n_fwd; i++) {
         const td_fwd *f = &j->fwd[i];
         if (f->made || !feeds(j, f)) continue;
@@ -120,7 +120,7 @@ static bool miss_views(const td_pcall *c) {
 /* Runs prologue and epilogue on primals, forward outputs and, if the epilogue binds
  * leaves, the node. */
 bool td__plan_epilogue(td_pcall *c) {
-    const td_joint *j = c->j;
+    const td_joint *j = c->p->j;
     const td_plan  *p = c->p;
     td_value        few[32], *in = few;
     int             n = p->steps.flat ? p->steps.n_slots : j->epilogue->inputs.n;
