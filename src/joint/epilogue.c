@@ -308,14 +308,11 @@ static bool lives_on(const td_joint_run *r, int i) {
     return false;
 }
 
-/* Refuses a leaf that is read and then gets other sizes, unless something that was
- * computed from it lives on. Its gradients have the sizes it was first read with as
- * long as its accumulator lives, which temporaries of the body may hold; a program does
- * not say how long they live. */
-static bool check_leaves(td_joint_run *r) {
+bool td__joint_check_leaves(const td_joint_run *r, bool dead) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        if (!e->live || !e->late || had_accumulator(r, e->t) || lives_on(r, i))
+        if (!e->late || !(e->live || dead) || had_accumulator(r, e->t) ||
+            lives_on(r, i))
             continue;
         return td__fail(r->cx, TD_E_UNSUPPORTED,
                         "@%.60s: unsupported: a leaf that requires grad is read, and "
@@ -329,7 +326,7 @@ static bool check_leaves(td_joint_run *r) {
  * leaves are bound, the node. While it is written, sizes are translated into the
  * symbols of the joint graph. */
 bool td__epilogue_write(td_joint_run *r) {
-    if (!check_leaves(r)) return false;
+    if (!td__joint_check_leaves(r, false)) return false;
     writing w = {.r = r, .grad = r->grad, .inference = r->inference};
     w.g = r->to->epilogue = td__graph_make(r->cx, r->program->name);
     if (!w.g) return false;

@@ -229,6 +229,7 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
         td_clear(r->cx);
         if (!j->tangents[i].broken) return td__fail_memory(r->cx);
+        if (!td__joint_check_leaves(r, true)) return false; /* perhaps not eager's */
     }
     memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
     return td__joint_go_back(r, NULL, grads);

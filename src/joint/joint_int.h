@@ -117,6 +117,11 @@ bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents
 /* At the end of the trace: symbols in geometry become those of the graph. */
 bool td__joint_keep_sizes(td_joint *j);
 void td__geom_keep(td_graph *g, td_geom *of);
+/* Refuses a leaf that is read and then gets other sizes, unless something that was
+ * computed from it lives on. Its gradients have the sizes it was first read with as
+ * long as its accumulator lives, which temporaries of the body may hold; a program does
+ * not say how long they live. `dead`: also leaves that nothing outside observes. */
+bool td__joint_check_leaves(const td_joint_run *r, bool dead);
 bool td__epilogue_write(td_joint_run *r); /* behind the gradients: the graph */
 
 /* ---- reach.c ------------------------------------------------------------ */

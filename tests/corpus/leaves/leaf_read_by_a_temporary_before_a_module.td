@@ -1,4 +1,5 @@
-# The leaf is read for nothing, its sizes change, and a module reads it again: compiled code binds the accumulation node at the first read, eager's dies with the temporary.
+# Refused: a leaf is read for nothing, its sizes change, and it is read again. The accumulation node of the first read may live or
+# not; eager frees it with the temporary.
 
 func @f() {
   %v0 = full([1,1,1,1], 1, bf16)
