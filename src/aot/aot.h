@@ -127,9 +127,10 @@ typedef struct td_spec {
     TD_VEC(int32_t) grads_read;   /* values of the key whose .grad the program reads */
     TD_VEC(int32_t) grads_absent; /* values whose .grad the program found absent */
     TD_VEC(int32_t) grad_targets; /* values a backward in the body computes .grad of */
-    bool        offsets; /* the key has storage offsets and the rest of the storage */
-    bool        views;   /* the key records views even without requires_grad */
-    bool        reads;   /* the key records which leaves have an accumulation node */
+    bool        offsets;  /* the key has storage offsets and the rest of the storage */
+    bool        views;    /* the key records views even without requires_grad */
+    bool        measures; /* a size of the program depends on values */
+    bool        reads;    /* the key records which leaves have an accumulation node */
     bool        differentiates; /* the body itself runs a backward */
     bool        varies;         /* sizes of arguments are symbols */
     uint8_t     has;            /* set of what the stages have produced so far */

@@ -103,8 +103,7 @@ static bool depends_on_views(const td_graph *program) {
 
 td_joint_opts td__spec_joint_opts(const td_fn *f, const td_spec *s) {
     /* Code that meets another size than it was made for must not have written yet. */
-    bool sizes = td__graph_flags(td__spec_program(f, s), TD_OPF_DYNAMIC);
-    bool keep = s->set.keep_mutations && !f->n_orders && !sizes;
+    bool keep = s->set.keep_mutations && !f->n_orders && !s->measures;
     return (td_joint_opts){.keep_mutations = keep,
                            .n_orders = f->n_orders,
                            .orders = f->orders,
@@ -114,14 +113,25 @@ td_joint_opts td__spec_joint_opts(const td_fn *f, const td_spec *s) {
                            .train = td__recording(f->cx) && !f->forward};
 }
 
+static td_joint *trace_joint(const td_fn *f, const td_spec *s, const td_value *in) {
+    td_joint_opts o = td__spec_joint_opts(f, s);
+    o.loss = f->loss;
+    return td__joint(td__spec_program(f, s), in, &o);
+}
+
 /* Traces the joint graph and the epilogue of the program. False after td__fail. */
 static bool join(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__spec_inputs(s, program, args);
-    td_joint_opts   o = td__spec_joint_opts(f, s);
-    o.loss = f->loss;
-    bool ok = in && (!f->n_orders || td__custom_linear(f, program));
-    s->j = ok ? td__joint(program, in, &o) : NULL;
+    bool            ok = in && (!f->n_orders || td__custom_linear(f, program));
+    s->measures = td__graph_flags(program, TD_OPF_DYNAMIC);
+    s->j = ok ? trace_joint(f, s, in) : NULL;
+    bool hidden = s->j && !s->measures && td__graph_flags(s->j->g, TD_OPF_DYNAMIC);
+    if (hidden) { /* in a composite, which the program has whole */
+        s->measures = true;
+        td__joint_drop(s->j);
+        s->j = trace_joint(f, s, in);
+    }
     td__free(in);
     s->views = depends_on_views(program);
     s->reads = td__graph_flags(program, TD_OPF_META); /* sizes of leaves may change */
