@@ -259,7 +259,7 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     if (fits) td__log(f->cx, TD_LOG_cache, "hit: %s, %s", name, f->name);
     else
         td__log(f->cx, TD_LOG_cache, "miss: %s %s %.200s", name, bad,
-                td_message(f->cx));
+                td__message(f->cx));
     if (fits) return 1;
     discard_entry(f, s);
     if (!whole && s->cache.slot < 0) s->cache.slot = nr; /* a whole one serves others */

@@ -91,7 +91,7 @@ static bool has_backward(const td_graph *program) {
 /* Discards a failed trace with symbolic sizes; the captured program stays. */
 static void start_over(td_fn *f, td_spec *s) {
     td__log(f->cx, TD_LOG_guards, "%s: compiled for these sizes only: %s", f->name,
-            td_message(f->cx));
+            td__message(f->cx));
     td_clear(f->cx);
     td__joint_drop(s->j);
     s->j = NULL;
@@ -104,7 +104,7 @@ static void start_over(td_fn *f, td_spec *s) {
 static bool trace_sizes(td_fn *f, td_spec *s, td_values args) {
     if (s->sizes.n) return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
     if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
-    td_code code = td_error(f->cx);
+    td_code code = td__error(f->cx);
     if (!s->varies || code == TD_E_MEMORY || code == TD_E_GUARD) return false;
     start_over(f, s);
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
@@ -112,7 +112,7 @@ static bool trace_sizes(td_fn *f, td_spec *s, td_values args) {
 
 bool td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to) {
     const td_graph *program = td__spec_program(f, s);
-    td_code         code = td_error(f->cx);
+    td_code         code = td__error(f->cx);
     if (!program || code == TD_E_MEMORY || f->staged) return false;
     td_value *in = td__spec_inputs(s, program, args);
     bool      ok = in && td__sizes_measure(program, in, to);

@@ -23,7 +23,7 @@ typedef struct td_facts_run {
 static inline bool td__facts_is_leaf(td_facts_run *r, td_tensor *t) {
     td_ctx *cx = r->r->cx;
     bool    was = td_ok(cx), leaf = td_is_leaf(t);
-    if (was && td_error(cx) == TD_E_GRAD) td_clear(cx);
+    if (was && td__error(cx) == TD_E_GRAD) td_clear(cx);
     return leaf;
 }
 /* A copy of t's dtype and geometry in the arena. False after td__fail. */

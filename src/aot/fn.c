@@ -184,13 +184,13 @@ static bool fits(td_fn *f, td_spec *s, td_values args) {
 /* With the setting fallback=eager, turns "cannot be compiled" into a warning (once
  * per *warned) and clears the error. False: the error stands. */
 static bool falls_back(td_fn *f, const td_config *c, bool *warned) {
-    td_code code = td_error(f->cx);
+    td_code code = td__error(f->cx);
     if (c->fallback != TD_FALLBACK_EAGER) return false;
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE && code != TD_E_BUILD)
         return false;
     if (!*warned)
         td__warn(f->cx, "%s is not compiled and runs eagerly: %s", f->name,
-                 td_message(f->cx));
+                 td__message(f->cx));
     *warned = true;
     td_clear(f->cx);
     return true;

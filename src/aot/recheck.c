@@ -20,7 +20,7 @@ static bool is_due(td_spec *s) {
  * be replayed for these sizes, or td__fail for lack of memory. */
 static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
     td_graph *g = td__spec_replay(s, args);
-    if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
+    if (td__error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
     return g;
 }
 

@@ -86,7 +86,7 @@ static bool facts(td_fn *f, td_spec *s, td_values args) {
     td__buf_free(&b);
     td__facts_drop(made);
     td__free(in);
-    if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
+    if (td__error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
     return td_ok(f->cx);
 }
 

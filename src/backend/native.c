@@ -74,10 +74,10 @@ static td_graph *simplify(const td_graph *g) {
     else if (some) s = td__graph_decompose(g, td__buf_str(&names));
     /* A decomposition can need more than types, the size of a storage for example. Then
      * ops stay whole. */
-    if (!s && td_error(g->cx) != TD_E_MEMORY) {
+    if (!s && td__error(g->cx) != TD_E_MEMORY) {
         if (!td_ok(g->cx))
             td__log(g->cx, TD_LOG_backend, "ops are not decomposed: %s",
-                    td_message(g->cx));
+                    td__message(g->cx));
         td_clear(g->cx);
         s = td__graph_clone(g);
     }
@@ -419,13 +419,13 @@ static bool compile_or_replay(void *env, const td_graph *g, const td_compile_inf
     static atomic_bool warned;
     td_ctx            *cx = g->cx;
     if (compile(env, g, info, to)) return true;
-    td_code why = td_error(cx);
+    td_code why = td__error(cx);
     if (why != TD_E_UNSUPPORTED && why != TD_E_IO) return false;
     if (!atomic_exchange(&warned, true))
         td__log(cx, TD_LOG_warning,
                 "%.400s; graphs run in the interpreter (backend=interp silences this "
                 "warning, backend=native makes it an error)",
-                td_message(cx));
+                td__message(cx));
     td_clear(cx);
     return td__interp.compile(td__interp.env, g, info, to);
 }

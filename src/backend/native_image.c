@@ -505,7 +505,7 @@ bool td__native_lookup(td_disk *d, td_cache_key *k, td_native *c, const td_graph
         if (!bad) bad = td__native_read(c, m.bytes, m.payload, g);
         td__disk_entry_free(&m);
         td__log(cx, TD_LOG_cache, "%s: %s %s %.200s", bad ? "miss" : "hit", k->name,
-                bad ? bad : g->name, td_message(cx));
+                bad ? bad : g->name, td__message(cx));
     } else *k->name = 0;
     td_clear(cx);
     td__span_arg(cx, "found", !bad);

@@ -79,7 +79,7 @@ static void *load_private(td_ctx *cx, const void *bytes, size_t n, char *why,
     char  dir[512], path[600];
     void *lib = NULL;
     if (!td__temp_dir(cx, dir, sizeof dir)) {
-        snprintf(why, cap, "%s", td_message(cx));
+        snprintf(why, cap, "%s", td__message(cx));
         td_clear(cx);
         return NULL;
     }

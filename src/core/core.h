@@ -426,6 +426,7 @@ struct td_ctx {
     bool     gone;       /* the error: saved values were freed by an earlier backward */
     bool     other_size; /* the error: a size that depends on values is not as traced */
     bool     recompute;  /* the error: a checkpointed region fails when recomputed */
+    bool     unread;     /* the error: neither its code nor its message was read */
     char     message[2048];
     td_where failed_at; /* source line of the failed call; file: failed_file or NULL */
     char     failed_file[160];
@@ -477,6 +478,9 @@ struct td_ctx {
     td_arena scratch; /* for the length of one op call */
 };
 
+/* td_error and td_message for the library's own use: the user has not read them. */
+static inline td_code          td__error(const td_ctx *cx) { return cx->code; }
+static inline const char      *td__message(const td_ctx *cx) { return cx->message; }
 /* The settings now (config.c). */
 static inline const td_config *td__config(const td_ctx *cx) {
     return &cx->settings.now;

@@ -87,6 +87,7 @@ static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     }
     if (cx->code != TD_OK) return;
     cx->code = code;
+    cx->unread = !cx->on_error;
     cx->message[0] = 0;
     cx->failed_at = (td_where){0};
     size_t last = append_path(cx), text = strlen(cx->message);
@@ -162,12 +163,17 @@ td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
 
 bool td_ok(const td_ctx *cx) { return td__is_live(cx, TD_H_CTX) && cx->code == TD_OK; }
 
-td_code td_error(const td_ctx *cx) {
-    return td__is_live(cx, TD_H_CTX) ? cx->code : TD_E_ARG;
+/* Is the context open? Its error counts as read from now on. */
+static bool read_error(const td_ctx *cx) {
+    if (!td__is_live(cx, TD_H_CTX)) return false;
+    ((td_ctx *)(uintptr_t)cx)->unread = false;
+    return true;
 }
 
+td_code td_error(const td_ctx *cx) { return read_error(cx) ? cx->code : TD_E_ARG; }
+
 const char *td_message(const td_ctx *cx) {
-    if (td__is_live(cx, TD_H_CTX)) return cx->message;
+    if (read_error(cx)) return cx->message;
     return *last_error ? last_error : "there is no open context";
 }
 
@@ -183,6 +189,7 @@ void td_clear(td_ctx *cx) {
         return;
     }
     cx->code = TD_OK;
+    cx->unread = false;
     cx->failed_at = (td_where){0};
     cx->stale = cx->gone = cx->other_size = cx->recompute = false;
     cx->message[0] = 0;

@@ -65,5 +65,12 @@ void td_close(td_ctx *cx) {
             "td_close: the context is in use, because this code runs inside a call "
             "of the library (as a body, hook or mode). Nothing was freed; close "
             "the context after that call returns");
-    else td__ctx_free(cx);
+    else {
+        if (cx->code != TD_OK && cx->unread)
+            td__warn(cx,
+                     "td_close: nobody read this error: %s. Check td_ok and print "
+                     "td_message before td_close; td_clear drops an error silently",
+                     cx->message);
+        td__ctx_free(cx);
+    }
 }

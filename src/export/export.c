@@ -225,7 +225,7 @@ static bool check_tree(const exporting *x, const char *spec, int n, const char *
     bool     ok = !td_is_nil(t);
     td__free(none);
     td_tree_drop(t);
-    if (ok || td_error(x->f->cx) == TD_E_MEMORY) return ok;
+    if (ok || td__error(x->f->cx) == TD_E_MEMORY) return ok;
     td_clear(x->f->cx);
     return td__fail(x->f->cx, TD_E_ARG, "export: \"%.80s\" is no tree of %d %s", spec,
                     n, what);

@@ -72,7 +72,7 @@ static bool compute(folding *f, const td_gnode *n) {
     bool          ok = td__replay_node(&f->r, n);
     td__modes_leave(cx, &outer);
     td_here = here;
-    if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
+    if (!ok && td__error(cx) != TD_E_MEMORY) td_clear(cx);
     return ok;
 }
 

@@ -142,7 +142,7 @@ static bool infer_nodes(inferring *f) {
         td_gnode *n = g->nodes.v[i];
         if (n->dead || n->kind != TD_N_OP) continue;
         if (!td__replay_node(&f->r, n)) {
-            if (td_error(g->cx) != TD_E_TRACE) return false;
+            if (td__error(g->cx) != TD_E_TRACE) return false;
             td_clear(g->cx); /* a size depends on data */
             return forget_storages(f, i);
         }

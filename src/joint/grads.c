@@ -224,9 +224,9 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
         if (td__grad_all(root, r->goal, j->n_targets, grads, &o)) continue;
-        if (!is_eagers(td_error(r->cx)) || td__symenv_assumed()) return false;
-        j->tangents[i].code = td_error(r->cx);
-        j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
+        if (!is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
+        j->tangents[i].code = td__error(r->cx);
+        j->tangents[i].broken = td__arena_strdup(&j->arena, td__message(r->cx));
         td_clear(r->cx);
         if (!j->tangents[i].broken) return td__fail_memory(r->cx);
         if (!td__joint_check_leaves(r, true)) return false; /* perhaps not eager's */
@@ -265,7 +265,7 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
     if (!grads) return td__fail_memory(r->cx);
     bool ok = td__joint_go_back(r, NULL, grads) ||
-              (is_eagers(td_error(r->cx)) && find_broken(r, grads));
+              (is_eagers(td__error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&
          td__joint_add_late_writes(r);
     tag_backward(j->g, first);

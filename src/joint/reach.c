@@ -123,7 +123,7 @@ static bool find_place(reaching *w, int i, td_tensor *t) {
     td_edge *at = &w->watch[i].at;
     if (!(w->watch[i].from = make_set(w))) return false;
     if (!td__edge_of(t, at)) {
-        if (td_error(t->cx) != TD_E_GRAD) return false;
+        if (td__error(t->cx) != TD_E_GRAD) return false;
         td_clear(t->cx);
     }
     return !at->node || td__ptrmap_put(&w->watches, at->node, at->node);

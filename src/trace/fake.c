@@ -188,7 +188,7 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     td_ctx    *cx = f->cx;
     bool       own = has_symbols(td__ptrmap_get(&f->metas, real));
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
-    bool       fails = !t && td_error(cx) != TD_E_MEMORY;
+    bool       fails = !t && td__error(cx) != TD_E_MEMORY;
     bool       other = t && !own && cx->grad_enabled && !has_geometry(t, m);
     if (fails) td_clear(cx);
     if (fails || other) t = as_one_step(real, base);
@@ -266,7 +266,7 @@ static bool read_state(td_faker *f, td_tensor *real, autograd_state *n) {
     }
     *n = (autograd_state){td__needs_grad(real), td__is_leaf(real), false, false};
     if (td_ok(f->cx)) return true;
-    n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
+    n->lost = real->base && td__error(f->cx) != TD_E_MEMORY;
     if (n->lost) td_clear(f->cx);
     if (n->lost) n->leaf = !td__has_node(real);
     return n->lost;

@@ -46,7 +46,7 @@ static int leads_to(td_edge from, td_edge to) {
 static td_edge edge_of(td_tensor *t) {
     td_edge e = {0};
     bool    ok = td__needs_grad(t) && td__edge_of(t, &e);
-    if (!ok && td_error(t->cx) != TD_E_MEMORY) td_clear(t->cx);
+    if (!ok && td__error(t->cx) != TD_E_MEMORY) td_clear(t->cx);
     return e;
 }
 

@@ -241,7 +241,7 @@ static bool is_shared(const td_storage *st) {
 static bool copy_sibling(td_record *r, td_tensor *t) {
     td_faker *first = r->close.fakes;
     if (first && (t = td__fake_copy(first, t)) && t->st->open) return true;
-    if ((t && td__fake_copy(&r->fakes, t)) || td_error(r->cx) == TD_E_MEMORY)
+    if ((t && td__fake_copy(&r->fakes, t)) || td__error(r->cx) == TD_E_MEMORY)
         return td_ok(r->cx);
     td_clear(r->cx);
     return true;

@@ -126,12 +126,12 @@ void td__symenv_begin(td_symenv *e) {
  * assumption's fault: it becomes TD_E_TRACE, which says so. */
 static void mark_assumed(const td_symenv *e) {
     td_ctx *cx = e->cx;
-    td_code code = td_error(cx);
+    td_code code = td__error(cx);
     char    why[400];
     if (td_ok(cx) || !e->assumed || code == TD_E_MEMORY || code == TD_E_TRACE ||
         code == TD_E_UNSUPPORTED)
         return;
-    snprintf(why, sizeof why, "%.380s", td_message(cx));
+    snprintf(why, sizeof why, "%.380s", td__message(cx));
     td_clear(cx);
     td__fail(cx, TD_E_TRACE,
              "%s (some sizes here depend on data; the trace assumes that they are "

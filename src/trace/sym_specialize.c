@@ -8,12 +8,12 @@
 
 bool td__sym_fix_all(td_symenv *e) {
     bool any = false;
-    if (!e || !e->may_fix || e->fixed || td_error(e->cx) == TD_E_MEMORY) return false;
+    if (!e || !e->may_fix || e->fixed || td__error(e->cx) == TD_E_MEMORY) return false;
     for (int i = 0; i < e->symbols.n && !any; i++)
         any = td__dim_is_sym(td__sym_now(e, e->symbols.v[i].tag)) &&
               e->symbols.v[i].letter == 's';
     if (!any) return false;
-    snprintf(e->why, sizeof e->why, "%.190s", td_message(e->cx));
+    snprintf(e->why, sizeof e->why, "%.190s", td__message(e->cx));
     td_clear(e->cx);
     e->fixed = true;
     for (int i = 0; i < e->symbols.n; i++) {

@@ -189,7 +189,7 @@ bool td__sym_parse(td_symenv *e, const char *text, int64_t *dim, char *why,
     *dim = read_sum(&r);
     while (*r.at == ' ') r.at++;
     if (!r.wrong && *r.at) r.wrong = "the end expected";
-    if (!r.wrong && !td_ok(e->cx)) r.wrong = td_message(e->cx);
+    if (!r.wrong && !td_ok(e->cx)) r.wrong = td__message(e->cx);
     if (!r.wrong) return true;
     snprintf(why, cap, "%s at column %d of \"%.64s\"", r.wrong, (int)(r.at - text) + 1,
              text);

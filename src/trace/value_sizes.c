@@ -72,15 +72,15 @@ static bool measure(const td_graph *program, const td_value *in, td_dim_list *to
 
 bool td__sizes_measure(const td_graph *program, const td_value *in, td_dim_list *to) {
     td_ctx *cx = program->cx;
-    td_code code = td_error(cx);
+    td_code code = td__error(cx);
     td_buf  why = {0};
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE) return false;
-    td__buf_add(&why, td_message(cx));
+    td__buf_add(&why, td__message(cx));
     td_clear(cx);
     bool ok = !why.failed || td__fail_memory(cx);
     ok = ok && has_elements(in, program->inputs.n) && measure(program, in, to) &&
          to->n > 0;
-    if (!ok && td_error(cx) != TD_E_MEMORY) { /* the reason why it was called */
+    if (!ok && td__error(cx) != TD_E_MEMORY) { /* the reason why it was called */
         td_clear(cx);
         td__fail(cx, code, "%s", td__buf_str(&why));
     }

@@ -24,6 +24,7 @@ static const field_row ctx_rows[] = {
     {"saver", "set while one node saves its values"},
     {"sizes_seen", "a measuring run's own, which restores the one before it"},
     {"message", "goes with code"},
+    {"unread", "goes with code"},
     {"failed_at", "goes with code"},
     {"failed_file", "goes with code"},
     {"on_error", "the user's ear for failures, of traces too"},

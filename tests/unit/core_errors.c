@@ -431,3 +431,34 @@ TEST(calls_without_macros_have_no_place) {
     CHECK(!td_error_place(cx, NULL));
     td_close(cx);
 }
+
+/* ---- errors that nobody reads -------------------------------------------- */
+
+static char closing[4096];
+
+static void hear_closing(void *env, const char *topic, const char *text) {
+    (void)env, (void)topic;
+    snprintf(closing, sizeof closing, "%s", text);
+}
+
+/* What td_close says after a failed op and `then`. */
+static const char *said_at_close(void (*then)(td_ctx *cx)) {
+    td_ctx *cx = td_open();
+    td_log_to(cx, hear_closing, NULL);
+    closing[0] = 0;
+    td_add(td_ones(cx, TD_SHAPE(2)), td_ones(cx, TD_SHAPE(3)));
+    if (then) then(cx);
+    td_close(cx);
+    return closing;
+}
+static void ask_ok(td_ctx *cx) { CHECK(!td_ok(cx)); }
+static void read_code(td_ctx *cx) { CHECK(td_error(cx) == TD_E_SHAPE); }
+static void read_text(td_ctx *cx) { CHECK(*td_message(cx)); }
+static void clear_it(td_ctx *cx) { td_clear(cx); }
+
+TEST(td_close_prints_an_error_that_nobody_read) {
+    CHECK(strstr(said_at_close(NULL), "nobody read this error: add: "));
+    CHECK(strstr(said_at_close(ask_ok), "core_errors.c"));
+    CHECK(!*said_at_close(read_code) && !*said_at_close(read_text));
+    CHECK(!*said_at_close(clear_it));
+}
