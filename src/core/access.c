@@ -201,7 +201,12 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
 /* May the user read elements now? Not during a capture, even of real tensors:
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
-    return (!t->st->fake && !t->cx->fake) ||
+    if (t->st->fake && !t->cx->fake)
+        return td__fail(t->cx, TD_E_TRACE,
+                        "%s: this tensor was kept from a body that was captured, and "
+                        "has no elements; return it from the body with td_return",
+                        who);
+    return !t->cx->fake ||
            td__fail_no_bytes(t->cx, who,
                              "a captured body cannot read the elements of a tensor");
 }

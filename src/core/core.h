@@ -284,6 +284,9 @@ bool        td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                                 const int64_t *size);
 /* Adds a source line to a recorded error that has none. */
 void        td__fail_at(td_ctx *cx, td_where here);
+/* Adds to an error of the backward of an op, which was called at `op`, the line that
+ * called the backward. */
+void        td__fail_backward(td_ctx *cx, td_where op, td_where caller);
 /* "this tensor, f32[2], was freed when the scope "step" ended at train.c:12; ..." */
 void        td__released_text(const td_tensor *t, char *out, size_t cap);
 /* `who` was given nil. An error only if none was recorded when the nil was

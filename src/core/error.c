@@ -64,6 +64,16 @@ void td__fail_at(td_ctx *cx, td_where here) {
     if (cx->code != TD_OK) append_place(cx, here);
 }
 
+void td__fail_backward(td_ctx *cx, td_where op, td_where caller) {
+    size_t n = strlen(cx->message);
+    if (cx->code == TD_OK || !caller.file || !op.file || !cx->failed_at.file) return;
+    if (cx->failed_at.line != op.line || strcmp(cx->failed_file, op.file)) return;
+    if (caller.line == op.line && !strcmp(caller.file, op.file)) return;
+    if (n && cx->message[n - 1] == ')') n--;
+    snprintf(cx->message + n, sizeof cx->message - n,
+             ", in the backward called at %s:%d)", caller.file, caller.line);
+}
+
 /* What failed on this thread where no context could be found, hence by thread. */
 static _Thread_local char last_error[512];
 

@@ -393,6 +393,7 @@ static bool run_op(td_walk *w, td_rec *r) {
         ok = run_scoped(w, r, need, grads);
         td__scope_pop(w->cx, NULL, 0);
     }
+    if (!ok) td__fail_backward(w->cx, n->here, was);
     td_here = was;
     drop_buf(r);
     for (int i = 0; i < n->n_edge; i++)

@@ -24,7 +24,10 @@ static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
     for (int d = 0; d < l->rank; d++)
         if (td__dim_is_sym(m.size[d]) || td__dim_is_sym(m.stride[d]))
             return td__fail(g->cx, TD_E_UNSUPPORTED,
-                            "@%.60s has symbolic sizes: give it a case", g->name);
+                            "@%.60s has symbolic sizes, so its inputs cannot be made "
+                            "from their types. Add a case to the file that calls it "
+                            "with inputs (docs/text-format.md)",
+                            g->name);
     td_storage *shared = l->storage >= 0 ? st[l->storage] : NULL;
     td_tensor  *t = td__tensor_make(g->cx, &m, true);
     if (!t) return false;

@@ -75,3 +75,40 @@ TEST(a_written_argument_may_be_written_again_before_a_gradient_of_a_gradient) {
     check(WITHOUT, true);
     check(THROUGH_A_VIEW, true);
 }
+
+static bool exponential(td_call *c) { return td_return(c, td_exp(td_arg(c, 0))); }
+
+TEST(a_result_that_backward_reads_may_not_be_written_before_it) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2))), *y;
+    td_fn     *f = td_aot_function(cx, exponential, NULL, NULL);
+    td_invoke(f, TD_ARGS(x), &y, 1);
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_mul_(y, 2.0);
+    td_no_grad_end(cx, was);
+    CHECK(!td_backward(td_sum(y)));
+    CHECK(strstr(td_message(cx), "has been modified in place") != NULL);
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static td_tensor *kept;
+static bool       keeps(td_call *c) {
+          kept = td_keep(td_exp(td_arg(c, 0)));
+          return td_return(c, kept);
+}
+
+TEST(a_tensor_kept_from_a_captured_body_has_no_elements) {
+    td_ctx    *cx = td_open();
+    td_tensor *y;
+    td_fn     *f = td_aot_function(cx, keeps, NULL, NULL);
+    td_invoke(f, TD_ARGS(td_ones(cx, TD_SHAPE(1))), &y, 1);
+    (void)td_item(kept);
+    TD_CHECK_THAT(strstr(td_message(cx), "kept from a body") != NULL, "%s",
+                  td_message(cx));
+    td_clear(cx);
+    td_drop(kept);
+    td_fn_drop(f);
+    td_close(cx);
+}

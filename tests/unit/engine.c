@@ -475,3 +475,19 @@ TEST(writes_through_views_pass_gradcheck_and_gradgradcheck) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+TEST(an_error_in_backward_names_the_op_and_the_backward) {
+    td_ctx    *cx = td_open();
+    td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+    int        op = __LINE__ + 1, back = __LINE__ + 3;
+    td_tensor *y = td_exp(w);
+    td_mul_(td_detach(y), 2.0);
+    CHECK(!td_backward(td_sum(y)));
+    char want[200];
+    snprintf(want, sizeof want, "engine.c:%d, in the backward called at ", op);
+    TD_CHECK_THAT(strstr(td_message(cx), want), "%s", td_message(cx));
+    snprintf(want, sizeof want, "engine.c:%d)", back);
+    TD_CHECK_THAT(strstr(td_message(cx), want), "%s", td_message(cx));
+    td_clear(cx);
+    td_close(cx);
+}
