@@ -21,16 +21,16 @@ typedef struct counter {
     int   n;
 } counter;
 
-static td_tensor *tensor_arg(const td_heard *h, int i) {
-    td_value v = i < td_heard_args(h) ? td_heard_arg(h, i) : TD_NONE;
+static td_tensor *tensor_arg(const td_mode_call *h, int i) {
+    td_value v = i < td_mode_call_args(h) ? td_mode_call_arg(h, i) : TD_NONE;
     return v.kind == TD_K_TENSOR ? v.u.t : NULL;
 }
 
 /* A product takes a multiplication and an addition per element and inner index; any
  * other op that makes floats, one per element. Views compute nothing. */
-static double flops_of(const td_heard *h) {
-    const char *op = td_heard_name(h);
-    td_tensor  *out = td_heard_result(h, 0);
+static double flops_of(const td_mode_call *h) {
+    const char *op = td_mode_call_name(h);
+    td_tensor  *out = td_mode_call_result(h, 0);
     double      n = (double)td_numel(out);
     int         product = !strcmp(op, "mm") || !strcmp(op, "bmm") ? 0
                           : !strcmp(op, "addmm")                  ? 1
@@ -41,13 +41,13 @@ static double flops_of(const td_heard *h) {
     return in && td_numel(in) > td_numel(out) ? (double)td_numel(in) : n;
 }
 
-static bool hear(void *env, td_heard *h) {
+static bool hear(void *env, td_mode_call *h) {
     counter *c = env;
     int      i = 0;
-    if (!td_heard_go(h)) return false;
-    while (i < c->n && strcmp(c->kind[i].op, td_heard_name(h)) != 0) i++;
+    if (!td_mode_call_go(h)) return false;
+    while (i < c->n && strcmp(c->kind[i].op, td_mode_call_name(h)) != 0) i++;
     if (i == KINDS) return true;
-    if (i == c->n) c->kind[c->n++] = (count){.op = td_heard_name(h)};
+    if (i == c->n) c->kind[c->n++] = (count){.op = td_mode_call_name(h)};
     c->kind[i].calls++;
     c->kind[i].flops += flops_of(h);
     return true;

@@ -26,7 +26,7 @@
 static inline td_ctx *td__ctx_in(td_ctx *cx) { return cx; }
 static inline td_ctx *td__ctx_in(td_call *c) { return td_call_ctx(c); }
 static inline td_ctx *td__ctx_in(td_fcall *f) { return td_fcall_ctx(f); }
-static inline td_ctx *td__ctx_in(td_heard *h) { return td_heard_ctx(h); }
+static inline td_ctx *td__ctx_in(td_mode_call *h) { return td_mode_call_ctx(h); }
 static inline td_ctx *td__ctx_in(const td_module *m) { return td_module_ctx(m); }
 static inline td_ctx *td__ctx_in(const td_graph *g) { return td_graph_ctx(g); }
 static inline td_ctx *td__ctx_in(const td_tensor *t) { return td_ctx_of(t); }

@@ -1,9 +1,9 @@
-/* tandem/mode.h -- modes: functions that hear every op call of a context before it is
- * computed, and may look, change, replace or refuse it. docs/modes.md is the guide.
+/* tandem/mode.h -- modes: functions that receive every op call of a context before it
+ * is computed, and may read, change, replace or refuse it. docs/modes.md is the guide.
  *
- *     static bool count(void *env, td_heard *h) {
+ *     static bool count(void *env, td_mode_call *h) {
  *         ++*(int *)env;
- *         return td_heard_go(h);
+ *         return td_mode_call_go(h);
  *     }
  *     int      n = 0;
  *     td_mode_hook m = {.name = "count", .call = count, .env = &n};
@@ -11,9 +11,9 @@
  *     ...
  *     td_mode_pop(cx, &m);
  *
- * Modes form a stack; the one pushed last hears first. Ops called inside a mode's
- * function are heard by the modes below it only. Composite ops (docs/ops.md) are
- * heard as their parts, unless the mode asks for them whole. */
+ * Modes form a stack; the one pushed last is called first. Ops called inside a mode's
+ * function reach the modes below it only. Composite ops (docs/ops.md) are
+ * passed on as their parts, unless the mode asks for them whole. */
 #ifndef TANDEM_MODE_H
 #define TANDEM_MODE_H
 
@@ -23,17 +23,17 @@
 extern "C" {
 #endif
 
-typedef struct td_heard td_heard; /* one op call, while a mode hears it */
+typedef struct td_mode_call td_mode_call; /* an op call that a mode has received */
 
-/* Answers the call: with td_heard_go, with td_heard_answer for each result, or with
- * false after td_fail. */
-typedef bool td_mode_fn(void *env, td_heard *h);
+/* Answers the call: with td_mode_call_go, with td_mode_call_answer for each result, or
+ * with false after td_fail. */
+typedef bool td_mode_fn(void *env, td_mode_call *h);
 
 typedef struct td_mode_hook {
     const char *name TD_0;
     td_mode_fn *call TD_0;
     void *env        TD_0;
-    bool composites  TD_0; /* hears composite ops whole */
+    bool composites  TD_0; /* receives composite ops whole */
     void *link       TD_0; /* Tandem's; starts as NULL */
 } td_mode_hook;
 
@@ -52,27 +52,28 @@ TD_API bool td_mode_pop(td_ctx *cx, td_mode_hook *m);
 TD_API bool td_decompose_begin(td_ctx *cx, const char *ops);
 TD_API bool td_decompose_end(td_ctx *cx);
 
-/* ---- while hearing a call ----------------------------------------------- */
+/* ---- while a call is handled ------------------------------------------- */
 
-TD_API td_ctx     *td_heard_ctx(const td_heard *h);
-TD_API const char *td_heard_name(const td_heard *h); /* "mul_" */
-TD_API int         td_heard_args(const td_heard *h); /* how many, defaults filled in */
-TD_API td_value    td_heard_arg(const td_heard *h, int i); /* schema order */
-TD_API const char *td_heard_arg_name(const td_heard *h, int i);
-TD_API bool       td_heard_writes(const td_heard *h, int i); /* argument i is written */
+TD_API td_ctx     *td_mode_call_ctx(const td_mode_call *h);
+TD_API const char *td_mode_call_name(const td_mode_call *h); /* "mul_" */
+TD_API int td_mode_call_args(const td_mode_call *h); /* how many, defaults filled in */
+TD_API td_value    td_mode_call_arg(const td_mode_call *h, int i); /* schema order */
+TD_API const char *td_mode_call_arg_name(const td_mode_call *h, int i);
+/* Is argument i written? */
+TD_API bool        td_mode_call_writes(const td_mode_call *h, int i);
 /* Puts another value in the place of argument i, of a kind the op takes. */
-TD_API bool       td_heard_change(td_heard *h, int i, td_value v);
+TD_API bool        td_mode_call_change(td_mode_call *h, int i, td_value v);
 /* The modes below, then the kernel. Once. */
-TD_API bool       td_heard_go(td_heard *h);
-/* Answers with the op's parts, or with ops simpler than its kernel: the mode hears
+TD_API bool        td_mode_call_go(td_mode_call *h);
+/* Answers with the op's parts, or with ops simpler than its kernel: the mode gets
  * them, so that they may fall further. docs/ops.md says what is simpler than what. */
-TD_API bool       td_heard_has_simpler(const td_heard *h);
-TD_API bool       td_heard_simpler(td_heard *h);
-/* After td_heard_go, or td_heard_answer: how many, and the i-th. */
-TD_API int        td_heard_results(const td_heard *h);
-TD_API td_tensor *td_heard_result(const td_heard *h, int i);
+TD_API bool        td_mode_call_has_simpler(const td_mode_call *h);
+TD_API bool        td_mode_call_simpler(td_mode_call *h);
+/* After td_mode_call_go, or td_mode_call_answer: how many, and the i-th. */
+TD_API int         td_mode_call_results(const td_mode_call *h);
+TD_API td_tensor  *td_mode_call_result(const td_mode_call *h, int i);
 /* Makes t result i, in place of going on or afterwards. */
-TD_API bool       td_heard_answer(td_heard *h, int i, td_tensor *t);
+TD_API bool        td_mode_call_answer(td_mode_call *h, int i, td_tensor *t);
 
 #ifdef __cplusplus
 }

@@ -56,7 +56,7 @@ template <> struct td__is_handle<td_fcall> : std::true_type {};
 template <> struct td__is_handle<td_gfile> : std::true_type {};
 template <> struct td__is_handle<td_graph> : std::true_type {};
 template <> struct td__is_handle<td_safetensors> : std::true_type {};
-template <> struct td__is_handle<td_heard> : std::true_type {};
+template <> struct td__is_handle<td_mode_call> : std::true_type {};
 template <> struct td__is_handle<td_module> : std::true_type {};
 template <> struct td__is_handle<td_optim> : std::true_type {};
 template <> struct td__is_handle<td_ctx> : std::true_type {};
@@ -87,7 +87,7 @@ typedef union td__handle {
     const td_gfile *td_gfile_p;
     const td_graph *td_graph_p;
     const td_safetensors *td_safetensors_p;
-    const td_heard *td_heard_p;
+    const td_mode_call *td_mode_call_p;
     const td_module *td_module_p;
     const td_optim *td_optim_p;
     const td_tensor *td_tensor_p;
@@ -319,19 +319,19 @@ static inline bool td__to_graph_run(const td_graph *g, const td_value *in, int n
 #define td_mode_pop(...) TD__CALL(td_mode_pop, __VA_ARGS__)
 #define td_decompose_begin(...) TD__CALL(td_decompose_begin, __VA_ARGS__)
 #define td_decompose_end(...) TD__CALL(td_decompose_end, __VA_ARGS__)
-#define td_heard_ctx(...) TD__CALL(td_heard_ctx, __VA_ARGS__)
-#define td_heard_name(...) TD__CALL(td_heard_name, __VA_ARGS__)
-#define td_heard_args(...) TD__CALL(td_heard_args, __VA_ARGS__)
-#define td_heard_arg(...) TD__CALL(td_heard_arg, __VA_ARGS__)
-#define td_heard_arg_name(...) TD__CALL(td_heard_arg_name, __VA_ARGS__)
-#define td_heard_writes(...) TD__CALL(td_heard_writes, __VA_ARGS__)
-#define td_heard_change(...) TD__CALL(td_heard_change, __VA_ARGS__)
-#define td_heard_go(...) TD__CALL(td_heard_go, __VA_ARGS__)
-#define td_heard_has_simpler(...) TD__CALL(td_heard_has_simpler, __VA_ARGS__)
-#define td_heard_simpler(...) TD__CALL(td_heard_simpler, __VA_ARGS__)
-#define td_heard_results(...) TD__CALL(td_heard_results, __VA_ARGS__)
-#define td_heard_result(...) TD__CALL(td_heard_result, __VA_ARGS__)
-#define td_heard_answer(...) TD__CALL(td_heard_answer, __VA_ARGS__)
+#define td_mode_call_ctx(...) TD__CALL(td_mode_call_ctx, __VA_ARGS__)
+#define td_mode_call_name(...) TD__CALL(td_mode_call_name, __VA_ARGS__)
+#define td_mode_call_args(...) TD__CALL(td_mode_call_args, __VA_ARGS__)
+#define td_mode_call_arg(...) TD__CALL(td_mode_call_arg, __VA_ARGS__)
+#define td_mode_call_arg_name(...) TD__CALL(td_mode_call_arg_name, __VA_ARGS__)
+#define td_mode_call_writes(...) TD__CALL(td_mode_call_writes, __VA_ARGS__)
+#define td_mode_call_change(...) TD__CALL(td_mode_call_change, __VA_ARGS__)
+#define td_mode_call_go(...) TD__CALL(td_mode_call_go, __VA_ARGS__)
+#define td_mode_call_has_simpler(...) TD__CALL(td_mode_call_has_simpler, __VA_ARGS__)
+#define td_mode_call_simpler(...) TD__CALL(td_mode_call_simpler, __VA_ARGS__)
+#define td_mode_call_results(...) TD__CALL(td_mode_call_results, __VA_ARGS__)
+#define td_mode_call_result(...) TD__CALL(td_mode_call_result, __VA_ARGS__)
+#define td_mode_call_answer(...) TD__CALL(td_mode_call_answer, __VA_ARGS__)
 #define td_module_make(...) TD__CALL(td_module_make, __VA_ARGS__)
 #define td_module_free(...) TD__CALL(td_module_free, __VA_ARGS__)
 #define td_module_state(...) TD__CALL(td_module_state, __VA_ARGS__)

@@ -5,12 +5,13 @@
 
 /* Appends the result of a random op to run->draws. Out of memory shows in the buffer.
  */
-static bool record_draw(void *env, td_heard *h) {
+static bool record_draw(void *env, td_mode_call *h) {
     case_run *run = env;
-    td_op     op = td__op_find(td_heard_name(h));
-    if (!td_heard_go(h)) return false;
-    if (op == TD_OP_COUNT || !td__op_draws(op) || td_heard_results(h) < 1) return true;
-    td_tensor *t = td_heard_result(h, 0);
+    td_op     op = td__op_find(td_mode_call_name(h));
+    if (!td_mode_call_go(h)) return false;
+    if (op == TD_OP_COUNT || !td__op_draws(op) || td_mode_call_results(h) < 1)
+        return true;
+    td_tensor *t = td_mode_call_result(h, 0);
     td_buf    *b = &run->draws;
     td__buf_printf(b, "%s\n     {\"op\":\"%s\",\"dtype\":\"%s\",\"sizes\":[",
                    b->n ? "," : "", td__ops[op].name,

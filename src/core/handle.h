@@ -31,7 +31,7 @@ typedef enum td_handle_kind {
     TD_H_FLAT,
     TD_H_NODE,
     TD_H_CALL,
-    TD_H_HEARD,
+    TD_H_MODE_CALL,
     TD_H_SPLIT,
     TD_H_FCALL,
     TD_H_FACTS,

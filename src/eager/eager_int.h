@@ -85,7 +85,7 @@ bool td__tape_call(td_mode *m, td_opcall *c);
 /* ---- gradmode.c, inplace.c: the tape's part of td_set_requires_grad, td_detach_ -- */
 
 /* Are there modes above the tape, which must see flag changes as op calls? */
-bool       td__heard(const td_ctx *cx);
+bool       td__is_intercepted(const td_ctx *cx);
 /* What the public functions do when there are none. nil after td__fail. */
 td_tensor *td__set_requires_grad(td_tensor *t, bool on);
 td_tensor *td__detach_in_place(td_tensor *t);

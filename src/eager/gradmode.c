@@ -99,7 +99,7 @@ bool td__is_leaf(td_tensor *t) {
     return td__fn_of(t, &fn) && !fn;
 }
 
-bool td__heard(const td_ctx *cx) {
+bool td__is_intercepted(const td_ctx *cx) {
     const td_mode *m = cx->top;
     while (m && m != cx->tape) m = m->below;
     return m && cx->top != cx->tape;
@@ -107,7 +107,7 @@ bool td__heard(const td_ctx *cx) {
 
 td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
-    if (TD_UNLIKELY(td__heard(t->cx))) return td_op_requires_grad_(t, on);
+    if (TD_UNLIKELY(td__is_intercepted(t->cx))) return td_op_requires_grad_(t, on);
     return td__set_requires_grad(t, on);
 }
 

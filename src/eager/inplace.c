@@ -395,7 +395,8 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self) {
 td_tensor *td_detach_(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     if (td_is_nil(t)) return t;
-    return TD_UNLIKELY(td__heard(t->cx)) ? td_op_detach_(t) : td__detach_in_place(t);
+    return TD_UNLIKELY(td__is_intercepted(t->cx)) ? td_op_detach_(t)
+                                                  : td__detach_in_place(t);
 }
 
 td_tensor *td__detach_in_place(td_tensor *t) {

@@ -1,6 +1,6 @@
 /* user_modes.c -- modes written by users. td_mode_push puts a link on the context's
  * mode stack; the link's call function hands each op call to the user's
- * function as a td_heard, through which the user reads and changes arguments,
+ * function as a td_mode_call, through which the user reads and changes arguments,
  * lets the call continue below, or supplies results. */
 #include "core/callback.h"
 #include "trace/trace.h"
@@ -18,23 +18,23 @@ typedef struct mode_link {
 
 /* One op call as the user's function sees it; lives for the length of that
  * function. */
-struct td_heard {
+struct td_mode_call {
     TD_HANDLE_FIELDS;
     td_mode   *mode; /* the link that received the call */
     td_opcall *c;
-    bool       gone; /* the call went on below: td_heard_go or td_heard_simpler */
+    bool gone; /* the call went on below: td_mode_call_go or td_mode_call_simpler */
 };
 
 /* ---- the stack ---------------------------------------------------------- */
 
 /* td_mode.call of a user mode. Afterwards every result must exist, from the
- * modes below or from td_heard_answer. */
+ * modes below or from td_mode_call_answer. */
 static bool call_user(td_mode *m, td_opcall *c) {
     const td_mode_hook *hook = ((mode_link *)m)->hook;
-    td_heard            h = {.handle = TD_LIVE(HEARD, c->cx), .mode = m, .c = c};
+    td_mode_call        h = {.handle = TD_LIVE(MODE_CALL, c->cx), .mode = m, .c = c};
     bool                ok;
     TD_CALLBACK(c->cx, ok = hook->call(hook->env, &h));
-    TD_ENDED(&h, HEARD);
+    TD_ENDED(&h, MODE_CALL);
     if (!ok) {
         if (td_ok(c->cx))
             td__fail(c->cx, TD_E_ARG,
@@ -45,10 +45,11 @@ static bool call_user(td_mode *m, td_opcall *c) {
     }
     for (int i = 0; i < c->n_out; i++)
         if (!c->out[i] || td_is_nil(c->out[i]))
-            return td__fail(c->cx, TD_E_ARG,
-                            "%s: mode %s neither called td_heard_go nor gave result %d "
-                            "with td_heard_answer",
-                            c->info->s.name, hook->name ? hook->name : "", i);
+            return td__fail(
+                c->cx, TD_E_ARG,
+                "%s: mode %s neither called td_mode_call_go nor gave result %d "
+                "with td_mode_call_answer",
+                c->info->s.name, hook->name ? hook->name : "", i);
     return true;
 }
 
@@ -94,40 +95,41 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
 
 /* ---- one call ----------------------------------------------------------- */
 
-td_ctx *td_heard_ctx(const td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return td__current_ctx();
+td_ctx *td_mode_call_ctx(const td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return td__current_ctx();
     return h->c->cx;
 }
-const char *td_heard_name(const td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return "";
+const char *td_mode_call_name(const td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return "";
     return h->c->info->s.name;
 }
-int td_heard_args(const td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return 0;
+int td_mode_call_args(const td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return 0;
     return h->c->n_in;
 }
 
 /* Is i an index below n? Fails otherwise. */
-static bool in_range(const td_heard *h, int i, int n, const char *who) {
+static bool in_range(const td_mode_call *h, int i, int n, const char *who) {
     if (i >= 0 && i < n) return true;
     return td__fail(h->c->cx, TD_E_INDEX, "%s: index %d; this call of %s has %d", who,
                     i, h->c->info->s.name, n);
 }
 
-td_value td_heard_arg(const td_heard *h, int i) {
-    if (!TD_ENTER(h, HEARD)) return TD_NONE;
-    return in_range(h, i, h->c->n_in, "td_heard_arg") ? h->c->in[i] : TD_NONE;
+td_value td_mode_call_arg(const td_mode_call *h, int i) {
+    if (!TD_ENTER(h, MODE_CALL)) return TD_NONE;
+    return in_range(h, i, h->c->n_in, "td_mode_call_arg") ? h->c->in[i] : TD_NONE;
 }
 
-const char *td_heard_arg_name(const td_heard *h, int i) {
-    if (!TD_ENTER(h, HEARD)) return "";
-    bool ok = in_range(h, i, h->c->n_in, "td_heard_arg_name");
+const char *td_mode_call_arg_name(const td_mode_call *h, int i) {
+    if (!TD_ENTER(h, MODE_CALL)) return "";
+    bool ok = in_range(h, i, h->c->n_in, "td_mode_call_arg_name");
     return ok ? h->c->info->s.in[i].name : "";
 }
 
-bool td_heard_writes(const td_heard *h, int i) {
-    if (!TD_ENTER(h, HEARD)) return false;
-    return in_range(h, i, h->c->n_in, "td_heard_writes") && h->c->info->s.in[i].write;
+bool td_mode_call_writes(const td_mode_call *h, int i) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
+    return in_range(h, i, h->c->n_in, "td_mode_call_writes") &&
+           h->c->info->s.in[i].write;
 }
 
 /* May v replace argument `was` of parameter p? Numbers may replace each other,
@@ -141,63 +143,64 @@ static bool fits(const td_param *p, td_value was, td_value v) {
     return v.kind == was.kind;
 }
 
-bool td_heard_change(td_heard *h, int i, td_value v) {
-    if (!TD_ENTER(h, HEARD)) return false;
+bool td_mode_call_change(td_mode_call *h, int i, td_value v) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
     td_opcall *c = h->c;
-    if (!in_range(h, i, c->n_in, "td_heard_change")) return false;
+    if (!in_range(h, i, c->n_in, "td_mode_call_change")) return false;
     if (h->gone || !fits(&c->info->s.in[i], c->in[i], v) ||
         (v.kind == TD_K_TENSOR && (v.u.t->cx != c->cx || td_is_nil(v.u.t))))
         return td__op_fail(
             c, TD_E_ARG,
-            "td_heard_change: the value for %s has another kind than the "
-            "argument, is nil, or comes after td_heard_go",
+            "td_mode_call_change: the value for %s has another kind than the "
+            "argument, is nil, or comes after td_mode_call_go",
             c->info->s.in[i].name);
     c->in[i] = v;
     return true;
 }
 
-bool td_heard_go(td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return false;
-    if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_heard_go: called twice");
+bool td_mode_call_go(td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
+    if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_mode_call_go: called twice");
     h->gone = true;
     return td__call_below(h->mode, h->c);
 }
 
-bool td_heard_has_simpler(const td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return false;
+bool td_mode_call_has_simpler(const td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
     return h->c->info->has_simpler;
 }
 
-bool td_heard_simpler(td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return false;
+bool td_mode_call_simpler(td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
     if (h->gone || !h->c->info->has_simpler)
-        return td__op_fail(h->c, TD_E_ARG, "td_heard_simpler: %s",
+        return td__op_fail(h->c, TD_E_ARG, "td_mode_call_simpler: %s",
                            h->gone ? "called twice" : "there is no simpler form");
     h->gone = true;
     return td__call_simpler(h->mode, h->c);
 }
 
 /* The length of a list of results is known only after the call went on. */
-int td_heard_results(const td_heard *h) {
-    if (!TD_ENTER(h, HEARD)) return 0;
+int td_mode_call_results(const td_mode_call *h) {
+    if (!TD_ENTER(h, MODE_CALL)) return 0;
     return h->c->n_out;
 }
 
-td_tensor *td_heard_result(const td_heard *h, int i) {
-    if (!TD_ENTER(h, HEARD)) return TD_NIL_BY(h, TENSOR);
+td_tensor *td_mode_call_result(const td_mode_call *h, int i) {
+    if (!TD_ENTER(h, MODE_CALL)) return TD_NIL_BY(h, TENSOR);
     td_opcall *c = h->c;
-    bool       ok = in_range(h, i, c->n_out, "td_heard_result") && c->out[i];
+    bool       ok = in_range(h, i, c->n_out, "td_mode_call_result") && c->out[i];
     return ok ? c->out[i] : td_nil(c->cx);
 }
 
-bool td_heard_answer(td_heard *h, int i, td_tensor *t) {
-    if (!TD_ENTER(h, HEARD)) return false;
+bool td_mode_call_answer(td_mode_call *h, int i, td_tensor *t) {
+    if (!TD_ENTER(h, MODE_CALL)) return false;
     td_opcall *c = h->c;
-    if (!in_range(h, i, c->n_out, "td_heard_answer")) return false;
+    if (!in_range(h, i, c->n_out, "td_mode_call_answer")) return false;
     if (!t || td_is_nil(t) || t->cx != c->cx)
-        return td__op_fail(c, TD_E_ARG,
-                           "td_heard_answer: the result is NULL, nil or a tensor of "
-                           "another context");
+        return td__op_fail(
+            c, TD_E_ARG,
+            "td_mode_call_answer: the result is NULL, nil or a tensor of "
+            "another context");
     c->out[i] = t;
     return true;
 }

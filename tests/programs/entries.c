@@ -65,7 +65,7 @@ static void      *pack(void *env, td_tensor *t) { return (void)env, td_keep(t); 
 static td_tensor *unpack(void *env, void *p, td_ctx *cx) {
     return (void)env, (void)cx, p;
 }
-static bool go_on(void *env, td_heard *h) { return (void)env, td_heard_go(h); }
+static bool go_on(void *env, td_mode_call *h) { return (void)env, td_mode_call_go(h); }
 static bool visit(void *env, const td_member *m) { return (void)env, m != NULL; }
 static bool apply(void *env, td_module *m, const char *name) {
     return (void)env, m && name;
@@ -196,7 +196,7 @@ enum { N_td_flat_p = N_HANDLE };
     enum { N_##T##_p = 2 };
 INNER(td_node, NODE)
 INNER(td_call, CALL)
-INNER(td_heard, HEARD)
+INNER(td_mode_call, MODE_CALL)
 INNER(td_split, SPLIT)
 INNER(td_fcall, FCALL)
 

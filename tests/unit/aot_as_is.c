@@ -71,10 +71,10 @@ TEST(a_graph_inside_a_capture_is_part_of_what_is_captured) {
 
 static int ops;
 
-static bool count(void *env, td_heard *h) {
+static bool count(void *env, td_mode_call *h) {
     (void)env;
     ops++;
-    return td_heard_go(h);
+    return td_mode_call_go(h);
 }
 
 TEST(a_mode_receives_each_op_of_a_graph) {

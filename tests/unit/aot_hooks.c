@@ -289,12 +289,12 @@ TEST(td_grad_in_a_body_refuses_a_hooked_tensor_that_is_no_leaf) {
 /* ---- modes --------------------------------------------------------------- */
 
 /* Counts muls, and multiplies what they give. */
-static bool tenfold_mul(void *env, td_heard *h) {
+static bool tenfold_mul(void *env, td_mode_call *h) {
     int *n = env;
-    if (!td_heard_go(h)) return false;
-    if (strcmp(td_heard_name(h), "mul") != 0) return true;
+    if (!td_mode_call_go(h)) return false;
+    if (strcmp(td_mode_call_name(h), "mul") != 0) return true;
     ++*n;
-    return td_heard_answer(h, 0, td_mul(td_heard_result(h, 0), 10.0));
+    return td_mode_call_answer(h, 0, td_mul(td_mode_call_result(h, 0), 10.0));
 }
 
 static bool tanh_body(td_call *c) {

@@ -337,9 +337,9 @@ TEST(a_function_may_be_called_while_its_backward_runs) {
 
 /* ---- modes around ------------------------------------------------------- */
 
-static bool count_ops(void *env, td_heard *h) {
+static bool count_ops(void *env, td_mode_call *h) {
     ++*(int *)env;
-    return td_heard_go(h);
+    return td_mode_call_go(h);
 }
 static void under_a_mode(side *s) {
     int          n = 0;

@@ -150,11 +150,11 @@ typedef struct diary {
     char text[512];
 } diary;
 
-static bool note(void *env, td_heard *h) {
+static bool note(void *env, td_mode_call *h) {
     diary *d = env;
     size_t n = strlen(d->text);
-    snprintf(d->text + n, sizeof d->text - n, "%s ", td_heard_name(h));
-    return td_heard_go(h);
+    snprintf(d->text + n, sizeof d->text - n, "%s ", td_mode_call_name(h));
+    return td_mode_call_go(h);
 }
 
 /* Whether it is pushed inside or outside, a mode hears casts and what was cast. */

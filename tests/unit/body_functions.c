@@ -35,9 +35,9 @@ static const td_loader_opts loading = {TD_LOADER_OPTS, .type = TD_TOKENS_U16,
 
 static bool twice(td_call *c) { return td_return(c, td_add(td_arg(c, 0), 1.0)); }
 static bool below(td_call *c) { return td_return(c, td_lt(td_sum(td_arg(c, 0)), 9.0)); }
-static bool hear_op(void *env, td_heard *h) {
+static bool hear_op(void *env, td_mode_call *h) {
     (void)env;
-    return td_heard_go(h);
+    return td_mode_call_go(h);
 }
 static td_mode_hook hook = {.name = "passes", .call = hear_op};
 static bool         forward(td_module *m, td_call *c) { return (void)m, twice(c); }

@@ -91,10 +91,10 @@ static bool plain_forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor
     out[0] = td_mul(in[0], 2.0);
     return true;
 }
-static bool mode(void *env, td_heard *h) {
+static bool mode(void *env, td_mode_call *h) {
     (void)env;
     misbehave();
-    return td_heard_go(h);
+    return td_mode_call_go(h);
 }
 static void sink(void *env, const char *topic, const char *text) {
     (void)env;

@@ -9,11 +9,11 @@ typedef struct diary {
     char text[512];
 } diary;
 
-static bool note(void *env, td_heard *h) {
+static bool note(void *env, td_mode_call *h) {
     diary *d = env;
     size_t n = strlen(d->text);
-    snprintf(d->text + n, sizeof d->text - n, "%s ", td_heard_name(h));
-    return td_heard_go(h);
+    snprintf(d->text + n, sizeof d->text - n, "%s ", td_mode_call_name(h));
+    return td_mode_call_go(h);
 }
 
 /* What a mode below hears of f(x) under a decomposition. */
@@ -66,10 +66,10 @@ TEST(names_are_checked) {
     td_close(cx);
 }
 
-static bool only_mean(void *env, td_heard *h) {
+static bool only_mean(void *env, td_mode_call *h) {
     (void)env;
-    bool want = !strcmp(td_heard_name(h), "mean") && td_heard_has_simpler(h);
-    return want ? td_heard_simpler(h) : td_heard_go(h);
+    bool want = !strcmp(td_mode_call_name(h), "mean") && td_mode_call_has_simpler(h);
+    return want ? td_mode_call_simpler(h) : td_mode_call_go(h);
 }
 
 TEST(a_users_mode_may_choose) {

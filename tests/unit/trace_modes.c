@@ -8,11 +8,11 @@ typedef struct diary {
     char text[512];
 } diary;
 
-static bool note(void *env, td_heard *h) {
+static bool note(void *env, td_mode_call *h) {
     diary *d = env;
     size_t n = strlen(d->text);
-    snprintf(d->text + n, sizeof d->text - n, "%s ", td_heard_name(h));
-    return td_heard_go(h);
+    snprintf(d->text + n, sizeof d->text - n, "%s ", td_mode_call_name(h));
+    return td_mode_call_go(h);
 }
 
 TEST(a_mode_receives_every_op_in_order) {
@@ -50,14 +50,14 @@ TEST(a_mode_receives_composites_whole_or_their_parts) {
 }
 
 /* Computes in f64 whatever comes. */
-static bool widen(void *env, td_heard *h) {
+static bool widen(void *env, td_mode_call *h) {
     (void)env;
-    for (int i = 0; i < td_heard_args(h); i++) {
-        td_value v = td_heard_arg(h, i);
+    for (int i = 0; i < td_mode_call_args(h); i++) {
+        td_value v = td_mode_call_arg(h, i);
         if (v.kind == TD_K_TENSOR && td_dtype_of(v.u.t) == TD_F32)
-            td_heard_change(h, i, TD_V(td_to(v.u.t, TD_F64)));
+            td_mode_call_change(h, i, TD_V(td_to(v.u.t, TD_F64)));
     }
-    return td_heard_go(h);
+    return td_mode_call_go(h);
 }
 
 TEST(a_mode_may_change_arguments) {
@@ -72,12 +72,12 @@ TEST(a_mode_may_change_arguments) {
     td_close(cx);
 }
 
-static bool answer(void *env, td_heard *h) {
-    if (strcmp(td_heard_name(h), "exp") != 0) return td_heard_go(h);
-    CHECK(td_heard_results(h) == 1 && td_is_nil(td_heard_result(h, 0)));
-    CHECK_STR(td_heard_arg_name(h, 0), "a");
-    CHECK(!td_heard_writes(h, 0));
-    return td_heard_answer(h, 0, env);
+static bool answer(void *env, td_mode_call *h) {
+    if (strcmp(td_mode_call_name(h), "exp") != 0) return td_mode_call_go(h);
+    CHECK(td_mode_call_results(h) == 1 && td_is_nil(td_mode_call_result(h, 0)));
+    CHECK_STR(td_mode_call_arg_name(h, 0), "a");
+    CHECK(!td_mode_call_writes(h, 0));
+    return td_mode_call_answer(h, 0, env);
 }
 
 TEST(a_mode_may_answer_in_place_of_the_op) {
@@ -91,12 +91,14 @@ TEST(a_mode_may_answer_in_place_of_the_op) {
     td_close(cx);
 }
 
-static bool silent(void *env, td_heard *h) { return (void)env, (void)h, true; }
-static bool refuse(void *env, td_heard *h) { return (void)env, (void)h, false; }
-static bool twice(void *env, td_heard *h) {
-    return (void)env, td_heard_go(h) && td_heard_go(h);
+static bool silent(void *env, td_mode_call *h) { return (void)env, (void)h, true; }
+static bool refuse(void *env, td_mode_call *h) { return (void)env, (void)h, false; }
+static bool twice(void *env, td_mode_call *h) {
+    return (void)env, td_mode_call_go(h) && td_mode_call_go(h);
 }
-static bool pops(void *env, td_heard *h) { return td_mode_pop(td_heard_ctx(h), env); }
+static bool pops(void *env, td_mode_call *h) {
+    return td_mode_pop(td_mode_call_ctx(h), env);
+}
 
 static void check_fails(td_mode_fn *fn, const char *words) {
     td_ctx      *cx = td_open();
@@ -112,7 +114,8 @@ static void check_fails(td_mode_fn *fn, const char *words) {
 }
 
 TEST(a_mode_that_does_not_answer_fails_the_call) {
-    check_fails(silent, "exp: mode bad neither called td_heard_go nor gave result 0");
+    check_fails(silent,
+                "exp: mode bad neither called td_mode_call_go nor gave result 0");
     check_fails(refuse, "exp: the function of mode bad returned false");
     check_fails(twice, "called twice");
     check_fails(pops, "not the innermost");
