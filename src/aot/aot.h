@@ -131,6 +131,7 @@ typedef struct td_spec {
     bool        views;    /* the key records views even without requires_grad */
     bool        measures; /* a size of the program depends on values */
     bool        reads;    /* the key records which leaves have an accumulation node */
+    bool        replayed; /* the program is a replay of what was captured at first */
     bool        differentiates; /* the body itself runs a backward */
     bool        varies;         /* sizes of arguments are symbols */
     uint8_t     has;            /* set of what the stages have produced so far */

@@ -220,6 +220,7 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     s->views = td__get_bool(r);
     s->reads = td__get_bool(r);
     s->measures = td__get_bool(r);
+    s->replayed = td__get_bool(r);
     bool ok = get_key(r, &words);
     td__vec_free(&s->key);
     s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
@@ -380,6 +381,7 @@ static bool put_head(td_buf *b, const td_spec *s) {
     td__put_uint(b, s->views);
     td__put_uint(b, s->reads);
     td__put_uint(b, s->measures);
+    td__put_uint(b, s->replayed);
     td__put_uint(b, (uint64_t)s->key.n);
     for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
     return !b->failed;

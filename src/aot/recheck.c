@@ -16,10 +16,13 @@ static bool is_due(td_spec *s) {
 
 /* ---- the two programs --------------------------------------------------- */
 
-/* The compiled program with numbers in the place of symbolic sizes. NULL: it cannot
- * be replayed for these sizes, or td__fail for lack of memory. */
-static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
-    td_graph *g = td__spec_replay(s, args);
+/* A replay of the program for the sizes of this call. NULL: it cannot be replayed for
+ * these sizes, or td__fail for lack of memory. */
+static td_graph *replay(td_fn *f, const td_spec *s, const td_graph *program,
+                        td_values args) {
+    td_value *in = td__spec_inputs(s, program, args);
+    td_graph *g = in ? td__capture_replay(program, in) : NULL;
+    td__free(in);
     if (td__error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
     return g;
 }
@@ -114,7 +117,9 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
 }
 
 /* With debug_asserts: captures the body again for the sizes of this call and compares
- * the program with the one that was compiled, specialized to the same sizes. The call's
+ * the program with the one that was compiled, specialized to the same sizes. If the
+ * latter is a replay, so is the former: a replay reads a saved value by its name, which
+ * the body read as an alias without history, and its views have other flags. The call's
  * dependencies are recorded and thrown away. */
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
@@ -124,11 +129,13 @@ bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     td__dim_give(given);
     td__deps_free(&deps);
     if (!now) return false;
-    td_graph *was = s->guards ? for_these_sizes(f, s, args) : NULL;
-    bool      ok = td_ok(f->cx);
-    if (ok && (was || !s->guards))
-        ok = same_programs(f, s, was ? was : s->program, now);
+    td_graph *was = s->guards ? replay(f, s, s->program, args) : NULL;
+    td_graph *again = s->replayed ? replay(f, s, now, args) : NULL;
+    bool      ok = td_ok(f->cx), skip = (s->guards && !was) || (s->replayed && !again);
+    if (ok && !skip)
+        ok = same_programs(f, s, was ? was : s->program, again ? again : now);
     td__graph_drop(was);
+    td__graph_drop(again);
     td__graph_drop(now);
     return ok;
 }

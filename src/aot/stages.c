@@ -66,6 +66,7 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     bool own = f->graph && !td__autocast_state(&f->cx->ambient) && !s->sizes.n;
     if (!was && own) return true;
     s->program = capture_sized(f, s, args);
+    s->replayed = was != NULL;
     td__graph_drop(was);
     td_here = (td_where){0}; /* later stages have no source line */
     return s->program != NULL;
