@@ -57,13 +57,6 @@ static void declare_acc(td_emit *e, int i) {
                   acc_offset(e, i, at, sizeof at));
 }
 
-/* The neutral element of the fold, as text. */
-static const char *unit_text(const td_emit *e, int i, td_emit_num out) {
-    snprintf(out, sizeof(td_emit_num), "td_fold_unit_%s(%d)",
-             td__dtype_text[acc_of(e, i)].suffix, stmt(e, i)->how);
-    return out;
-}
-
 /* Sets n elements of `name` to the neutral element. For sums that is memset, which
  * compilers do not turn into a slow loop. */
 static void emit_units(td_emit *e, int i, const char *name, const char *n, int bytes) {
@@ -74,7 +67,7 @@ static void emit_units(td_emit *e, int i, const char *name, const char *n, int b
     }
     td__emit_line(e, "#pragma omp simd");
     td__emit_line(e, "for (int64_t k = 0; k < %s; k++) %s[k] = %s;", n, name,
-                  unit_text(e, i, unit));
+                  td__emit_unit(stmt(e, i), acc_of(e, i), unit));
 }
 
 /* Declares the accumulators of folds over rows and sets them to the fold's unit. A wide
@@ -85,7 +78,8 @@ void td__emit_columns_begin(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const char *c = td__dtype_text[acc_of(e, i)].c;
         if (is_column(e, i, false))
-            td__emit_line(e, "%s c%d = %s;", c, i, unit_text(e, i, unit));
+            td__emit_line(e, "%s c%d = %s;", c, i,
+                          td__emit_unit(stmt(e, i), acc_of(e, i), unit));
         if (!is_column(e, i, true)) continue;
         declare_acc(e, i);
         td__emit_extent(e, e->n->inside, n);
@@ -169,7 +163,7 @@ static void combine_single(td_emit *e, int i) {
     td_emit_num unit;
     char        text[24];
     td__emit_line(e, "%s a%d = %s;", td__dtype_text[acc_of(e, i)].c, i,
-                  unit_text(e, i, unit));
+                  td__emit_unit(stmt(e, i), acc_of(e, i), unit));
     td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
     e->indent++;
     declare_acc(e, i);

@@ -105,10 +105,11 @@ static void fold_text(td_emit *e, td_buf *b, int i, const char *from, const char
                       const char *so_far) {
     static const char *const how[] = {"sum", "prod", "max", "min"};
     const td_stmt           *s = stmt(e, i);
-    const char              *k = td__dtype_text[td__emit_acc(s)].suffix;
-    td__buf_printf(b, "td_fold_%s_%s(%s, %s, ", how[s->how], k, from, n);
-    if (so_far) td__buf_printf(b, "%s)", so_far);
-    else td__buf_printf(b, "td_fold_unit_%s(%d))", k, s->how);
+    td_dtype                 acc = td__emit_acc(s);
+    td_emit_num              unit;
+    td__buf_printf(b, "td_fold_%s_%s(%s, %s, %s)", how[s->how],
+                   td__dtype_text[acc].suffix, from, n,
+                   so_far ? so_far : td__emit_unit(s, acc, unit));
     e->b->failed |= b->failed;
 }
 
@@ -286,10 +287,10 @@ void td__emit_loop(td_emit *e, int k) {
     e->blocks = pieces && is_long(e);
     for (int i = 0; i < e->n->stmt.n && !e->has_rows; i++)
         if (folds_here(e, i) && stmt(e, i)->kind == TD_S_REDUCE) {
-            const char *acc = td__dtype_text[td__emit_acc(stmt(e, i))].suffix;
-            td__emit_line(e, "%s a%d = td_fold_unit_%s(%d);",
-                          td__emit_c(td__emit_acc(stmt(e, i))), i, acc,
-                          stmt(e, i)->how);
+            td_dtype    acc = td__emit_acc(stmt(e, i));
+            td_emit_num unit;
+            td__emit_line(e, "%s a%d = %s;", td__emit_c(acc), i,
+                          td__emit_unit(stmt(e, i), acc, unit));
         }
     if (work) emit_nest(e);
     for (int i = 0; i < e->n->stmt.n; i++) {

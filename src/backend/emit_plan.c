@@ -12,6 +12,7 @@
 
 #include "ops/expr.h"
 
+#include <stdio.h>
 #include <string.h>
 
 td_dtype td__emit_var_dtype(td_dtype dt) {
@@ -22,6 +23,16 @@ td_dtype td__emit_var_dtype(td_dtype dt) {
 td_dtype td__emit_acc(const td_stmt *s) {
     td_dtype dt = (td_dtype)s->dtype;
     return dt == TD_F64 ? TD_F64 : td__is_float(dt) ? TD_F32 : TD_I64;
+}
+
+/* A bool is folded as an integer: of none, any is 0, not the least integer. */
+const char *td__emit_unit(const td_stmt *s, td_dtype acc, td_emit_num out) {
+    bool any = s->dtype == TD_BOOL && s->how == TD_FOLD_MAX;
+    if (any) snprintf(out, sizeof(td_emit_num), "0");
+    else
+        snprintf(out, sizeof(td_emit_num), "td_fold_unit_%s(%d)",
+                 td__dtype_text[acc].suffix, s->how);
+    return out;
 }
 
 const char *td__emit_c(td_dtype dt) { return td__dtype_text[td__emit_var_dtype(dt)].c; }
