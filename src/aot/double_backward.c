@@ -207,8 +207,8 @@ static bool copy_orders(td_trace_source *a, const td_fn *f) {
 
 /* Attaches later traces to the plan of s. They own references to everything they need,
  * because td_fn may be dropped before the backward. A fallback to eager is impossible
- * there. Missing tangents are traced where there are several, and zeros where the user
- * replaced the graph. */
+ * there. Missing tangents are traced where there are several, or a custom function
+ * that runs without any, and zeros where the user replaced the graph. */
 bool td__spec_later(td_fn *f, td_spec *s) {
     bool own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
     if (!s->plan->h) return true;
@@ -231,7 +231,9 @@ bool td__spec_later(td_fn *f, td_spec *s) {
     s->plan->later = (td_later_traces){.drop = drop, .env = a};
     if (s->set.double_backward) s->plan->later.plan = next_plan;
     if (!copy_orders(a, f)) return td__fail_memory(f->cx);
-    if (s->plan->j->n_tangents < 2 || own) return true;
+    bool nests = td__graph_flags(a->program, TD_OPF_NESTS);
+    if (s->plan->j->n_tangents < (nests ? 1 : 2) || own) return true;
+    s->plan->later.nests = nests;
     s->plan->later.joint = td__missing_joint;
     return td__missing_symbols(a);
 }

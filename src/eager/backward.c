@@ -115,10 +115,12 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
     return true;
 }
 
-/* Delivers the roots' gradients. */
+/* Delivers the roots' gradients. With w->holes, a NULL one is absent: the root's node
+ * runs without it. */
 static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **recs,
                        const char *who) {
     for (int i = 0; i < roots.n; i++) {
+        if (w->holes && !grads.v[i]) continue;
         td_tensor *g = root_grad(roots.v[i], grads, i, who);
         int        nr = roots.v[i]->ag->fn ? roots.v[i]->ag->nr : 0;
         if (!g || !td__walk_add(w, recs[i], nr, g)) return false;
@@ -349,12 +351,12 @@ static bool grad_to_edges(td_walk *w, td_tensors outputs, const td_edge *to, int
 
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts) {
-    td_walk w = {.some = true};
+    td_walk w = {.some = true, .holes = true};
     return grad_to_edges(&w, outputs, to, n, grads, opts);
 }
 
 bool td__grad_all(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                   const td_grad_opts *opts) {
-    td_walk w = {0};
+    td_walk w = {.holes = true};
     return grad_to_edges(&w, outputs, to, n, grads, opts);
 }

@@ -36,6 +36,7 @@ struct td_walk {
     bool          keep;      /* retain_graph: saved values stay */
     bool          create;    /* create_graph: the backward itself is recorded */
     bool          some;      /* run only nodes that lead to requested gradients */
+    bool          holes;     /* a NULL gradient of a root is absent, not 1 */
     bool          stop;      /* do not continue beyond requested gradients */
     bool          explained; /* the error message names its forward op already */
     td_walk_lists lists;     /* work lists */

@@ -222,7 +222,8 @@ bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base);
 /* ---- backward.c --------------------------------------------------------- */
 
 /* td_grad with respect to edges. Gradients end there: nodes beyond an edge get
- * nothing of what arrives at it. grads[i] is NULL if nothing arrived. */
+ * nothing of what arrives at it. grads[i] is NULL if nothing arrived. opts->grads has
+ * one gradient for each output; NULL: its node runs without one. */
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts);
 /* td__grad_edges that runs every reachable node, as td_backward does; nodes

@@ -179,12 +179,29 @@ static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     return true;
 }
 
-/* Does the tangent arrive in the backward that is traced? */
+/* Does the tangent arrive in a backward that starts at all results, or at the loss? */
 static bool arrives(const td_joint_run *r, int i) {
     const td_joint_opts *o = &r->opts;
-    if (o->missing) return !td__set_has(o->missing, i);
-    bool loss = o->loss > 0 && o->loss <= r->to->n_results;
+    bool                 loss = o->loss > 0 && o->loss <= r->to->n_results;
     return !loss || r->to->fwd[r->to->tangents[i].index].result == o->loss - 1;
+}
+
+/* Puts the roots whose tangents arrive into roots[], the tangents into with[]. If all
+ * are missing, a result's gradient came without a value, of which one is unknown: each
+ * root's node runs without one, and a custom backward gets zeros. */
+static int choose_roots(const td_joint_run *r, const uint64_t *missing,
+                        td_tensor **roots, td_tensor **with) {
+    const td_joint *j = r->to;
+    bool            none = missing != NULL;
+    int             n = 0;
+    for (int i = 0; i < j->n_tangents; i++) none = none && td__set_has(missing, i);
+    for (int i = 0; i < j->n_tangents; i++) {
+        bool here = missing ? !td__set_has(missing, i) : arrives(r, i);
+        if (j->tangents[i].broken || (!here && !none)) continue;
+        roots[n] = r->roots[i];
+        with[n++] = here ? r->tangent[i] : NULL;
+    }
+    return n;
 }
 
 /* Runs the backward engine from the roots whose tangents arrive, towards r->goal.
@@ -193,15 +210,9 @@ static bool arrives(const td_joint_run *r, int i) {
 bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads) {
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
-    int         n = 0;
     if (!roots) return td__fail_memory(r->cx);
     td_tensor **with = roots + j->n_tangents + 1;
-    for (int i = 0; i < j->n_tangents; i++) {
-        if (j->tangents[i].broken) continue;
-        if (order ? td__set_has(order->missing, i) : !arrives(r, i)) continue;
-        roots[n] = r->roots[i];
-        with[n++] = r->tangent[i];
-    }
+    int n = choose_roots(r, order ? order->missing : r->opts.missing, roots, with);
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = !order,
                       .create_graph = order != NULL, .grads = {with, n}};
     bool         ok = n == 0 ||

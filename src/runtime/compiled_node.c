@@ -47,13 +47,22 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     return td_op_expand(zero, (td_ints){want->size, want->rank});
 }
 
-/* Which tangents came, and which did not. */
+/* Which tangents came, and which did not. If none did, the node runs because one came
+ * without a value, and which is unknown: all did. */
 static void look_at(const td_node *n, td_tensor *const *g) {
     td_frame *f = n->data;
-    size_t    size = sizeof *f->now * (size_t)td__frame_words(f->p);
+    int       words = td__frame_words(f->p);
+    size_t    size = sizeof *f->now * (size_t)words;
     memset(f->now, 0, size);
     memset(f->missing, 0, size);
     for (int i = 0; i < n->n_out; i++) td__set_add(g[i] ? f->now : f->missing, i);
+    if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
+}
+
+static bool nothing_came(const td_node *n, td_tensor *const *g) {
+    for (int i = 0; i < n->n_out; i++)
+        if (g[i]) return false;
+    return true;
 }
 
 /* Does no tangent that arrived lead to edge i? The call's results share one node, and
@@ -190,12 +199,13 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 }
 
 /* The node's backward. Without create_graph it runs the backward code, with it the plan
- * of the next order. Fails first for tangents that eager could not differentiate
+ * of the next order. Without any tangent only a custom function does something. Fails first for tangents that eager could not differentiate
  * either. */
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
     look_at(n, g);
+    if (!f->p->later.nests && nothing_came(n, g)) return true;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
         if (!g[i]) continue;
@@ -263,6 +273,7 @@ static td_edge *edge_for(td_node *n, int i) {
 }
 
 static const td_node_kind compiled_kind = {.name = "compiled",
+                                           .hungry = true,
                                            .apply = apply,
                                            .release = td__frame_release,
                                            .destroy = destroy,

@@ -58,6 +58,7 @@ typedef struct td_later_traces {
     void (*drop)(void *env);
     void *env;
     int   n_plans; /* one for each pair of sets of tangents */
+    bool  nests;   /* custom functions or other ops with graphs are in the program */
 } td_later_traces;
 
 typedef struct td_plan {
