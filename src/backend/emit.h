@@ -82,7 +82,7 @@ void         td__emit_line(td_emit *e, const char *fmt, ...) TD_PRINTF(2, 3);
  */
 typedef char td_emit_num[40];
 /* The neutral element of a fold with accumulators of type acc, as text. */
-const char *td__emit_unit(const td_stmt *s, td_dtype acc, td_emit_num out);
+const char  *td__emit_unit(const td_stmt *s, td_dtype acc, td_emit_num out);
 const char  *td__emit_extent(td_emit *e, td_extent x, td_emit_num out);
 /* Appends the index of an access, in elements. */
 void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);

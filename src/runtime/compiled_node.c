@@ -199,8 +199,8 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 }
 
 /* The node's backward. Without create_graph it runs the backward code, with it the plan
- * of the next order. Without any tangent only a custom function does something. Fails first for tangents that eager could not differentiate
- * either. */
+ * of the next order. Without any tangent only a custom function does something. Fails
+ * first for tangents that eager could not differentiate either. */
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
