@@ -165,7 +165,10 @@ typedef struct td_function {
 } td_function;
 
 /* Calls a custom function; entries of `in` may be NULL. False after a failure: out is
- * all nil. */
+ * all nil. In a captured body, forward and backward run during the capture and not in
+ * later calls, and more than once if the capture is repeated (another specialization,
+ * sizes that depend on values): what they do to C variables or files is not repeated in
+ * each call. */
 TD_API bool td_function_call(td_ctx *cx, const td_function *fn, void *payload,
                              td_tensors in, td_tensor **out, int n_out);
 
