@@ -75,7 +75,8 @@ bool td__decomp_unflatten(td_opcall *c) {
     return give(c, td_op_view(t, ints(size, t->rank - 1 + n)));
 }
 
-/* Expanded dims hold equal copies: the first stands for all. */
+/* Expanded dims hold equal copies: the first stands for all. An empty one holds none,
+ * and self stays as it is. */
 bool td__decomp_expand_inverse(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *v = td__in(c, 1);
     int        lead = v->rank - self->rank;
@@ -86,6 +87,8 @@ bool td__decomp_expand_inverse(td_opcall *c) {
     if (!fits)
         return td__op_fail(c, TD_E_SHAPE, "%s is not expanded from %s", td__type_str(v),
                            td__type_str(self));
+    for (int d = 0; d < v->rank; d++)
+        if (td__dim_eq(v->size[d], 0)) return give(c, self);
     while (v->rank > self->rank && !td_is_nil(v)) v = td_op_select(v, 0, 0);
     for (int d = 0; d < self->rank && !td_is_nil(v); d++)
         if (!td__dim_eq(v->size[d], self->size[d]))
