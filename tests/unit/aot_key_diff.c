@@ -1,24 +1,6 @@
 /* aot_key_diff.c -- why a call did not fit: the log names the property that differs. */
 #include "aot_help.h"
 
-/* Compiles for one pair of arguments, calls with another, and gives what the log says
- * of guards in between. */
-static const char *why(td_fn *f, td_values first, td_values second) {
-    td_tensor  *out[1];
-    static char text[256];
-    text[0] = 0;
-    if (!td_invoke(f, first, out, 1)) return "first call failed";
-    heard[0] = 0;
-    if (!td_invoke(f, second, out, 1)) return "second call failed";
-    char *at = strstr(heard, "not #0: ");
-    if (!at) return "it fits";
-    sscanf(at, "not #0: %255[^\n]", text);
-    return text;
-}
-
-static bool pair(td_call *c) {
-    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 1)));
-}
 static bool scaled(td_call *c) {
     return td_return(c, td_mul(td_arg(c, 0), td_arg_number(c, 1)));
 }
@@ -26,18 +8,19 @@ static bool scaled(td_call *c) {
 TEST(types_that_differ_are_named) {
     td_ctx    *cx = open_hearing("guards");
     td_tensor *a = td_ones(cx, TD_SHAPE(2, 3)), *b = td_ones(cx, TD_SHAPE(2, 3));
-    td_fn     *f = td_aot_function(cx, pair, NULL, NULL);
+    td_fn     *f = td_aot_function(cx, product, NULL, NULL);
 
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(a, b)), "it fits");
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(a, b)), "it fits");
     td_tensor *w = td_ones(cx, TD_SHAPE(4, 3));
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(w, td_ones(cx, TD_SHAPE(4, 3)))),
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(w, td_ones(cx, TD_SHAPE(4, 3)))),
               "argument 0: size 4 at dim 0, was 2");
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(a, td_to(b, TD_F64))),
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(a, td_to(b, TD_F64))),
               "argument 1: dtype f64, was f32");
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(td_ones(cx, TD_SHAPE(3)), b)),
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(td_ones(cx, TD_SHAPE(3)), b)),
               "argument 0: 1 dims, were 2");
-    CHECK_STR(why(f, TD_ARGS(a, b),
-                  TD_ARGS(td_transpose(td_ones(cx, TD_SHAPE(3, 2)), 0, 1), b)),
+    CHECK_STR(difference_of(f, TD_ARGS(a, b),
+                            TD_ARGS(td_transpose(td_ones(cx, TD_SHAPE(3, 2)), 0, 1),
+                                    b)),
               "argument 0: stride 1 at dim 0, was 3");
     CHECK_OK(cx);
     td_fn_drop(f);
@@ -48,12 +31,13 @@ TEST(flags_and_modes_that_differ_are_named) {
     td_ctx    *cx = open_hearing("guards");
     td_tensor *a = td_ones(cx, TD_SHAPE(2)), *b = td_ones(cx, TD_SHAPE(2));
     td_tensor *g = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
-    td_fn     *f = td_aot_function(cx, pair, NULL, NULL);
+    td_fn     *f = td_aot_function(cx, product, NULL, NULL);
 
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(a, g)), "argument 1 requires grad now");
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(a, g)),
+              "argument 1 requires grad now");
     td_fn_drop(f);
-    f = td_aot_function(cx, pair, NULL, NULL);
-    CHECK_STR(why(f, TD_ARGS(a, g), TD_ARGS(a, td_mul(g, 2.0))),
+    f = td_aot_function(cx, product, NULL, NULL);
+    CHECK_STR(difference_of(f, TD_ARGS(a, g), TD_ARGS(a, td_mul(g, 2.0))),
               "argument 1 is no longer a leaf");
     td_tensor *out[1];
     heard[0] = 0;
@@ -69,19 +53,19 @@ TEST(flags_and_modes_that_differ_are_named) {
 TEST(alias_patterns_that_differ_are_named) {
     td_ctx    *cx = open_hearing("guards");
     td_tensor *a = td_ones(cx, TD_SHAPE(2)), *b = td_ones(cx, TD_SHAPE(2));
-    td_fn     *f = td_aot_function(cx, pair, NULL, NULL);
-    td_fn     *g = td_aot_function(cx, pair, NULL, NULL);
+    td_fn     *f = td_aot_function(cx, product, NULL, NULL);
+    td_fn     *g = td_aot_function(cx, product, NULL, NULL);
 
-    CHECK_STR(why(f, TD_ARGS(a, b), TD_ARGS(a, a)),
+    CHECK_STR(difference_of(f, TD_ARGS(a, b), TD_ARGS(a, a)),
               "argument 1 is the same tensor as argument 0 now");
-    CHECK_STR(why(g, TD_ARGS(a, a), TD_ARGS(a, b)),
+    CHECK_STR(difference_of(g, TD_ARGS(a, a), TD_ARGS(a, b)),
               "argument 0 and argument 1 no longer are the same tensor");
     td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
-    td_fn     *h = td_aot_function(cx, pair, NULL, NULL);
-    CHECK_STR(why(h, TD_ARGS(w, b), TD_ARGS(w, w)),
+    td_fn     *h = td_aot_function(cx, product, NULL, NULL);
+    CHECK_STR(difference_of(h, TD_ARGS(w, b), TD_ARGS(w, w)),
               "argument 1 is the same tensor as argument 0 now");
     td_fn_drop(h);
-    CHECK_STR(why(g, TD_ARGS(a, b), TD_ARGS(a, td_detach(a))),
+    CHECK_STR(difference_of(g, TD_ARGS(a, b), TD_ARGS(a, td_detach(a))),
               "argument 0 and argument 1 share storage now");
     CHECK_OK(cx);
     td_fn_drop(f);
@@ -93,10 +77,12 @@ TEST(numbers_and_kinds_that_differ_are_named) {
     td_ctx    *cx = open_hearing("guards");
     td_tensor *a = td_ones(cx, TD_SHAPE(2));
     td_fn     *f = td_aot_function(cx, scaled, NULL, NULL);
-    td_fn     *g = td_aot_function(cx, pair, NULL, NULL);
+    td_fn     *g = td_aot_function(cx, product, NULL, NULL);
 
-    CHECK_STR(why(f, TD_ARGS(a, 2.0), TD_ARGS(a, 2.5)), "argument 1 is 2.5, was 2");
-    CHECK_STR(why(g, TD_ARGS(a, a), TD_ARGS(a, a, 1.0)), "3 arguments, were 2");
+    CHECK_STR(difference_of(f, TD_ARGS(a, 2.0), TD_ARGS(a, 2.5)),
+              "argument 1 is 2.5, was 2");
+    CHECK_STR(difference_of(g, TD_ARGS(a, a), TD_ARGS(a, a, 1.0)),
+              "3 arguments, were 2");
     CHECK_OK(cx);
     td_fn_drop(f);
     td_fn_drop(g);
