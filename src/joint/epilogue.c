@@ -297,13 +297,26 @@ static bool is_returned(const td_joint_run *r, int k) {
     return false;
 }
 
-/* Is a view of the leaf, or a value with a history, from before event i still alive
- * after the call? */
+/* May the history of a tangent lead to leaf t? */
+static bool may_lead_to(const td_joint_run *r, const td_tensor *t) {
+    const td_joint *j = r->to;
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *to = &j->targets[i];
+        if (to->input >= 0 && !to->base && r->inputs[to->input].outer == t)
+            return td__set_any(to->from, td__set_words(j->n_tangents));
+    }
+    return true; /* a leaf that the program made */
+}
+
+/* Is a view of the leaf, or a value whose history leads to it, from before event i
+ * still alive after the call? */
 static bool lives_on(const td_joint_run *r, int i) {
     const td_event *all = r->log.all.v;
+    bool            leads = may_lead_to(r, all[i].t);
     for (int k = 0; k < i; k++) {
         bool view = all[k].kind == TD_EV_VIEW && all[k].t == all[i].t && all[k].grad;
-        if (all[k].live && (all[k].hist || (view && is_returned(r, k)))) return true;
+        if (all[k].live && ((all[k].hist && leads) || (view && is_returned(r, k))))
+            return true;
     }
     return false;
 }
