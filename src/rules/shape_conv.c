@@ -25,20 +25,20 @@ int64_t td__conv_out_w(const td_conv *p) {
 /* The parameters shared by the three rows start at this argument. */
 enum { STRIDE = 3, PADDING, DILATION, GROUPS };
 
-/* A list of exactly two ints, each at least `least` and at most INT32_MAX, so that
+/* A list of two ints, or of one for both, each at least `least` and at most INT32_MAX, so that
  * products of them stay in range. */
 static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w) {
     td_value v = c->in[i];
-    if (v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "%s must have 2 entries, got %u",
+    if (v.n != 1 && v.n != 2)
+        return td__op_fail(c, TD_E_ARG, "%s must have 1 or 2 entries, got %u",
                            c->info->s.in[i].name, v.n);
     *h = v.u.ints[0];
-    *w = v.u.ints[1];
+    *w = v.u.ints[v.n - 1];
     bool fits = *h >= least && *w >= least && *h <= INT32_MAX && *w <= INT32_MAX;
     return fits ||
            td__op_fail(c, TD_E_ARG, "%s must be at least %lld and an int, got %s",
                        c->info->s.in[i].name, (long long)least,
-                       td__sizes_str(2, v.u.ints));
+                       td__sizes_str((int)v.n, v.u.ints));
 }
 
 /* stride, padding, dilation and groups into p. */

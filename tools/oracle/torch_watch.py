@@ -61,6 +61,13 @@ BITS = {torch.float64: (torch.int64, 0xff), torch.float32: (torch.int32, 0xff),
 HALVES = (torch.float16, torch.bfloat16)
 
 
+def largest(grads):
+    """One unit of the largest of these: a difference of them is rounded by that."""
+    some = [g.detach().abs().nan_to_num(0, 0, 0).max() * torch.finfo(g.dtype).eps
+            for g in grads if g is not None and g.numel()]
+    return max(some, default=0)
+
+
 class Watch:
     """run: the number of a run in which rounded results change by up to two units, as they
     may with another library, NaNs in sign and payload, and zeros of some ops in sign; in runs
@@ -126,6 +133,7 @@ class Watch:
             given = list(tensors(list(args) + list(kwargs.values())))
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
+            needy = [g for g in given if g.requires_grad]
             if (given and not torch.is_inference_mode_enabled() and
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
@@ -140,22 +148,20 @@ class Watch:
                 self.nudge_terms(fn, args, kwargs, out)
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
-            self.note_run(op, given, out)
+            self.note_run(op, needy, out)
             if nans is not None and nans.any():
                 self.vary_at_nan(up_to_date(out), nans)
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
                     self.nudge(t, t.dtype in HALVES, op.rstrip("_") in ZEROS)
-                    self.nudge_gradients(up_to_date(t))
+                    self.nudge_gradients(up_to_date(t), op)
             return out
         return call
 
-    def note_run(self, op, given, out):
-        """What an op did to histories."""
-        if any(id(g) in self.ints or is_tracked_int(g) for g in given) and not any(
-                g.requires_grad and id(g) not in self.ints and not is_tracked_int(g)
-                for g in given):
+    def note_run(self, op, needy, out):
+        """What an op did to histories; needy are the arguments that required grad before."""
+        if needy and all(id(g) in self.ints or is_tracked_int(g) for g in needy):
             self.kept += tensors([out])
             self.ints |= {id(t) for t in tensors([out])}
         if op == "scaled_dot_product_attention" and not any(
@@ -213,19 +219,25 @@ class Watch:
         if node is not None:
             node.register_hook(varied)
 
-    def nudge_gradients(self, node):
+    def nudge_gradients(self, node, op):
         """The gradients that a derivative gives are rounded too."""
         if not self.nudges or node is None or node in self.nodes:
             return
 
-        def nudged(g):
+        def nudged(g, noise):
             if g is None:
                 return None
             other = g.detach().clone()
             self.nudge(other, other.dtype in HALVES)
+            if noise:
+                other += noise * torch.randint(-2, 3, g.shape, generator=self.nudges)
             return g + (other - g.detach()).nan_to_num(0, 0, 0)
+
+        def hook(given, got):
+            noise = largest(given + got) if "_norm" in op else 0
+            return tuple(nudged(g, noise) for g in given)
         self.nodes.append(node)
-        node.register_hook(lambda given, _: tuple(map(nudged, given)))
+        node.register_hook(hook)
 
     def before(self, op, args):
         for i in STATISTICS.get(op, ()):
