@@ -25,8 +25,8 @@ int64_t td__conv_out_w(const td_conv *p) {
 /* The parameters shared by the three rows start at this argument. */
 enum { STRIDE = 3, PADDING, DILATION, GROUPS };
 
-/* A list of two ints, or of one for both, each at least `least` and at most INT32_MAX, so that
- * products of them stay in range. */
+/* A list of two ints, or of one for both, each at least `least` and at most INT32_MAX,
+ * so that products of them stay in range. */
 static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w) {
     td_value v = c->in[i];
     if (v.n != 1 && v.n != 2)
