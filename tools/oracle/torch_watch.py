@@ -253,7 +253,7 @@ class Watch:
         if op in ("view_dtype", "detach") and (
                 args[0].is_inference() or torch.is_inference_mode_enabled()):
             self.notes.add("inference-views")
-        if op == "resize_" and is_tracked_int(args[0]):
+        if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
         if op == "view_dtype" and args[0].numel() == 0:
             self.notes.add("offset-of-nothing")
