@@ -326,7 +326,8 @@ def read_first(op, fn, args, kwargs):
     argument lies in its storage, or PyTorch refuses the call."""
     x = args[0]
     others = [t for t in tensors(args[1:]) if storage_of(t) == storage_of(x)]
-    if not others or overlaps_itself(x) or x.is_inference():
+    frozen = x.is_inference() and not torch.is_inference_mode_enabled()
+    if not others or overlaps_itself(x) or frozen:
         return None
 
     def apart(v):
