@@ -51,6 +51,17 @@ def overlaps_itself(t):
     return at.unique().numel() < at.numel()
 
 
+def strides_meet(size, stride):
+    """Do several elements of these sizes and strides lie in one place?"""
+    last = sum((n - 1) * k for n, k in zip(size, stride))
+    return 0 not in size and last >= 0 and overlaps_itself(
+        torch.empty(last + 1).as_strided(size, stride))
+
+
+def is_rounded(t):
+    return t.is_floating_point() and bool((t.detach() != t.detach().round()).any())
+
+
 def is_write(op):
     return op.endswith("_") and op not in ("requires_grad_", "detach_", "set_", "resize_")
 
@@ -247,6 +258,10 @@ class Watch:
             for t in args[:2]:
                 self.note_versions(t, "storage-versions")
             self.before_set(*args)
+        if op == "as_strided_scatter" and strides_meet(args[2], args[3]):
+            self.values = "overlapping-scatter"
+        if op == "unique" and is_rounded(args[0]):
+            self.notes.add("unique-of-rounded")
         if is_write(op):
             up_to_date(args[0])
             self.slices |= {op.rstrip("_")} if args[0]._is_view() else set()
