@@ -169,7 +169,7 @@ static td_part_opts part_opts(const td_config *c) {
  * recomputed in it. */
 static bool part_step(td_spec *s, td_part_opts o) {
     if (s->set.partition == TD_PARTITION_DEFAULT) o.budget = 1;
-    return td__half_unshield(s->j->g) && td__part_step(s->j, &o, &s->step);
+    return td__half_drop_input_copies(s->j->g) && td__part_step(s->j, &o, &s->step);
 }
 
 /* Cuts the joint graph into forward and backward, by the user's partitioner or a

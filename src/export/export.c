@@ -201,7 +201,7 @@ static bool finish(exporting *x) {
     td_graph *g = x->j->g, *e = x->j->epilogue;
     char      name[80];
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
-    return (e->name = td__graph_str(e, name)) && td__half_unshield(g) &&
+    return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
            hold_consts(x) && td__graph_dce(g) && td__graph_fix_storages(g) &&
            td__graph_verify(g, TD_STAGE_JOINT);
 }

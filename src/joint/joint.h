@@ -186,10 +186,10 @@ static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
            !n->in[1].u.i;
 }
-/* Is it the copy through which a written input is read (shield.c)? */
-bool td__joint_is_shield(const td_gnode *n);
+/* Is it the copy through which a written input is read (input_copies.c)? */
+bool td__joint_is_input_copy(const td_gnode *n);
 /* Takes those copies out of a forward half that saves none of them. */
-bool td__half_unshield(td_graph *g);
+bool td__half_drop_input_copies(td_graph *g);
 /* Gives views the storage number of their source, which a pass may have replaced. */
 bool td__graph_fix_storages(td_graph *g);
 /* Dead code elimination, CSE (unless off) and short chains of views. May be repeated;

@@ -141,7 +141,7 @@ static bool repeats(const td_geom *g) {
 }
 
 /* All outputs that become tensors. Others are only read, and inputs that the epilogue
- * writes are read through copies (shield.c). */
+ * writes are read through copies (input_copies.c). */
 static bool separate_all(td_joint *j, bool *taken) {
     for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
         for (int i = 0; i < j->n_fwd; i++) {
@@ -195,7 +195,7 @@ bool td__joint_tidy(td_joint *j, bool cse) {
 }
 
 bool td__joint_clean(td_joint *j, bool cse) {
-    return td__joint_tidy(j, cse) && td__joint_shield(j) && td__joint_drop_copies(j) &&
-           td__joint_write_plain(j) && td__joint_separate(j) &&
-           td__graph_fix_storages(j->g);
+    return td__joint_tidy(j, cse) && td__joint_copy_inputs(j) &&
+           td__joint_drop_copies(j) && td__joint_write_plain(j) &&
+           td__joint_separate(j) && td__graph_fix_storages(j->g);
 }

@@ -77,7 +77,8 @@ static td_gnode *pair(void *env, const td_gnode *was, td_gnode *now) {
     for (int k = 0; k < was->n_out; k++) p->late[was->out[k]->id] = p->tangent;
     if (p->tangent || p->n == 0) return now;
     td_gnode *n = find_equal(p, now);
-    if (!n && td__joint_is_shield(was)) { /* td__half_unshield has taken it out */
+    if (!n && td__joint_is_input_copy(
+                  was)) { /* td__half_drop_input_copies has taken it out */
         now->dead = true;
         p->twin[was->out[0]->id] = now->in[0].u.v;
     }

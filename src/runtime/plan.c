@@ -10,18 +10,18 @@ typedef struct saving {
     td_plan  *p;
     int      *by_out;    /* by forward output: 1 + the entry of saves */
     int      *by_primal; /* the same by primal */
-    td_gval **shield;    /* by primal: the copy it is read through, one it writes */
+    td_gval **copy;      /* by primal: the copy it is read through, one it writes */
 } saving;
 
 /* Finds for each input the clone through which the forward graph reads it, if the call
  * writes the input. */
-static void find_shields(const saving *k) {
+static void find_input_copies(const saving *k) {
     const td_graph *fwd = k->p->h->fwd;
     for (int i = fwd->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = fwd->nodes.v[i];
-        if (!td__joint_is_shield(n)) continue;
+        if (!td__joint_is_input_copy(n)) continue;
         const td_gval *v = n->in[0].u.v;
-        if (!v->node && v->nr < k->p->j->n_primals) k->shield[v->nr] = n->out[0];
+        if (!v->node && v->nr < k->p->j->n_primals) k->copy[v->nr] = n->out[0];
     }
 }
 
@@ -30,12 +30,12 @@ static void *find_places(saving *k) {
     const td_joint *j = k->p->j;
     size_t          out = (size_t)k->p->h->fwd->outputs.n + (size_t)j->n_primals + 1;
     size_t          in = (size_t)j->n_primals + 1;
-    void *heap = td__zalloc(sizeof *k->shield * in + sizeof(int) * (out + in));
+    void           *heap = td__zalloc(sizeof *k->copy * in + sizeof(int) * (out + in));
     if (!heap) return td__fail_memory(k->p->cx), NULL;
-    k->shield = heap;
-    k->by_out = (int *)(void *)(k->shield + in);
+    k->copy = heap;
+    k->by_out = (int *)(void *)(k->copy + in);
     k->by_primal = k->by_out + out;
-    find_shields(k);
+    find_input_copies(k);
     return heap;
 }
 
@@ -106,9 +106,9 @@ static bool find_needs(td_plan *p) {
     return true;
 }
 
-/* A forward output that is the shield, the one saved already if there is one; -1 after
+/* A forward output that is the copy, the one saved already if there is one; -1 after
  * td__fail. */
-static int shield_out(saving *k, td_gval *v) {
+static int copy_out(saving *k, td_gval *v) {
     td_graph *fwd = k->p->h->fwd;
     for (int i = 0; i < k->p->n_saved; i++) {
         int out = k->p->saves[i].out;
@@ -129,8 +129,8 @@ static bool save_primal(saving *k, int i) {
     if (!p->needs[i]) return true;
     if (p->j->primals[i].written) {
         to.checked = false;
-        to.copied = !k->shield[i] || td__plan_reads_storage(p, i);
-        if (!to.copied && (to.out = shield_out(k, k->shield[i])) < 0) return false;
+        to.copied = !k->copy[i] || td__plan_reads_storage(p, i);
+        if (!to.copied && (to.out = copy_out(k, k->copy[i])) < 0) return false;
     }
     p->copies |= to.copied;
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
@@ -187,7 +187,7 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     p->back.g = p->h->bwd;
     if (!plan_saves(p, o)) return false;
     plan_edges(p);
-    return td__plan_used(p, o->twice) && td__half_unshield(p->h->fwd);
+    return td__plan_used(p, o->twice) && td__half_drop_input_copies(p->h->fwd);
 }
 
 /* Results that are tensors of the call's own, each once. */
@@ -257,7 +257,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .checks_sizes = td__graph_flags(j->g, TD_OPF_DYNAMIC),
                    .donates = o->donates,
                    .limit = o->limit};
-    bool ok = h ? plan_backward(p, o) : td__half_unshield(j->g);
+    bool ok = h ? plan_backward(p, o) : td__half_drop_input_copies(j->g);
     if (ok && compile_now(p, o)) return p;
     td__plan_drop(p);
     return NULL;

@@ -16,7 +16,7 @@ func @written(%x: f32[3], %w: f32[3] grad) {
   return %x
 }
 
-# An input whose elements overlap is a view of its base in the trace, which is a target.
+# A view of a leaf that the call returns has no edge of its own.
 func @part(%x: f32[3], %w: f32[3] grad) {
   %v = select(%w, 0, 1)
   %y = mul(%x, %v)

@@ -1,6 +1,6 @@
-/* shield.c -- inputs the call writes are read through a copy, so that what is saved for
- * backward is the value that was read and not the one written after it; and copies
- * that cannot be told from the original go. */
+/* input_copies.c -- copies of inputs that the call writes. The graph reads the copy, so
+ * that backward gets the value that was read and not the one written after it. Copies
+ * that are not needed are removed. */
 #include "joint/joint_int.h"
 
 static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
@@ -13,14 +13,14 @@ static bool same_type(const td_gtype *a, const td_gtype *b) {
            td__dims_identical(a->stride, b->stride, a->rank);
 }
 
-/* ---- shields ------------------------------------------------------------ */
+/* ---- copies of inputs --------------------------------------------------- */
 
-bool td__joint_is_shield(const td_gnode *n) {
+bool td__joint_is_input_copy(const td_gnode *n) {
     bool copies = n->op == TD_OP_clone || n->op == TD_OP_copy;
     return copies && n->tags == TD_TAG(TD_MUST_SAVE, 0);
 }
 
-static td_gval *twin_of(void *env, td_gval *v) {
+static td_gval *copy_of(void *env, td_gval *v) {
     td_gval *t = ((td_gval **)env)[v->id];
     return t ? t : v;
 }
@@ -29,9 +29,9 @@ static bool has_symbols(const td_gtype *l) {
     return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
 }
 
-/* Views of the value were traced, and of its copy they must look the same: where a
- * clone would lie otherwise, the copy keeps gaps and place, which `copy` can, unless
- * elements share places. `stride` is the clone's. */
+/* Would a clone have another layout than the value, so that views of it do not have the
+ * strides they were traced with? Then `copy` is used, which keeps strides and offset,
+ * unless elements overlap. `stride` is the clone's. */
 static bool is_moved(const td_gtype *l, const int64_t *stride) {
     bool moved = l->offset != 0;
     for (int d = 0; d < l->rank; d++) {
@@ -41,9 +41,9 @@ static bool is_moved(const td_gtype *l, const int64_t *stride) {
     return moved;
 }
 
-/* The copy of elements that share places lies otherwise, and what is made of it is not
- * looked at again where sizes are symbols. */
-static bool shares_places(const td_gtype *l) {
+/* Do elements overlap, as those of an expanded tensor do? A copy has another layout
+ * then. */
+static bool overlaps(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
         if (l->stride[d] == 0 && l->size[d] != 1) return true;
     return false;
@@ -57,7 +57,7 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_gtype l = *v->type;
     int64_t  stride[TD_MAX_RANK];
     bool     symbolic = has_symbols(&l), exact;
-    if (g->dims.n > 0 && shares_places(&l))
+    if (g->dims.n > 0 && overlaps(&l))
         return td__fail(g->cx, TD_E_UNSUPPORTED,
                         "@%.60s: unsupported: input %%%s is written and its elements "
                         "overlap, while sizes are symbolic; pass a clone",
@@ -85,27 +85,28 @@ static bool is_written(const td_joint *j, const td_gval *v) {
     return v->nr < j->n_primals && j->primals[v->nr].written && v->type;
 }
 
-/* Does the node read elements of an input's storage that the input need not show? A
- * copy of the input would not have them, so what it reads is copied. */
-static bool reaches(const td_joint *j, const td_gnode *n) {
+/* Does the node read the storage of a written input beyond the input's own elements? A
+ * copy of the input would not have them, so the node's result is copied. */
+static bool reads_beyond(const td_joint *j, const td_gnode *n) {
     if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
     return !v->node && is_written(j, v) && n->out[0]->type;
 }
 
-/* ...or does it count from the start of that storage, or have its gaps? It gives a copy
- * anyhow. */
-static bool counts(const td_joint *j, const td_gnode *n) {
+/* Does the node need the strides and offset of the written input itself? Its result is
+ * a copy in any case. */
+static bool needs_layout(const td_joint *j, const td_gnode *n) {
     bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
     const td_gnode *from = exact ? n->in[0].u.v->node : NULL;
-    if (from && reaches(j, from)) return shares_places(n->in[0].u.v->type);
+    if (from && reads_beyond(j, from)) return overlaps(n->in[0].u.v->type);
     if (!exact || from || !is_written(j, n->in[0].u.v)) return false;
     return n->op == TD_OP_as_strided_scatter ||
            !td__gtype_is_packed(n->in[0].u.v->type);
 }
 
-/* Such a node reads the input itself, not an alias, which will be one of the copy. */
-static void read_behind_aliases(const td_graph *g) {
+/* A node that needs the layout reads the input itself: an alias of it will be an alias
+ * of the copy. */
+static void skip_aliases(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         if (!(td__ops[n->op].flags & TD_OPF_EXACT)) continue;
@@ -135,9 +136,9 @@ static td_gval *strided_view(td_graph *g, td_gval *root, const td_gtype *l) {
     return n ? n->out[0] : NULL;
 }
 
-/* The copy of an input whose elements share places lies otherwise, and so do views of
- * the copy. Where such a view must have the strides it was traced with, it is one of
- * the input itself: as_strided, which is copied with these strides. */
+/* The copy of an input whose elements overlap has another layout, and so have views of
+ * the copy. A view that must have the strides it was traced with is taken over the
+ * input itself, by as_strided, and copied with these strides. */
 static bool view_inputs(const td_joint *j) {
     td_graph *g = j->g;
     for (int i = 0, n = g->nodes.n; i < n; i++) {
@@ -146,7 +147,7 @@ static bool view_inputs(const td_joint *j) {
         td_gval  *root = a ? td__joint_root(a->u.v) : NULL;
         if (!root || root == a->u.v || root->node || !is_written(j, root)) continue;
         const td_gtype *l = a->u.v->type;
-        if (!l || l->dtype != root->type->dtype || !shares_places(root->type)) continue;
+        if (!l || l->dtype != root->type->dtype || !overlaps(root->type)) continue;
         if (g->dims.n > 0) continue; /* add_clone refuses it */
         td_gval *v = node->op == TD_OP_as_strided ? root : strided_view(g, root, l);
         if (!v) return false;
@@ -155,99 +156,102 @@ static bool view_inputs(const td_joint *j) {
     return true;
 }
 
-/* Puts the nodes that reach, and then the copies from `first` on, to the front. */
+/* Moves the nodes that read beyond their input, and then the copies from `first` on, to
+ * the front. */
 static bool move_front(const td_joint *j, int first) {
     td_graph  *g = j->g;
     int        n = g->nodes.n, at = 0;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
     if (!all) return td__fail_memory(g->cx);
     for (int i = 0; i < first; i++)
-        if (reaches(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
+        if (reads_beyond(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
     for (int i = first; i < n; i++) all[at++] = g->nodes.v[i];
     for (int i = 0; i < first; i++)
-        if (!reaches(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
+        if (!reads_beyond(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
     memcpy(g->nodes.v, all, sizeof *all * (size_t)n);
     td__free(all);
     return true;
 }
 
-/* All readers of a shielded value read its clone instead, except nodes that need the
- * storage itself (writes, ops that count bytes). */
-static void read_twins(const td_joint *j, int n, td_gval **twin) {
+/* All readers of a copied value read the copy instead, except nodes that need the
+ * storage itself (writes, ops that need its layout). */
+static void read_copies(const td_joint *j, int n, td_gval **copies) {
     td_graph *g = j->g;
     for (int i = 0; i < n; i++) {
         td_gnode *node = g->nodes.v[i];
-        if (reaches(j, node)) continue;
-        for (int k = writes(node) || counts(j, node) ? 1 : 0; k < node->n_in; k++)
-            td__garg_map(&node->in[k], twin_of, twin);
+        if (reads_beyond(j, node)) continue;
+        for (int k = writes(node) || needs_layout(j, node) ? 1 : 0; k < node->n_in; k++)
+            td__garg_map(&node->in[k], copy_of, copies);
     }
     for (int i = 0; i < g->outputs.n; i++)
-        td__garg_map(&g->outputs.v[i], twin_of, twin);
+        td__garg_map(&g->outputs.v[i], copy_of, copies);
 }
 
-/* One clone for each written input, and for each view that reaches beyond its input. */
-static bool add_clones(td_joint *j, int first, td_gval **twin) {
+/* One copy for each written input, and for each view that reads beyond its input. */
+static bool add_clones(td_joint *j, int first, td_gval **copies) {
     td_graph *g = j->g;
     for (int i = 0; i < g->inputs.n; i++) {
         td_gval *v = g->inputs.v[i];
-        if (is_written(j, v) && !(twin[v->id] = add_clone(g, v))) return false;
+        if (is_written(j, v) && !(copies[v->id] = add_clone(g, v))) return false;
     }
     for (int i = 0; i < first; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (reaches(j, n) && !(twin[n->out[0]->id] = add_clone(g, n->out[0])))
+        if (reads_beyond(j, n) && !(copies[n->out[0]->id] = add_clone(g, n->out[0])))
             return false;
     }
     return true;
 }
 
-/* ---- copies that lie otherwise ------------------------------------------ */
+/* ---- copies with another layout ----------------------------------------- */
 
-/* Elements of an expanded input share memory; those of its copy do not. */
-static bool lies_otherwise(const td_gnode *n) {
-    return td__joint_is_shield(n) && !same_type(n->in[0].u.v->type, n->out[0]->type);
+/* Elements of an expanded input overlap; those of its copy do not. */
+static bool has_other_layout(const td_gnode *n) {
+    return td__joint_is_input_copy(n) &&
+           !same_type(n->in[0].u.v->type, n->out[0]->type);
 }
 
-/* What was a view of them may be none of the copy. */
+/* A view of the input may have to be a copy of the input's copy. */
 static void copy_views(const td_joint *j) {
     for (int i = 0; i < j->g->nodes.n; i++) {
         td_gnode *n = j->g->nodes.v[i];
         if (n->op != TD_OP_view || n->in[0].kind != TD_G_VALUE) continue;
         const td_gval *root = td__joint_root(n->in[0].u.v);
-        if (root->node && lies_otherwise(root->node)) n->op = TD_OP__reshape_copy;
+        if (root->node && has_other_layout(root->node)) n->op = TD_OP__reshape_copy;
     }
 }
 
-/* Views of the copy, and values that take after it, lie otherwise too. Where sizes are
- * symbols nothing is inferred again, and add_clone has refused. */
-static bool look_again(td_joint *j) {
+/* Views of such a copy, and results whose layout follows it, have other types than
+ * were traced. With symbolic sizes types are not inferred again; add_clone has refused
+ * the input there. */
+static bool infer_again(td_joint *j) {
     bool some = false;
-    for (int i = 0; i < j->g->nodes.n; i++) some |= lies_otherwise(j->g->nodes.v[i]);
+    for (int i = 0; i < j->g->nodes.n; i++) some |= has_other_layout(j->g->nodes.v[i]);
     return !some || j->g->dims.n > 0 || td__graph_infer(j->g);
 }
 
 /* Inputs that the call writes are read through clones, because the epilogue writes them
  * before backward runs. Types of views of the clones are recomputed afterwards. */
-bool td__joint_shield(td_joint *j) {
+bool td__joint_copy_inputs(td_joint *j) {
     td_graph *g = j->g;
     if (!view_inputs(j)) return false;
     int       first = g->nodes.n;
     size_t    n = 2 * (size_t)g->n_values + (size_t)j->n_primals + 1;
-    td_gval **twin = td__zalloc(sizeof *twin * n);
-    bool      ok = twin ? add_clones(j, first, twin) : td__fail_memory(j->cx);
+    td_gval **copies = td__zalloc(sizeof *copies * n);
+    bool      ok = copies ? add_clones(j, first, copies) : td__fail_memory(j->cx);
     if (ok && g->nodes.n > first) {
-        read_behind_aliases(g);
-        read_twins(j, first, twin);
+        skip_aliases(g);
+        read_copies(j, first, copies);
         copy_views(j);
-        ok = move_front(j, first) && look_again(j);
+        ok = move_front(j, first) && infer_again(j);
     }
-    td__free((void *)twin);
+    td__free((void *)copies);
     return ok;
 }
 
-/* ---- copies ------------------------------------------------------------- */
+/* ---- copies that are not needed ----------------------------------------- */
 
-/* Is v read by nothing that counts from the start of its bytes, as views do? */
-static bool begins_anywhere(const td_gval *v) {
+/* Does no reader of v depend on its offset, as views do? */
+static bool has_free_offset(const td_gval *v) {
     for (const td_guse *u = v->uses; u; u = u->next) {
         const td_gnode *n = u->node;
         if (n &&
@@ -257,15 +261,15 @@ static bool begins_anywhere(const td_gval *v) {
     return true;
 }
 
-/* A clone of a value that never changes is that value. Shields stay; what is behind
- * them may yet be read without. */
+/* A clone of a value that is never written can be replaced by that value. Copies of
+ * inputs stay; td__half_drop_input_copies removes those that are not saved. */
 static bool is_needless(const td_gnode *n) {
     if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
-    if (!input && td__joint_is_shield(v->node)) v = v->node->in[0].u.v;
+    if (!input && td__joint_is_input_copy(v->node)) v = v->node->in[0].u.v;
     if (input || !same_type(v->type, n->out[0]->type)) return false;
-    return v->type->offset == n->out[0]->type->offset || begins_anywhere(n->out[0]);
+    return v->type->offset == n->out[0]->type->offset || has_free_offset(n->out[0]);
 }
 
 /* Removes copies whose source is not written and already has the layout. */
@@ -281,10 +285,10 @@ bool td__joint_drop_copies(td_joint *j) {
 
 /* ---- writes ------------------------------------------------------------- */
 
-/* Is v still what it was when another input has been written? */
-static bool outlasts(const td_joint *j, td_gval *v) {
+/* Is v unchanged after the writes of other inputs? */
+static bool stays(const td_joint *j, td_gval *v) {
     const td_gval *root = td__joint_root(v);
-    if (root->node) return !td__joint_is_shield(root->node);
+    if (root->node) return !td__joint_is_input_copy(root->node);
     for (int i = 0; i < j->n_primals; i++) {
         const td_gtype *l = j->g->inputs.v[i]->type;
         if (j->primals[i].written &&
@@ -307,7 +311,7 @@ bool td__joint_write_plain(td_joint *j) {
             const td_gnode *n = from->u.v->node;
             if (!n || n->op != TD_OP_copy || n->in[1].kind != TD_G_VALUE) break;
             td_gval *v = n->in[1].u.v;
-            if (!same_sizes(v->type, from->u.v->type) || !outlasts(j, v)) break;
+            if (!same_sizes(v->type, from->u.v->type) || !stays(j, v)) break;
             from->u.v = v;
         }
     }
@@ -316,9 +320,9 @@ bool td__joint_write_plain(td_joint *j) {
 
 /* ---- after the cut ------------------------------------------------------ */
 
-/* Removes shields (clones) of the forward half that are not saved for backward. A clone
+/* Removes copies of inputs that the forward half does not save for backward. A copy
  * whose strides differ from its input's stays: its views were traced with them. */
-bool td__half_unshield(td_graph *g) {
+bool td__half_drop_input_copies(td_graph *g) {
     bool *used = td__zalloc((size_t)g->n_values + 1);
     if (!used) return td__fail_memory(g->cx);
     for (int i = 0; i < g->outputs.n; i++)
@@ -327,7 +331,7 @@ bool td__half_unshield(td_graph *g) {
     bool ok = td__graph_index(g);
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (!td__joint_is_shield(n)) continue;
+        if (!td__joint_is_input_copy(n)) continue;
         td_gval *from = n->in[0].u.v, *to = n->out[0];
         if (used[to->id] || !same_type(from->type, to->type)) continue;
         td__graph_replace(g, to, from);
