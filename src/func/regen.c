@@ -1,13 +1,12 @@
-/* regen.c -- values: derived anew after a write elsewhere, and taken up to the root
- * by a write here. */
+/* regen.c -- functional values of views: recomputed from their base after a write to
+ * another alias; a write to a view gives its bases new values, up to the root. */
 #include "func/func_int.h"
 
 #include <string.h>
 
 /* ---- calls below -------------------------------------------------------- */
 
-/* What is computed below the mode belongs to no history: that is the business of the
- * tape above. */
+/* Ops below this mode record no history: autograd, above it, has recorded the call. */
 bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
                    int n_out) {
     td_ctx       *cx = f->cx;
@@ -45,8 +44,8 @@ static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *str
     return empty ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
-/* A value of a tensor with gaps may be laid out without them, in the same order of
- * dims: no view of it can tell, and pieces by geometry are not cut from it. */
+/* The value of a tensor with gaps may be dense, in the same order of dims: views by op
+ * do not depend on gaps, and views by geometry (as_strided) are not taken of it. */
 td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     int64_t like[TD_MAX_RANK];
     if (has_strides(value, v->geom.stride)) return value;
@@ -54,14 +53,14 @@ td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     return has_strides(value, like) ? value : copy_of(v, value, like);
 }
 
-/* May its bits be read as another dtype where those of v may? */
-static bool begins_well(const td_fval *v, const td_tensor *value) {
+/* Does the offset allow a view as another dtype wherever that of v does? */
+static bool has_usable_offset(const td_fval *v, const td_tensor *value) {
     return td__dim_same(value->offset, 0) ||
            td__dim_same(value->offset, v->geom.offset);
 }
 
-/* The same to the last stride, also where no step along it can be taken: who reads the
- * bits as another dtype asks for all of them, and for where they begin. */
+/* The value with exactly the strides of v, also of dims of size 1, and a usable offset:
+ * a view as another dtype checks all of them. */
 static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
     const td_geom *g = &v->geom;
     const int64_t *want = g->stride;
@@ -72,7 +71,7 @@ static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
         td__strides_like(g->rank, g->size, g->stride, like);
         want = like;
     }
-    if (!begins_well(v, value)) return copy_of(v, value, want);
+    if (!has_usable_offset(v, value)) return copy_of(v, value, want);
     for (int d = 0; d < g->rank; d++) same &= td__dim_same(value->stride[d], want[d]);
     td_value in[4] = {td_value_tensor(value), td__ints(g->size, g->rank),
                       td__ints(want, g->rank), TD_NONE};
@@ -214,7 +213,7 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
 }
 
 /* One step towards the root: the new value of *v's base. Where elements of a view on
- * the way share a place, an inverse could not tell which copy was written. */
+ * the way overlap, an inverse could not know which of them was written. */
 static td_tensor *step_up(td_fval **v, td_tensor *value) {
     td_fval *u = *v;
     if (u->kind == TD_F_PIECE || (u->overlap && u->kind != TD_F_SAME)) {
@@ -234,13 +233,13 @@ typedef struct stop {
 } stop;
 
 /* An upper bound of the number of records between v and its root. */
-static int way_up(const td_fval *v) {
+static int max_steps_up(const td_fval *v) {
     int n = 3; /* a list, and the list as another dtype, may come in between */
     for (; v; v = v->up) n++;
     return n;
 }
 
-/* Records whose new value is laid out as they are keep it; others will be derived. */
+/* Records whose new value has their strides keep it; others will be derived. */
 static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
     td__group_of(root)->gen++;
     for (int i = 0; i < n; i++) {
@@ -255,7 +254,7 @@ static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
  * view, up to the root. Then all records on the way are current. */
 static bool store(td_func *f, td_fval *v, td_tensor *value) {
     int   n = 0;
-    stop *way = td__arena_alloc(&f->cx->scratch, sizeof *way * (size_t)way_up(v));
+    stop *way = td__arena_alloc(&f->cx->scratch, sizeof *way * (size_t)max_steps_up(v));
     if (!way) return td__fail_memory(f->cx);
     while (v->kind != TD_F_ROOT && value) {
         way[n++] = (stop){v, value};
@@ -265,8 +264,8 @@ static bool store(td_func *f, td_fval *v, td_tensor *value) {
     return value && settle(way, n, v, value);
 }
 
-/* A root whose elements share places becomes a piece of its storage: the new value may
- * have several elements for one place, and only the storage has one for each. */
+/* A root whose elements overlap becomes a piece of its storage: the new value may have
+ * several elements for one address, and only the storage has one for each. */
 static bool flatten_overlap(td_fval *v) {
     const td_fval *root = td__group_of(v)->root;
     if (!root || !td__geom_overlaps_itself(&root->geom)) return true;
