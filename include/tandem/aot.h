@@ -107,7 +107,7 @@ typedef struct td_chooser {
  * texts and callbacks. The fields log, trace_file and strict of `config` are ignored:
  * they are settings of the context. docs/aot.md describes each field. */
 typedef struct td_aot_opts {
-    size_t size               TD_SIZE(td_aot_opts);
+    TD_SIZE(td_aot_opts);
     const char *name          TD_0;
     const td_backend *forward TD_0, *backward TD_0,
         *inference          TD_0; /* NULL: config's `backend` */
@@ -130,7 +130,7 @@ typedef struct td_aot_opts {
         TD_0; /* of body, env, pass and chooser: where this is the same, so
                           * are they. A call that is found on disk runs no body */
 } td_aot_opts;
-#define TD_AOT_OPTS .size = sizeof(td_aot_opts)
+#define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 
 typedef struct td_fn td_fn;
 

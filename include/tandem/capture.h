@@ -129,11 +129,11 @@ typedef enum td_dynamic {
 
 /* Options carry their size: write {TD_CAPTURE_OPTS, .dynamic = TD_DYNAMIC_ALL}. */
 typedef struct td_capture_opts {
-    size_t size        TD_SIZE(td_capture_opts);
+    TD_SIZE(td_capture_opts);
     td_dynamic dynamic TD_0;
     bool no_duck TD_0; /* TD_DYNAMIC_ALL: sizes that are equal now need not stay so */
 } td_capture_opts;
-#define TD_CAPTURE_OPTS .size = sizeof(td_capture_opts)
+#define TD_CAPTURE_OPTS .td_capture_opts_size = sizeof(td_capture_opts)
 
 /* td_capture with options; opts may be NULL. With dynamic sizes the program is valid
  * for all arguments that pass its guards (docs/symbolic-shapes.md). A body that reads

@@ -37,7 +37,7 @@ typedef enum td_fallback {
  * and ranges. Options carry their size: td_config c = {TD_CONFIG}. Texts are borrowed
  * in td_config_put and belong to the context in td_config_get, until they change. */
 typedef struct td_config {
-    size_t size                  TD_SIZE(td_config);
+    TD_SIZE(td_config);
     /* capture */
     td_shapes dynamic            TD_0;
     bool duck_sizes              TD_0;
@@ -79,7 +79,7 @@ typedef struct td_config {
     const char *trace_file       TD_0;
     bool strict                  TD_0;
 } td_config;
-#define TD_CONFIG .size = sizeof(td_config)
+#define TD_CONFIG .td_config_size = sizeof(td_config)
 
 /* Fills *c, whose size says how much of it the caller knows. */
 TD_API bool   td_config_get(td_ctx *cx, td_config *c);

@@ -34,7 +34,7 @@ typedef enum td_order {
 
 /* Options carry their size: write {TD_LOADER_OPTS, .batch = 8, ...}. */
 typedef struct td_loader_opts {
-    size_t size    TD_SIZE(td_loader_opts);
+    TD_SIZE(td_loader_opts);
     td_tokens type TD_0;
     int64_t batch TD_0, window TD_0; /* at least 1 each */
     td_order order TD_0;
@@ -44,7 +44,7 @@ typedef struct td_loader_opts {
         count      TD_0; /* part of the file to use; count 0: all from first on */
     int ahead      TD_0; /* batches read ahead; 0: two; -1: no thread */
 } td_loader_opts;
-#define TD_LOADER_OPTS .size = sizeof(td_loader_opts)
+#define TD_LOADER_OPTS .td_loader_opts_size = sizeof(td_loader_opts)
 
 typedef struct td_loader td_loader;
 

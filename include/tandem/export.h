@@ -27,7 +27,7 @@ typedef enum td_export_what {
 } td_export_what;
 
 typedef struct td_export_opts {
-    size_t size           TD_SIZE(td_export_opts);
+    TD_SIZE(td_export_opts);
     const char *name      TD_0; /* of the graph; NULL: the module's type, or "f" */
     td_export_what what   TD_0;
     int loss              TD_0;        /* TD_EXPORT_LOSS: which result */
@@ -39,7 +39,7 @@ typedef struct td_export_opts {
         *out_tree                  TD_0; /* specs of arguments and results, or NULL */
     td_shapes dynamic TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
 } td_export_opts;
-#define TD_EXPORT_OPTS .size = sizeof(td_export_opts)
+#define TD_EXPORT_OPTS .td_export_opts_size = sizeof(td_export_opts)
 
 /* For arguments like these, in the mode the module is in.
  *

@@ -41,21 +41,21 @@ TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* Options carry their size: write {TD_BACKWARD_OPTS, .retain_graph = true}. */
 typedef struct td_backward_opts {
-    size_t size           TD_SIZE(td_backward_opts);
+    TD_SIZE(td_backward_opts);
     bool retain_graph     TD_0; /* do not free saved values: backward may run again */
     bool create_graph     TD_0; /* gradients are differentiable; implies retain_graph */
     td_tensor_list inputs TD_0; /* accumulate into these only; empty: every leaf */
 } td_backward_opts;
-#define TD_BACKWARD_OPTS .size = sizeof(td_backward_opts)
+#define TD_BACKWARD_OPTS .td_backward_opts_size = sizeof(td_backward_opts)
 
 typedef struct td_grad_opts {
-    size_t size       TD_SIZE(td_grad_opts);
+    TD_SIZE(td_grad_opts);
     bool retain_graph TD_0, create_graph TD_0;
     bool allow_unused    TD_0; /* the gradient of an unused input is nil, no error */
     bool materialize     TD_0; /* the gradient of an unused input is zeros */
     td_tensor_list grads TD_0; /* gradients of the outputs; empty or NULL: 1 */
 } td_grad_opts;
-#define TD_GRAD_OPTS .size = sizeof(td_grad_opts)
+#define TD_GRAD_OPTS .td_grad_opts_size = sizeof(td_grad_opts)
 
 /* Accumulates d root / d leaf into the gradient of every leaf. root must have one
  * element. False after a failure.
@@ -225,25 +225,25 @@ typedef td_policy td_policy_fn(void *env, const char *op);
 
 /* td_checkpoint with a policy per op. */
 typedef struct td_checkpoint_opts {
-    size_t size          TD_SIZE(td_checkpoint_opts);
+    TD_SIZE(td_checkpoint_opts);
     td_region *region    TD_0;
     void *env            TD_0;
     td_policy_fn *policy TD_0; /* NULL: TD_PREFER_RECOMPUTE for all */
     void *policy_env     TD_0;
     bool fresh           TD_0; /* as td_checkpoint_fresh */
 } td_checkpoint_opts;
-#define TD_CHECKPOINT_OPTS .size = sizeof(td_checkpoint_opts)
+#define TD_CHECKPOINT_OPTS .td_checkpoint_opts_size = sizeof(td_checkpoint_opts)
 TD_API bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
                                const td_checkpoint_opts *opts);
 
 /* ---- checks ------------------------------------------------------------- */
 
 typedef struct td_check_opts {
-    size_t size TD_SIZE(td_check_opts);
+    TD_SIZE(td_check_opts);
     double eps TD_0, atol TD_0, rtol TD_0; /* 0: 1e-6, 1e-5, 1e-3 */
     double nondet TD_0;                    /* allowed difference between two runs */
 } td_check_opts;
-#define TD_CHECK_OPTS .size = sizeof(td_check_opts)
+#define TD_CHECK_OPTS .td_check_opts_size = sizeof(td_check_opts)
 
 /* Compares derivatives with central differences at `in` (f64; entries that require
  * grad are varied). Results that are not floats, or do not require grad, are skipped.

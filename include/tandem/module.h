@@ -159,21 +159,21 @@ TD_API bool       td_module_body(td_call *c);
 /* ---- files -------------------------------------------------------------- */
 
 typedef struct td_save_opts {
-    size_t size TD_SIZE(td_save_opts);
+    TD_SIZE(td_save_opts);
     bool distinct
         TD_0; /* a tensor under its first name only; a note names the others */
 } td_save_opts;
-#define TD_SAVE_OPTS .size = sizeof(td_save_opts)
+#define TD_SAVE_OPTS .td_save_opts_size = sizeof(td_save_opts)
 
 typedef struct td_load_opts {
-    size_t size  TD_SIZE(td_load_opts);
+    TD_SIZE(td_load_opts);
     bool partial TD_0; /* missing and unexpected names are no error */
     bool cast    TD_0; /* convert values of another dtype */
     /* Called for each missing or unexpected name. May be NULL. */
     void (*tell)(void *env, const char *name, bool missing) TD_0;
     void *env TD_0;
 } td_load_opts;
-#define TD_LOAD_OPTS .size = sizeof(td_load_opts)
+#define TD_LOAD_OPTS .td_load_opts_size = sizeof(td_load_opts)
 
 /* Saves parameters and persistent buffers as .safetensors, by name. opts may be NULL.
  * False after a failure. */

@@ -53,20 +53,20 @@ TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
 
 /* Options carry their size: write {TD_NN_LINEAR_OPTS, .no_bias = true}. */
 typedef struct td_nn_linear_opts {
-    size_t size  TD_SIZE(td_nn_linear_opts);
+    TD_SIZE(td_nn_linear_opts);
     bool no_bias TD_0;
 } td_nn_linear_opts;
-#define TD_NN_LINEAR_OPTS .size = sizeof(td_nn_linear_opts)
+#define TD_NN_LINEAR_OPTS .td_nn_linear_opts_size = sizeof(td_nn_linear_opts)
 /* weight [out,in], bias [out]. */
 TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
                                const td_nn_linear_opts *opts);
 
 typedef struct td_nn_embedding_opts {
-    size_t size         TD_SIZE(td_nn_embedding_opts);
+    TD_SIZE(td_nn_embedding_opts);
     bool padded         TD_0; /* row padding_idx is zero and gets no gradient */
     int64_t padding_idx TD_0; /* negative: from the end */
 } td_nn_embedding_opts;
-#define TD_NN_EMBEDDING_OPTS .size = sizeof(td_nn_embedding_opts)
+#define TD_NN_EMBEDDING_OPTS .td_nn_embedding_opts_size = sizeof(td_nn_embedding_opts)
 /* weight [count,dim]; the input is a tensor of integers of any shape. */
 TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
                                   const td_nn_embedding_opts *opts);
@@ -75,12 +75,12 @@ TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
 
 /* Lists have one entry per dim, or one for all dims. */
 typedef struct td_nn_conv_opts {
-    size_t size        TD_SIZE(td_nn_conv_opts);
+    TD_SIZE(td_nn_conv_opts);
     td_int_list stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
     int64_t groups TD_0;                                  /* 0: 1 */
     bool no_bias   TD_0;
 } td_nn_conv_opts;
-#define TD_NN_CONV_OPTS .size = sizeof(td_nn_conv_opts)
+#define TD_NN_CONV_OPTS .td_nn_conv_opts_size = sizeof(td_nn_conv_opts)
 /* weight [out,in/groups,K] or [out,in/groups,KH,KW], bias [out]. */
 TD_API td_module *td_nn_conv1d(td_ctx *cx, int64_t in, int64_t out, int64_t kernel,
                                const td_nn_conv_opts *opts);
@@ -90,14 +90,14 @@ TD_API td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kern
 /* ---- norms -------------------------------------------------------------- */
 
 typedef struct td_nn_norm_opts {
-    size_t size     TD_SIZE(td_nn_norm_opts);
+    TD_SIZE(td_nn_norm_opts);
     double eps      TD_0; /* 0: 1e-5; for RMSNorm: machine epsilon of the dtype */
     bool no_affine  TD_0; /* neither weight nor bias */
     bool no_bias    TD_0; /* LayerNorm: a weight only */
     double momentum TD_0; /* BatchNorm: of the running statistics; 0: 0.1 */
     bool no_stats   TD_0; /* BatchNorm: no running statistics, always the batch's */
 } td_nn_norm_opts;
-#define TD_NN_NORM_OPTS .size = sizeof(td_nn_norm_opts)
+#define TD_NN_NORM_OPTS .td_nn_norm_opts_size = sizeof(td_nn_norm_opts)
 /* Normalizes over the last dims, whose sizes are `shape`; weight and bias have that
  * shape. */
 TD_API td_module *td_nn_layer_norm(td_ctx *cx, td_ints shape,
@@ -117,12 +117,12 @@ TD_API td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
 /* ---- attention ---------------------------------------------------------- */
 
 typedef struct td_nn_attention_opts {
-    size_t size    TD_SIZE(td_nn_attention_opts);
+    TD_SIZE(td_nn_attention_opts);
     double dropout TD_0; /* of the weights, in training */
     bool no_bias TD_0, batch_first TD_0;
     bool causal TD_0; /* a position attends to itself and earlier ones only */
 } td_nn_attention_opts;
-#define TD_NN_ATTENTION_OPTS .size = sizeof(td_nn_attention_opts)
+#define TD_NN_ATTENTION_OPTS .td_nn_attention_opts_size = sizeof(td_nn_attention_opts)
 /* in_proj_weight [3*dim,dim], in_proj_bias, out_proj.weight, out_proj.bias.
  *
  * Called with (query), or (query, key, value, mask, padding), where all but the query
@@ -135,12 +135,12 @@ TD_API td_module *td_nn_multihead_attention(td_ctx *cx, int64_t dim, int64_t hea
 /* ---- recurrence --------------------------------------------------------- */
 
 typedef struct td_nn_rnn_opts {
-    size_t size    TD_SIZE(td_nn_rnn_opts);
+    TD_SIZE(td_nn_rnn_opts);
     int64_t layers TD_0; /* 0: 1 */
     double dropout TD_0; /* between layers, in training */
     bool no_bias TD_0, batch_first TD_0, bidirectional TD_0;
 } td_nn_rnn_opts;
-#define TD_NN_RNN_OPTS .size = sizeof(td_nn_rnn_opts)
+#define TD_NN_RNN_OPTS .td_nn_rnn_opts_size = sizeof(td_nn_rnn_opts)
 /* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..._l0_reverse, ..._l1, ...
  *
  * Called with (input, h, c), GRU without c; absent states are zeros. input is [T,B,in],

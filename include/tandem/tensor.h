@@ -19,13 +19,18 @@ extern "C" {
 
 /* Options carry their size: in C their macro sets it, {TD_GRAD_OPTS, .allow_unused =
  * true}; without it they are refused. In C++ every field has a default, the size its
- * own. */
+ * own. The macro sets the size by a name that has that of the struct in it, so that the
+ * macro of another struct does not compile. */
 #ifdef __cplusplus
 #define TD_0 = {}
-#define TD_SIZE(T) = sizeof(T)
+#define TD_SIZE(T) size_t T##_size = sizeof(T)
 #else
 #define TD_0
-#define TD_SIZE(T)
+#define TD_SIZE(T)       \
+    union {              \
+        size_t size;     \
+        size_t T##_size; \
+    }
 #endif
 
 typedef struct td_ctx    td_ctx;    /* one thread's state: scopes, error, modes */

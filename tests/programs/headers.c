@@ -74,6 +74,7 @@ static const row fine[] = {
      NULL},
     {"", "td_mode_hook m = {.name = \"m\"}; td_mode_push(cx, &m);", NULL},
     {"c++", "td_nn_linear_opts o; o.no_bias = true; td_nn_linear(cx, 1, 1, &o);", NULL},
+    {"c++", "td_grad_opts o = {.allow_unused = true}; (void)o;", NULL},
     {"", "if (td_is_nil(td_nn_relu(cx)) || td_is_nil(x)) td_close(cx);", NULL},
     {"",
      "const td_tensor *k = x; void *p = cx; td_fn *f = NULL; td_flat *l = NULL;"
@@ -107,6 +108,9 @@ static const row wrong[] = {
     {"c", "td_call_body(cx, NULL, NULL, TD_ARGS(x), &x, 1);", "td__room_for_values"},
     {"c", "td_value v; td_invoke(NULL, TD_ARGS(x), &v, 1);", "td__room_for_tensors"},
     {"c++", "td_call_body(cx, NULL, NULL, TD_ARGS(x), &x, 1);", "td_value"},
+    {"", "td_grad_opts o = {TD_AOT_OPTS}; (void)o;", "td_aot_opts_size"},
+    {"", "td_nn_conv_opts o = {TD_NN_LINEAR_OPTS}; (void)o;", "td_nn_linear_opts_size"},
+    {"", "td_aot_opts o = {TD_CONFIG}; (void)o;", "td_config_size"},
 };
 
 /* Warnings, of compilers that have them. */
