@@ -281,9 +281,7 @@ static bool copy_text(const td_knob *k, value v, char **own) {
 /* Was this value not warned about before? Contexts are opened often; one
  * warning per value suffices. */
 static bool is_news(int nr, const char *said) {
-    static _Atomic uint64_t told[TD_KNOB_COUNT];
-    uint64_t                hash = td__hash(said, strlen(said), 1);
-    return atomic_exchange_explicit(&told[nr], hash, memory_order_relaxed) != hash;
+    return td__is_news(td__hash(said, strlen(said), (uint64_t)nr + 1));
 }
 
 static void warn_value(td_ctx *cx, int nr, const char *said) {

@@ -4,6 +4,7 @@
 #include "core/callback.h"
 #include "core/core.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,18 @@ void td__warn(td_ctx *cx, const char *fmt, ...) {
     va_start(ap, fmt);
     send_format(cx, TD_LOG_warning, fmt, ap);
     va_end(ap);
+}
+
+bool td__is_news(uint64_t hash) {
+    static _Atomic uint64_t told[256];
+    _Atomic uint64_t       *slot = &told[hash % 256];
+    return atomic_exchange_explicit(slot, hash, memory_order_relaxed) != hash;
+}
+
+bool td__is_news_here(const char *function) {
+    uint64_t    hash = td__hash(function, strlen(function), (uint64_t)td_here.line);
+    const char *file = td_here.file ? td_here.file : "";
+    return td__is_news(td__hash(file, strlen(file), hash));
 }
 
 void td__log_text(td_ctx *cx, td_topic topic, const char *heading, const char *text) {

@@ -30,6 +30,11 @@ void td__log(td_ctx *cx, td_topic topic, const char *fmt, ...) TD_PRINTF(3, 4);
 /* A heading, and a text of many lines below it. */
 void td__log_text(td_ctx *cx, td_topic topic, const char *heading, const char *text);
 void td__warn(td_ctx *cx, const char *fmt, ...) TD_PRINTF(2, 3);
+/* The first time in the process that this hash is passed? For warnings that are given
+ * once. A few of many hashes may be forgotten, and then are new again. */
+bool td__is_news(uint64_t hash);
+/* The same for a warning about the user's call (td_here) of this function. */
+bool td__is_news_here(const char *function);
 
 /* The topics of "graphs,guards" as bits. Where one is unknown, bad[0..cap) gets its
  * name, *near the topic that may be meant or NULL, and it is passed over; else bad is

@@ -46,6 +46,35 @@ TEST(only_chosen_topics_are_logged) {
     td_close(e.cx);
 }
 
+static bool mse_body(td_call *c) {
+    return td_return(c, td_mse_loss(td_arg(c, 0), td_arg(c, 1)));
+}
+
+TEST(a_loss_of_different_sizes_warns_once_for_each_call) {
+    ear e = {.cx = td_open()};
+    td_log_to(e.cx, hear, &e);
+    td_tensor *x = td_ones(e.cx, TD_SHAPE(4, 1)), *y = td_ones(e.cx, TD_SHAPE(4)), *out;
+
+    CHECK(!td_is_nil(td_mse_loss(x, x)) && e.n == 0);
+    for (int i = 0; i < 3; i++) td_mse_loss(x, y);
+    CHECK(e.n == 1);
+    CHECK_STR(e.topic, "warning");
+    TD_CHECK_THAT(strstr(e.text, "mse_loss: target is f32[4] and self is f32[4,1]"),
+                  "%s", e.text);
+    TD_CHECK_THAT(strstr(e.text, "log.c:"), "%s", e.text);
+    td_l1_loss(x, y);
+    td_smooth_l1_loss(x, y);
+    td_huber_loss(x, y);
+    CHECK(e.n == 4);
+
+    td_fn *f =
+        td_aot_function(e.cx, mse_body, NULL,
+                        &(td_aot_opts){TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC});
+    for (int i = 0; i < 3; i++) CHECK(td_invoke(f, TD_ARGS(x, y), &out, 1));
+    CHECK(e.n == 5);
+    td_close(e.cx);
+}
+
 TEST(a_long_text_is_logged_whole_below_its_heading) {
     ear    e = {.cx = td_open()};
     char   text[2000];
