@@ -30,6 +30,13 @@ enum {
     TD_KNOB_COUNT
 };
 
+/* tandem-debug checks compiled calls unless it is told not to. */
+#ifdef TD_DEBUG_LIFETIMES
+#define TD_ASSERTS_NORMALLY "on"
+#else
+#define TD_ASSERTS_NORMALLY "off"
+#endif
+
 /* A row of config.def. */
 typedef struct td_knob {
     const char  *name, *env;

@@ -308,6 +308,7 @@ bool td__fail_other_size(td_ctx *cx, int64_t size, const char *rel, int64_t than
 typedef struct td_scope {
     const char *label; /* NULL: internal, not in the path */
     int         first; /* index in owned of its first tensor */
+    td_where    here;  /* where the user began it */
 } td_scope;
 
 /* How a tensor was released, in the serial of its handle: one of these, or the number

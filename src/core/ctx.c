@@ -111,7 +111,7 @@ bool td__scope_own(td_tensor *t) {
 }
 
 static bool push_scope(td_ctx *cx, const char *label) {
-    td_scope s = {label, cx->owned.n};
+    td_scope s = {label, cx->owned.n, td_here};
     if (!td__vec_push(&cx->scopes, s)) return td__fail_memory(cx);
     return true;
 }

@@ -57,6 +57,19 @@ td_ctx *td_open(void) {
     return cx;
 }
 
+/* With debug_asserts: names the scopes that nobody ended. Their tensors lived until
+ * now, which in a loop is a leak. */
+static void warn_open_scopes(td_ctx *cx) {
+    for (int i = 0; i < cx->scopes.n && td__config(cx)->debug_asserts; i++) {
+        const td_scope *s = &cx->scopes.v[i];
+        if (s->label)
+            td__warn(cx,
+                     "td_close: the scope \"%s\" is still open; end it with "
+                     "td_scope_end. It was begun at %s:%d",
+                     s->label, s->here.file ? s->here.file : "?", s->here.line);
+    }
+}
+
 void td_close(td_ctx *cx) {
     if (!TD_MAY_FREE(cx, CTX)) return;
     if (cx->unwinding || cx->callback)
@@ -71,6 +84,7 @@ void td_close(td_ctx *cx) {
                      "td_close: nobody read this error: %s. Check td_ok and print "
                      "td_message before td_close; td_clear drops an error silently",
                      cx->message);
+        warn_open_scopes(cx);
         td__ctx_free(cx);
     }
 }

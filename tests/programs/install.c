@@ -74,6 +74,20 @@ static void test_programs(void) {
           "a C++ program builds without warnings and runs");
 }
 
+/* The debug variant, where it was built: its settings differ. */
+static void test_debug(void) {
+    if (!works("test -e $R/lib/pkgconfig/tandem-debug.pc")) {
+        skipped++;
+        return;
+    }
+    check(works("printf '#include <tandem/tandem.h>\nint main(void) {"
+                " td_ctx *cx = td_open(); td_config c = {TD_CONFIG};"
+                " td_config_get(cx, &c); td_close(cx); return !c.debug_asserts; }\n'"
+                " >$R/p.c && cc -Wall -Wextra -Werror $R/p.c -o $R/p "
+                "$(pkg-config --cflags --libs tandem-debug) && $R/p"),
+          "debug_asserts is on in tandem-debug");
+}
+
 /* Pages are installed beside each other: a link to a file that is not installed leads
  * nowhere. */
 static void test_links(void) {
@@ -95,10 +109,11 @@ int main(int argc, char **argv) {
     check(works(line), "tools/install.sh");
     test_files();
     test_programs();
+    test_debug();
     test_links();
     snprintf(line, sizeof line, "tools/uninstall.sh '' %s", root);
     check(works(line), "tools/uninstall.sh");
-    check(works("rm -f $R/first $R/p $R/p.cc $R/links; "
+    check(works("rm -f $R/first $R/p $R/p.c $R/p.cc $R/links; "
                 "test \"$(find $R -type f | sed \"s|$R/||\")\" = log"),
           "no file is left after it");
     snprintf(line, sizeof line, "rm -rf '%s'", root);

@@ -456,6 +456,24 @@ static void read_code(td_ctx *cx) { CHECK(td_error(cx) == TD_E_SHAPE); }
 static void read_text(td_ctx *cx) { CHECK(*td_message(cx)); }
 static void clear_it(td_ctx *cx) { td_clear(cx); }
 
+static const char *said_with_open_scopes(bool asserts) {
+    td_ctx *cx = td_open();
+    CHECK(td_config_set(cx, "debug_asserts", asserts ? "on" : "off"));
+    td_log_to(cx, hear_closing, NULL);
+    closing[0] = 0;
+    td_scope_begin(cx, "ended");
+    td_scope_end(cx, "ended", NULL);
+    td_scope_begin(cx, "open step");
+    td_close(cx);
+    return closing;
+}
+
+TEST(td_close_names_open_scopes_with_debug_asserts) {
+    CHECK(!*said_with_open_scopes(false));
+    CHECK(strstr(said_with_open_scopes(true), "the scope \"open step\" is still open"));
+    CHECK(strstr(closing, "core_errors.c:"));
+}
+
 TEST(td_close_prints_an_error_that_nobody_read) {
     CHECK(strstr(said_at_close(NULL), "nobody read this error: add: "));
     CHECK(strstr(said_at_close(ask_ok), "core_errors.c"));
