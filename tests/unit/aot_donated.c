@@ -75,12 +75,8 @@ static void watch(td_fn *f) {
     b->code.take = spy_take;
 }
 
-static bool one_relu(td_call *c) { return td_return(c, td_relu(td_arg(c, 0))); }
-static bool one_exp(td_call *c) { return td_return(c, td_sum(td_exp(td_arg(c, 0)))); }
-static bool one_product(td_call *c) {
-    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 1)));
-}
-
+static bool   one_relu(td_call *c) { return td_return(c, td_relu(td_arg(c, 0))); }
+static bool   one_exp(td_call *c) { return td_return(c, td_sum(td_exp(td_arg(c, 0)))); }
 static td_fn *compile_eagerly(td_ctx *cx, td_body *body) {
     td_config_set(cx, "lazy_backward", "off");
     td_config_set(cx, "partition", "default");
@@ -103,7 +99,7 @@ TEST(a_saved_value_of_the_call_is_donated) {
 
 TEST(what_the_user_can_see_is_not_donated) {
     td_ctx    *cx = td_open();
-    td_fn     *f = compile_eagerly(cx, one_product), *g = compile_eagerly(cx, one_relu);
+    td_fn     *f = compile_eagerly(cx, product), *g = compile_eagerly(cx, one_relu);
     td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(6), 3.0)), *y[1], *z[1];
     td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(6), 2.0));
     td_tensor *ones = td_ones(cx, TD_SHAPE(6));
@@ -144,7 +140,7 @@ TEST(retain_graph_donates_no_saved_value) {
 
 TEST(a_tangent_that_only_the_walk_has_is_donated) {
     td_ctx    *cx = td_open();
-    td_fn     *f = compile_eagerly(cx, one_product);
+    td_fn     *f = compile_eagerly(cx, product);
     td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(6), 3.0)), *y[1];
     td_tensor *w = td_full(cx, TD_SHAPE(6), 2.0);
     CHECK(td_invoke(f, TD_ARGS(x, w), y, 1));
@@ -160,7 +156,7 @@ TEST(a_tangent_that_only_the_walk_has_is_donated) {
  * that reads it. */
 TEST(a_tangent_that_was_asked_for_is_not_donated) {
     td_ctx    *cx = td_open();
-    td_fn     *f = compile_eagerly(cx, one_product);
+    td_fn     *f = compile_eagerly(cx, product);
     td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(6), 3.0)), *y[1], *got[2];
     td_tensor *w = td_full(cx, TD_SHAPE(6), 2.0);
     CHECK(td_invoke(f, TD_ARGS(x, w), y, 1));
