@@ -119,10 +119,12 @@ typedef uint64_t td_hook;
 typedef td_tensor *td_grad_hook(void *env, td_tensor *grad);
 /* Called after the gradient of leaf t was accumulated. */
 typedef bool       td_leaf_hook(void *env, td_tensor *t);
-/* Called before a node runs: may replace grads[i], the gradients of its results; an
- * entry may be NULL. */
+/* Called before a node runs: may replace grads[i], the gradients of its results, by
+ * others of the same sizes and dtype. NULL: no gradient arrives; it may set an entry to
+ * NULL, not a NULL entry to a tensor. A node without any gradient does not run. */
 typedef bool       td_pre_hook(void *env, td_tensor **grads, int n);
-/* Called after a node ran: may replace made[i], the gradients of its inputs. */
+/* Called after a node ran: may replace made[i], the gradients of its inputs, as a pre
+ * hook may. */
 typedef bool       td_post_hook(void *env, td_tensor **made, int n_made,
                                 td_tensor *const *grads, int n);
 

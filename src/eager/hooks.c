@@ -262,21 +262,30 @@ static bool store_retained(td_tensor *t, td_tensor *g) {
 
 /* ---- running ------------------------------------------------------------ */
 
+/* May a hook put `by`, which may be NULL, in the place of the gradient `old`? */
+static bool may_replace(td_ctx *cx, const td_tensor *old, const td_tensor *by) {
+    if (!by || by == old) return true;
+    if (td_is_nil(by))
+        return td__fail(cx, TD_E_GRAD,
+                        "a gradient hook returned nil; return a tensor or NULL");
+    if (!old)
+        return td__fail(cx, TD_E_GRAD,
+                        "a node hook set an entry that is NULL to %s; it may replace "
+                        "and remove gradients, but not add one that is missing",
+                        td__type_str(by));
+    return (by->rank == old->rank && td__dims_eq(by->size, old->size, old->rank) &&
+            by->dtype == old->dtype) ||
+           td__fail(cx, TD_E_GRAD,
+                    "a gradient hook returned %s for a gradient of %s; dtype and "
+                    "sizes must stay",
+                    td__type_str(by), td__type_str(old));
+}
+
 /* Replaces *g, which is referenced, by what a hook returned; NULL: unchanged. */
 static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     td_tensor *old = *g;
     if (!by || by == old) return true;
-    if (td_is_nil(by))
-        return td__fail(
-            cx, TD_E_GRAD,
-            "a gradient hook returned nil; return a tensor, or NULL to leave "
-            "the gradient as it is");
-    if (by->rank != old->rank || !td__dims_eq(by->size, old->size, old->rank) ||
-        by->dtype != old->dtype)
-        return td__fail(cx, TD_E_GRAD,
-                        "a gradient hook returned %s for a gradient of %s; dtype and "
-                        "sizes must stay",
-                        td__type_str(by), td__type_str(old));
+    if (!may_replace(cx, old, by)) return false;
     *g = td__ref(by);
     td__unref(old);
     return true;
@@ -323,43 +332,59 @@ bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const 
     return true;
 }
 
-/* Node hooks see all gradients at once; they get a copy of the list, so that a failing
- * hook changes nothing. */
-bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
-    bool        ok = true;
-    td_callback b;
-    td_hook     began = enter(td__eager(cx), &b);
-    for (td_hookrec *h = list; h && ok; h = h->next) {
-        if (!runs(h, TD_HOOK_PRE, began)) continue;
-        td_tensor *few[8],
-            **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
-        if (!copy) {
-            ok = td__fail_memory(cx);
-            break;
-        }
-        for (int i = 0; i < n; i++) copy[i] = g[i];
-        ok =
-            h->fn.pre(h->env, copy, n) || td__fail(cx, TD_E_GRAD, "a node hook failed");
-        for (int i = 0; i < n && ok; i++)
-            if (g[i]) ok = replace(cx, &g[i], copy[i]);
-        if (copy != few) td__free(copy);
-    }
-    leave(td__eager(cx), &b);
+/* What the node hooks of a kind get: list[0..n), which they may change, and a post hook
+ * the gradients of the node's results. The engine references the list of pre hooks; the
+ * innermost scope owns that of post hooks. */
+typedef struct node_lists {
+    td_hook_kind      kind;
+    td_tensor       **list;
+    int               n;
+    td_tensor *const *g;
+    int               n_g;
+} node_lists;
+
+/* Runs one hook on a copy of the list, so that a failing hook changes nothing. */
+static bool run_node(td_ctx *cx, td_hookrec *h, const node_lists *l, td_tensor **copy) {
+    bool ok;
+    if (l->n) memcpy(copy, l->list, sizeof *copy * (size_t)l->n);
+    if (l->kind == TD_HOOK_PRE) ok = h->fn.pre(h->env, copy, l->n);
+    else ok = h->fn.post(h->env, copy, l->n, l->g, l->n_g);
+    if (!ok) return td__fail(cx, TD_E_GRAD, "a node hook failed");
+    for (int i = 0; i < l->n && ok; i++) ok = may_replace(cx, l->list[i], copy[i]);
     return ok && td_ok(cx);
 }
 
-/* made[] are owned by the innermost scope, so replacements need no reference. */
-bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
-                    td_tensor *const *g, int n) {
+/* Each hook gets the entries that the one before it left. */
+static bool run_nodes(td_ctx *cx, td_hookrec *hooks, const node_lists *l) {
+    td_tensor *few[8], **copy = few;
+    bool       owned = l->kind == TD_HOOK_PRE;
+    if (l->n > TD_COUNT(few) && !(copy = td__alloc(sizeof *copy * (size_t)l->n)))
+        return td__fail_memory(cx);
     bool        ok = true;
     td_callback b;
     td_hook     began = enter(td__eager(cx), &b);
-    for (td_hookrec *h = list; h && ok; h = h->next)
-        if (runs(h, TD_HOOK_POST, began))
-            ok = h->fn.post(h->env, made, n_made, g, n) ||
-                 td__fail(cx, TD_E_GRAD, "a node hook failed");
+    for (td_hookrec *h = hooks; h && ok; h = h->next) {
+        if (!runs(h, l->kind, began)) continue;
+        ok = run_node(cx, h, l, copy);
+        for (int i = 0; i < l->n && ok; i++) {
+            td_tensor *old = l->list[i];
+            if (owned && copy[i]) td__ref(copy[i]);
+            l->list[i] = copy[i];
+            if (owned && old) td__unref(old);
+        }
+    }
     leave(td__eager(cx), &b);
+    if (copy != few) td__free(copy);
     return ok && td_ok(cx);
+}
+
+bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
+    return run_nodes(cx, list, &(node_lists){TD_HOOK_PRE, g, n, NULL, 0});
+}
+
+bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
+                    td_tensor *const *g, int n) {
+    return run_nodes(cx, list, &(node_lists){TD_HOOK_POST, made, n_made, g, n});
 }
 
 bool td__hooks_leaf(td_tensor *t) {

@@ -121,6 +121,75 @@ TEST(a_compiled_call_is_one_node_with_hooks) {
     td_close(cx);
 }
 
+static bool remove_pre(void *env, td_tensor **g, int n) {
+    (void)env;
+    for (int i = 0; i < n; i++) g[i] = NULL;
+    return true;
+}
+static bool remove_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                        int n) {
+    (void)g, (void)n;
+    return remove_pre(env, made, n_made);
+}
+static bool square_body(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 0)));
+}
+
+/* The result of x * x, eager or compiled. */
+static td_tensor *square_of(td_tensor *x, bool compiled) {
+    td_tensor *y = NULL;
+    if (!compiled) return td_mul(x, x);
+    td_invoke(td_aot_function(td_ctx_of(x), square_body, NULL, NULL), TD_ARGS(x), &y,
+              1);
+    return y;
+}
+
+/* As a hook of a PyTorch node that returns (None,). */
+TEST(a_node_hook_may_remove_gradients) {
+    for (int i = 0; i < 4; i++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = leaf(cx, TD_SHAPE(2), 1.0), *y = square_of(x, i & 1);
+        if (i < 2) td_on_node_pre(td_grad_fn(y), remove_pre, NULL);
+        else td_on_node_post(td_grad_fn(y), remove_post, NULL);
+        CHECK(td_backward(td_sum(td_exp(y))));
+        CHECK(!td_has_grad(x));
+        td_close(cx);
+    }
+}
+
+static bool reshape_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                         int n) {
+    (void)env, (void)n_made, (void)g, (void)n;
+    made[0] = td_ones(td_ctx_of(made[0]), TD_SHAPE(9, 9));
+    return true;
+}
+static bool add_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                     int n) {
+    (void)env, (void)n;
+    for (int i = 0; i < n_made; i++) made[i] = g[0];
+    return true;
+}
+
+TEST(a_node_hook_keeps_sizes_and_adds_no_gradient) {
+    for (int i = 0; i < 2; i++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = leaf(cx, TD_SHAPE(2), 1.0), *y = square_of(x, i);
+        td_on_node_post(td_grad_fn(y), reshape_post, NULL);
+        CHECK(!td_backward(td_sum(y)));
+        CHECK_MESSAGE(cx, "a gradient hook returned f32[9,9] for a gradient of f64[2]; "
+                          "dtype and sizes must stay");
+        CHECK(!td_has_grad(x));
+        td_clear(cx);
+        y = td_mul(x, td_detach(x));
+        td_on_node_post(td_grad_fn(y), add_post, NULL);
+        CHECK(!td_backward(td_sum(y)));
+        CHECK_MESSAGE(cx,
+                      "a node hook set an entry that is NULL to f64[2]; it may replace "
+                      "and remove gradients, but not add one that is missing");
+        td_close(cx);
+    }
+}
+
 /* ---- saved values ------------------------------------------------------- */
 
 static int packed, dropped, unpacked;
