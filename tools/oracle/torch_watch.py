@@ -114,7 +114,7 @@ class Watch:
         if t.numel() == 0:
             out["offset"] = "offset-of-nothing"
         if t.is_inference():
-            out["is_view"] = "inference-views"
+            out["is_view"] = out["is_leaf"] = "inference-views"
         if any(t is b or t._base is b for b in self.left) or any(
                 t._base is b and storage_of(t) != storage_of(b) for b in self.moved):
             out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"), "views-set-away"))
