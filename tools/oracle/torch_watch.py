@@ -111,10 +111,12 @@ class Watch:
         out = {}
         if storage_of(t) in self.versions:
             out["version"] = self.versions[storage_of(t)]
+            if out["version"] == "inference-views":  # a view that counts a write is stale
+                out.update(dict.fromkeys(("is_leaf", "grad_fn"), "inference-views"))
         if t.numel() == 0:
             out["offset"] = "offset-of-nothing"
         if t.is_inference():
-            out["is_view"] = out["is_leaf"] = "inference-views"
+            out["is_view"] = "inference-views"
         if any(t is b or t._base is b for b in self.left) or any(
                 t._base is b and storage_of(t) != storage_of(b) for b in self.moved):
             out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"), "views-set-away"))
