@@ -5,6 +5,7 @@
 #include "rules/shape_rules.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A tensor as an operand. */
@@ -27,25 +28,29 @@ static td_tensor *reduce(td_tensor *t, const char *how) {
     return t;
 }
 
-/* Warns, as PyTorch does, where self and target have different sizes: they broadcast,
- * f32[8,1] and f32[8] to 64 differences, which few users want. Once for each call in
- * the user's source; capture and compilation run this rule again. */
-static void warn_sizes(const td_opcall *c) {
+/* Returns the difference of self and target. Where their sizes differ it warns, as
+ * PyTorch does: f32[8,1] and f32[8] broadcast to 64 differences, which few users want.
+ * Once for each call in the user's source, since capture and compilation run this rule
+ * again. */
+static td_tensor *warned(const td_opcall *c, td_tensor *difference) {
     const td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
-    if (x->rank == y->rank && td__dims_seem_eq(x->size, y->size, x->rank)) return;
-    if (!td__is_news_here(c->info->s.name)) return;
+    char             at[300] = "";
+    if (x->rank == y->rank && td__dims_seem_eq(x->size, y->size, x->rank))
+        return difference;
+    if (td_is_nil(difference) || !td__is_news_here(c->info->s.name)) return difference;
+    if (td_here.file) snprintf(at, sizeof at, " (%s:%d)", td_here.file, td_here.line);
     td__warn(x->cx,
              "%s: target is %s and self is %s; they are broadcast, which is likely not "
-             "meant. Give both the same sizes (%s:%d)",
-             c->info->s.name, td__type_str(y), td__type_str(x),
-             td_here.file ? td_here.file : "?", td_here.line);
+             "meant. Give both the same sizes%s",
+             c->info->s.name, td__type_str(y), td__type_str(x), at);
+    return difference;
 }
 
 /* in: self, target, reduction. reduce(|self - target|). */
 bool td__decomp_l1_loss(td_opcall *c) {
     if (!check_reduction(c, 2, false)) return false;
-    warn_sizes(c);
-    c->out[0] = reduce(td_op_abs(t_sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
+    td_tensor *d = warned(c, t_sub(td__in(c, 0), td__in(c, 1)));
+    c->out[0] = reduce(td_op_abs(d), c->in[2].u.s);
     return true;
 }
 
@@ -69,10 +74,9 @@ static bool check_one_float(td_opcall *c) {
 /* Self minus target; a bool counts as 0 or 1. */
 static td_tensor *difference(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
-    warn_sizes(c);
     if (a->dtype == TD_BOOL) a = td_op_to(a, (td_dtype)b->dtype, false);
     if (b->dtype == TD_BOOL) b = td_op_to(b, (td_dtype)a->dtype, false);
-    return t_sub(a, b);
+    return warned(c, t_sub(a, b));
 }
 
 /* in: self, target, reduction. reduce((self - target)^2). */

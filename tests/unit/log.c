@@ -72,6 +72,10 @@ TEST(a_loss_of_different_sizes_warns_once_for_each_call) {
                         &(td_aot_opts){TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC});
     for (int i = 0; i < 3; i++) CHECK(td_invoke(f, TD_ARGS(x, y), &out, 1));
     CHECK(e.n == 5);
+    CHECK(
+        td_is_nil(td_l1_loss(x, td_ones(e.cx, TD_SHAPE(2, 3))))); /* cannot broadcast */
+    CHECK(e.n == 5);
+    td_clear(e.cx);
     td_close(e.cx);
 }
 
