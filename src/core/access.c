@@ -122,6 +122,7 @@ td_ints(td_strides)(const td_tensor *t) {
 }
 int64_t(td_offset)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    if (!td__may_ask(t, "td_offset", "the offset")) return 0;
     t = seen(t);
     return number(t->offset);
 }

@@ -102,6 +102,9 @@ bool td__simpler_dropout(td_opcall *c) {
         c->out[1] = td_op_ones_like(x, TD_BOOL);
         return true;
     }
+    if (!td__is_float(x->dtype)) /* the kernel decides, which knows the sizes */
+        return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s",
+                           td_dtype_name((td_dtype)x->dtype));
     c->out[1] = td_op_bernoulli_p(mask, 1 - p);
     c->out[0] = t_scale(t_mul(x, c->out[1]), p == 1 ? 0 : 1 / (1 - p));
     return true;

@@ -17,7 +17,6 @@ static double ask_strides(void) { return (double)td_strides(held).v[0]; }
 static double ask_sym_size(void) { return (double)td_sym_size(held, 0); }
 static double ask_sym_sizes(void) { return (double)td_sym_sizes(held).n; }
 static double ask_sym_numel(void) { return (double)td_sym_numel(held); }
-static double ask_offset(void) { return (double)td_offset(held); }
 static double ask_numel(void) { return (double)td_numel(held); }
 static double ask_dense(void) { return td_is_contiguous(held); }
 static double ask_wants(void) { return td_requires_grad(held); }
@@ -26,9 +25,9 @@ static double ask_shares(void) { return td_same_storage(held, other); }
 static double ask_has_grad(void) { return td_has_grad(held); }
 
 static double (*const questions[])(void) = {
-    ask_rank,     ask_size,      ask_stride,    ask_sizes,  ask_strides,
-    ask_sym_size, ask_sym_sizes, ask_sym_numel, ask_offset, ask_numel,
-    ask_dense,    ask_wants,     ask_leaf,      ask_shares, ask_has_grad,
+    ask_rank,     ask_size,      ask_stride,    ask_sizes,    ask_strides,
+    ask_sym_size, ask_sym_sizes, ask_sym_numel, ask_numel,    ask_dense,
+    ask_wants,    ask_leaf,      ask_shares,    ask_has_grad,
 };
 static int question;
 
