@@ -52,7 +52,7 @@ static uint8_t state_of(state *s, const td_gnode *n) {
 
 /* Are all gradients that the backward g returns linear in its incoming ones? */
 static bool is_linear(const td_graph *g, state *s) {
-    bool linear = true;
+    bool linear = !td__graph_draws(g); /* each call would draw other numbers */
     for (int i = 0; i < g->inputs.n; i++)
         s->of[g->inputs.v[i]->id] =
             g->in_desc.v[i].kind == TD_D_TANGENT ? LINEAR : FREE;
@@ -129,8 +129,9 @@ static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
            td__fail(f->cx, TD_E_UNSUPPORTED,
                     "%s: unsupported: double backward passes through a result of the "
                     "custom function %s, whose backward is not known to be linear in "
-                    "its incoming gradient. Call that function outside of the body",
-                    f->name, name_of(n));
+                    "its incoming gradient%s. Call that function outside of the body",
+                    f->name, name_of(n),
+                    td__graph_draws(back) ? ": it draws random numbers" : "");
 }
 
 bool td__custom_linear(td_fn *f, const td_graph *g) {

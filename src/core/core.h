@@ -402,6 +402,7 @@ typedef struct td_autocast {
     uint32_t       tags;    /* of the node being replayed (graph.h, TD_TAG) */     \
     const td_wish *wish;    /* of the checkpoint region being captured */          \
     int            regions; /* checkpoint regions of this capture so far */        \
+    int            inlined; /* custom functions whose forward a capture inlined */ \
     int            missed;  /* scopes begun but not opened: no memory */           \
     uint64_t       rng_seed, rng_offset;                                           \
     uint32_t       last_serial; /* of the last object made before the trace */     \

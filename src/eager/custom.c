@@ -415,6 +415,7 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
         for (int i = 0; i < n_out && !ok; i++) out[i] = &cx->nil;
         return ok;
     }
+    if (cx->fake && td__recording(cx)) cx->inlined++;
     td_fcall *f = make_call(cx, fn, payload, in);
     td_node  *n = NULL;
     ok = ok && f && td__scope_push(cx);

@@ -17,12 +17,13 @@ typedef struct replayed {
     int         n_fixed, n_fixed_forward; /* all; those of forward */
     bool       *stash;                    /* by saved value: stashed, not saved */
     bool        materialize;              /* zeros for missing gradients */
+    bool        once;                     /* backward has no derivative */
     td_tensor **temps; /* saved values that are neither inputs nor results */
     int         n_temps;
 } replayed;
 
 /* Arguments of the op. */
-enum { NAME, FORWARD, BACKWARD, INPUTS, FIXED, DIRTY, PLAIN, STASH, MATERIALIZE };
+enum { NAME, FORWARD, BACKWARD, INPUTS, FIXED, DIRTY, PLAIN, STASH, MATERIALIZE, ONCE };
 
 /* td_function.destroy: drops one reference. */
 static void destroy(void *payload) {
@@ -138,6 +139,18 @@ static td_tensor *tangent(td_fcall *f, const replayed *r, td_tensor *g, int j) {
                    j);
 }
 
+/* False after td__fail: backward records a history that starts at t, and custom
+ * functions or branches which it called have lost their derivatives in its graph. */
+static bool may_record(const td_fcall *f, const replayed *r, const td_tensor *t) {
+    td_ctx *cx = td_fcall_ctx(f);
+    return !r->once || !td__recording(cx) || !td__needs_grad(t) ||
+           td__fail(cx, TD_E_UNSUPPORTED,
+                    "%s: unsupported: double backward through a captured custom "
+                    "function whose backward calls a custom function or branches by "
+                    "td_cond. Call %s outside of the body",
+                    r->name, r->name);
+}
+
 /* td_function.backward: replays the backward graph. Its input descriptors say what
  * each input is: <saved k>, <tangent j>, or a closed-over tensor. */
 static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
@@ -154,7 +167,7 @@ static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gr
         td_tensor *t = d.kind == TD_D_SAVED     ? saved_value(f, r, d.index)
                        : d.kind == TD_D_TANGENT ? tangent(f, r, g[d.index], d.index)
                                                 : r->fixed[fixed++];
-        ok = !td_is_nil(t);
+        ok = !td_is_nil(t) && may_record(f, r, t);
         v[i] = td_value_tensor(t);
     }
     (void)n_out;
@@ -248,7 +261,9 @@ static replayed *make_call(td_opcall *c) {
                     .forward = c->in[FORWARD].u.g,
                     .backward = c->in[BACKWARD].u.g,
                     .n_in = (int)c->in[INPUTS].n,
-                    .materialize = td__in_bool(c, MATERIALIZE)};
+                    .materialize = td__in_bool(c, MATERIALIZE),
+                    .once = td__in_bool(c, ONCE) ||
+                            td__graph_flags(c->in[BACKWARD].u.g, TD_OPF_NESTS)};
     if (take_references(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
     destroy(r);
     return NULL;

@@ -18,6 +18,7 @@ typedef struct capturing {
     int64_t         *dirty, *plain, *stash;     /* indices; see td_fsaid */
     int              n_dirty, n_plain, n_stash; /* their counts */
     bool             materialize; /* backward gets zeros for missing gradients */
+    bool             once;        /* backward calls custom functions */
 } capturing;
 
 /* n zeroed bytes that live as long as k; NULL after td__fail. */
@@ -159,7 +160,9 @@ static bool backward_body(td_call *c) {
     for (int j = 0; j < n_out; j++)
         if (has_tangent(k, j)) g[j] = td_arg(c, at++);
     td_fkept all = {{kept, k->n_kept}, k->n_saved};
+    int      inlined = k->cx->inlined;
     if (!td__fcall_backward(k->f, &all, g, n_out, grad)) return false;
+    k->once = k->cx->inlined != inlined; /* their own backward is not in the graph */
     for (int i = 0; i < n_in; i++) v[i] = grad[i] ? td_value_tensor(grad[i]) : TD_NONE;
     return td_return_values(c, (td_values){v, n_in});
 }
@@ -251,7 +254,8 @@ static bool call_custom(capturing *k, const char *name) {
                      ints(k->dirty, k->n_dirty),
                      ints(k->plain, k->n_plain),
                      ints(k->stash, k->n_stash),
-                     td_value_bool(k->materialize)};
+                     td_value_bool(k->materialize),
+                     td_value_bool(k->once)};
     if (td__call_list(k->cx, TD_OP_custom, in, TD_COUNT(in), out, cap) < 0)
         return false;
     for (int i = 0; i < call->n_out; i++) call->out[i] = out[i];

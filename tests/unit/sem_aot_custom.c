@@ -237,3 +237,69 @@ TEST(a_region_reaches_into_a_custom_function) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* ---- second derivatives ------------------------------------------------- */
+
+static bool cube_branch(td_call *c) {
+    td_tensor *s = td_arg(c, 0);
+    return td_return(c, td_mul(td_mul(s, s), s));
+}
+static bool sine_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_sin(in[0]);
+    return td_fcall_save(f, TD_LIST(in[0]));
+}
+static bool calls_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                     int n_in) {
+    (void)n, (void)n_in;
+    td_tensor *s = td_fcall_saved(f, 0), *q;
+    grad[0] = td_function_call(td_fcall_ctx(f), &square, NULL, TD_LIST(s), &q, 1)
+                  ? td_mul(q, g[0])
+                  : NULL;
+    return grad[0] != NULL;
+}
+static bool branches_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                        int n_in) {
+    (void)n, (void)n_in;
+    td_tensor  *s = td_fcall_saved(f, 0), *q;
+    td_branches b = {.yes = cube_branch, .no = cube_branch};
+    if (!td_cond(td_gt(td_sum(s), 0.0), b, TD_ARGS(s), &q, 1)) return false;
+    grad[0] = td_mul(q, g[0]);
+    return true;
+}
+static bool draws_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                     int n_in) {
+    (void)n, (void)n_in;
+    grad[0] = td_mul(td_dropout(td_fcall_saved(f, 0), .5, true), g[0]);
+    return true;
+}
+static bool sine_times(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y;
+    return td_function_call(td_call_ctx(c), td_call_env(c), NULL, TD_LIST(x), &y, 1) &&
+           td_return(c, td_mul(y, x));
+}
+static void check_refused(td_function fn, const char *why) {
+    td_ctx      *cx = td_open();
+    td_fn       *f = td_aot_function(cx, sine_times, &fn, NULL);
+    td_tensor   *x = LEAF(cx, 1, 2), *y, *g;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)));
+    CHECK_OK(cx);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(!td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o));
+    CHECK_FAILS(cx, why);
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* They were other values, without an error. */
+TEST(second_derivatives_that_a_captured_backward_lost_are_refused) {
+    check_refused((td_function){"sine", sine_fw, calls_bw, NULL},
+                  "calls a custom function or branches");
+    check_refused((td_function){"sine", sine_fw, branches_bw, NULL},
+                  "calls a custom function or branches");
+    check_refused((td_function){"sine", sine_fw, draws_bw, NULL},
+                  "it draws random numbers");
+}
