@@ -139,6 +139,14 @@ bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results) {
 
 /* ---- backward ----------------------------------------------------------- */
 
+/* ok, and no gradient that the user's backward gave is nil; false after td__fail. */
+static bool check_grads(const td_fcall *f, bool ok, td_tensor *const *grads, int n) {
+    for (int i = 0; i < n && ok; i++)
+        if (grads[i]) ok = !td_is_nil(grads[i]);
+    return ok || td__fail(f->cx, TD_E_GRAD,
+                          "%s: backward returned false or a nil gradient", f->fn.name);
+}
+
 /* Calls the user's backward, with zeros for missing gradients if materialize is on. */
 static bool run_backward(td_node *n, td_tensor **g, const bool *need,
                          td_tensor **grads) {
@@ -154,10 +162,7 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n->n_out, grads, n->n_edge));
     f->need = was;
-    for (int i = 0; i < n->n_edge && ok; i++)
-        if (grads[i]) ok = !td_is_nil(grads[i]);
-    return ok || td__fail(n->cx, TD_E_GRAD,
-                          "%s: backward returned false or a nil gradient", f->fn.name);
+    return check_grads(f, ok, grads, n->n_edge);
 }
 
 /* td_node_kind.apply: on a copy of g[], which belongs to the engine. */
@@ -463,7 +468,7 @@ bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
     f->n_saved = kept->n_saved;
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n_out, grad, f->n_in));
-    return ok || td__fail(f->cx, TD_E_GRAD, "%s: backward returned false", f->fn.name);
+    return check_grads(f, ok, grad, f->n_in);
 }
 
 void td__fcall_said(const td_fcall *f, td_fsaid *s) {

@@ -303,3 +303,22 @@ TEST(second_derivatives_that_a_captured_backward_lost_are_refused) {
     check_refused((td_function){"sine", sine_fw, draws_bw, NULL},
                   "it draws random numbers");
 }
+
+static bool nil_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                   int n_in) {
+    (void)g, (void)n, (void)n_in;
+    grad[0] = td_nil(td_fcall_ctx(f));
+    return true;
+}
+
+/* It was taken for "no gradient". */
+TEST(a_nil_gradient_fails_the_capture) {
+    static const td_function fn = {"nil", copy_fw, nil_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK_FAILS(cx, "nil: backward returned false or a nil gradient");
+    td_fn_drop(f);
+    td_close(cx);
+}
