@@ -165,6 +165,37 @@ static bool check_geometry(td_joint_run *r, const td_geom *was) {
     return true;
 }
 
+/* The storage of result i; NULL: the result is no tensor, or an input has that storage
+ * and td__joint_add_late_writes handles it. */
+static td_storage *own_storage(const td_joint_run *r, int i) {
+    td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+    for (int k = 0; t && k < r->to->n_primals; k++)
+        if (r->inputs[k].outer && r->inputs[k].outer->st == t->st) return NULL;
+    return t ? t->st : NULL;
+}
+
+/* Notes how often results were written before the backward. NULL after td__fail. */
+static uint64_t *note_results(td_joint_run *r) {
+    int       n = r->to->n_results;
+    uint64_t *to = td__arena_zalloc(&r->to->arena, sizeof *to * ((size_t)n + 1));
+    if (!to) return td__fail_memory(r->cx), NULL;
+    for (int i = 0; i < n; i++)
+        if (own_storage(r, i)) to[i] = td__version(r->out[i].u.t);
+    return to;
+}
+
+/* A custom backward may not write a result (a saved one, say): by then the result is
+ * the caller's. */
+static bool check_results(const td_joint_run *r, const uint64_t *was) {
+    for (int i = 0; i < r->to->n_results; i++)
+        if (own_storage(r, i) && td__version(r->out[i].u.t) != was[i])
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: unsupported: the backward of a custom function "
+                            "writes result %d. Write a clone of it",
+                            r->program->name, i);
+    return true;
+}
+
 /* One output for each target; none where the engine gave no gradient. */
 static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     for (int i = 0; i < r->to->n_targets; i++) {
@@ -270,6 +301,8 @@ bool td__joint_differentiate(td_joint_run *r) {
     int       first = j->g->nodes.n;
     td_geom  *geoms = td__arena_zalloc(a, sizeof *geoms * n);
     if (!geoms || !note_inputs(r, geoms)) return geoms ? false : td__fail_memory(r->cx);
+    uint64_t *versions = note_results(r);
+    if (!versions) return false;
     for (int i = 0; i < j->n_tangents; i++)
         if (!td__joint_tangent(r, i, false)) return false;
     if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r))) return false;
@@ -277,8 +310,8 @@ bool td__joint_differentiate(td_joint_run *r) {
     if (!grads) return td__fail_memory(r->cx);
     bool ok = td__joint_go_back(r, NULL, grads) ||
               (is_eagers(td__error(r->cx)) && find_broken(r, grads));
-    ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&
-         td__joint_add_late_writes(r);
+    ok = ok && check_geometry(r, geoms) && check_results(r, versions) &&
+         put_grads(r, grads) && td__joint_add_late_writes(r);
     tag_backward(j->g, first);
     return ok;
 }

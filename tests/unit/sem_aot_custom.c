@@ -194,6 +194,35 @@ TEST(a_compiled_backward_that_reshapes_an_input_is_refused) {
     td_close(cx);
 }
 
+static bool save_out_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_exp(in[0]);
+    return td_fcall_save(f, TD_LIST(out[0]));
+}
+static bool write_saved_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                           int n_in) {
+    (void)n, (void)n_in;
+    td_grad_mode was = td_no_grad_begin(td_fcall_ctx(f));
+    td_mul_(td_fcall_saved(f, 0), 2.0);
+    td_no_grad_end(td_fcall_ctx(f), was);
+    grad[0] = td_mul(g[0], td_fcall_saved(f, 0));
+    return true;
+}
+
+/* The write was lost. */
+TEST(a_compiled_backward_that_writes_a_result_is_refused) {
+    static const td_function fn = {"writer", save_out_fw, write_saved_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK_FAILS(cx, "the backward of a custom function writes result 0");
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- checkpoints -------------------------------------------------------- */
 
 static bool square_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
