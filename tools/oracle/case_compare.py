@@ -65,7 +65,9 @@ class Within:
         if any(v == b or (math.isnan(v) and math.isnan(b)) for v in values):
             return True
         finite = [v for v in values if math.isfinite(v)]
-        if not finite or not math.isfinite(b):
+        if not math.isfinite(b):  # the logarithm of 0, beside that of a number below
+            return 0 < len(finite) < len(values)
+        if not finite:
             return False
         room = max(finite) - min(finite)
         return min(finite) - 2 * room <= b <= max(finite) + 2 * room

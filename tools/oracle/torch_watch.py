@@ -14,6 +14,7 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
                   "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "instance_norm"}
+PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum"}
 GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
@@ -167,6 +168,7 @@ class Watch:
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
+                    self.nudge_sums(op, t)
                     self.nudge(t, t.dtype in HALVES, op.rstrip("_") in ZEROS)
                     self.nudge_gradients(up_to_date(t), op)
             return out
@@ -199,6 +201,13 @@ class Watch:
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
             t.data.copy_(u)
+
+    def nudge_sums(self, op, t):
+        """Products of matrices: where terms cancel, rounding goes with the terms."""
+        if self.nudges and op.rstrip("_") in PRODUCTS and t.is_floating_point() and (
+                not overlaps_itself(t)):
+            noise = largest([t])
+            t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
 
     def nudge_exponentials(self, out, g, y, dim, *_):
         """Where the second argument is no log_softmax, little is left of the difference."""
