@@ -27,7 +27,7 @@ static bool same_layout(report *r, const td_tensor *a, const td_tensor *b) {
 static bool same_results(report *r, const inputs *a, const inputs *b) {
     for (int i = 0; i < a->n_out; i++) {
         tolerance tol = result_tolerance(r, i, td_dtype_of(a->out[i]));
-        char      what[32];
+        char      what[48];
         snprintf(what, sizeof what, "simpler form, result %d", i);
         if (!same_layout(r, a->out[i], b->out[i]) ||
             !compare_tensors(r, what, b->out[i], a->out[i], tol))
