@@ -293,13 +293,22 @@ static td_spec *next_spec(td_fn *f, const td_spec *s, td_values args, bool *made
     return to;
 }
 
+/* A compilation takes fake arguments, a call does not; a backward gets them in place of
+ * inputs that its code does not read. */
+static bool have_elements(const td_fn *f, td_values args) {
+    for (int i = 0; i < args.n && !f->inner; i++)
+        if (args.v[i].kind == TD_K_TENSOR && args.v[i].u.t && TD_IS_KEPT(args.v[i].u.t))
+            return td__fail_kept(f->cx, f->name);
+    return true;
+}
+
 /* Runs the call compiled, or eagerly where there is no compiled code. Code that met
  * another size than it was made for has had no effect yet, and other code is tried;
  * except where the code writes inputs itself (keep_mutations). Returns the number of
  * results, -1 after td__fail. */
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     uint64_t offset = f->cx->rng_offset;
-    td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
+    td_spec *s = check_args(f, args) && have_elements(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     int  n = call_spec(f, s, args, own, out, n_out);
     bool made = false;

@@ -202,11 +202,7 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
 /* May the user read elements now? Not during a capture, even of real tensors:
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
-    if (t->st->fake && !t->cx->fake)
-        return td__fail(t->cx, TD_E_TRACE,
-                        "%s: this tensor was kept from a body that was captured, and "
-                        "has no elements; return it from the body with td_return",
-                        who);
+    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who);
     return !t->cx->fake ||
            td__fail_no_bytes(t->cx, who,
                              "a captured body cannot read the elements of a tensor");
@@ -412,7 +408,8 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
 td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
     if (!TD_ENTER_CTX(cx) || !td__enter_in(cx, t, TD_H_TENSOR, __func__))
         return TD_NIL(cx, TENSOR);
-    if (!td__may_read(t->cx, "td_share", "a tensor into another context"))
+    if (!td__may_read(t->cx, "td_share", "a tensor into another context") ||
+        (TD_IS_KEPT(t) && !td__fail_kept(cx, "td_share")))
         return TD_NIL(cx, TENSOR);
     td_meta m;
     td__tensor_meta(t, &m);

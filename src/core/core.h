@@ -203,23 +203,27 @@ static inline char *td__ptr(const td_tensor *t) {
                        : NULL;
 }
 static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
+/* Was t kept from a body that was captured? It has no elements, and no trace runs that
+ * could take it. Public functions that take tensors refuse it. */
+#define TD_IS_KEPT(t) \
+    TD_UNLIKELY(td__is_fake(t) && !(t)->cx->fake && !(t)->cx->takes_fakes)
 /* In a captured body: the fake copy of t, whose sizes and flags public
  * functions report instead of t's. NULL: t itself counts. */
-td_tensor         *td__seen_as(const td_tensor *t);
+td_tensor *td__seen_as(const td_tensor *t);
 /* In a captured body: did t exist before the body ran? */
-bool               td__from_outside(const td_tensor *t);
+bool       td__from_outside(const td_tensor *t);
 /* May `who` read `what` of t? Not in a captured body if the program could not
  * reproduce it. False after td__fail. */
-bool               td__may_ask(const td_tensor *t, const char *who, const char *what);
+bool       td__may_ask(const td_tensor *t, const char *who, const char *what);
 /* State that is in no tensor (settings, the generator, files, other objects): compiled
  * code neither reads it again nor repeats a change. A public function that reads or
  * changes such state either makes it part of the key (td_deps, td__modes_of) or calls
  * one of these before, which fail in a captured body. False after td__fail.
  * tests/unit/body_functions.def has a row for each public function. */
-bool               td__may_read(const td_ctx *cx, const char *who, const char *what);
-bool               td__may_change(const td_ctx *cx, const char *who, const char *what);
+bool       td__may_read(const td_ctx *cx, const char *who, const char *what);
+bool       td__may_change(const td_ctx *cx, const char *who, const char *what);
 /* The same for an object with a handle: a body may change those it made itself. */
-bool td__may_change_object(const void *object, const char *who, const char *what);
+bool       td__may_change_object(const void *object, const char *who, const char *what);
 /* Sizes and strides as arguments of ops; entries may be symbolic. */
 static inline td_ints td__sizes(const td_tensor *t) {
     return (td_ints){t->size, t->rank};
@@ -295,6 +299,8 @@ bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *
 /* TD_E_TRACE: `who` needs the elements of a fake tensor, or elements during a
  * capture. Always returns false. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
+/* `who` was given a tensor with TD_IS_KEPT. Always returns false. */
+bool        td__fail_kept(td_ctx *cx, const char *who);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
 const char *td__sizes_str(int rank, const int64_t *size);
@@ -395,21 +401,22 @@ typedef struct td_autocast {
  * depends on, which its key contains (td__modes_resume in eager.h). A new field that
  * ops read belongs here; tests/unit/ambient.c fails until each field of td_ctx is
  * classified. */
-#define TD_AMBIENT_FIELDS                                                          \
-    td_mode       *top; /* mode stack */                                           \
-    bool           grad_enabled, inference, anomaly;                               \
-    bool           fake;    /* a capture: ops compute no bytes, none are read */   \
-    uint32_t       tags;    /* of the node being replayed (graph.h, TD_TAG) */     \
-    const td_wish *wish;    /* of the checkpoint region being captured */          \
-    int            regions; /* checkpoint regions of this capture so far */        \
-    int            inlined; /* custom functions whose forward a capture inlined */ \
-    int            missed;  /* scopes begun but not opened: no memory */           \
-    uint64_t       rng_seed, rng_offset;                                           \
-    uint32_t       last_serial; /* of the last object made before the trace */     \
-    td_dtype       default_dtype;                                                  \
-    td_autocast    autocast;                                                       \
-    TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */ \
-    td_storage *const *results_in; /* storages for the results of the next op */   \
+#define TD_AMBIENT_FIELDS                                                            \
+    td_mode       *top; /* mode stack */                                             \
+    bool           grad_enabled, inference, anomaly;                                 \
+    bool           fake;        /* a capture: ops compute no bytes, none are read */ \
+    bool           takes_fakes; /* ops take fake tensors outside of a capture */     \
+    uint32_t       tags;        /* of the node being replayed (graph.h, TD_TAG) */   \
+    const td_wish *wish;        /* of the checkpoint region being captured */        \
+    int            regions;     /* checkpoint regions of this capture so far */      \
+    int            inlined;     /* custom functions whose forward was inlined */     \
+    int            missed;      /* scopes begun but not opened: no memory */         \
+    uint64_t       rng_seed, rng_offset;                                             \
+    uint32_t       last_serial; /* of the last object made before the trace */       \
+    td_dtype       default_dtype;                                                    \
+    td_autocast    autocast;                                                         \
+    TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */   \
+    td_storage *const *results_in; /* storages for the results of the next op */     \
     struct td_deps    *deps; /* what the captured body read besides arguments (aot) */
 
 typedef struct td_ambient {
@@ -560,7 +567,7 @@ static inline td_mode *td__modes_from(td_ctx *cx, td_mode *m) {
  * and the switches that decide what a call records. */
 typedef struct td_mode_scope {
     td_mode *top, *below; /* below: of the tape */
-    bool     grad_enabled, inference, fake;
+    bool     grad_enabled, inference, fake, takes_fakes;
 } td_mode_scope;
 
 /* Op calls start at mode m until td__modes_leave, which restores the stack and

@@ -151,6 +151,14 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
         who, rule);
 }
 
+bool td__fail_kept(td_ctx *cx, const char *who) {
+    return td__fail(
+        cx, TD_E_TRACE,
+        "%s: this tensor was kept from a body that was captured, and has no "
+        "elements; return it from the body with td_return",
+        who);
+}
+
 bool td__fail_other_size(td_ctx *cx, int64_t size, const char *rel, int64_t than) {
     cx->other_size = td_ok(cx);
     return td__fail(cx, TD_E_UNSUPPORTED,

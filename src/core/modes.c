@@ -64,7 +64,8 @@ td_mode_scope td__modes_enter(td_ctx *cx, td_mode *m) {
                        .below = cx->tape ? cx->tape->below : NULL,
                        .grad_enabled = cx->grad_enabled,
                        .inference = cx->inference,
-                       .fake = cx->fake};
+                       .fake = cx->fake,
+                       .takes_fakes = cx->takes_fakes};
     cx->top = m;
     return s;
 }
@@ -81,4 +82,5 @@ void td__modes_leave(td_ctx *cx, const td_mode_scope *s) {
     cx->grad_enabled = s->grad_enabled;
     cx->inference = s->inference;
     cx->fake = s->fake;
+    cx->takes_fakes = s->takes_fakes;
 }

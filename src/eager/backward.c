@@ -152,6 +152,7 @@ static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
             return td__fail(*cx, TD_E_ARG,
                             "%s: tensor %d belongs to another context than the first",
                             who, i);
+        if (TD_IS_KEPT(t)) return td__fail_kept(*cx, who);
     }
     return true;
 }

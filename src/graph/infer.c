@@ -159,7 +159,8 @@ static bool infer_all(inferring *f) {
     bool       ok = td__replay_begin(&f->r, f->g) && td__ambient_clear(cx, &o);
     if (ok) {
         cx->default_dtype = o.was.default_dtype; /* types depend on it */
-        td__modes_from(cx, &f->mode);            /* alone: no history is wanted */
+        cx->takes_fakes = true;
+        td__modes_from(cx, &f->mode); /* alone: no history is wanted */
         for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);
         ok = ok && infer_nodes(f);
         td__ambient_restore(cx, &o, ok);

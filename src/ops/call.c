@@ -128,8 +128,8 @@ static bool fits(uint8_t type, td_value *v) {
     return false;
 }
 
-/* A tensor argument that is nil, freed or of another context. 1: nil of this context,
- * the call is inert; -1: an error is recorded. */
+/* A tensor argument that is nil, freed, of another context or without elements. 1: nil
+ * of this context, the call is inert; -1: an error is recorded. */
 static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
     char who[128];
     snprintf(who, sizeof who, "%.60s: argument %.40s", c->info->s.name, p->name);
@@ -142,6 +142,7 @@ static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
             td__fail(c->cx, TD_E_ARG, "%s is the nil tensor of another context", who);
         return -1;
     }
+    if (t->cx == c->cx) return td__fail_kept(c->cx, who), -1;
     td__fail(c->cx, TD_E_ARG,
              "%s belongs to another context (td_share gives it to this one)", who);
     return -1;
@@ -149,7 +150,9 @@ static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
 
 /* Looks at one tensor argument: 0 fine, 1 nil, -1 failed. */
 static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
-    if (TD_LIKELY(t->tag == (TD_TAG_LIVE | TD_H_TENSOR) && t->cx == c->cx)) return 0;
+    if (TD_LIKELY(t->tag == (TD_TAG_LIVE | TD_H_TENSOR) && t->cx == c->cx) &&
+        !TD_IS_KEPT(t))
+        return 0;
     return refuse_tensor(c, p, t);
 }
 

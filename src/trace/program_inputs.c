@@ -43,7 +43,8 @@ static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
 bool td__inputs_like(const td_graph *g, td_value *in) {
     size_t       n = (size_t)(g->n_storages > 0 ? g->n_storages : 0) + 1;
     td_storage **st = td__zalloc(sizeof *st * n);
-    bool         ok = st || td__fail_memory(g->cx);
+    bool         ok = st || td__fail_memory(g->cx), was = g->cx->takes_fakes;
+    g->cx->takes_fakes = true;
     for (int i = 0; ok && i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
         in[i] = TD_NONE;
@@ -54,6 +55,7 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
         else if (l->kind == TD_K_FLOAT) in[i] = td_value_float(0);
         else in[i] = l->kind == TD_K_BOOL ? td_value_bool(false) : td_value_int(0);
     }
+    g->cx->takes_fakes = was;
     td__free(st);
     return ok;
 }

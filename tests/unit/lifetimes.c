@@ -311,3 +311,61 @@ TEST(options_without_their_size_are_an_error) {
     CHECK(td_module_parameters(td_nn_linear(cx, 3, 4, &right), NULL, 0) == 1);
     td_close(cx);
 }
+
+/* ---- tensors kept from a captured body ----------------------------------- */
+
+static td_tensor *kept;
+
+static bool keeping(td_call *c) {
+    td_tensor *h = td_exp(td_arg(c, 0));
+    if (!kept) kept = td_keep(h);
+    return td_return(c, td_mul(h, 2.0));
+}
+
+static td_tensor *kept_as_gradient(void *env, td_tensor *g) {
+    (void)g, (void)env;
+    return kept;
+}
+
+static void use_as_tangent(td_fn *f, td_tensor *x, bool hooked) {
+    td_tensor *y;
+    td_requires_grad_(x);
+    td_invoke(f, TD_ARGS(x), &y, 1);
+    if (hooked) td_on_grad(y, kept_as_gradient, NULL);
+    if (hooked) td_backward(td_sum(y));
+    else td_backward_with(TD_LIST(y), TD_LIST(kept), NULL);
+}
+
+/* Use nr k of the kept tensor outside of the body; false: there are no more. */
+static bool use_kept(td_ctx *cx, td_fn *f, td_tensor *x, int k) {
+    td_tensor *y;
+    switch (k) {
+    case 0: return td_invoke(f, TD_ARGS(kept), &y, 1), true;
+    case 1: return td_add_(x, kept), true;
+    case 2: return td_add(x, kept), true;
+    case 3: return td_set_grad(td_requires_grad_(x), kept), true;
+    case 4: return use_as_tangent(f, x, false), true;
+    case 5: return use_as_tangent(f, x, true), true;
+    case 6: return td_share(cx, kept), true;
+    case 7: return td_copy_(x, kept), true;
+    case 8: return td_index(x, TD_LIST(td_to(kept, TD_I64))), true;
+    case 9: return td_set_(x, kept, 0, td_sizes(x), td_strides(x)), true;
+    case 10: return td_cat(TD_LIST(x, kept), 0), true;
+    case 11: return td_backward(td_sum(td_requires_grad_(kept))), true;
+    case 12: return td_view(kept, TD_SHAPE(3)), true;
+    case 13: return td_optim_add(td_optim_make(cx), TD_LIST(kept), td_sgd(0.1)), true;
+    }
+    return false;
+}
+
+TEST(a_tensor_kept_from_a_captured_body_is_refused_everywhere) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, keeping, NULL, NULL);
+    td_tensor *y, *x = td_ones(cx, TD_SHAPE(3));
+    td_invoke(f, TD_ARGS(x), &y, 1);
+    for (int k = 0; use_kept(cx, f, td_ones(cx, TD_SHAPE(3)), k); k++)
+        CHECK(says(cx, TD_E_TRACE, "kept from a body"));
+    td_drop(kept);
+    td_fn_drop(f);
+    td_close(cx);
+}
