@@ -20,8 +20,10 @@ static bool is_due(td_spec *s) {
  * these sizes, or td__fail for lack of memory. */
 static td_graph *replay(td_fn *f, const td_spec *s, const td_graph *program,
                         td_values args) {
-    td_value *in = td__spec_inputs(s, program, args);
-    td_graph *g = in ? td__capture_replay(program, in) : NULL;
+    td_value    *in = td__spec_inputs(s, program, args);
+    td_dim_given given = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
+    td_graph    *g = in ? td__capture_replay(program, in) : NULL;
+    td__dim_give(given);
     td__free(in);
     if (td__error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
     return g;
