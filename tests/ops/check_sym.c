@@ -237,12 +237,14 @@ void check_sym(td_ctx *cx, report *r, sym_stats *st) {
     m.cx = cx;
     m.writes = plain.writes;
     m.e = td__symenv_make(cx);
+    cx->takes_fakes = true; /* outside of a capture, as traces do */
     if (m.e) {
         td__symenv_begin(m.e);
         bool ok = replace_all(&m, plain.in, plain.n_in, NULL, &sym);
         td__symenv_end(m.e);
         if (ok) check_results(r, &m, &plain, &sym, st);
     }
+    cx->takes_fakes = false;
     td_clear(cx);
     td__symenv_drop(m.e);
 }
