@@ -151,8 +151,9 @@ static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
 }
 
 /* Every tensor argument must be alive and of this context, and the state that the
- * options promise must be there. False after td__fail. */
-static bool check_args(td_fn *f, td_values args) {
+ * options promise must be there. `runs`: the arguments must have elements, which a
+ * compilation and a backward's unread inputs do without. False after td__fail. */
+static bool check_args(td_fn *f, td_values args, bool runs) {
     for (int i = 0; i < args.n; i++) {
         const td_value *v = &args.v[i];
         if (v->kind != TD_K_TENSOR || !v->u.t) continue;
@@ -163,6 +164,7 @@ static bool check_args(td_fn *f, td_values args) {
                             "td_share(cx, tensor), "
                             "which makes it usable in this one",
                             f->name, i - f->n_state);
+        if (runs && TD_IS_KEPT(v->u.t)) return td__fail_kept(f->cx, f->name);
     }
     int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
     return f->inner || given >= state ||
@@ -252,7 +254,7 @@ static td_spec *pick(td_fn *f, td_values args) {
 }
 
 bool td__fn_prepare(td_fn *f, td_values args) {
-    if (check_args(f, args)) (void)pick(f, args);
+    if (check_args(f, args, false)) (void)pick(f, args);
     return td_ok(f->cx);
 }
 
@@ -293,22 +295,13 @@ static td_spec *next_spec(td_fn *f, const td_spec *s, td_values args, bool *made
     return to;
 }
 
-/* A compilation takes fake arguments, a call does not; a backward gets them in place of
- * inputs that its code does not read. */
-static bool have_elements(const td_fn *f, td_values args) {
-    for (int i = 0; i < args.n && !f->inner; i++)
-        if (args.v[i].kind == TD_K_TENSOR && args.v[i].u.t && TD_IS_KEPT(args.v[i].u.t))
-            return td__fail_kept(f->cx, f->name);
-    return true;
-}
-
 /* Runs the call compiled, or eagerly where there is no compiled code. Code that met
  * another size than it was made for has had no effect yet, and other code is tried;
  * except where the code writes inputs itself (keep_mutations). Returns the number of
  * results, -1 after td__fail. */
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     uint64_t offset = f->cx->rng_offset;
-    td_spec *s = check_args(f, args) && have_elements(f, args) ? pick(f, args) : NULL;
+    td_spec *s = check_args(f, args, !f->inner) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     int  n = call_spec(f, s, args, own, out, n_out);
     bool made = false;

@@ -30,7 +30,7 @@ enum {
     TD_KNOB_COUNT
 };
 
-/* tandem-debug checks compiled calls unless it is told not to. */
+/* The default of debug_asserts: on in the debug variant of the library. */
 #ifdef TD_DEBUG_LIFETIMES
 #define TD_ASSERTS_NORMALLY "on"
 #else
