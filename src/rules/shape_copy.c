@@ -191,17 +191,35 @@ bool td__shape_cat(td_opcall *c) {
     return true;
 }
 
-/* Is every tensor channels-last once the new dim is there? */
-static bool stack_channels_last(td_value list, int dim) {
+/* Is every tensor channels-last with a last dim of size 1 added? */
+static bool last_dim_channels_last(td_value list) {
     for (uint32_t i = 0; i < list.n; i++) {
         td_meta          m;
         td_window        w;
         const td_tensor *t = list.u.ts[i];
         td__tensor_meta(t, &m);
-        td__insert_dim(&m, dim);
+        td__insert_dim(&m, m.rank);
         if (!td__is_channels_last(td__window(&w, t, &m))) return false;
     }
     return true;
+}
+
+/* The sizes and strides of stacked tensors with the sizes in m, as ATen computes
+ * them: of cat along `dim`, whose result a view splits into the new dim and `dim`. A
+ * new last dim has no dim to split; the tensors are unsqueezed before cat. */
+static void stack_layout(td_meta *m, td_value list, int dim) {
+    bool last = dim == m->rank;
+    bool split = !last && cat_channels_last(list, m->rank);
+    td__strides_dense(m->rank, m->size, m->stride);
+    if (split) {
+        int64_t len = m->size[dim];
+        m->size[dim] = td__dim_mul(list.n, len);
+        use_channels_last(m);
+        m->size[dim] = len;
+    }
+    td__insert_dim(m, dim);
+    m->size[dim] = list.n;
+    if (last && last_dim_channels_last(list)) use_channels_last(m);
 }
 
 /* in: tensors, dim. All have the same sizes; the new dim has one entry for each. */
@@ -224,11 +242,7 @@ bool td__shape_stack(td_opcall *c) {
                 c, TD_E_SHAPE,
                 "tensor %u of the list is %s, and must have the sizes of the first, %s",
                 i, td__type_str(list.u.ts[i]), td__type_str(first));
-    memmove(m->size + dim + 1, m->size + dim,
-            sizeof(int64_t) * (size_t)(m->rank - dim));
-    m->size[dim] = list.n;
-    m->rank++;
-    if (stack_channels_last(list, dim)) use_channels_last(m);
+    stack_layout(m, list, dim);
     return true;
 }
 
