@@ -299,7 +299,16 @@ static td_value number_arith(char sign, td_value a, td_value b) {
                                       : td__dim_mul(x, y));
 }
 
-/* A number on the left of a tensor: commute, or use the reversed op. */
+/* A number over a tensor: a 0-dim tensor in the dtype of the quotient, so that the
+ * quotient is rounded once. */
+static bool as_dividend(machine *m, td_value a, td_value b, td_value *result) {
+    td_dtype dt = (td_dtype)b.u.t->dtype;
+    td_value in[2] = {a, td_value_none()};
+    if (td__is_float(dt)) in[1] = td__value_dtype(dt);
+    return call(m, TD_OP_scalar_tensor, in, 2, result);
+}
+
+/* A number on the left of a tensor: commute, use the reversed op, or divide. */
 static bool arith(machine *m, char sign) {
     td_value b = m->stack[--m->n], a = td_value_none(), r = b;
     if (sign == '~') {
@@ -318,8 +327,7 @@ static bool arith(machine *m, char sign) {
     case '-': return call(m, left ? TD_OP_sub : TD_OP_rsub, left ? ab : ba, 2, top);
     default:
         if (left) return call(m, TD_OP_div, ab, 2, top);
-        if (!call(m, TD_OP_reciprocal, &b, 1, &ba[0])) return false;
-        return call(m, TD_OP_mul, ba, 2, top);
+        return as_dividend(m, a, b, &ab[0]) && call(m, TD_OP_div, ab, 2, top);
     }
 }
 

@@ -323,3 +323,39 @@ TEST(gradients_at_ties_and_borders_are_those_of_eager) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* 3 / 3.25 rounded once to f32; 3 * (1 / 3.25) is rounded twice and has another last
+ * bit. */
+TEST(the_gradient_of_addcdiv_divides_value_by_the_divisor) {
+    td_ctx    *cx = td_open();
+    td_tensor *a = td_zeros(cx, TD_SHAPE(1), TD_F64);
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(1), TD_F64), true);
+    td_tensor *d = td_tensor1(cx, 3.25);
+
+    td_backward(td_sum(td_addcdiv(a, x, d, 3)));
+    CHECK(td_item(td_grad_of(x)) == (double)(3.0F / 3.25F));
+    td_zero_grad(x);
+    td_tensor *whole = td_to(d, TD_I64);
+    td_backward(td_sum(td_addcdiv(a, x, whole, 0.5)));
+    CHECK(td_item(td_grad_of(x)) == (double)(0.5F / 3.0F));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* Three factors whose product depends on the order: -sum(g) first, as in ATen. */
+TEST(the_second_gradient_of_log_softmax_multiplies_in_the_order_of_aten) {
+    td_ctx      *cx = td_open();
+    const double v[2] = {0.1, 0.2}, w[2] = {0.9, 1.1};
+    td_tensor   *g = td_from(cx, TD_F64, TD_SHAPE(2), v);
+    td_tensor   *h = td_from(cx, TD_F64, TD_SHAPE(2), w), *found;
+    td_tensor   *y = td_requires_grad_(td_full(cx, TD_SHAPE(2), 1.3, TD_F64));
+    td_tensor   *d = td_op__log_softmax_backward_data(g, y, 0, TD_F64);
+
+    td_grad((td_tensors){&d, 1}, (td_tensors){&y, 1}, &found,
+            &(td_grad_opts){TD_GRAD_OPTS, .grads = {&h, 1}});
+    td_tensor *s = td_neg(td_sum(g)), *e = td_exp(td_detach(y));
+    CHECK(td_item(td_all(td_eq(found, td_mul(td_mul(s, e), h)))));
+    CHECK(!td_item(td_all(td_eq(found, td_mul(td_mul(h, e), s)))));
+    CHECK_OK(cx);
+    td_close(cx);
+}
