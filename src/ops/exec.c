@@ -162,8 +162,7 @@ static bool may_overlap(const td_tensor *t, const td_tensor *x, bool apart) {
     return is == TD_OVERLAP_NO || (is == TD_OVERLAP_FULL && !(apart && clear));
 }
 
-/* Argument i, a tensor or a list of them, beside the written tensor t. */
-static bool may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart) {
+bool td__may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart) {
     const td_value   *v = &c->in[i];
     td_tensor *const *x = v->kind == TD_K_TENSORS ? v->u.ts : &v->u.t;
     int               n = v->kind == TD_K_TENSORS ? (int)v->n : v->kind == TD_K_TENSOR;
@@ -193,7 +192,8 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     bool apart = pure->flags & TD_OPF_APART;
     int  n = pure->flags & TD_OPF_READ_FIRST ? c->n_in - 1 : c->n_in;
     for (int i = 0; i < n; i++)
-        if (&c->info->s.in[i] != p && !may_read_beside(c, i, t, apart)) return false;
+        if (&c->info->s.in[i] != p && !td__may_read_beside(c, i, t, apart))
+            return false;
     return true;
 }
 

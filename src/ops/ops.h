@@ -381,6 +381,10 @@ static inline td_dtype td__in_dtype(const td_opcall *c, int i, td_dtype otherwis
 }
 /* Records "op: message" with the op's name in front. Always false. */
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
+/* May argument i, a tensor or a list of them, be read while t is written? Not where it
+ * overlaps t in part, nor, where it must be `apart`, in all elements. False after
+ * td__op_fail. */
+bool td__may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart);
 /* Wraps dim argument i for `rank`; -1 after td__op_fail. */
 int  td__op_dim(td_opcall *c, int64_t dim, int rank);
 

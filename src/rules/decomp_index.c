@@ -90,24 +90,49 @@ bool td__decomp_index(td_opcall *c) {
            give(c, td_op__index(o.self, (td_tensors){o.list, o.n}));
 }
 
+/* Is one mask alone given, and one value to write? ATen then calls masked_fill_ with
+ * the number, so the value may have any rank and dtype, and may overlap self. */
+static bool fills_mask(td_opcall *c) {
+    td_value         given = c->in[1];
+    const td_tensor *values = td__in(c, 2);
+    int              masks = 0;
+    for (uint32_t i = 0; i < given.n; i++) {
+        if (given.u.ts[i] && !is_mask(given.u.ts[i])) return false;
+        masks += given.u.ts[i] != NULL;
+    }
+    return masks == 1 && !td__in_bool(c, 3) && td__dim_eq(values->numel, 1);
+}
+
+/* The values as _index_put takes them: the number that fills a mask has no dims, the
+ * dtype of self and memory of its own. */
+static td_tensor *put_values(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *values = td__in(c, 2);
+    bool       cast = values->dtype != self->dtype;
+    bool       apart = td__overlap(self, values) == TD_OVERLAP_NO;
+    if ((!cast && apart && values->rank <= 1) || !fills_mask(c)) return values;
+    return td_op_to(td_op_reshape(values, TD_SHAPE()), (td_dtype)self->dtype, !apart);
+}
+
 /* in: self, indices, values, accumulate. open_indices may have inserted dims of size 1
  * into self; the result gets the sizes of self back. */
 bool td__decomp_index_put(td_opcall *c) {
     opened     o;
-    td_tensor *self = td__in(c, 0);
-    if (!open_indices(c, &o)) return false;
-    td_tensor *y = td_op__index_put(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
-                                    td__in_bool(c, 3));
+    td_tensor *self = td__in(c, 0), *values = put_values(c);
+    if (td_is_nil(values) || !open_indices(c, &o)) return false;
+    td_tensor *y =
+        td_op__index_put(o.self, (td_tensors){o.list, o.n}, values, td__in_bool(c, 3));
     return give(c, o.self == self ? y : td_op_reshape(y, td__sizes(self)));
 }
 
 /* index_put_: writes through o.self, which is self or a view of it, and returns
- * self. */
+ * self. A mask may not overlap self, though its indices do not: ATen checks the
+ * arguments. */
 bool td__decomp_index_put_write(td_opcall *c) {
     opened     o;
-    td_tensor *self = td__in(c, 0);
-    return open_indices(c, &o) &&
-           !td_is_nil(td_op__index_put_(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
+    td_tensor *self = td__in(c, 0), *values = put_values(c);
+    return !td_is_nil(values) && td__may_read_beside(c, 1, self, !fills_mask(c)) &&
+           open_indices(c, &o) &&
+           !td_is_nil(td_op__index_put_(o.self, (td_tensors){o.list, o.n}, values,
                                         td__in_bool(c, 3))) &&
            give(c, self);
 }
