@@ -22,15 +22,22 @@ static void count(void *env, td_gval *v) {
     s->n[s->of[v->id]]++;
 }
 
+/* The op, or what an op that writes in place computes. */
+static td_op pure_of(const td_gnode *n) {
+    td_op pure = td__opinfo(n->op)->pure;
+    return pure == TD_OP_COUNT ? n->op : pure;
+}
+
 /* The op's row says in which operands it is linear; views are linear in all. */
 static td_linear linear_of(const td_gnode *n) {
     bool view = td__opinfo(n->op)->view_of >= 0;
-    return view ? TD_LINEAR_SUM : (td_linear)td__ops[n->op].linear;
+    return view ? TD_LINEAR_SUM : (td_linear)td__ops[pure_of(n)].linear;
 }
 
 /* Does it add or subtract a number, which no gradient scales? */
 static bool adds_number(const td_gnode *n) {
-    return (n->op == TD_OP_add || n->op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
+    td_op op = pure_of(n);
+    return (op == TD_OP_add || op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
 }
 
 /* The dependence of a node's results, from those of its operands. */
@@ -50,6 +57,13 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     return ok ? LINEAR : OTHER;
 }
 
+/* Does it write a tensor that depended on the gradients in another way? Views of that
+ * tensor are not followed. */
+static bool changes(const state *s, const td_gnode *n, uint8_t is) {
+    bool writes = n->kind == TD_N_OP && td__opinfo(n->op)->writes;
+    return writes && (n->in[0].kind != TD_G_VALUE || s->of[n->in[0].u.v->id] != is);
+}
+
 /* Are all gradients that the backward g returns linear in its incoming ones? */
 static bool is_linear(const td_graph *g, state *s) {
     bool linear = !td__graph_draws(g); /* each call would draw other numbers */
@@ -60,6 +74,7 @@ static bool is_linear(const td_graph *g, state *s) {
         const td_gnode *n = g->nodes.v[i];
         uint8_t         is = n->kind == TD_N_OP ? state_of(s, n) : (uint8_t)OTHER;
         for (int k = 0; k < n->n_out; k++) s->of[n->out[k]->id] = is;
+        linear &= !changes(s, n, is);
     }
     for (int i = 0; i < g->outputs.n; i++) {
         const td_garg *a = &g->outputs.v[i];

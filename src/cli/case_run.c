@@ -175,33 +175,51 @@ static bool run_call(case_run *run, const td_gstep *s) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-static void add_root(case_run *run, const td_gval *v, td_tensor **roots, int *n) {
+static bool add_root(case_run *run, const td_gval *v, td_tensor **roots, int *n) {
     td_value x = run->r.val[v->id];
-    if (x.kind == TD_K_TENSOR && td_requires_grad(x.u.t)) roots[(*n)++] = x.u.t;
+    bool     is_root = x.kind == TD_K_TENSOR && td_requires_grad(x.u.t);
+    if (is_root) roots[(*n)++] = x.u.t;
+    return is_root;
 }
 
 /* The tensors to start backward from: those named, or all outputs of the last call
- * that require grad. */
-static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots) {
+ * that require grad. grads[] gets the tangents that the statement names, or NULL. */
+static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots,
+                      td_tensor **grads) {
     int n = 0;
-    for (int i = 0; i < s->n_args; i++) add_root(run, s->args[i].u.v, roots, &n);
-    for (int i = 0; !s->n_args && run->last && i < run->last->n_out; i++)
+    for (int i = 0; i < s->n_roots; i++) {
+        bool     has = s->n_args > s->n_roots;
+        td_value t = has ? run->r.val[s->args[s->n_roots + i].u.v->id] : TD_NONE;
+        if (add_root(run, s->args[i].u.v, roots, &n))
+            grads[n - 1] = t.kind == TD_K_TENSOR ? t.u.t : NULL;
+    }
+    for (int i = 0; !s->n_roots && run->last && i < run->last->n_out; i++)
         add_root(run, run->last->out[i], roots, &n);
     return n;
 }
 
-/* Random tangents if the statement has a seed, else ones. */
+/* Where no tangent is named: random ones if the statement has a seed, else ones. */
 static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
                           td_tensor **grads) {
     td_ctx      *cx = run->file->cx;
     generator    was = set_generator(cx, s);
     td_grad_mode mode = td_no_grad_begin(cx);
     for (int i = 0; i < roots.n; i++)
-        grads[i] = s->seeded ? td_op_randn_like(roots.v[i], TD_DTYPE_NONE)
-                             : td_op_ones_like(roots.v[i], TD_DTYPE_NONE);
+        grads[i] = grads[i]    ? grads[i]
+                   : s->seeded ? td_op_randn_like(roots.v[i], TD_DTYPE_NONE)
+                               : td_op_ones_like(roots.v[i], TD_DTYPE_NONE);
     td_no_grad_end(cx, mode);
     restore_generator(cx, s, was);
     return td_ok(cx);
+}
+
+/* What the report shows: tangents as they were, because a backward may write them. */
+static bool copy_tangents(const case_run *run, td_tensors grads, td_tensor **to) {
+    if (!run->out) return true;
+    td_grad_mode mode = td_no_grad_begin(run->file->cx);
+    for (int i = 0; i < grads.n; i++) to[i] = td_op_clone(grads.v[i], false);
+    td_no_grad_end(run->file->cx, mode);
+    return td_ok(run->file->cx);
 }
 
 /* Without arguments, from the outputs of the last call that require grad. Tangents are
@@ -210,21 +228,22 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     td_ctx          *cx = run->file->cx;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
                              .create_graph = s->create_graph};
-    int              most = s->n_args ? s->n_args : run->last ? run->last->n_out : 0;
-    td_tensor      **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)most + 1));
+    int              most = s->n_roots ? s->n_roots : run->last ? run->last->n_out : 0;
+    td_tensor      **tensors = td__zalloc(sizeof *tensors * 3 * ((size_t)most + 1));
     if (!tensors) return td__fail_memory(cx);
-    int        n = find_roots(run, s, tensors);
-    td_tensors roots = {tensors, n}, grads = {tensors + most + 1, n};
-    bool       ok = n > 0 || td__fail(cx, TD_E_GRAD,
-                                      "backward: no output of the last "
-                                            "call requires grad");
-    ok = ok && make_tangents(run, s, roots, tensors + most + 1);
+    td_tensor **with = tensors + most + 1, **copy = with + most + 1;
+    int         n = find_roots(run, s, tensors, with);
+    td_tensors  roots = {tensors, n}, grads = {with, n}, before = {copy, n};
+    bool        ok = n > 0 || td__fail(cx, TD_E_GRAD,
+                                       "backward: no output of the last "
+                                              "call requires grad");
+    ok = ok && make_tangents(run, s, roots, with) && copy_tangents(run, grads, copy);
     ok = ok && case_hooks_begin(run, s);
     if (ok) {
         ok = td_backward_with(roots, grads, &opts);
         case_hooks_end(run, s);
     }
-    if (ok) case_report_backward(run, s, &roots, &grads);
+    if (ok) case_report_backward(run, s, &roots, &before);
     td__free(tensors);
     return ok;
 }

@@ -145,28 +145,50 @@ static bool step_call(td_parser *ps, const td_results *r) {
     return name_outputs(ps, &s, r) && td__parse_add_step(ps, s);
 }
 
-/* `backward %a, %b option=...`; without values, from all outputs of the last call that
- * require grad. */
+typedef TD_VEC(td_garg) garg_vec;
+
+/* `%a, %b`, perhaps none. */
+static bool read_values(td_parser *ps, garg_vec *to) {
+    td_lexer *lx = &ps->lx;
+    while (lx->tok.kind == TD_TOK_VALUE) {
+        td_gval *v = td__parse_read(ps);
+        if (!v) return false;
+        if (!td__vec_push(to, td__garg_value(v)))
+            return lx->failed = true, td__fail_memory(lx->cx);
+        if (!td__lex_take(lx, ",")) break;
+    }
+    return true;
+}
+
+/* `%a, %b with %t, %u`: roots, and a tangent for each or none at all. */
+static bool read_roots(td_parser *ps, td_gstep *s, garg_vec *to) {
+    td_lexer *lx = &ps->lx;
+    if (!read_values(ps, to)) return false;
+    s->n_roots = to->n;
+    td_token at = lx->tok;
+    if (!td__lex_word(lx, "with")) return true;
+    td__lex_next(lx);
+    if (!read_values(ps, to)) return false;
+    return to->n == 2 * s->n_roots ||
+           td__lex_fail_at(lx, &at, "%d values have %d tangents; name one for each",
+                           s->n_roots, to->n - s->n_roots);
+}
+
+/* `backward %a, %b with %t, %u option=...`; without values, from all outputs of the
+ * last call that require grad. */
 static bool step_backward(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_gstep  s = {.kind = TD_STEP_BACKWARD, .line = lx->tok.line};
-    TD_VEC(td_garg) roots = {0};
+    garg_vec  args = {0};
     td__lex_next(lx);
-    bool ok = true;
-    while (ok && lx->tok.kind == TD_TOK_VALUE) {
-        td_gval *v = td__parse_read(ps);
-        ok = v && (td__vec_push(&roots, td__garg_value(v)) ||
-                   (lx->failed = true, td__fail_memory(lx->cx)));
-        if (!td__lex_take(lx, ",")) break;
-    }
-    ok = ok && td__parse_options(ps, &s);
-    if (ok && roots.n) {
-        s.n_args = roots.n;
-        s.args = td__arena_alloc(&ps->body->g->arena, sizeof *s.args * (size_t)roots.n);
+    bool ok = read_roots(ps, &s, &args) && td__parse_options(ps, &s);
+    if (ok && args.n) {
+        s.n_args = args.n;
+        s.args = td__arena_alloc(&ps->body->g->arena, sizeof *s.args * (size_t)args.n);
         ok = s.args || (lx->failed = true, td__fail_memory(lx->cx));
-        if (ok) memcpy(s.args, roots.v, sizeof *s.args * (size_t)roots.n);
+        if (ok) memcpy(s.args, args.v, sizeof *s.args * (size_t)args.n);
     }
-    td__vec_free(&roots);
+    td__vec_free(&args);
     return ok && td__parse_add_step(ps, s);
 }
 
@@ -249,7 +271,7 @@ static void print_names(td_buf *b, const td_labels *l, td_gval *const *v, int n)
 
 static void print_args(td_buf *b, const td_labels *l, const td_gstep *s) {
     for (int i = 0; i < s->n_args; i++) {
-        if (i) td__buf_add(b, ", ");
+        if (i) td__buf_add(b, i == s->n_roots ? " with " : ", ");
         td__text_arg(b, l, &s->args[i], 0);
     }
 }

@@ -99,6 +99,14 @@ void td__graph_reads(const td_graph *g, bool *reads) {
         td__garg_each(&g->outputs.v[i], note_read, reads);
 }
 
+void td__graph_written_inputs(const td_graph *g, bool *writes) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        bool            here = td__opinfo(n->op)->writes && n->in[0].kind == TD_G_VALUE;
+        if (here && !n->in[0].u.v->node) writes[n->in[0].u.v->nr] = true;
+    }
+}
+
 void *td__pass_alloc(td_graph *g, td_arena *a, size_t n, size_t item) {
     void *p = td__arena_zalloc(a, (n + 1) * item);
     if (!p) td__fail_memory(g->cx);

@@ -378,7 +378,8 @@ typedef struct td_gstep {
     int         n_out;
     td_garg    *args;
     int         n_args;
-    int         konst;
+    int n_roots; /* of a backward: args before `with`; the others are tangents */
+    int konst;
     const char *path, *name;
     td_graph   *fn;
 } td_gstep;
@@ -494,6 +495,8 @@ bool td__gnode_is_fixed(const td_gnode *n);
 bool td__gnode_stays(const td_gnode *n);
 /* Sets reads[i] for every input i of g that a node or an output reads. */
 void td__graph_reads(const td_graph *g, bool *reads);
+/* Sets writes[i] for each input that a node writes itself, not by a view. */
+void td__graph_written_inputs(const td_graph *g, bool *writes);
 /* Does a result have a data-dependent size? Other nodes may use that size even
  * if nothing reads the result, so the node must stay. */
 bool td__gnode_shows(const td_gnode *n);

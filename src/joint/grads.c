@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Makes tangent i an input: a tensor without gaps, in a storage of its own. */
-bool td__joint_tangent(td_joint_run *r, int i, bool given) {
+bool td__joint_tangent(td_joint_run *r, int i) {
     td_tangent *to = &r->to->tangents[i];
     td_ctx     *cx = r->cx;
     char        name[24];
@@ -23,8 +23,7 @@ bool td__joint_tangent(td_joint_run *r, int i, bool given) {
     r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
         (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
     r->tangent[i] = outer;
-    return given ? td__func_give(&r->f, outer, inner)
-                 : td__func_make(&r->f, outer, inner);
+    return td__func_give(&r->f, outer, inner);
 }
 
 /* Adds a target with edge e, unless another has the same: one tensor passed twice is
@@ -303,8 +302,9 @@ bool td__joint_differentiate(td_joint_run *r) {
     if (!geoms || !note_inputs(r, geoms)) return geoms ? false : td__fail_memory(r->cx);
     uint64_t *versions = note_results(r);
     if (!versions) return false;
+    r->first_tangent = r->f.in.n;
     for (int i = 0; i < j->n_tangents; i++)
-        if (!td__joint_tangent(r, i, false)) return false;
+        if (!td__joint_tangent(r, i)) return false;
     if (!(r->order ? td__joint_reach(r, r->goal) : td__joint_targets(r))) return false;
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
     if (!grads) return td__fail_memory(r->cx);

@@ -70,14 +70,24 @@ bool td__joint_add_writes(td_joint_run *r) {
     return true;
 }
 
-/* Inputs that the backward wrote: their new values are outputs of the backward half. */
+/* The backward wrote input i, which is number nr of functionalization. */
+static bool add_late_write(td_joint_run *r, int i, int nr) {
+    td_tensor *t = td__func_given_value(&r->f, nr);
+    td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
+    return v && add_write(r, i, v);
+}
+
+/* Primals and tangents that the backward wrote; the backward half writes them. */
 bool td__joint_add_late_writes(td_joint_run *r) {
-    for (int i = 0; i < r->to->n_primals; i++) {
+    int n = r->to->n_primals;
+    for (int i = 0; i < n; i++) {
         const td_traced_input *in = &r->inputs[i];
         if (!in->outer || td__func_writes(&r->f, in->nr) == in->before) continue;
-        td_tensor *t = td__func_given_value(&r->f, r->inputs[i].nr);
-        td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
-        if (!v || !add_write(r, i, v)) return false;
+        if (!add_late_write(r, i, in->nr)) return false;
+    }
+    for (int i = 0; i < r->to->n_tangents; i++) {
+        int nr = r->first_tangent + i;
+        if (td__func_writes(&r->f, nr) && !add_late_write(r, n + i, nr)) return false;
     }
     return true;
 }

@@ -28,7 +28,7 @@ static bool lengthen_inputs(td_joint_run *r, int more) {
 static bool add_tangent(td_joint_run *r, int i, bool grad) {
     td_joint *j = r->to;
     int       at = j->n_primals + i, nr = r->f.in.n;
-    if (!td__joint_tangent(r, i, true)) return false;
+    if (!td__joint_tangent(r, i)) return false;
     td_tensor *t = r->tangent[i];
     j->g->in_desc.v[at] = TD_PLAIN_DESC;
     if (grad && td_is_nil(td_set_requires_grad(t, true))) return false;

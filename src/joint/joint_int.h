@@ -15,12 +15,13 @@ typedef struct td_joint_run {
     td_ctx          *cx;
     td_value        *in, *out; /* of the replay: outer tensors and numbers */
     td_traced_input *inputs;
-    td_tensor      **roots;   /* by tangent: where the engine starts */
-    td_tensor      **tangent; /* outer */
-    td_edge         *goal;    /* by target: its edge; nodes are held elsewhere */
-    int              order;   /* of differentiation that is traced, from 0 */
-    int              first;   /* node of the graph that the first backward begins at */
-    TD_VEC(td_log) logs;      /* of the orders below, ended */
+    td_tensor      **roots;         /* by tangent: where the engine starts */
+    td_tensor      **tangent;       /* outer */
+    int              first_tangent; /* its number among the inputs of `f` */
+    td_edge         *goal;          /* by target: its edge; nodes are held elsewhere */
+    int              order;         /* of differentiation that is traced, from 0 */
+    int              first; /* node of the graph that the first backward begins at */
+    TD_VEC(td_log) logs;    /* of the orders below, ended */
     td_faker  fakes;
     td_record rec;
     td_func   f;
@@ -90,7 +91,7 @@ bool td__joint_differentiate(td_joint_run *r);
  * from the roots whose tangents arrive in that order. */
 bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads);
 /* Adds tangent i, an input of the graph; given: it is one of the next order, too. */
-bool td__joint_tangent(td_joint_run *r, int i, bool given);
+bool td__joint_tangent(td_joint_run *r, int i);
 /* Finds the targets of the first order, and which tangents lead to them. */
 bool td__joint_targets(td_joint_run *r);
 

@@ -72,15 +72,18 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, td__frame_words(f->p));
 }
 
-/* Finds which inputs of a backward graph it reads at all, and which it reads beyond
- * their elements (as_strided); both are needed before the first run. */
+/* Finds which inputs a backward graph reads at all, reads beyond their elements
+ * (as_strided), and writes; needed before the first run. */
 static bool find_reads(td_back *b) {
-    const td_graph *g = b->g;
-    size_t          n = (size_t)g->inputs.n + 1;
-    if (!b->beside && !(b->beside = td__zalloc(n))) return td__fail_memory(g->cx);
-    if (!td__graph_reads_beside(g, b->beside)) return false;
-    if (!(b->reads = td__zalloc(n))) return td__fail_memory(g->cx);
-    td__graph_reads(g, b->reads);
+    size_t n = (size_t)b->g->inputs.n + 1;
+    bool  *reads = td__zalloc(3 * n);
+    if (!reads) return td__fail_memory(b->g->cx);
+    if (!td__graph_reads_beside(b->g, reads + n)) return td__free(reads), false;
+    td__graph_reads(b->g, reads);
+    td__graph_written_inputs(b->g, reads + 2 * n);
+    b->reads = reads;
+    b->beside = reads + n;
+    b->writes = reads + 2 * n;
     return true;
 }
 
@@ -165,8 +168,20 @@ static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_va
         td_tensor *t = tangent(n, i, g[i]);
         if (t ? td_is_nil(t) : g[i] != NULL) return false;
         in[at] = t ? td_value_tensor(t) : TD_NONE;
-        own[at] = p->donates && t && t == g[i] && td__walk_give(n, i);
+        bool mine = p->donates && !b->writes[at] && t && t == g[i];
+        own[at] = mine && td__walk_give(n, i);
     }
+    return td_ok(n->cx);
+}
+
+/* The code wrote tangents, as a custom backward does: those that were copied to another
+ * layout are copied back. */
+static bool write_tangents(td_node *n, td_tensor *const *g, const td_back *b,
+                           const td_value *in) {
+    int at = ((const td_frame *)n->data)->p->n_saved;
+    for (int i = 0; i < n->n_out; i++, at++)
+        if (b->writes[at] && g[i] && in[at].u.t != g[i])
+            td_op_copy_(g[i], in[at].u.t, false);
     return td_ok(n->cx);
 }
 
@@ -190,6 +205,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     }
     td_value *out = v + n_in;
     bool      ok = back_inputs(n, g, b, v, own) && run_code(p, b, v, own, out) &&
+              write_tangents(n, g, b, v) &&
               (!p->asserts || td__plan_check_grads(p, n, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))

@@ -270,13 +270,11 @@ void td__plan_drop(td_plan *p) {
     td__runner_drop(&p->fwd);
     td__runner_drop(&p->back.code);
     td__free(p->back.reads);
-    td__free(p->back.beside);
     for (td_back *b = p->back.next, *next; b; b = next) {
         next = b->next;
         td__runner_drop(&b->code);
         td__graph_drop(b->g);
         td__free(b->reads);
-        td__free(b->beside);
         td__free(b);
     }
 

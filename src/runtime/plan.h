@@ -35,8 +35,9 @@ typedef struct td_back {
     const uint64_t *missing;
     td_graph       *g; /* owned, but for the first */
     td_runner       code;
-    bool           *reads;  /* by input of g: does it read it? Owned */
-    bool           *beside; /* ...and elements of its storage beside it? Owned */
+    bool           *reads;  /* by input of g: does it read it? Owned, with */
+    bool           *beside; /* ...does it read elements of its storage beside it? */
+    bool           *writes; /* ...does it write it? (a custom backward) */
     struct td_back *next;
 } td_back;
 

@@ -29,16 +29,15 @@ static bool find_late(td_plan *p) {
 /* Lists the primals that the forward graph writes; the call needs them afterwards. */
 static bool find_written(td_plan *p) {
     const td_graph *g = td__plan_forward(p);
-    p->inside =
-        td__arena_alloc(&p->j->arena, sizeof *p->inside * ((size_t)g->nodes.n + 1));
-    if (!p->inside) return td__fail_memory(p->cx);
-    for (int i = 0; i < g->nodes.n; i++) {
-        const td_gnode *n = g->nodes.v[i];
-        bool writes = td__opinfo(n->op)->writes && n->in[0].kind == TD_G_VALUE;
-        const td_gval *v = writes ? n->in[0].u.v : NULL;
-        if (!v || v->node || v->nr >= p->j->n_primals) continue;
-        p->inside[p->n_inside++] = v->nr;
-        p->late[v->nr] = true;
+    size_t          n = (size_t)g->inputs.n + 1;
+    bool           *writes = td__arena_zalloc(&p->j->arena, n);
+    p->inside = td__arena_alloc(&p->j->arena, sizeof *p->inside * n);
+    if (!p->inside || !writes) return td__fail_memory(p->cx);
+    td__graph_written_inputs(g, writes);
+    for (int i = 0; i < p->j->n_primals; i++) {
+        if (!writes[i]) continue;
+        p->inside[p->n_inside++] = i;
+        p->late[i] = true;
     }
     return true;
 }

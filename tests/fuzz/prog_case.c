@@ -134,6 +134,35 @@ static void print_backward(const ending *e, const char *from, const char *how) {
     td__buf_printf(e->b, "%s\n", how);
 }
 
+/* From result k, with a tangent that the case names: a tensor of its own, an expanded
+ * one, or one that shares the result's storage. */
+static void back_with(const ending *e, int k, const char *how) {
+    const td_tensor *t = e->m->result[k].t;
+    switch (prog_upto(e->r, 3)) {
+    case 0:
+        td__buf_add(e->b, "  %t = randn(");
+        prog_print_ints(e->b, t->size, t->rank);
+        td__buf_printf(e->b, ", %s, seed=%d%s)\n", td_dtype_name((td_dtype)t->dtype),
+                       prog_range(e->r, 1, 9),
+                       prog_chance(e->r, 30) ? ", requires_grad=true" : "");
+        break;
+    case 1:
+        td__buf_printf(e->b,
+                       "  no_grad {\n    %%s = sum(%%out.%d)\n    %%t = "
+                       "expand_as(%%s, %%out.%d)\n  }\n",
+                       k, k);
+        break;
+    default: td__buf_printf(e->b, "  %%t = detach(%%out.%d)\n", k);
+    }
+    td__buf_printf(e->b, "  backward %%out.%d with %%t%s\n", k, how);
+}
+
+/* A float result, by its number; -1: none was found. */
+static int some_float_result(const ending *e) {
+    int k = e->m->n_out ? prog_upto(e->r, e->m->n_out) : -1;
+    return k >= 0 && td__is_float((td_dtype)e->m->result[k].t->dtype) ? k : -1;
+}
+
 /* From a result or two, or from all. */
 static void some_results(const ending *e, char *from, size_t cap) {
     from[0] = '\0';
@@ -183,10 +212,10 @@ static void go_back(const ending *e) {
     bool twice = prog_chance(e->r, 25), create = prog_chance(e->r, 20);
     some_results(e, from, sizeof from);
     if (prog_chance(e->r, 6)) write_something(e);
-    print_backward(e, from,
-                   create  ? " create_graph=true"
-                   : twice ? " retain_graph=true"
-                           : "");
+    const char *how = create ? " create_graph=true" : twice ? " retain_graph=true" : "";
+    int         k = prog_chance(e->r, 20) ? some_float_result(e) : -1;
+    if (k >= 0) back_with(e, k, how);
+    else print_backward(e, from, how);
     if (create && prog_chance(e->r, 80)) higher(e);
     if (!twice) return;
     some_results(e, from, sizeof from);

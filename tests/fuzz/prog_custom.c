@@ -34,9 +34,12 @@ static const form forms[] = {
     {"", 1, "      %z = mul(%a, -1.0)\n      return %z\n", "",
      "      %r = reshape(%g, [-1])\n      %n = neg(%r)\n"
      "      %h = reshape(%n, S)\n      return %h <grad 0>\n"},
-    /* a backward that writes what it gets */
+    /* a backward that writes a copy of what it gets */
     {"", 1, "      %z = mul(%a, 2.0)\n      return %z\n", "",
      "      %c = clone(%g)\n      mul_(%c, 2.0)\n      return %c <grad 0>\n"},
+    /* ...the tangent itself */
+    {"", 1, "      %z = mul(%a, 2.0)\n      return %z\n", "",
+     "      mul_(%g, 2.0)\n      %h = neg(%g)\n      return %h <grad 0>\n"},
     /* backwards that are not linear in what they get */
     {"", 1, "      %z = sin(%a)\n      return %z\n", "",
      "      %h = clamp(%g, -0.5, 0.5)\n      return %h <grad 0>\n"},

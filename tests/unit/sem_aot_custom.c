@@ -117,6 +117,11 @@ TEST(a_compiled_backward_may_write_the_gradient_it_is_given) {
     td_tensor               *x = LEAF(cx, 1, 2), *y;
     CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(td_mul(y, 3.0))));
     CHECK_VALUES(td_grad_of(x), 6, 6);
+    td_tensor *t = td_tensor1(cx, 1, 2);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) &&
+          td_backward_with(TD_LIST(y), TD_LIST(t), NULL));
+    CHECK_VALUES(t, 2, 4);
+    CHECK_VALUES(td_grad_of(x), 8, 10);
     CHECK_OK(cx);
     td_fn_drop(f);
     td_close(cx);

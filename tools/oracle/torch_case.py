@@ -4,6 +4,7 @@ Tandem's report of the same case is read for the numbers it drew and for random
 tangents, which PyTorch is given; nothing else of it is used.
 """
 import contextlib
+import itertools
 import json
 import math
 import re
@@ -252,10 +253,13 @@ class Case:
         step["inference"] = torch.is_inference_mode_enabled()
         step["inputs_after"] = self.named(s, args)
 
-    def tangents(self, s, roots):
+    def tangents(self, s, roots, given):
         theirs = self.their_step().get("tangents", [])
         out = []
         for i, r in enumerate(roots):
+            if given:
+                out.append(given[i])
+                continue
             t = torch.ones_like(r.detach())
             if "seed" in s.kwargs and i < len(theirs):
                 t.copy_(as_tensor(theirs[i]))
@@ -264,17 +268,19 @@ class Case:
         return out
 
     def backward(self, s):
-        roots = [self.arg(a) for a in s.args] or self.last
-        roots = [r for r in roots if isinstance(r, torch.Tensor) and r.requires_grad]
+        named, given = ([self.arg(a) for a in part] for part in s.args)
+        reached = [isinstance(r, torch.Tensor) and r.requires_grad for r in named or self.last]
+        roots, given = (list(itertools.compress(part, reached)) for part in (named or self.last, given))
         if not roots:
             raise RuntimeError("nothing requires grad")
-        tangents = self.tangents(s, roots)
+        tangents = self.tangents(s, roots, given)
+        before = [self.value(g.detach().clone()) for g in tangents]  # backward may write them
         step = {"backward": len(roots)}
         with surroundings(s.kwargs), named_failures():
             torch.autograd.backward(roots, tangents,
                                     retain_graph=self.retain or s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
-        step["tangents"] = [self.value(g) for g in tangents]
+        step["tangents"] = before
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
         for t in step["tangents"] + step["gradients"]:  # how they were made is free
             t.pop("version", None)
