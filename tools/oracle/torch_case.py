@@ -363,7 +363,9 @@ class Case:
             r["torch_says"] = error[:160]
         unset = self.code.unset or self.watch.unset
         r["loose"] = self.draws.missing or unset
-        r["notes"] = sorted(self.watch.notes | ({"unset-elements"} if unset else set()))
+        r["notes"] = sorted(self.watch.notes | {name for name, holds in (
+            ("unset-elements", unset), ("uncompared-probabilities", r["loose"]),
+            ("uncompared-sizes", r["loose"] and self.watch.counts)) if holds})
         return r
 
 

@@ -13,11 +13,15 @@ import torch
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
                   "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
-         "batch_norm", "instance_norm"}
+         "batch_norm", "native_batch_norm", "instance_norm"}
 PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum"}
 GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
+# Ops whose derivative PyTorch computes from their result: few digits are left of result + alpha.
+FROM_RESULT = {"elu_", "celu_", "selu_"}
+# Ops whose sizes depend on values, through indices by masks too.
+COUNT = {"nonzero", "unique", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
@@ -63,6 +67,12 @@ def is_rounded(t):
     return t.is_floating_point() and bool((t.detach() != t.detach().round()).any())
 
 
+def is_open_product(t):
+    """Has the product no finite gradient by division, as of infinities or of several zeros?"""
+    return t.is_floating_point() and bool(
+        (t.detach() == 0).sum() > 1 or not t.detach().prod().isfinite())
+
+
 def is_write(op):
     return op.endswith("_") and op not in ("requires_grad_", "detach_", "set_", "resize_")
 
@@ -96,6 +106,7 @@ class Watch:
         self.values = ""    # why elements differ from now on
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
+        self.counts = False  # an op whose sizes depend on values was called
         self.ints = set()   # tensors: the gradients of which all come to integers
         self.slices = set() # ops that wrote views
         self.nodes = []     # whose gradients are rounded otherwise
@@ -133,7 +144,8 @@ class Watch:
     def fresh(self, t):
         """A tensor that appeared by itself, a gradient: how it was made is free."""
         self.kept.append(t)
-        self.born.setdefault(storage_of(t), t._version)
+        if not t.is_inference():
+            self.born.setdefault(storage_of(t), t._version)
         self.views[id(t)] = "view-flag"
 
     def note_versions(self, t, why):
@@ -256,7 +268,7 @@ class Watch:
             return g + (other - g.detach()).nan_to_num(0, 0, 0)
 
         def hook(given, got):
-            noise = largest(given + got) if "_norm" in op else 0
+            noise = largest(given + got) if "_norm" in op or op in FROM_RESULT else 0
             return tuple(nudged(g, noise) for g in given)
         self.nodes.append(node)
         node.register_hook(hook)
@@ -279,6 +291,11 @@ class Watch:
         if op in ("view_dtype", "detach") and (
                 args[0].is_inference() or torch.is_inference_mode_enabled()):
             self.notes.add("inference-views")
+        if op == "view_dtype" and args[0].is_inference():
+            self.note_versions(args[0], "inference-views")
+        if op == "prod" and is_open_product(args[0]):
+            self.notes.add("products-of-others")
+        self.counts |= op in COUNT
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
         if op == "view_dtype" and args[0].numel() == 0:
