@@ -319,10 +319,10 @@ static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
                     td_meta *m) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
         return td__fail(cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
-    if (shape.n < 0 || shape.n > TD_MAX_RANK)
+    if (!td__has_list(cx, who, shape.v, shape.n)) return false;
+    if (shape.n > TD_MAX_RANK)
         return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n,
                         TD_MAX_RANK);
-    if (!td__has_list(cx, who, shape.v, shape.n)) return false;
     m->dtype = dt;
     m->rank = shape.n;
     m->strided = false;

@@ -174,6 +174,9 @@ void td__nil_values(td_ctx *cx, td_value *out, int n) {
 }
 
 bool td__no_room(td_ctx *cx, const char *who, int n) {
+    if (n < 0)
+        return td__fail(cx, TD_E_ARG,
+                        "%s: the length of out is %d; it must not be negative", who, n);
     return td__fail(cx, TD_E_ARG,
                     "%s: out is NULL, but there are %d results to store in it", who, n);
 }

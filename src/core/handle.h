@@ -128,9 +128,9 @@ void               td__nil_tensors(td_ctx *cx, td_tensor **out, int n);
 void               td__nil_values(td_ctx *cx, td_value *out, int n);
 bool               td__no_room(td_ctx *cx, const char *who, int n);
 bool               td__no_list(td_ctx *cx, const char *who, const void *v, int n);
-/* Is out usable for n results? False after td__fail: n > 0 and out is NULL. */
+/* Is out usable for n results? False after td__fail: n < 0, or n > 0 and out is NULL. */
 static inline bool td__has_room(td_ctx *cx, const char *who, const void *out, int n) {
-    return TD_LIKELY(out || n <= 0) || td__no_room(cx, who, n);
+    return TD_LIKELY((out && n >= 0) || n == 0) || td__no_room(cx, who, n);
 }
 /* May v[0..n) be read? False after td__fail. */
 static inline bool td__has_list(td_ctx *cx, const char *who, const void *v, int n) {

@@ -117,14 +117,20 @@ static bool add_to_list(void *env, const td_member *m) {
     return true;
 }
 
-int td_module_parameters(td_module *m, td_tensor **out, int cap) {
+/* The members of a kind, of which the first cap are stored. */
+static int list_members(td_module *m, const char *who, int which, td_tensor **out,
+                        int cap) {
     list l = {out, 0, cap};
-    return td_module_visit(m, TD_VISIT_PARAMS, add_to_list, &l) ? l.n : -1;
+    if (cap < 0 && !td__no_room(td__ctx_of_any(m), who, cap)) return -1;
+    return td_module_visit(m, which, add_to_list, &l) ? l.n : -1;
+}
+
+int td_module_parameters(td_module *m, td_tensor **out, int cap) {
+    return list_members(m, "td_module_parameters", TD_VISIT_PARAMS, out, cap);
 }
 
 int td_module_buffers(td_module *m, td_tensor **out, int cap) {
-    list l = {out, 0, cap};
-    return td_module_visit(m, TD_VISIT_BUFFERS, add_to_list, &l) ? l.n : -1;
+    return list_members(m, "td_module_buffers", TD_VISIT_BUFFERS, out, cap);
 }
 
 /* ---- flat lists of members (td_flat) ------------------------------------------ */

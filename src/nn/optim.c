@@ -187,6 +187,7 @@ td_rule td_optim_rule(const td_optim *o, int group) {
 
 int td_optim_params(const td_optim *o, td_tensor **out, int cap) {
     if (!TD_ENTER(o, OPTIM)) return 0;
+    if (cap < 0 && !td__no_room(o->cx, "td_optim_params", cap)) return 0;
     int n = 0;
     (void)td__optim_used(o);
     for (int i = 0; i < o->groups.n; i++)

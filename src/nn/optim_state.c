@@ -77,6 +77,7 @@ bool td__optim_used(const td_optim *o) {
 
 int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
     if (!TD_ENTER(o, OPTIM)) return 0;
+    if (cap < 0 && !td__no_room(o->cx, "td_optim_tensors", cap)) return 0;
     (void)td__optim_used(o);
     lister l = {.out = out, .cap = cap};
     visit(o, list_one, &l);
