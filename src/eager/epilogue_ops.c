@@ -43,14 +43,23 @@ static bool copy_recorded(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
+/* The checks of an eager write. Only an exported graph fails here, which runs on
+ * tensors it was not exported for: a compiled call's key compares all of this. */
+static bool may_assign(const td_tensor *t) {
+    if (!t->st->readonly && !td__overlaps_itself(t)) return true;
+    return td__fail(t->cx, TD_E_ALIAS, "the program writes %s, %s; pass a clone of it",
+                    td__type_str(t),
+                    t->st->readonly ? "whose storage is read-only"
+                                    : "several elements of which have the same "
+                                      "address, as in an expanded view");
+}
+
 /* A view's history is its base's, so a recorded copy_ rebases it. Any other
  * tensor just gets value's grad_fn. */
 bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     td_node *fn = td__last_node(value);
     if (!check_value("_assign", t, value)) return false;
-    if (t->st->readonly || td__overlaps_itself(t))
-        return td__fail(t->cx, TD_E_ALIAS, "_assign: %s cannot be written",
-                        td__type_str(t));
+    if (!may_assign(t)) return false;
     if (fn && t->base) return td__step_bump(t, writes - 1) && copy_recorded(t, value);
     if (t->numel > 0) td__copy_into(t, value);
     return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));

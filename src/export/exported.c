@@ -250,6 +250,41 @@ static bool writes_inputs(const td_exported *e) {
     return false;
 }
 
+/* The input of the graph that v is, or is a view of; NULL: none. */
+static const td_gval *input_under(const td_gval *v) {
+    while (v && v->node) {
+        int of = td__opinfo(v->node->op)->view_of;
+        v = of >= 0 && v->node->in[of].kind == TD_G_VALUE ? v->node->in[of].u.v : NULL;
+    }
+    return v;
+}
+
+/* Fails if g writes an inference tensor outside of inference mode, as eager does. all[]
+ * has the inputs of the exported graph, which the epilogue takes first. */
+static bool check_inference(const td_exported *e, const td_graph *g,
+                            const td_value *all) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP || !td__opinfo(n->op)->writes) continue;
+        for (int k = 0; k < n->n_in; k++) {
+            bool           written = td__opinfo(n->op)->s.in[k].write;
+            const td_gval *v = written && n->in[k].kind == TD_G_VALUE
+                                   ? input_under(n->in[k].u.v)
+                                   : NULL;
+            if (!v || v->nr >= n_primals(e->g) || all[v->nr].kind != TD_K_TENSOR ||
+                !td_is_inference(all[v->nr].u.t))
+                continue;
+            return td__fail(e->cx, TD_E_GRAD,
+                            "td_exported_run: input %%%.60s is an inference tensor, "
+                            "which the graph writes; an inference tensor cannot be "
+                            "written outside inference mode. Pass a clone of it, or "
+                            "run the graph in inference mode",
+                            v->name ? v->name : "");
+        }
+    }
+    return true;
+}
+
 /* What is written is seen through whatever shares its bytes. */
 static bool check_aliases(const td_exported *e, const td_value *all,
                           const int64_t *bound) {
@@ -288,7 +323,9 @@ static bool check_inputs(const td_exported *e, td_values in, td_value *all) {
     if (ok) td__gdim_bind(g, all, bound);
     if (ok) td__gdim_solve(g, bound);
     for (int i = 0; ok && i < in.n; i++) ok = check_input(e, i, in.v[i], bound);
-    ok = ok && check_facts(e, bound) && check_aliases(e, all, bound);
+    ok = ok && check_facts(e, bound) && check_aliases(e, all, bound) &&
+         (e->cx->inference ||
+          (check_inference(e, e->g, all) && check_inference(e, e->epilogue, all)));
     td__free(bound);
     return ok;
 }

@@ -133,3 +133,39 @@ TEST(custom_functions_and_regions_are_exported_as_what_they_do) {
     td_exported_drop(e);
     td_close(cx);
 }
+
+/* ---- inputs that cannot be written -------------------------------------- */
+
+static bool adds(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    td_add_(x, 1.0);
+    return td_return(c, td_mul(x, 2.0));
+}
+
+static bool fails(td_ctx *cx, const td_exported *e, td_tensor *x, const char *words) {
+    td_value out[1];
+    bool ok = !td_exported_run(e, TD_ARGS(x), out, 1) && strstr(td_message(cx), words);
+    if (!ok) fprintf(stderr, "%s\n", td_message(cx));
+    td_clear(cx);
+    return ok;
+}
+
+/* Eager's refusals, of tensors that the export was not made for. */
+TEST(an_exported_graph_writes_only_what_eager_may_write) {
+    td_ctx      *cx = td_open();
+    td_value     out[1];
+    td_tensor   *x = td_ones(cx, TD_SHAPE(3));
+    td_exported *e = reread(cx, td_export_joint(cx, adds, NULL, TD_ARGS(x), NULL));
+    td_grad_mode m = td_inference_begin(cx, true);
+    td_tensor   *inference = td_ones(cx, TD_SHAPE(3));
+    CHECK(td_exported_run(e, TD_ARGS(inference), out, 1));
+    td_inference_end(cx, m);
+    CHECK(fails(cx, e, inference, "outside inference mode"));
+    CHECK(td_item(td_sum(inference)) == 6);
+    td_tensor *wide = td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE(3));
+    CHECK(fails(cx, e, wide, "have the same address, as in an expanded view"));
+    CHECK(td_item(td_sum(wide)) == 3);
+    CHECK(td_exported_run(e, TD_ARGS(x), out, 1) && td_item(td_sum(x)) == 6);
+    td_exported_drop(e);
+    td_close(cx);
+}
