@@ -15,11 +15,15 @@ bool td__op_draws(td_op op) {
     return (flags_of(op) & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
 }
 
-/* Does any node have one of these TD_OPF_ flags? */
+/* Does any node have one of these TD_OPF_ flags, in nested graphs as well? */
 bool td__graph_flags(const td_graph *g, uint32_t flags) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
-        if (n->kind == TD_N_OP && flags_of(n->op) & flags) return true;
+        uint32_t        has = n->kind == TD_N_OP ? flags_of(n->op) : 0;
+        if (has & flags) return true;
+        for (int k = 0; has & TD_OPF_NESTS && k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && td__graph_flags(n->in[k].u.g, flags))
+                return true;
     }
     return false;
 }

@@ -211,6 +211,14 @@ static bool note_written(cond_call *k, const td_graph *g, const uint8_t *how) {
         if (v.kind != TD_K_TENSOR || !v.u.t) continue;
         int nr = at++;
         if (!how[nr]) continue;
+        if (how[nr] & TD_WRITTEN_META)
+            return td__fail(
+                k->cx, TD_E_TRACE,
+                "td_cond: branch %s changes sizes, storage or history of argument %d "
+                "in "
+                "place, which a captured branch cannot do. Use the op without _, which "
+                "returns a new tensor, or change the argument outside of the branch",
+                g->name, i);
         if (sharer(g, nr) >= 0)
             return td__fail(
                 k->cx, TD_E_TRACE,

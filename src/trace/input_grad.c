@@ -91,6 +91,7 @@ static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
             r, NULL,
             "calls td_backward, which reaches the base of an argument that is "
             "a view; pass the base as an argument, or use td_grad");
+    if (r->outer && use & TD_GRAD_ASKED) (void)(td_grad_of)(real); /* its body asks */
     if (!v || r->lift) return true;
     if (use & TD_GRAD_ASKED && came && !add_input(r, v, came)) return false;
     if (use & TD_GRAD_ASKED && !came && !td__vec_push(&r->g->bare, v->nr))

@@ -43,16 +43,19 @@ typedef struct writes {
     const td_graph *g;
     uint8_t        *how;  /* by input: TD_WRITTEN flags */
     uint8_t         mark; /* flags of the current node */
+    bool            meta; /* it writes metadata of its argument, ... */
+    bool            self; /* ...and counts as no write of the storage */
 } writes;
 
-/* Marks v and every input that shares its storage. */
+/* Marks v and, if the storage is written, every input that shares it. */
 static void note_write(void *env, td_gval *v) {
     writes *w = env;
     for (int i = 0; i < w->g->inputs.n; i++) {
         const td_gval *in = w->g->inputs.v[i];
         bool           shared = in->type && v->type && in->type->storage >= 0 &&
                       in->type->storage == v->type->storage;
-        if (in == v || shared) w->how[i] |= w->mark;
+        if (in == v || (shared && !w->self)) w->how[i] |= w->mark;
+        if (in == v && w->meta) w->how[i] |= TD_WRITTEN_META;
     }
 }
 
@@ -61,8 +64,9 @@ static bool grad_inside(td_gregion r) {
     return r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
-/* For each input of a nested graph: is it written, and is any of its writes recorded by
- * autograd? `grad` is the grad mode around the graph. */
+/* For each input of a nested graph: is it written, is any of its writes recorded by
+ * autograd, and does any change its metadata? `grad` is the grad mode around the
+ * graph. */
 bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
     writes w = {.g = g, .how = how};
     TD_VEC(bool) outer = {0};
@@ -75,7 +79,10 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
         } else if (n->kind == TD_N_LEAVE) grad = outer.v[--outer.n];
         if (n->kind != TD_N_OP) continue;
         const td_schema *s = &td__opinfo(n->op)->s;
+        uint32_t         flags = td__ops[n->op].flags;
         w.mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
+        w.meta = flags & TD_OPF_META;
+        w.self = w.meta && (flags & TD_OPF_TAPE || n->op == TD_OP_set_);
         for (int k = 0; k < n->n_in; k++)
             if (s->in[k].write) td__garg_each(&n->in[k], note_write, &w);
     }

@@ -143,6 +143,8 @@ bool td__record_outer(td_record *r, td_tensor **t) {
 /* In a nested capture: makes an outside tensor an input of the nested graph and
  * *t its copy. NULL after td__fail. */
 static td_tag *lift_tensor(td_record *r, td_tensor **t) {
+    const td_fake_grad *grad = td__ptrmap_get(&r->fakes.grads, *t);
+    if (grad) *t = grad->real; /* the .grad of an input is the enclosing graph's */
     if (!td__record_outer(r, t)) return NULL;
     td_tensor *copy = td__fake_copy(&r->fakes, *t);
     td_tag    *tag = copy ? td__record_tag(r, copy) : NULL;

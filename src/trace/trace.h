@@ -295,8 +295,9 @@ bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
  * op. requires_grad is `grad`. NULL after td__fail. */
 td_tensor *td__template(td_tensor *t, bool grad);
 
-/* Flags: the input is written; at least one write happens with grad mode on. */
-enum { TD_WRITTEN = 1, TD_WRITTEN_GRAD = 2 };
+/* Flags: the input is written; at least one write happens with grad mode on; at least
+ * one changes sizes, strides, storage or history, not elements. */
+enum { TD_WRITTEN = 1, TD_WRITTEN_GRAD = 2, TD_WRITTEN_META = 4 };
 /* Sets how[i] for each input of g. `grad` is the grad mode at the start of g. */
 bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how);
 
