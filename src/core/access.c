@@ -405,18 +405,6 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     return t ? t : &cx->nil;
 }
 
-td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
-    if (!TD_ENTER_CTX(cx) || !td__enter_in(cx, t, TD_H_TENSOR, __func__))
-        return TD_NIL(cx, TENSOR);
-    if (!td__may_read(t->cx, "td_share", "a tensor into another context") ||
-        (TD_IS_KEPT(t) && !td__fail_kept(cx, "td_share")))
-        return TD_NIL(cx, TENSOR);
-    td_meta m;
-    td__tensor_meta(t, &m);
-    td_tensor *s = td__tensor_over(cx, t->st, &m);
-    return s ? s : &cx->nil;
-}
-
 /* ---- machine and generator ---------------------------------------------- */
 
 /* State of the process. A body that is being captured is the current context's. */

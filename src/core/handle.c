@@ -142,6 +142,7 @@ void td__handles_end(td_ctx *cx) {
 /* ---- the current context and the nil objects ---------------------------- */
 
 TD_HOT_LOCAL td_ctx *td__named_ctx;
+TD_HOT_LOCAL td_ctx *td__capturing;
 
 td_ctx *td__current_ctx(void) {
     return td__is_live(td__named_ctx, TD_H_CTX) ? td__named_ctx : td__ctx_orphan();
@@ -224,10 +225,22 @@ static bool refuse_nil(const td_handle *h, td_handle_kind kind, const char *who)
                     who, kind_names[kind]);
 }
 
+/* A live object of another context, in a captured body. The error is the body's. */
+static bool refuse_other(td_handle_kind kind, const char *who) {
+    const char *what = kind == TD_H_CTX ? "call" : kind_names[kind];
+    return td__fail(td__capturing, TD_E_TRACE,
+                    "%s: this %s is in another context than the captured body, and "
+                    "later calls would not repeat what the body does there. Share "
+                    "tensors with td_share(td_call_ctx(call), tensor) and compute in "
+                    "the body's context, or compute outside of the body",
+                    who, what);
+}
+
 bool td__refuse_in(td_ctx *cx, const void *object, td_handle_kind kind,
                    const char *who) {
     const td_handle *h = object;
     const char      *name = kind_names[kind];
+    if (td__is_live(h, kind)) return refuse_other(kind, who);
     if (!h) return td__fail(cx, TD_E_ARG, "%s: the %s is NULL", who, name);
     if (h->tag == (TD_TAG_NIL | kind)) return refuse_nil(h, kind, who);
     if (h->tag == (TD_TAG_FREED | kind)) return refuse_freed(cx, h, kind, who);
@@ -247,7 +260,7 @@ bool td__may_free(const void *object, td_handle_kind kind, const char *who) {
     if (h->tag == (TD_TAG_FREED | kind) && kind != TD_H_CTX &&
         !td__is_live(h->cx, TD_H_CTX))
         return false;
-    return td__enter(object, kind, who);
+    return td__is_live(object, kind) || td__refuse(object, kind, who);
 }
 
 bool td_is_nil(const void *object) {

@@ -85,11 +85,21 @@ static inline bool td__is_live(const void *object, td_handle_kind kind) {
     const td_handle *h = object;
     return TD_LIKELY(h != NULL) && TD_LIKELY(h->tag == (TD_TAG_LIVE | kind));
 }
+/* The context whose body is being captured on this thread; NULL: none. What the body
+ * does in another context is not recorded, so later calls would not repeat it:
+ * td__enter refuses objects of other contexts meanwhile. td_share takes a tensor from
+ * there, and objects may be freed. */
+extern TD_HOT_LOCAL td_ctx *td__capturing;
+static inline bool          td__is_usable(const void *object, td_handle_kind kind) {
+             return td__is_live(object, kind) &&
+                    (TD_LIKELY(!td__capturing) ||
+            ((const td_handle *)object)->cx == td__capturing);
+}
 /* Records why the object cannot be used. For nil nothing is recorded: its error
  * was. Always returns false. */
 bool               td__refuse(const void *object, td_handle_kind kind, const char *who);
 static inline bool td__enter(const void *object, td_handle_kind kind, const char *who) {
-    return TD_LIKELY(td__is_live(object, kind)) || td__refuse(object, kind, who);
+    return TD_LIKELY(td__is_usable(object, kind)) || td__refuse(object, kind, who);
 }
 /* td__refuse for calls that have a context from another argument: the error
  * goes there, even if the object's own context is another one or closed. */
@@ -97,7 +107,8 @@ bool               td__refuse_in(td_ctx *cx, const void *object, td_handle_kind 
                                  const char *who);
 static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind kind,
                                 const char *who) {
-    return TD_LIKELY(td__is_live(object, kind)) || td__refuse_in(cx, object, kind, who);
+    return TD_LIKELY(td__is_usable(object, kind)) ||
+           td__refuse_in(cx, object, kind, who);
 }
 /* May this public function use the object? Errors name the function. */
 #define TD_ENTER(object, KIND) td__enter((object), TD_H_##KIND, __func__)
@@ -128,7 +139,8 @@ void               td__nil_tensors(td_ctx *cx, td_tensor **out, int n);
 void               td__nil_values(td_ctx *cx, td_value *out, int n);
 bool               td__no_room(td_ctx *cx, const char *who, int n);
 bool               td__no_list(td_ctx *cx, const char *who, const void *v, int n);
-/* Is out usable for n results? False after td__fail: n < 0, or n > 0 and out is NULL. */
+/* Is out usable for n results? False after td__fail: n < 0, or out is NULL and n is
+ * not 0. */
 static inline bool td__has_room(td_ctx *cx, const char *who, const void *out, int n) {
     return TD_LIKELY((out && n >= 0) || n == 0) || td__no_room(cx, who, n);
 }

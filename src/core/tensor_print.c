@@ -231,7 +231,7 @@ static void add_suffixes(printer *pr) {
 /* The text of t, for td__buf_free; NULL after td__fail_memory. */
 static const char *make_text(const td_tensor *t, printer *pr) {
     memset(pr, 0, sizeof *pr);
-    if (!td__is_live(t, TD_H_TENSOR)) {
+    if (!td__is_usable(t, TD_H_TENSOR)) {
         td__buf_add(&pr->text, "nil");
         return td__buf_str(&pr->text);
     }

@@ -53,7 +53,7 @@ td_ctx *td_open(void) {
     cx->hooks = &hooks;
     cx->tape = &e->mode;
     td__mode_push(cx, &e->mode);
-    td__enter_ctx(cx, "td_open");
+    td__named_ctx = cx;
     return cx;
 }
 
@@ -70,8 +70,18 @@ static void warn_open_scopes(td_ctx *cx) {
     }
 }
 
+/* Does a captured body close a context that it did not open? */
+static bool is_outside_body(const td_ctx *cx) {
+    return td__capturing && td__capturing != cx &&
+           (int32_t)(cx->serial - td__capturing->last_serial) <= 0;
+}
+
 void td_close(td_ctx *cx) {
     if (!TD_MAY_FREE(cx, CTX)) return;
+    if (is_outside_body(cx)) {
+        td__refuse(cx, TD_H_CTX, __func__);
+        return;
+    }
     if (cx->unwinding || cx->callback)
         td__fail(
             cx, TD_E_ARG,

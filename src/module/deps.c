@@ -1,7 +1,7 @@
 /* deps.c -- what a captured body read besides its arguments. During a capture,
  * td_ctx.deps points to the specialization's list; modules that are called or
- * queried, and bytes passed to td_watch, add themselves. A later call fits only if
- * all of them are unchanged. */
+ * queried, bytes passed to td_watch, and tensors of other contexts (td_share) add
+ * themselves. A later call fits only if all of them are unchanged. */
 #include "module/deps.h"
 
 #include <inttypes.h>
@@ -195,6 +195,38 @@ bool(td_watch)(td_call *c, const void *bytes, size_t n) {
     return add_watched(cx, d, bytes, n);
 }
 
+/* ---- tensors of other contexts ------------------------------------------- */
+
+/* Makes the capture in progress, if any, depend on the type and the storage of t; its
+ * elements are read in each call. False after td__fail. */
+static bool use_share(td_ctx *cx, const td_tensor *t, const td_meta *m) {
+    td_used_share u = {td__weak(t->cx), t, t->st, *m};
+    return !cx->deps || td__vec_push(&cx->deps->shares, u) || td__fail_memory(cx);
+}
+
+td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, TENSOR);
+    if (!td__is_live(t, TD_H_TENSOR) && !td__enter_in(cx, t, TD_H_TENSOR, __func__))
+        return TD_NIL(cx, TENSOR);
+    if (!td__may_read(t->cx, "td_share", "a tensor into another context") ||
+        (TD_IS_KEPT(t) && !td__fail_kept(cx, "td_share")))
+        return TD_NIL(cx, TENSOR);
+    td_meta m;
+    td__tensor_meta(t, &m);
+    td_tensor *s = use_share(cx, t, &m) ? td__tensor_over(cx, t->st, &m) : NULL;
+    return s ? s : &cx->nil;
+}
+
+/* Would td_share return the same tensor again? */
+static bool same_share(const td_used_share *u) {
+    const td_tensor *t = u->t;
+    size_t           bytes = sizeof *t->size * (size_t)u->m.rank;
+    return td__weak_live(u->cx, TD_H_CTX) && td__is_live(t, TD_H_TENSOR) &&
+           t->st == u->st && t->dtype == u->m.dtype && t->rank == u->m.rank &&
+           t->offset == u->m.offset && !memcmp(t->size, u->m.size, bytes) &&
+           !memcmp(t->stride, u->m.stride, bytes);
+}
+
 /* ---- checking ------------------------------------------------------------- */
 
 /* The check at each call: watched bytes, revisions, then modules. If no module of the
@@ -206,6 +238,8 @@ bool td__deps_unchanged(td_deps *d) {
     }
     for (int i = 0; i < d->objects.n; i++)
         if (d->objects.v[i].now->nr != d->objects.v[i].was) return false;
+    for (int i = 0; i < d->shares.n; i++)
+        if (!same_share(&d->shares.v[i])) return false;
     uint64_t epoch = td__module_epoch();
     if (!d->modules.n || d->epoch == epoch) return true;
     for (int i = 0; i < d->modules.n; i++)
@@ -222,6 +256,7 @@ void td__deps_free(td_deps *d) {
     td__vec_free(&d->watched);
     td__vec_free(&d->modules);
     td__vec_free(&d->objects);
+    td__vec_free(&d->shares);
     td__ptrmap_free(&d->seen);
     *d = (td_deps){0};
 }
@@ -288,6 +323,15 @@ void td__deps_difference(td_buf *b, const td_deps *d) {
         td__buf_printf(b, "%s was changed or freed after the capture", u->what);
         return;
     }
+    for (int i = 0; i < d->shares.n; i++) {
+        const td_used_share *u = &d->shares.v[i];
+        if (same_share(u)) continue;
+        td__buf_printf(b,
+                       "the shared tensor %s%s of another context has another type or "
+                       "storage, or was freed",
+                       td_dtype_name(u->m.dtype), td__sizes_str(u->m.rank, u->m.size));
+        return;
+    }
 }
 
 /* One line per dependency, for td_explain. */
@@ -309,6 +353,13 @@ void td__deps_each(const td_deps *d, void (*fn)(void *env, const char *text),
     for (int i = 0; i < d->objects.n; i++) {
         b.n = 0;
         td__buf_printf(&b, "%s: groups and parameters", d->objects.v[i].what);
+        fn(env, td__buf_str(&b));
+    }
+    for (int i = 0; i < d->shares.n; i++) {
+        const td_meta *m = &d->shares.v[i].m;
+        b.n = 0;
+        td__buf_printf(&b, "shared tensor %s%s of another context: type and storage",
+                       td_dtype_name(m->dtype), td__sizes_str(m->rank, m->size));
         fn(env, td__buf_str(&b));
     }
     td__buf_free(&b);

@@ -1,5 +1,6 @@
 /* module/deps.h -- dependences of a captured body besides its arguments: modes and
- * members of the modules it used, other objects, and watched bytes. */
+ * members of the modules it used, other objects, tensors of other contexts, and watched
+ * bytes. */
 #ifndef TD_DEPS_H
 #define TD_DEPS_H
 
@@ -38,6 +39,15 @@ typedef struct td_used_object {
     const char  *what; /* "the optimizer", a literal */
 } td_used_object;
 
+/* A tensor of another context that the body shared. While that context is open, the
+ * tensor's memory is readable, and tagged, even if the tensor was freed. */
+typedef struct td_used_share {
+    td_weak           cx;
+    const td_tensor  *t;
+    const td_storage *st; /* its storage at the capture */
+    td_meta           m;  /* its type at the capture */
+} td_used_share;
+
 /* A name for a closed-over tensor: "name", or "<name of tensor of>.name". */
 typedef struct td_dep_name {
     const td_tensor *t, *of; /* not dereferenced; of may be NULL */
@@ -50,6 +60,7 @@ typedef struct td_deps {
     TD_VEC(td_watched) watched;
     TD_VEC(td_used_module) modules;
     TD_VEC(td_used_object) objects;
+    TD_VEC(td_used_share) shares;
     TD_VEC(td_dep_name) names; /* during the capture only */
     td_ptrmap seen;  /* all modules of these trees and of the function's own */
     size_t    bytes; /* number of watched bytes */
@@ -61,7 +72,7 @@ typedef struct td_deps {
 bool               td__deps_begin(td_deps *d, td_module *own);
 void               td__deps_free(td_deps *d);
 static inline bool td__deps_any(const td_deps *d) {
-    return d->watched.n || d->modules.n || d->objects.n;
+    return d->watched.n || d->modules.n || d->objects.n || d->shares.n;
 }
 /* Makes the capture in progress, if any, depend on the object. *first: it did not
  * before, so name its tensors now. False after td__fail. */

@@ -245,13 +245,16 @@ static bool dispatch(td_mode *m, td_opcall *c) {
 /* For modes: passes the call to the mode below, and in the end to the kernel. */
 bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
 
-/* A call without a context. Of an op that makes a tensor it is the first argument,
- * which is refused as anywhere else; of others no argument is a tensor that has one. */
+/* A call without a context, or in another context than a captured body's. Of an op
+ * that makes a tensor the context is the first argument, which is refused as anywhere
+ * else; of others no argument is a tensor that has one. Returns the context of the nil
+ * results. */
 static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) {
-    td_ctx          *to = td__current_ctx();
+    bool             live = td__is_live(cx, TD_H_CTX);
+    td_ctx          *to = live ? cx : td__current_ctx();
     const td_schema *s = td__table_init() ? &td__opinfo(op)->s : NULL;
     int              i = 0;
-    if (!s || td__ops[op].flags & TD_OPF_CREATE) {
+    if (live || !s || td__ops[op].flags & TD_OPF_CREATE) {
         td__enter(cx, TD_H_CTX, td__ops[op].name);
         return to;
     }
@@ -308,7 +311,7 @@ bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **ou
               int n_out) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c; /* large: only what is read gets set */
-    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX))) {
+    if (TD_UNLIKELY(!td__is_usable(cx, TD_H_CTX))) {
         td__nil_tensors(fail_nowhere(cx, op, in, n_in), out, n_out);
         return false;
     }
@@ -352,9 +355,9 @@ int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor 
                   int cap) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c;
-    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX)) ||
+    if (TD_UNLIKELY(!td__is_usable(cx, TD_H_CTX)) ||
         !td__has_room(cx, td__ops[op].name, out, cap)) {
-        if (!td__is_live(cx, TD_H_CTX)) cx = fail_nowhere(cx, op, in, n_in);
+        if (!td__is_usable(cx, TD_H_CTX)) cx = fail_nowhere(cx, op, in, n_in);
         td__nil_tensors(cx, out, cap);
         return -1;
     }
