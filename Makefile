@@ -300,9 +300,11 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS  ?= \
     suppressions=tools/tsan.supp:halt_on_error=1:allocator_may_return_null=1:die_after_fork=0
 
+# On one line for the shell: sources get it as a string.
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+        -fno-omit-frame-pointer
 asan: ## tests under the address and undefined-behaviour sanitizers
-	+@TD_TEST_QUICK=1 $(variant) B=build/asan run-tests SAN='-fsanitize=address,undefined \
-	    -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+	+@TD_TEST_QUICK=1 $(variant) B=build/asan run-tests SAN='$(ASAN)'
 
 ubsan: ## tests under the undefined-behaviour sanitizer alone
 	+@TD_TEST_QUICK=1 $(variant) B=build/ubsan run-tests \
@@ -332,8 +334,7 @@ native-unit: $(B)/unit $(FAULTS) ## unit and fault tests with native code
 NATIVE_SAN := -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 native-asan: ## native code under the sanitizers, emitted code included
 	+@TD_BACKEND=native TD_CC='$(CC)' TD_CC_FLAGS='$(NATIVE_SAN)' TD_TEST_QUICK=1 \
-	    $(variant) B=build/asan native-run SAN='-fsanitize=address,undefined \
-	    -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+	    $(variant) B=build/asan native-run SAN='$(ASAN)'
 
 # Every instruction level of this CPU (TD_ISA), from the lowest. `.ci/run` runs isa-below.
 ISA_TESTS := ops-test unit golden programs/cases programs/ops_native programs/native

@@ -250,20 +250,27 @@ void case_report_outputs(case_run *run, const td_gstep *s) {
     report_context(run);
 }
 
-/* Gradients of all leaves of the case, also of those that this backward did not
- * reach. */
-void case_report_backward(case_run *run, const td_gstep *s, const td_tensors *roots,
-                          const td_tensors *grads) {
+case_mark case_report_backward(case_run *run, const td_gstep *s, td_tensors tangents) {
+    case_mark at = {run->out ? run->out->n : 0, run->open};
+    if (!run->out) return at;
+    if (!run->json) return td__buf_add(run->out, "  backward\n"), at;
+    begin_step(run);
+    td__buf_printf(run->out, "{\"backward\":%d,\"line\":%d", tangents.n, s->line);
+    begin_list(run, "tangents");
+    for (int i = 0; i < tangents.n; i++)
+        entry(run, i, NULL, td_value_tensor(tangents.v[i]));
+    end_list(run);
+    return at;
+}
+
+void case_report_gradients(case_run *run, const case_mark *failed) {
     int n = 0;
     if (!run->out) return;
-    if (run->json) {
-        begin_step(run);
-        td__buf_printf(run->out, "{\"backward\":%d,\"line\":%d", roots->n, s->line);
-        begin_list(run, "tangents");
-        for (int i = 0; i < grads->n; i++)
-            entry(run, i, NULL, td_value_tensor(grads->v[i]));
-        end_list(run);
-    } else td__buf_add(run->out, "  backward\n");
+    if (failed) {
+        run->out->n = failed->n;
+        run->open = failed->open;
+        return;
+    }
     begin_list(run, "gradients");
     for (int i = 0; i < run->leaves.n; i++) {
         const td_gval *v = run->leaves.v[i];

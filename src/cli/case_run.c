@@ -213,15 +213,6 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
-/* What the report shows: tangents as they were, because a backward may write them. */
-static bool copy_tangents(const case_run *run, td_tensors grads, td_tensor **to) {
-    if (!run->out) return true;
-    td_grad_mode mode = td_no_grad_begin(run->file->cx);
-    for (int i = 0; i < grads.n; i++) to[i] = td_op_clone(grads.v[i], false);
-    td_no_grad_end(run->file->cx, mode);
-    return td_ok(run->file->cx);
-}
-
 /* Without arguments, from the outputs of the last call that require grad. Tangents are
  * drawn from the seed, or are ones. */
 static bool run_backward(case_run *run, const td_gstep *s) {
@@ -229,21 +220,21 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
                              .create_graph = s->create_graph};
     int              most = s->n_roots ? s->n_roots : run->last ? run->last->n_out : 0;
-    td_tensor      **tensors = td__zalloc(sizeof *tensors * 3 * ((size_t)most + 1));
+    td_tensor      **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)most + 1));
     if (!tensors) return td__fail_memory(cx);
-    td_tensor **with = tensors + most + 1, **copy = with + most + 1;
+    td_tensor **with = tensors + most + 1;
     int         n = find_roots(run, s, tensors, with);
-    td_tensors  roots = {tensors, n}, grads = {with, n}, before = {copy, n};
+    td_tensors  roots = {tensors, n}, grads = {with, n};
     bool        ok = n > 0 || td__fail(cx, TD_E_GRAD,
                                        "backward: no output of the last "
                                               "call requires grad");
-    ok = ok && make_tangents(run, s, roots, with) && copy_tangents(run, grads, copy);
-    ok = ok && case_hooks_begin(run, s);
+    ok = ok && make_tangents(run, s, roots, with) && case_hooks_begin(run, s);
     if (ok) {
+        case_mark at = case_report_backward(run, s, grads);
         ok = td_backward_with(roots, grads, &opts);
         case_hooks_end(run, s);
+        case_report_gradients(run, ok ? NULL : &at);
     }
-    if (ok) case_report_backward(run, s, &roots, &before);
     td__free(tensors);
     return ok;
 }

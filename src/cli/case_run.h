@@ -121,7 +121,15 @@ void case_report_inputs(case_run *run, const td_gstep *s, const char *key);
 /* What was drawn since the last report; a call that fails has drawn too. */
 void case_report_draws(case_run *run);
 void case_report_outputs(case_run *run, const td_gstep *s);
-void case_report_backward(case_run *run, const td_gstep *s, const td_tensors *roots,
-                          const td_tensors *grads);
+/* Where a report was before a step. */
+typedef struct case_mark {
+    size_t n;
+    bool   open;
+} case_mark;
+/* Called before a backward, which may write its tangents. */
+case_mark case_report_backward(case_run *run, const td_gstep *s, td_tensors tangents);
+/* Gradients of all leaves of the case, also of those that the backward did not reach.
+ * `failed`: none; the report is as it was before the backward. */
+void      case_report_gradients(case_run *run, const case_mark *failed);
 
 #endif
