@@ -22,6 +22,7 @@ typedef struct td_opcall   td_opcall;   /* one call of an op (ops) */
 typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
 typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager) */
 typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
+typedef struct td_listener td_listener; /* to the tape (eager) */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
@@ -417,6 +418,7 @@ typedef struct td_autocast {
     td_autocast    autocast;                                                         \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */   \
     td_storage *const *results_in; /* storages for the results of the next op */     \
+    const td_listener *listener;   /* to the tape; NULL: none (eager) */             \
     struct td_deps    *deps; /* what the captured body read besides arguments (aot) */
 
 typedef struct td_ambient {

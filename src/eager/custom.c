@@ -260,10 +260,19 @@ static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiab
     return !td_is_nil(t) && td__set_history(t, f->node, nr);
 }
 
+/* Does a call reach the tape? The graphs of cond and while_loop run below it: the op
+ * that contains them has the history, and what happens inside is no event. */
+static bool reaches_tape(const td_ctx *cx) {
+    const td_mode *m = cx->top;
+    while (m && m != cx->tape) m = m->below;
+    return m != NULL;
+}
+
 /* Reports the results to the listener (td_listener.given). */
 static bool tell_given(td_fcall *f, td_tensor *const *out, int n_out) {
-    const td_listener *l = &td__eager(f->cx)->listener;
-    for (int i = 0; i < n_out && l->given; i++) {
+    const td_listener *l = f->cx->listener;
+    bool               tell = l && reaches_tape(f->cx);
+    for (int i = 0; i < n_out && tell; i++) {
         bool dirty = find(f->dirty.v, f->dirty.n, out[i]) >= 0;
         bool history = f->node && td__last_node(dirty && out[i]->base ? out[i]->base
                                                                       : out[i]) != NULL;
@@ -413,7 +422,8 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
                           fn->name, i);
         needs |= td__needs_grad(in.v[i]);
     }
-    td_mode *m = needs && td__recording(cx) ? function_recorder(cx) : NULL;
+    needs = needs && td__recording(cx) && reaches_tape(cx);
+    td_mode *m = needs ? function_recorder(cx) : NULL;
     if (ok && m) {
         td_fncall call = {cx, fn, payload, in, out, n_out};
         ok = m->function(m, &call);
@@ -425,7 +435,7 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
     td_node  *n = NULL;
     ok = ok && f && td__scope_push(cx);
     if (ok) {
-        if (needs && td__recording(cx) && !(n = make_node(f, in, n_out))) {
+        if (needs && !(n = make_node(f, in, n_out))) {
             ok = false;
             f = NULL;
         }

@@ -22,9 +22,6 @@ typedef struct replayed {
     int         n_temps;
 } replayed;
 
-/* Arguments of the op. */
-enum { NAME, FORWARD, BACKWARD, INPUTS, FIXED, DIRTY, PLAIN, STASH, MATERIALIZE, ONCE };
-
 /* td_function.destroy: drops one reference. */
 static void destroy(void *payload) {
     replayed *r = payload;
@@ -43,7 +40,7 @@ static void destroy(void *payload) {
 /* ---- forward ------------------------------------------------------------ */
 
 static bool fail_graph(td_opcall *c, const char *what) {
-    return td__op_fail(c, TD_E_ARG, "%s: %s", c->in[NAME].u.s, what);
+    return td__op_fail(c, TD_E_ARG, "%s: %s", c->in[TD_CUSTOM_NAME].u.s, what);
 }
 
 static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
@@ -114,8 +111,8 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
             return fail_graph(r->c, "a result of the forward graph is not a tensor");
     for (int i = 0; i < n_out; i++) out[i] = got[i].u.t;
     return save(f, r, in, got) &&
-           mark(f, r, DIRTY, (td_tensors){in, n_in}, td_fcall_mark_dirty) &&
-           mark(f, r, PLAIN, (td_tensors){out, n_out},
+           mark(f, r, TD_CUSTOM_DIRTY, (td_tensors){in, n_in}, td_fcall_mark_dirty) &&
+           mark(f, r, TD_CUSTOM_PLAIN, (td_tensors){out, n_out},
                 td_fcall_mark_non_differentiable);
 }
 
@@ -184,7 +181,8 @@ static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gr
 
 static int count_inputs(const td_opcall *c) {
     int n = 0;
-    for (uint32_t i = 0; i < c->in[INPUTS].n; i++) n += c->in[INPUTS].u.ts[i] != NULL;
+    for (uint32_t i = 0; i < c->in[TD_CUSTOM_INPUTS].n; i++)
+        n += c->in[TD_CUSTOM_INPUTS].u.ts[i] != NULL;
     return n;
 }
 
@@ -216,7 +214,7 @@ static bool read_graphs(td_opcall *c, replayed *r) {
     const td_graph *g = r->forward;
     r->n_fixed_forward = -count_inputs(c);
     for (int i = 0; i < g->inputs.n; i++) r->n_fixed_forward += !td__graph_holds(g, i);
-    if (r->n_fixed_forward < 0 || r->n_fixed_forward > (int)c->in[FIXED].n)
+    if (r->n_fixed_forward < 0 || r->n_fixed_forward > (int)c->in[TD_CUSTOM_FIXED].n)
         return fail_graph(c,
                           "the forward graph takes another number of inputs than the "
                           "call has inputs and fixed tensors");
@@ -226,8 +224,8 @@ static bool read_graphs(td_opcall *c, replayed *r) {
     r->n_saved = g->outputs.n - r->n_results;
     r->stash = td__zalloc((size_t)r->n_saved + 1);
     if (!r->stash) return td__fail_memory(c->cx);
-    for (uint32_t k = 0; k < c->in[STASH].n; k++) {
-        int64_t i = c->in[STASH].u.ints[k];
+    for (uint32_t k = 0; k < c->in[TD_CUSTOM_STASH].n; k++) {
+        int64_t i = c->in[TD_CUSTOM_STASH].u.ints[k];
         if (i < 0 || i >= r->n_saved)
             return fail_graph(c,
                               "an index in the list of stashed values is out of range");
@@ -238,16 +236,17 @@ static bool read_graphs(td_opcall *c, replayed *r) {
 
 /* Takes references to graphs and fixed tensors, and copies the name. */
 static bool take_references(td_opcall *c, replayed *r) {
-    int    n = (int)c->in[FIXED].n;
-    size_t scratch = strlen(c->in[NAME].u.s) + 1;
+    int    n = (int)c->in[TD_CUSTOM_FIXED].n;
+    size_t scratch = strlen(c->in[TD_CUSTOM_NAME].u.s) + 1;
     td__graph_keep(r->forward);
     td__graph_keep(r->backward);
     r->name = td__alloc(scratch);
     r->fixed = td__zalloc(sizeof *r->fixed * (size_t)(n + 1));
     r->temps = td__zalloc(sizeof *r->temps * (size_t)(r->forward->outputs.n + 1));
     if (!r->name || !r->fixed || !r->temps) return td__fail_memory(c->cx);
-    memcpy(r->name, c->in[NAME].u.s, scratch);
-    for (int i = 0; i < n; i++) r->fixed[r->n_fixed++] = td__ref(c->in[FIXED].u.ts[i]);
+    memcpy(r->name, c->in[TD_CUSTOM_NAME].u.s, scratch);
+    for (int i = 0; i < n; i++)
+        r->fixed[r->n_fixed++] = td__ref(c->in[TD_CUSTOM_FIXED].u.ts[i]);
     return true;
 }
 
@@ -258,12 +257,13 @@ static replayed *make_call(td_opcall *c) {
     if (!r) return td__fail_memory(c->cx), NULL;
     *r = (replayed){.refs = 1,
                     .c = c,
-                    .forward = c->in[FORWARD].u.g,
-                    .backward = c->in[BACKWARD].u.g,
-                    .n_in = (int)c->in[INPUTS].n,
-                    .materialize = td__in_bool(c, MATERIALIZE),
-                    .once = td__in_bool(c, ONCE) ||
-                            td__graph_flags(c->in[BACKWARD].u.g, TD_OPF_NESTS)};
+                    .forward = c->in[TD_CUSTOM_FORWARD].u.g,
+                    .backward = c->in[TD_CUSTOM_BACKWARD].u.g,
+                    .n_in = (int)c->in[TD_CUSTOM_INPUTS].n,
+                    .materialize = td__in_bool(c, TD_CUSTOM_MATERIALIZE),
+                    .once =
+                        td__in_bool(c, TD_CUSTOM_ONCE) ||
+                        td__graph_flags(c->in[TD_CUSTOM_BACKWARD].u.g, TD_OPF_NESTS)};
     if (take_references(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
     destroy(r);
     return NULL;
@@ -289,7 +289,7 @@ bool td__decomp_custom(td_opcall *c) {
     replayed *r = make_call(c);
     if (!r) return false;
     td_function fn = {r->name, forward, backward, destroy};
-    td_tensors  in = {c->in[INPUTS].u.ts, r->n_in};
+    td_tensors  in = {c->in[TD_CUSTOM_INPUTS].u.ts, r->n_in};
     size_t      scratch = sizeof(td_tensor *) * (size_t)(r->n_results + 1);
     td_tensor **out = td__arena_zalloc(&c->cx->scratch, scratch);
     r->refs++; /* the call's */

@@ -77,6 +77,21 @@ struct td_fncall {
     int                n_out;
 };
 
+/* Arguments of op `custom`, which a captured custom function becomes
+ * (ops/nested.def). */
+enum {
+    TD_CUSTOM_NAME,
+    TD_CUSTOM_FORWARD,
+    TD_CUSTOM_BACKWARD,
+    TD_CUSTOM_INPUTS,
+    TD_CUSTOM_FIXED,
+    TD_CUSTOM_DIRTY,
+    TD_CUSTOM_PLAIN,
+    TD_CUSTOM_STASH,
+    TD_CUSTOM_MATERIALIZE,
+    TD_CUSTOM_ONCE
+};
+
 /* A custom function in pieces, for a capture: forward and backward are called
  * separately, on fake tensors, and what forward declared is read off (custom.c). */
 

@@ -211,13 +211,6 @@ void td__clear_history(td_tensor *t) {
     if (old) td__node_drop(old);
 }
 
-td_listener td__tape_listen(td_ctx *cx, td_listener to) {
-    td_eager   *e = td__eager(cx);
-    td_listener was = e->listener;
-    e->listener = to;
-    return was;
-}
-
 td_node *td__last_node(const td_tensor *t) { return t->ag ? t->ag->fn : NULL; }
 
 bool td__has_node(const td_tensor *t) { return t->ag && t->ag->fn; }

@@ -165,17 +165,16 @@ bool         td__fn_of(td_tensor *t, td_node **fn);
 bool         td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who);
 
 /* Callbacks for changes of history that are not op calls, so that a trace can log
- * them. */
-typedef struct td_listener {
+ * them. td_ctx.listener is ambient: a trace inside of another, of a nested graph, does
+ * not report to the outer one. */
+struct td_listener {
     /* A stale view got a new grad_fn. */
     bool (*touched)(void *env, td_tensor *t);
     /* A custom function returned t: its creation mark is set, and its grad_fn if
      * `recorded`. in_place: t is an input that the function wrote. */
     bool (*given)(void *env, td_tensor *t, bool recorded, bool in_place);
     void *env;
-} td_listener;
-/* Sets the listener; returns the previous one. */
-td_listener td__tape_listen(td_ctx *cx, td_listener to);
+};
 
 /* ---- saved.c ------------------------------------------------------------ */
 

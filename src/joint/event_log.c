@@ -257,13 +257,15 @@ static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
 void td__log_begin(td_log *l, td_ctx *cx, td_func *f) {
     *l = (td_log){.mode = {.name = "log", .call = log_call}, .cx = cx, .f = f};
     td__mode_insert(cx, &l->mode);
-    l->was = td__tape_listen(cx, (td_listener){log_touched, log_given, l});
+    l->listener = (td_listener){log_touched, log_given, l};
+    l->was = cx->listener;
+    cx->listener = &l->listener;
 }
 
 void td__log_end(td_log *l) {
     if (!l->cx) return;
     td__mode_remove(l->cx, &l->mode);
-    td__tape_listen(l->cx, l->was);
+    l->cx->listener = l->was;
 }
 
 void td__log_free(td_log *l) {

@@ -67,7 +67,8 @@ typedef struct td_log {
     td_func *f; /* knows values; NULL: they do not count */
     td_arena arena;
     TD_VEC(td_event) all;
-    td_listener was; /* who listened to the tape before */
+    td_listener        listener; /* for the tape */
+    const td_listener *was;      /* the tape's listener before */
 } td_log;
 
 /* Puts the mode right above the tape and listens to that; it must end before f does. */

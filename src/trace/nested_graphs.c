@@ -64,30 +64,67 @@ static bool grad_inside(td_gregion r) {
     return r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
+/* An op writes the arguments that its schema marks. */
+static void note_op(writes *w, const td_gnode *n, bool grad) {
+    const td_schema *s = &td__opinfo(n->op)->s;
+    uint32_t         flags = td__ops[n->op].flags;
+    w->mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
+    w->meta = flags & TD_OPF_META;
+    w->self = w->meta && (flags & TD_OPF_TAPE || n->op == TD_OP_set_);
+    for (int k = 0; k < n->n_in; k++)
+        if (s->in[k].write) td__garg_each(&n->in[k], note_write, w);
+}
+
+/* Is input i of a custom function marked dirty? */
+static bool is_dirty(const td_gnode *n, uint32_t i) {
+    const td_garg *a = &n->in[TD_CUSTOM_DIRTY];
+    for (uint32_t k = 0; a->kind == TD_G_INTS && k < a->n; k++)
+        if (a->u.ints[k] == (int64_t)i) return true;
+    return false;
+}
+
+/* A custom function writes what its forward graph writes: the schema marks all inputs,
+ * because any of them may be written. Forward runs under no_grad; autograd records the
+ * write of an input that is marked dirty. */
+static bool note_custom(writes *w, const td_gnode *n, bool grad) {
+    const td_graph *f = n->in[TD_CUSTOM_FORWARD].u.g;
+    uint8_t        *how = td__alloc((size_t)f->inputs.n + 1);
+    bool ok = how ? td__graph_writes(f, false, how) : td__fail_memory(w->g->cx);
+    int  at = 0;
+    for (int k = TD_CUSTOM_INPUTS; k <= TD_CUSTOM_FIXED && ok; k++)
+        for (uint32_t i = 0; i < n->in[k].n; i++) {
+            const td_garg *a = &n->in[k].u.list[i];
+            while (at < f->inputs.n && td__graph_holds(f, at)) at++;
+            if (a->kind != TD_G_VALUE || at == f->inputs.n) continue;
+            bool history = grad && k == TD_CUSTOM_INPUTS && is_dirty(n, i);
+            w->mark = how[at++];
+            w->meta = w->self = false; /* in the mark; counts for all that share it */
+            if (w->mark && history) w->mark |= TD_WRITTEN_GRAD;
+            note_write(w, a->u.v);
+        }
+    td__free(how);
+    return ok;
+}
+
 /* For each input of a nested graph: is it written, is any of its writes recorded by
  * autograd, and does any change its metadata? `grad` is the grad mode around the
  * graph. */
 bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
     writes w = {.g = g, .how = how};
+    bool   ok = true;
     TD_VEC(bool) outer = {0};
     memset(how, 0, (size_t)g->inputs.n);
-    for (int i = 0; i < g->nodes.n; i++) {
+    for (int i = 0; i < g->nodes.n && ok; i++) {
         const td_gnode *n = g->nodes.v[i];
         if (n->kind == TD_N_ENTER) {
-            if (!td__vec_push(&outer, grad)) return td__fail_memory(g->cx);
+            ok = td__vec_push(&outer, grad) || td__fail_memory(g->cx);
             grad = grad_inside((td_gregion)n->region);
         } else if (n->kind == TD_N_LEAVE) grad = outer.v[--outer.n];
-        if (n->kind != TD_N_OP) continue;
-        const td_schema *s = &td__opinfo(n->op)->s;
-        uint32_t         flags = td__ops[n->op].flags;
-        w.mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
-        w.meta = flags & TD_OPF_META;
-        w.self = w.meta && (flags & TD_OPF_TAPE || n->op == TD_OP_set_);
-        for (int k = 0; k < n->n_in; k++)
-            if (s->in[k].write) td__garg_each(&n->in[k], note_write, &w);
+        else if (n->op == TD_OP_custom) ok = note_custom(&w, n, grad);
+        else note_op(&w, n, grad);
     }
     td__vec_free(&outer);
-    return true;
+    return ok;
 }
 
 /* ---- graphs as arguments ------------------------------------------------ */

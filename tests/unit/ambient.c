@@ -80,7 +80,6 @@ static const field_row eager_rows[] = {
     {"walks", "memory: of backward walks further up the stack"},
     {"idle", "memory: for the next walk"},
     {"resize", "a constant"},
-    {"listener", "a trace's own, which puts back the one before it"},
 };
 
 static char *read_text(const char *path) {
