@@ -1085,8 +1085,8 @@ TD_API td_tensor *td_op__touch(td_tensor *self);
 /* `self` takes the history of `value`, as a result of a custom function. */
 TD_API td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation, bool in_place);
 
-/* Gradients of edge `edge` of the node of `value` go to `self`, or its base. */
-TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge, bool base);
+/* Gradients of edge `edge` of the node of `value` go to `self`, or its base; leaf: they accumulate in `self`, also if it is a stale view. */
+TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge, bool base, bool leaf);
 
 /* A copy that keeps the order of dims in memory, or is row-major. */
 TD_API td_tensor *td_op_clone(td_tensor *self, bool contiguous);

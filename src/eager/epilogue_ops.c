@@ -113,10 +113,23 @@ static void set_edge_type(td_geom *to, const td_tensor *t) {
     for (int d = 0; d < g->rank; d++) dims[d] = g->size[d];
 }
 
+/* Where gradients of t go. leaf: into its accumulator. A view that becomes a leaf may
+ * be stale here, before its base is detached; the program reads it after that. A stale
+ * view whose history eager refuses to read is read after that too, or not at all: then
+ * the edge is there for double backward alone, and nothing follows it. */
+static bool find_edge(td_tensor *t, bool leaf, td_edge *to) {
+    bool refused = td__is_behind(t) && t->creation != TD_MADE_PLAIN;
+    if (!refused && !(leaf && t->base)) return td__edge_of(t, to);
+    if (!t->ag || !t->ag->wants || td__has_node(t))
+        return refused || td__edge_of(t, to);
+    *to = (td_edge){.node = td__accumulator(t)};
+    return to->node != NULL;
+}
+
 /* The op _bind: edge `edge` of the compiled node, which is the grad_fn of `value`,
  * leads where gradients of t, or of its base, go; bound once. The node has reserved
  * memory for the sizes of t. */
-bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base) {
+bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base, bool leaf) {
     td_node *n = value->ag ? value->ag->fn : NULL;
     if (base && t->base) t = t->base;
     if (TD_UNLIKELY(!n || !n->kind->edge_for || (unsigned)edge >= (unsigned)n->n_edge ||
@@ -125,5 +138,5 @@ bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base) {
     if (n->edge[edge].node) return true;
     set_edge_type(&n->in_type[edge], t);
     td_edge *to = n->kind->edge_for(n, edge);
-    return to && td__edge_of(t, to);
+    return to && find_edge(t, leaf, to);
 }

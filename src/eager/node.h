@@ -215,8 +215,8 @@ bool td__step_bump(td_tensor *t, uint64_t writes);
  * does; in_place: t is an input the function wrote. */
 bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation, bool in_place);
 /* Connects an edge of the compiled node, value's grad_fn, to where gradients of t, or
- * of its base, go. */
-bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base);
+ * of its base, go; leaf: to the accumulator of t, also if t is a stale view. */
+bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base, bool leaf);
 
 /* ---- backward.c --------------------------------------------------------- */
 

@@ -405,7 +405,8 @@ static bool change_flags(td_opcall *c) {
         return td__step_give(t, td__in(c, 1), (td_creation)td__in_int(c, 2),
                              td__in_bool(c, 3));
     case TD_OP__bind:
-        return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2), td__in_bool(c, 3));
+        return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2), td__in_bool(c, 3),
+                             td__in_bool(c, 4));
     default: break;
     }
     return !td_is_nil(c->out[0]);

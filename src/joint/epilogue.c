@@ -196,9 +196,12 @@ static bool put_value(writing *w, const td_event *e) {
 static bool put_bind(writing *w, const td_event *e) {
     if (e->bind < 0) return true;
     td_gval *node = w->g->inputs.v[w->g->inputs.n - 1];
-    td_garg  in[3] = {td__garg_value(value_of(w, e->t)), td__garg_value(node),
-                      td__garg_int(e->bind)};
-    return in[0].u.v && put(w, e, TD_OP__bind, in, 3);
+    td_garg  in[5] = {td__garg_value(value_of(w, e->t)),
+                      td__garg_value(node),
+                      td__garg_int(e->bind),
+                      {.kind = TD_G_BOOL},
+                      {.kind = TD_G_BOOL, .u.i = true}};
+    return in[0].u.v && put(w, e, TD_OP__bind, in, 5);
 }
 
 /* Does an event bind a leaf? */

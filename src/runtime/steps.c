@@ -63,6 +63,7 @@ static void add_own(making *m, const td_gnode *n, uint8_t code) {
     if (code == STEP_BUMP) to->n = n->in[1].u.i;
     if (code == STEP_ASSIGN || code == STEP_BIND) to->n = n->in[2].u.i;
     if (code == STEP_BIND) to->base = n->n_in > 3 && n->in[3].u.i;
+    if (code == STEP_BIND) to->leaf = n->n_in > 4 && n->in[4].u.i;
     m->slot[n->out[0]->id] = to->a;
 }
 
@@ -173,7 +174,8 @@ static bool run(td_ctx *cx, const td_plan_step *s, td_value *slot) {
     case STEP_BUMP: return td__step_bump(slot[s->a].u.t, (uint64_t)s->n);
     case STEP_TOUCH: return td__step_touch(slot[s->a].u.t);
     case STEP_BIND:
-        return td__step_bind(slot[s->a].u.t, slot[s->b].u.t, (int)s->n, s->base);
+        return td__step_bind(slot[s->a].u.t, slot[s->b].u.t, (int)s->n, s->base,
+                             s->leaf);
     case STEP_MODE:
         cx->grad_enabled = s->a;
         cx->inference = s->b;

@@ -8,7 +8,7 @@
 
 typedef struct td_plan_step {
     uint8_t   code;
-    bool      base;
+    bool      base, leaf;
     int32_t   a, b; /* slots; of an op: a is its first result's */
     int64_t   n;
     td_op     op;

@@ -40,7 +40,7 @@ func @leaves(
     %node: f32[3] grad) {
   %6 = _made(%f0)
   requires_grad_(%6)
-  _bind(%6, %node, 1)
+  _bind(%6, %node, 1, false, true)
   %9 = _made(%f1)
   _assign(%x, %f2, 1)
   detach_(%x)

@@ -1,4 +1,4 @@
-# is_leaf of an argument whose alias requires grad, is written before and detached after; eager has it, compiled code does not.
+# A view that becomes a leaf while its base requires grad is stale until its base is detached; an op reads it after that.
 
 func @f(%p0: f32[1,1] @0, %p1: f32[1,1] @0) {
   %v0 = ge_(%p0, 0)
