@@ -1,4 +1,4 @@
-# Both fail: eager at a class value, compiled code at dtypes that autocast made, which it checks first.
+# Eager fails at a class value; a trace, which sees no values, fails at dtypes that autocast made in a later op.
 
 func @f(%p0) {
   %v1 = _classes(%p0) prefer_recompute 1
