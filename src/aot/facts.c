@@ -142,7 +142,7 @@ td_facts *td_fn_facts(td_fn *f, td_values args) {
     td_values all = args;
     if (!TD_ENTER(f, FN) || !td_ok(f->cx) ||
         !td__may_read(f->cx, "td_fn_facts", "the facts of a function") ||
-        !td__has_list(f->cx, "td_fn_facts", args.v, args.n))
+        !td__has_args(f->cx, "td_fn_facts", args))
         return NULL;
     if (f->state && (!td__state_renew(f) || !td__state_args(f, args, &all)))
         return NULL;

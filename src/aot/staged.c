@@ -51,13 +51,13 @@ static td_staged *give(td_ctx *cx, td_staged *s) {
 
 td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
                             const td_aot_opts *opts) {
-    if (!TD_ENTER_CTX(cx) || !td__has_list(cx, "td_stage_capture", args.v, args.n))
+    if (!TD_ENTER_CTX(cx) || !td__has_args(cx, "td_stage_capture", args))
         return TD_NIL(cx, STAGED);
     return give(cx, stage(td__fn_of_body(cx, body, env, opts), args));
 }
 
 td_staged *td_stage_module(td_module *m, td_values args, const td_aot_opts *opts) {
-    if (!TD_ENTER(m, MODULE) || !td__has_list(m->cx, "td_stage_module", args.v, args.n))
+    if (!TD_ENTER(m, MODULE) || !td__has_args(m->cx, "td_stage_module", args))
         return TD_NIL_BY(m, STAGED);
     td_fn    *f = td__fn_of_module(m, opts, false);
     td_values all;

@@ -301,7 +301,7 @@ static td_exported *make(td_fn *f, td_values args, int n_args,
 td_exported *td_export_joint(td_ctx *cx, td_body *body, void *env, td_values args,
                              const td_export_opts *opts) {
     td_export_opts o;
-    if (!TD_ENTER_CTX(cx) || !td__has_list(cx, "td_export_joint", args.v, args.n) ||
+    if (!TD_ENTER_CTX(cx) || !td__has_args(cx, "td_export_joint", args) ||
         !options(cx, &o, opts, TD_EXPORT_TANGENTS))
         return TD_NIL(cx, EXPORTED);
     td_aot_opts  a = aot_options(&o);
@@ -314,8 +314,7 @@ td_exported *td_export_joint(td_ctx *cx, td_body *body, void *env, td_values arg
 td_exported *td_export_module(td_module *m, td_values args,
                               const td_export_opts *opts) {
     td_export_opts o;
-    if (!TD_ENTER(m, MODULE) ||
-        !td__has_list(m->cx, "td_export_module", args.v, args.n) ||
+    if (!TD_ENTER(m, MODULE) || !td__has_args(m->cx, "td_export_module", args) ||
         !options(m->cx, &o, opts, TD_EXPORT_FORWARD))
         return TD_NIL_BY(m, EXPORTED);
     td_aot_opts a = aot_options(&o);

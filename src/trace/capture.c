@@ -238,6 +238,19 @@ static void begin_recording(td_record *r, const td_ambient *outside) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+bool td__has_args(td_ctx *cx, const char *who, td_values args) {
+    char what[100];
+    if (!td__has_list(cx, who, args.v, args.n)) return false;
+    for (int i = 0; i < args.n; i++) {
+        const td_value *v = &args.v[i];
+        if (v->kind != TD_K_TENSOR || td_is_nil(v->u.t) || !TD_IS_KEPT(v->u.t))
+            continue;
+        snprintf(what, sizeof what, "%.60s: argument %d", who, i);
+        return td__fail_kept(cx, what);
+    }
+    return true;
+}
+
 /* Makes an input for each tensor among args; to[i] is what the body receives. */
 static bool take_args(td_record *r, td_values args, td_value *to) {
     char name[24];

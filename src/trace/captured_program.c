@@ -83,7 +83,7 @@ td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args
     static const char who[] = "td_capture";
     td_capture_opts   o;
     if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has(cx, who, "the body", body) ||
-        !td__has_list(cx, who, args.v, args.n) ||
+        !td__has_args(cx, who, args) ||
         !td__opts_take(cx, "td_capture_with", &o, sizeof o, opts, "TD_CAPTURE_OPTS"))
         return TD_NIL(cx, PROGRAM);
     td_program *p = make(cx, args);

@@ -193,6 +193,10 @@ bool       td__record_asserts(td_record *r);
 
 /* ---- capture (capture.c) ------------------------------------------------ */
 
+/* May a public function capture a body for these arguments? Not for a tensor that was
+ * kept from a body captured before: its sizes may be symbols of that capture. False
+ * after td__fail. */
+bool      td__has_args(td_ctx *cx, const char *who, td_values args);
 /* Captures `body` for arguments like args. Inputs of the graph are the tensors
  * among args in order (a tensor passed twice is two inputs), then the tensors
  * the body closed over. Numbers become constants of the program. The context is

@@ -354,6 +354,10 @@ static bool use_kept(td_ctx *cx, td_fn *f, td_tensor *x, int k) {
     case 11: return td_backward(td_sum(td_requires_grad_(kept))), true;
     case 12: return td_view(kept, TD_SHAPE(3)), true;
     case 13: return td_optim_add(td_optim_make(cx), TD_LIST(kept), td_sgd(0.1)), true;
+    case 14: return td_capture(cx, doubled, NULL, TD_ARGS(kept)), true;
+    case 15: return td_export_joint(cx, doubled, NULL, TD_ARGS(kept), NULL), true;
+    case 16: return td_stage_capture(cx, doubled, NULL, TD_ARGS(kept), NULL), true;
+    case 17: return td_fn_facts(f, TD_ARGS(kept)), true;
     }
     return false;
 }
