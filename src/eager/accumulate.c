@@ -36,14 +36,15 @@ void td__accumulator_renew(td_tensor *leaf) {
     s->accum = NULL;
 }
 
-/* Does g have the layout a .grad of t must have? The strides of t if t is
- * dense, else row-major. */
+/* Does g have the layout a .grad of t must have? The strides of t if t is dense, else
+ * row-major. Dims that t lost under no_grad must have size 1. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
-    if (g->rank > t->rank) return false; /* t changed shape under no_grad */
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < g->rank; i++)
-        if (g->size[i] != 1 && !td__dim_same(g->stride[i], t->stride[i])) return false;
+        if (g->size[i] != 1 &&
+            (i >= t->rank || !td__dim_same(g->stride[i], t->stride[i])))
+            return false;
     return true;
 }
 

@@ -379,6 +379,23 @@ TEST(dims_of_one_put_before_others_under_no_grad_are_summed_away) {
     td_close(cx);
 }
 
+/* PyTorch keeps such a gradient as it is: only dims of another size are compared. */
+TEST(a_leaf_that_lost_dims_of_one_under_no_grad_keeps_their_gradient) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(1, 1)), true);
+    td_tensor *y = td_mul(x, 2.0);
+
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_as_strided_(x, TD_SHAPE(), TD_SHAPE());
+    td_no_grad_end(cx, was);
+    td_backward(td_sum(y));
+
+    CHECK_OK(cx);
+    CHECK(td_rank(td_grad_of(x)) == 2);
+    CHECK_VALUES(td_grad_of(x), 2);
+    td_close(cx);
+}
+
 TEST(the_geometry_of_a_leaf_that_requires_grad_stays) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
