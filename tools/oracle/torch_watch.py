@@ -295,6 +295,9 @@ class Watch:
             self.note_versions(args[0], "inference-views")
         if op == "prod" and is_open_product(args[0]):
             self.notes.add("products-of-others")
+        if op == "scaled_dot_product_attention" and not all(
+                t.detach().isfinite().all() for t in tensors(args)):
+            self.notes.add("attention-of-nan")
         self.counts |= op in COUNT
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
