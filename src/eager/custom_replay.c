@@ -18,6 +18,8 @@ typedef struct replayed {
     bool       *stash;                    /* by saved value: stashed, not saved */
     bool        materialize;              /* zeros for missing gradients */
     bool        once;                     /* backward has no derivative */
+    char       *error; /* backward fails with this message, "": it works, */
+    td_code     code;  /* ...and this code */
     td_tensor **temps; /* saved values that are neither inputs nor results */
     int         n_temps;
 } replayed;
@@ -30,7 +32,7 @@ static void destroy(void *payload) {
     for (int i = 0; i < r->n_temps; i++) td__unref(r->temps[i]);
     td__graph_drop(r->forward);
     td__graph_drop(r->backward);
-    td__free(r->name);
+    td__free(r->name); /* and r->error */
     td__free(r->fixed);
     td__free(r->stash);
     td__free(r->temps);
@@ -168,6 +170,7 @@ static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gr
         v[i] = td_value_tensor(t);
     }
     (void)n_out;
+    if (ok && *r->error) ok = td__fail(td_fcall_ctx(f), r->code, "%s", r->error);
     ok = ok && td__graph_replay(b, v, got);
     for (int i = 0; ok && i < b->outputs.n; i++) {
         int at = b->out_desc.v[i].index;
@@ -234,17 +237,19 @@ static bool read_graphs(td_opcall *c, replayed *r) {
     return true;
 }
 
-/* Takes references to graphs and fixed tensors, and copies the name. */
+/* Takes references to graphs and fixed tensors, and copies the strings. */
 static bool take_references(td_opcall *c, replayed *r) {
-    int    n = (int)c->in[TD_CUSTOM_FIXED].n;
-    size_t scratch = strlen(c->in[TD_CUSTOM_NAME].u.s) + 1;
+    int         n = (int)c->in[TD_CUSTOM_FIXED].n;
+    const char *error = c->in[TD_CUSTOM_ERROR].u.s;
+    size_t      name = strlen(c->in[TD_CUSTOM_NAME].u.s) + 1;
     td__graph_keep(r->forward);
     td__graph_keep(r->backward);
-    r->name = td__alloc(scratch);
+    r->name = td__alloc(name + strlen(error) + 1);
     r->fixed = td__zalloc(sizeof *r->fixed * (size_t)(n + 1));
     r->temps = td__zalloc(sizeof *r->temps * (size_t)(r->forward->outputs.n + 1));
     if (!r->name || !r->fixed || !r->temps) return td__fail_memory(c->cx);
-    memcpy(r->name, c->in[TD_CUSTOM_NAME].u.s, scratch);
+    memcpy(r->name, c->in[TD_CUSTOM_NAME].u.s, name);
+    r->error = strcpy(r->name + name, error);
     for (int i = 0; i < n; i++)
         r->fixed[r->n_fixed++] = td__ref(c->in[TD_CUSTOM_FIXED].u.ts[i]);
     return true;
@@ -261,9 +266,11 @@ static replayed *make_call(td_opcall *c) {
                     .backward = c->in[TD_CUSTOM_BACKWARD].u.g,
                     .n_in = (int)c->in[TD_CUSTOM_INPUTS].n,
                     .materialize = td__in_bool(c, TD_CUSTOM_MATERIALIZE),
+                    .code = (td_code)td__in_int(c, TD_CUSTOM_CODE),
                     .once =
                         td__in_bool(c, TD_CUSTOM_ONCE) ||
                         td__graph_flags(c->in[TD_CUSTOM_BACKWARD].u.g, TD_OPF_NESTS)};
+    if (r->code <= TD_OK || r->code >= TD_E_COUNT) r->code = TD_E_GRAD;
     if (take_references(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
     destroy(r);
     return NULL;

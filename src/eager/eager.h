@@ -89,7 +89,9 @@ enum {
     TD_CUSTOM_PLAIN,
     TD_CUSTOM_STASH,
     TD_CUSTOM_MATERIALIZE,
-    TD_CUSTOM_ONCE
+    TD_CUSTOM_ONCE,
+    TD_CUSTOM_ERROR,
+    TD_CUSTOM_CODE
 };
 
 /* A custom function in pieces, for a capture: forward and backward are called

@@ -251,11 +251,6 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
     return ok;
 }
 
-/* Does eager's backward fail with this error, too? */
-static bool is_eagers(td_code code) {
-    return code != TD_E_MEMORY && code != TD_E_TRACE && code != TD_E_UNSUPPORTED;
-}
-
 /* The engine failed: finds the roots from which it fails, one by one, and marks them;
  * then runs it from the others. */
 static bool find_broken(td_joint_run *r, td_tensor **grads) {
@@ -265,7 +260,7 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
         if (td__grad_all(root, r->goal, j->n_targets, grads, &o)) continue;
-        if (!is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
+        if (!td__is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
         j->tangents[i].code = td__error(r->cx);
         j->tangents[i].broken = td__arena_strdup(&j->arena, td__message(r->cx));
         td_clear(r->cx);
@@ -309,7 +304,7 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * ((size_t)j->n_targets + 1));
     if (!grads) return td__fail_memory(r->cx);
     bool ok = td__joint_go_back(r, NULL, grads) ||
-              (is_eagers(td__error(r->cx)) && find_broken(r, grads));
+              (td__is_eagers(td__error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && check_results(r, versions) &&
          put_grads(r, grads) && td__joint_add_late_writes(r);
     tag_backward(j->g, first);

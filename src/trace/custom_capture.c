@@ -2,6 +2,7 @@
  * forward and backward run once each, on fake tensors, and become two nested
  * graphs; the call is recorded as op `custom`, which replays them. The user's C
  * code is not called again. */
+#include "trace/sym.h"
 #include "trace/trace.h"
 
 /* One custom function during its capture. */
@@ -19,6 +20,8 @@ typedef struct capturing {
     int              n_dirty, n_plain, n_stash; /* their counts */
     bool             materialize; /* backward gets zeros for missing gradients */
     bool             once;        /* backward calls custom functions */
+    const char      *error;       /* backward fails with this message; "": it works */
+    td_code          code;        /* ...and this code */
 } capturing;
 
 /* n zeroed bytes that live as long as k; NULL after td__fail. */
@@ -219,6 +222,18 @@ static bool describe_backward(capturing *k) {
     return true;
 }
 
+/* The user's backward failed as it fails in eager, where the call works and backward
+ * fails. So it does here: its graph is empty, and the op has the error. */
+static bool delay_failure(capturing *k) {
+    td_ctx *cx = k->cx;
+    if (!td__is_eagers(td__error(cx)) || td__symenv_assumed()) return false;
+    k->code = td__error(cx);
+    k->error = td__arena_strdup(&k->arena, td__message(cx));
+    td_clear(cx);
+    k->backward = k->error ? td__graph_make(cx, "backward") : NULL;
+    return k->backward || td__fail_memory(cx);
+}
+
 /* Captured with grad mode on, so that no_grad regions inside are recorded. No
  * argument requires grad, so backward may write all of them, as in eager. */
 static bool capture_backward(capturing *k) {
@@ -226,7 +241,7 @@ static bool capture_backward(capturing *k) {
     td_value *args = scratch(k, sizeof *args * (size_t)(k->n_kept + k->call->n_out));
     if (!args || !make_args(k, args, &n)) return false;
     k->backward = capture(k, backward_body, (td_values){args, n}, true);
-    return k->backward && describe_backward(k);
+    return k->backward ? describe_backward(k) : delay_failure(k);
 }
 
 /* ---- the call ----------------------------------------------------------- */
@@ -255,7 +270,9 @@ static bool call_custom(capturing *k, const char *name) {
                      ints(k->plain, k->n_plain),
                      ints(k->stash, k->n_stash),
                      td_value_bool(k->materialize),
-                     td_value_bool(k->once)};
+                     td_value_bool(k->once),
+                     td__value_str(k->error),
+                     td_value_int(k->code)};
     if (td__call_list(k->cx, TD_OP_custom, in, TD_COUNT(in), out, cap) < 0)
         return false;
     for (int i = 0; i < call->n_out; i++) call->out[i] = out[i];
@@ -286,7 +303,7 @@ static bool run(capturing *k) {
 /* td_mode.function of the recorder: runs forward and backward of a custom function once
  * on fake tensors, and records both as graphs of the op `custom`. */
 bool td__record_function(td_mode *m, const td_fncall *call) {
-    capturing k = {.call = call, .cx = call->cx};
+    capturing k = {.call = call, .cx = call->cx, .error = ""};
     (void)m;
     bool ok = run(&k);
     td__graph_drop(k.forward);

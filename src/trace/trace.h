@@ -312,6 +312,11 @@ bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args);
 
 /* ---- custom functions (custom_capture.c) -------------------------------- */
 
+/* Does a backward that fails in a trace fail with this error in eager, too? */
+static inline bool td__is_eagers(td_code code) {
+    return code != TD_E_MEMORY && code != TD_E_TRACE && code != TD_E_UNSUPPORTED;
+}
+
 /* td_mode.function of the recorder: captures a custom function's forward and
  * backward and records the call as op `custom`. */
 bool td__record_function(td_mode *m, const td_fncall *call);
