@@ -76,6 +76,19 @@ static bool has_sizes_of(const td_tensor *g, const td_tensor *t) {
     return g->rank == t->rank;
 }
 
+/* A gradient that requires grad, such as a view of a tangent that does, becomes the
+ * leaf's without its history. Takes over g. */
+static bool take(td_tensor *leaf, td_tensor *g) {
+    td_tensor *own = td__needs_grad(g) ? td_op_detach(g) : g;
+    if (own != g) {
+        td__unref(g);
+        if (td_is_nil(own)) return false;
+        td__ref(own);
+    }
+    leaf->ag->grad = own;
+    return true;
+}
+
 /* The first gradient. It is taken over without a copy if nothing else
  * references it and the layout is right. In a trace the sizes must be the
  * leaf's: a later stage could not foresee others. Takes over g. */
@@ -89,8 +102,7 @@ static bool first(td_tensor *leaf, td_tensor *g) {
                 "that changed shape under no_grad after it was used; change "
                 "the shape of a view of it instead");
         }
-        leaf->ag->grad = g;
-        return true;
+        return take(leaf, g);
     }
     td_tensor *own = copy_for(leaf, g);
     td__unref(g);
