@@ -55,10 +55,16 @@ static void as_region(const ending *e, int percent) {
         option(e, PROG_CHECKPOINT, percent, " checkpoint=true", " checkpoint=true");
 }
 
+/* A hook that packs a copy keeps the history that detach_ takes from the saved tensor
+ * afterwards; a compiled function saves other values, as docs/beyond.md says. */
+static bool detaches(const prog_maker *m) {
+    return strstr(td__buf_str(&m->body.text), "detach_(") != NULL;
+}
+
 static void print_call(const ending *e) {
     print_args(e);
     option(e, PROG_AUTOCAST, 50, " autocast=bf16", " autocast=f16");
-    option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
+    if (!detaches(e->m)) option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
     as_region(e, 30);
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");

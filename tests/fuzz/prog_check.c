@@ -286,6 +286,16 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
 
 bool prog_all_passes;
 
+/* A gradient that comes through a view shares the tangent's storage, one that reaches
+ * the leaf directly is a copy; so a pass that drops views changes which tangents a
+ * later backward adds to. */
+static bool names_tangents(const td_gcase *c) {
+    for (int i = 0; i < c->steps.n; i++)
+        if (c->steps.v[i].n_args > c->steps.v[i].n_roots && c->steps.v[i].n_roots)
+            return true;
+    return false;
+}
+
 /* Calls fn for the program, or with `joint` its joint graph, after no pass, after all
  * of them (N_PASSES), or after one. */
 static bool after_pass(const td_gfile *f, const td_gcase *c, bool joint, unsigned pass,
@@ -295,6 +305,7 @@ static bool after_pass(const td_gfile *f, const td_gcase *c, bool joint, unsigne
                                      " cleaned by order", " cleaned",
                                      " in text"};
     char                     name[48];
+    if (!joint && pass != NO_PASS && names_tangents(c)) return true;
     snprintf(name, sizeof name, "%s%s", joint ? "joint" : "captured", by[pass]);
     case_way way = {.name = name,
                     .call = joint ? call_joint : call_captured,
