@@ -70,10 +70,11 @@ bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
 
 /* ---- numbers ------------------------------------------------------------ */
 
-/* A size as a number: a symbolic one becomes its value in this trace, guarded.
+/* A size of t as a number: a symbolic one becomes its value in this trace, guarded.
  * 0 after td__fail. */
-static int64_t number(int64_t dim) {
+static int64_t number(const td_tensor *t, int64_t dim) {
     if (TD_LIKELY(!td__dim_is_sym(dim))) return dim;
+    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, "a size"), 0;
     int64_t n = td__dim_fixed(dim);
     return n == TD_DIM_HUGE ? 0 : n;
 }
@@ -95,7 +96,7 @@ static td_ints list_of(const td_tensor *t, const int64_t *list) {
     td_meta m = {.dtype = TD_BOOL, .rank = t->rank, .strided = true};
     for (int d = 0; d < t->rank; d++) sym |= td__dim_is_sym(list[d]);
     if (TD_LIKELY(!sym)) return (td_ints){list, t->rank};
-    for (int d = 0; d < t->rank; d++) m.size[d] = number(list[d]);
+    for (int d = 0; d < t->rank; d++) m.size[d] = number(t, list[d]);
     const td_tensor *numbers = td__tensor_make(t->cx, &m, true);
     return (td_ints){numbers ? numbers->size : t->cx->nil.size, numbers ? t->rank : 0};
 }
@@ -103,12 +104,12 @@ static td_ints list_of(const td_tensor *t, const int64_t *list) {
 int64_t(td_size)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return number(dim_entry(t, t->size, dim, __func__));
+    return number(t, dim_entry(t, t->size, dim, __func__));
 }
 int64_t(td_stride)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return number(dim_entry(t, t->stride, dim, __func__));
+    return number(t, dim_entry(t, t->stride, dim, __func__));
 }
 td_ints(td_sizes)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
@@ -124,17 +125,17 @@ int64_t(td_offset)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     if (!td__may_ask(t, "td_offset", "the offset")) return 0;
     t = seen(t);
-    return number(t->offset);
+    return number(t, t->offset);
 }
 int64_t(td_numel)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return number(t->numel);
+    return number(t, t->numel);
 }
 size_t td_storage_bytes(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     if (!td__may_ask(t, "td_storage_bytes", "the size of the storage")) return 0;
-    return TD_UNLIKELY(t->st->open) ? (size_t)number(t->st->span) : t->st->bytes;
+    return TD_UNLIKELY(t->st->open) ? (size_t)number(t, t->st->span) : t->st->bytes;
 }
 
 int64_t td_sym_size(const td_tensor *t, int64_t dim) {

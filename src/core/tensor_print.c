@@ -247,15 +247,18 @@ static const char *make_text(const td_tensor *t, printer *pr) {
     return NULL;
 }
 
-/* Of nil the text is "nil"; NULL and a freed tensor are errors besides. */
-static void check_print(const td_tensor *t, const char *who) {
-    if (!t || t->tag != (TD_TAG_NIL | TD_H_TENSOR)) td__enter(t, TD_H_TENSOR, who);
+/* Of nil the text is "nil"; NULL, a freed tensor and one kept from a captured body are
+ * errors besides. Returns what to print. */
+static const td_tensor *check_print(const td_tensor *t, const char *who) {
+    if (t && t->tag == (TD_TAG_NIL | TD_H_TENSOR)) return t;
+    if (!td__enter(t, TD_H_TENSOR, who) || !TD_IS_KEPT(t)) return t;
+    td__fail_kept(t->cx, who);
+    return &t->cx->nil;
 }
 
 size_t td_format(const td_tensor *t, char *out, size_t cap) {
-    check_print(t, "td_format");
     printer     pr;
-    const char *s = make_text(t, &pr);
+    const char *s = make_text(check_print(t, "td_format"), &pr);
     size_t      want = s ? strlen(s) : 0;
     td__text_out(s ? s : "", want, out, cap);
     td__buf_free(&pr.text);
@@ -263,9 +266,8 @@ size_t td_format(const td_tensor *t, char *out, size_t cap) {
 }
 
 void td_print(const td_tensor *t) {
-    check_print(t, "td_print");
     printer     pr;
-    const char *s = make_text(t, &pr);
+    const char *s = make_text(check_print(t, "td_print"), &pr);
     if (s) puts(s);
     td__buf_free(&pr.text);
 }

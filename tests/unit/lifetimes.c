@@ -358,8 +358,23 @@ static bool use_kept(td_ctx *cx, td_fn *f, td_tensor *x, int k) {
     case 15: return td_export_joint(cx, doubled, NULL, TD_ARGS(kept), NULL), true;
     case 16: return td_stage_capture(cx, doubled, NULL, TD_ARGS(kept), NULL), true;
     case 17: return td_fn_facts(f, TD_ARGS(kept)), true;
+    case 18: return td_format(kept, NULL, 0), true;
     }
     return false;
+}
+
+/* Its symbols belong to the trace, which has ended. */
+TEST(a_tensor_kept_from_a_captured_body_has_no_symbolic_size) {
+    td_ctx *cx = td_open();
+    td_config_set(cx, "dynamic", "on");
+    td_fn     *f = td_aot_function(cx, keeping, NULL, NULL);
+    td_tensor *y, *x = td_ones(cx, TD_SHAPE(3));
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_size(kept, 0) == 0 && says(cx, TD_E_TRACE, "kept from a body"));
+    CHECK(td_numel(kept) == 0 && says(cx, TD_E_TRACE, "kept from a body"));
+    td_drop(kept);
+    td_fn_drop(f);
+    td_close(cx);
 }
 
 TEST(a_tensor_kept_from_a_captured_body_is_refused_everywhere) {
