@@ -250,7 +250,7 @@ static void index_strides(const td_tensor *index, const td_index_plan *p,
     if (td__dim_is_sym(td__numel(p->rank, p->size))) { /* a question of layout only */
         for (int i = 0; i < m->rank; i++) out[i] = 0;
         for (int i = 0; i < m->rank; i++)
-            if (td__dim_eq(m->size[i], 1))
+            if (m->size[i] == 1) /* no guard */
                 out[i] =
                     i < p->before ? td__dim_mul(old[0], p->size[0]) : old[p->rank - 1];
         memcpy(out + p->before, old, sizeof(int64_t) * (size_t)p->rank);

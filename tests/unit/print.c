@@ -137,6 +137,7 @@ TEST(a_short_buffer_gets_what_fits) {
 
 TEST(a_tensor_without_bytes_shows_its_sizes) {
     td_ctx *cx = td_open();
+    cx->takes_fakes = true;
     td_meta m = {.dtype = TD_F64, .rank = 2, .size = {2, 3}};
 
     CHECK_STR(shown(td__tensor_make(cx, &m, true)),
