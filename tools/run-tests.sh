@@ -8,19 +8,24 @@
 # shown only with VERBOSE=1; that of a failing one always, and its end once more
 # after the table, where a reader of the last lines finds it.
 #
+# As many programs as there are CPUs run at a time (JOBS=1: one after the other); the
+# table has their order.
+#
 # Functions are compiled for the interpreter unless a program asks for more: most
 # tests are about what surrounds the code, and native code takes a compiler's time.
 set -u
 export TD_BACKEND=${TD_BACKEND:-interp}
 word=$1
 shift
+programs=("$@")
 passed=0 failed=0
-log=$(mktemp) failures=$(mktemp)
+# For each program a log, and NAME.end with its status and time when it is done.
+logs=$(mktemp -d) || exit 1
 # Compiled code is kept with the build, not among the user's own.
 export TD_CACHE_DIR="${TD_CACHE_DIR:-$PWD/build/cache}"
-trap 'rm -f "$log" "$failures"' EXIT
+trap 'rm -rf "$logs"' EXIT
 
-run() { # PROGRAM: into $log
+run() { # PROGRAM
     local args=()
     if [ "$(basename "$1")" = unit ] && grep -qa 'libcriterion' "$1"; then
         args=(--jobs "$(nproc)" --timeout 120)
@@ -29,12 +34,21 @@ run() { # PROGRAM: into $log
         args=("$word")
     fi
     # shellcheck disable=SC2086  # WRAP is a command with its options
-    ${WRAP:-} "$1" "${args[@]}" >"$log" 2>&1
+    ${WRAP:-} "$1" "${args[@]}"
 }
 
-count() { # STATUS: sets p and f from $log
+run_one() { # NUMBER: runs that program; for a process of its own
+    local start status
+    start=$(date +%s%N)
+    run "${programs[$1]}" >"$logs/$1" 2>&1
+    status=$?
+    echo "$status $((($(date +%s%N) - start) / 1000000))" >"$logs/$1.part"
+    mv "$logs/$1.part" "$logs/$1.end"
+}
+
+count() { # LOG STATUS: sets p and f
     local line
-    line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" |
+    line=$(sed 's/\x1b\[[0-9;]*m//g' "$1" |
         grep -aE '^[0-9]+ passed, [0-9]+ failed|Synthesis: Tested:' | tail -1)
     case $line in
     *Synthesis*)
@@ -42,31 +56,48 @@ count() { # STATUS: sets p and f from $log
         f=$(sed -E 's/.*Failing: ([0-9]+).*Crashing: ([0-9]+).*/\1+\2/' <<<"$line")
         f=$((f)) ;;
     *passed*) read -r p _ f _ <<<"$line" ;;
-    *) p=$(($1 == 0)) f=0 ;;
+    *) p=$(($2 == 0)) f=0 ;;
     esac
-    [ "$1" -ne 0 ] && [ "$f" -eq 0 ] && f=1
+    [ "$2" -ne 0 ] && [ "$f" -eq 0 ] && f=1
     return 0
 }
 
-keep() { # PROGRAM STATUS: the lines of $log that say what failed, into $failures
+keep() { # PROGRAM STATUS LOG: the lines that say what failed, for the end
     echo "-- $1 (status $2)"
-    grep -aE 'FAIL|CRASH|----|[Ff]ailed|TIMEOUT|differs|ERROR|rror:' "$log" | tail -20
-    echo "   ..." && tail -n 15 "$log"
-} >>"$failures"
+    grep -aE 'FAIL|CRASH|----|[Ff]ailed|TIMEOUT|differs|ERROR|rror:' "$3" | tail -20
+    echo "   ..." && tail -n 15 "$3"
+} >>"$logs/failures"
 
-for program in "$@"; do
-    start=$(date +%s%N)
-    run "$program"
-    status=$?
-    count $status
-    ms=$((($(date +%s%N) - start) / 1000000))
+show() { # NUMBER: the line of a program that is done
+    local program=${programs[$1]} log=$logs/$1 status ms
+    read -r status ms <"$log.end"
+    count "$log" "$status"
     [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ] && cat "$log"
-    [ "$f" -ne 0 ] && keep "$program" $status
+    [ "$f" -ne 0 ] && keep "$program" "$status" "$log"
     printf '%-28s %5d passed %4d failed %7d ms' "$program" "$p" "$f" "$ms"
-    [ $status -gt 1 ] && printf '  (status %d)' $status
+    [ "$status" -gt 1 ] && printf '  (status %d)' "$status"
     printf '\n'
     passed=$((passed + p)) failed=$((failed + f))
+}
+
+shown=0
+show_done() { # in order, as far as they are done
+    while [ -e "$logs/$shown.end" ]; do
+        show $shown
+        shown=$((shown + 1))
+    done
+}
+
+jobs=${JOBS:-$(nproc)}
+for ((i = 0; i < ${#programs[@]}; i++)); do
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+        wait -n
+        show_done
+    done
+    run_one $i &
 done
-cat "$failures"
+wait
+show_done
+[ -e "$logs/failures" ] && cat "$logs/failures"
 echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 -o -n "$word" ]
+[ "$failed" -eq 0 ] && { [ $((passed + failed)) -gt 0 ] || [ -n "$word" ]; }
