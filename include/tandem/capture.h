@@ -85,7 +85,12 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  * td_while behave like if and while.
  *
  * Bodies may close over tensors. Results never alias: a result that is an argument, or
- * shares storage with an argument or another result, is returned as a copy. */
+ * shares storage with an argument or another result, is returned as a copy.
+ *
+ * A compiled function is the same whichever branch runs. So a result, or an argument
+ * that is written, requires grad if it does after one of the branches or after no
+ * iteration, and an operand that only the other branch reads gets zeros as gradient
+ * where eager leaves none. */
 typedef struct td_branches {
     td_body *yes TD_0, *no TD_0;
     void *env TD_0; /* of both */
@@ -93,8 +98,8 @@ typedef struct td_branches {
 
 /* Calls `yes` on the arguments if pred, one element, is not zero, else `no`; each
  * returns n_out tensors. Captured, both must return the same dtypes, sizes and
- * strides, and an argument that one of them writes counts as written once, whichever
- * runs.
+ * strides, and neither may fail. The version counter of an argument that one of them
+ * writes moves by the number of its writes, or by 1 if that differs between branches.
  *
  *     td_cond(flag, (td_branches){.yes = grow, .no = keep}, TD_ARGS(x), &y, 1); */
 TD_API bool td_cond(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
@@ -107,9 +112,10 @@ typedef struct td_loop {
 } td_loop;
 
 /* Runs the body as long as the test is nonzero; out[0..state.n) is the last state.
- * Captured, the bodies must not write the state. It is differentiable once: backward
- * runs the loop again and saves its states. Unsupported: double backward, and a body
- * that draws random numbers where gradients are required. */
+ * Captured, the bodies must not write the state, nor return a tensor from outside. It
+ * is differentiable once: backward runs the loop again and saves its states.
+ * Unsupported: double backward, and a body that draws random numbers where gradients
+ * are required. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- programs ----------------------------------------------------------- */

@@ -74,14 +74,17 @@ static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
 }
 
 bool case_body(case_run *run, const td_gstep *s, const td_value *in, td_value *out) {
-    bool ok = td__graph_replay(s->fn, in, out) && td__own_grads_leave(s->fn, in, out);
+    bool ok = s->control ? case_replay_control(s->fn, in, out)
+                         : td__graph_replay(s->fn, in, out);
+    ok = ok && td__own_grads_leave(s->fn, in, out);
     ok = ok && (!s->module || apply_module(run, s, out));
     return ok && (!s->grads || take_grads(s, in, out));
 }
 
 bool case_needs_body(const td_gcase *c) {
     for (int i = 0; i < c->steps.n; i++)
-        if (c->steps.v[i].grads || c->steps.v[i].module) return true;
+        if (c->steps.v[i].grads || c->steps.v[i].module || c->steps.v[i].control)
+            return true;
     return false;
 }
 

@@ -138,10 +138,11 @@ static bool by_value(const side *a) {
 }
 
 /* Did the way report that it does not support the function, or double backward of it?
- */
+ * Eager reports that of the op while_loop. */
 static bool is_unsupported(const check *k) {
     td_code code = k->other.code;
-    bool    compiles =
+    if (k->backward && k->eager.code == TD_E_UNSUPPORTED) return true;
+    bool compiles =
         k->other.run.refused || (k->backward && k->other.run.way->saves_copies);
     return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
 }

@@ -27,7 +27,7 @@ struct case_closure {
 };
 
 static bool needs_closure(const td_gstep *s) {
-    bool any = s->grads || s->module;
+    bool any = s->grads || s->module || s->control;
     for (int i = 0; i < s->fn->inputs.n; i++)
         any |= case_is_closed_over(s->fn, i) && !case_is_literal(s->fn, i);
     return any;
@@ -46,7 +46,8 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
 /* A closure over another tensor is another function. */
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
-    bool same = k->s->grads == s->grads && !k->s->module == !s->module;
+    bool same = k->s->grads == s->grads && !k->s->module == !s->module &&
+                k->s->control == s->control;
     for (int i = 0; same && i < s->fn->inputs.n; i++)
         if (case_is_closed_over(s->fn, i))
             same = k->in[i].kind == in[i].kind && k->in[i].u.t == in[i].u.t;

@@ -146,9 +146,11 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
     return n->info ? n->info->s.in[s->arg].name : "a saved value";
 }
 
-/* The error of a saved value that was written since. */
+/* The error of a saved value that was written since. Captured branches and loops save
+ * all their operands: eager, which runs their ops, may save none of them. */
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
+    bool        nests = n->def && n->def->flags & TD_OPF_NESTS;
     const char *writer = t->st != s->st  ? "set_"
                          : t->st->writer ? t->st->writer
                          : t->moves > 0  ? "set_"
@@ -158,7 +160,7 @@ static bool fail_version(td_node *n, const td_saved *s) {
     if (s->arg >= 0 && t->ag && t->ag->fn)
         td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
     td__fail(
-        n->cx, TD_E_GRAD,
+        n->cx, nests ? TD_E_UNSUPPORTED : TD_E_GRAD,
         "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
         "modified in place by %s (version %llu); write to a clone, or write before "
         "%s reads it",

@@ -233,11 +233,19 @@ static bool float_result(const td_tensor *t) {
     return td__is_float((td_dtype)t->dtype);
 }
 
+/* Does result i of a loop get a grad_fn because its initial state has one? A loop that
+ * runs no iteration returns it. */
+static bool from_initial_state(const td_opcall *c, int i) {
+    return c->def == &td__ops[TD_OP_while_loop] && i < (int)c->in[2].n &&
+           td__needs_grad(c->in[2].u.ts[i]);
+}
+
 /* Does result i get a grad_fn? Floating-point results do; of a branch, those
  * that require grad in one of its graphs. */
 static bool takes_history(const td_opcall *c, int i) {
     if (!float_result(c->out[i])) return false;
-    return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i);
+    return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i) ||
+           from_initial_state(c, i);
 }
 
 /* Views remember the mode they were made in, which decides whether they may be

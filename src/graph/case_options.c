@@ -26,6 +26,7 @@ static const struct option {
     {"module", ON_CALL, WORD, offsetof(td_gstep, module), "train eval"},
     {"checkpoint", ON_CALL, FLAG, offsetof(td_gstep, checkpoint), NULL},
     {"grads", ON_CALL, FLAG, offsetof(td_gstep, grads), NULL},
+    {"control", ON_CALL, FLAG, offsetof(td_gstep, control), NULL},
     {"rehearse", ON_CALL, FLAG, offsetof(td_gstep, rehearse), NULL},
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };

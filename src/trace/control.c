@@ -53,14 +53,11 @@ static bool call_body(td_ctx *cx, td_body *body, void *env, td_values args,
     return own_results(args, out, n);
 }
 
-/* Reads the predicate, a tensor of one element. */
-static bool read_flag(td_tensor *t, bool *on) {
-    if (t->numel != 1)
-        return td__fail(t->cx, TD_E_SHAPE,
-                        "td_cond: the predicate is %s; it must have one element",
-                        td__type_str(t));
-    *on = (td_item)(t) != 0.0;
-    return td_ok(t->cx);
+static bool check_flag(td_tensor *t) {
+    return t->numel == 1 ||
+           td__fail(t->cx, TD_E_SHAPE,
+                    "td_cond: the predicate is %s; it must have one element",
+                    td__type_str(t));
 }
 
 /* Stores the results, or nil after a failure. */
@@ -85,6 +82,7 @@ typedef struct branch {
     void       *env;
     int         n_out;
     const bool *written; /* by argument: pass a copy; NULL: first capture, none */
+    uint64_t   *writes;  /* by argument: gets how often the branch writes it */
     td_graph   *g;       /* the body as captured before; NULL: call the body */
     td_lift    *lift;    /* tensors that g closes over */
 } branch;
@@ -109,6 +107,16 @@ static bool run_branch(td_ctx *cx, const branch *b, td_values args, td_value *ou
     return call_body(cx, b->body, b->env, args, out, b->n_out);
 }
 
+/* In the first capture: takes the version counters before the branch runs, and what it
+ * added to them after it. */
+static void count_writes(const branch *b, td_values args, bool after) {
+    for (int i = 0; i < args.n && !b->written; i++) {
+        if (args.v[i].kind != TD_K_TENSOR || !args.v[i].u.t) continue;
+        uint64_t now = td__version(args.v[i].u.t);
+        b->writes[i] = after ? now - b->writes[i] : now;
+    }
+}
+
 /* The body that is captured for a branch: clones the arguments it writes, runs
  * it on the clones, and returns its results followed by the clones. */
 static bool branch_body(td_call *c) {
@@ -127,7 +135,9 @@ static bool branch_body(td_call *c) {
         in[i] = td_value_tensor(td_op_clone(in[i].u.t, false));
         ok = !td_is_nil(in[i].u.t);
     }
+    count_writes(b, args, false);
     ok = ok && run_branch(cx, b, (td_values){in, args.n}, out);
+    count_writes(b, args, true);
     for (int i = 0; i < args.n && ok; i++)
         if (b->written && b->written[i]) out[at++] = in[i];
     ok = ok && td_return_values(c, (td_values){out, at});
@@ -146,6 +156,7 @@ typedef struct cond_call {
     td_graph   *g[2];         /* yes, no; owned */
     bool       *written;      /* by argument: a branch writes it */
     bool       *no_grad_only; /* by argument: only under no_grad */
+    uint64_t   *writes[2];    /* by branch and argument: how often */
     int         n_written;    /* arguments written */
 } cond_call;
 
@@ -163,8 +174,13 @@ static void drop_graphs(cond_call *k) {
 static bool capture_branches(cond_call *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
         td_graph *was = k->g[i];
-        branch    b = {
-               i ? k->of.no : k->of.yes, k->of.env, k->n_out, written, was, &k->lift};
+        branch    b = {i ? k->of.no : k->of.yes,
+                    k->of.env,
+                    k->n_out,
+                    written,
+                    k->writes[i],
+                    was,
+                    &k->lift};
         k->g[i] = td__capture_nested(k->cx, branch_body, &b, k->args, &k->lift);
         td__graph_drop(was);
         if (!k->g[i] || !(k->g[i]->name = td__graph_str(k->g[i], branch_names[i])))
@@ -181,17 +197,12 @@ static bool capture_branches(cond_call *k, const bool *written) {
 /* Fails if a result shares storage with a closed-over tensor: eager clones only
  * what shares storage with arguments. */
 static bool check_results(const cond_call *k, const td_graph *g) {
-    for (int i = 0; i < g->outputs.n; i++) {
-        const td_gtype *l = g->outputs.v[i].u.v->type;
-        for (int j = k->n_args; j < g->inputs.n; j++)
-            if (g->inputs.v[j]->type->storage == l->storage && l->storage >= 0)
-                return td__fail(k->cx, TD_E_TRACE,
-                                "td_cond: result %d of branch %s shares storage with a "
-                                "tensor that was not passed as an argument; pass it as "
-                                "one",
-                                i, g->name);
-    }
-    return true;
+    int i = td__graph_gives_lifted(g, k->n_args);
+    return i < 0 ||
+           td__fail(k->cx, TD_E_TRACE,
+                    "td_cond: result %d of branch %s shares storage with a tensor that "
+                    "was not passed as an argument; pass it as one",
+                    i, g->name);
 }
 
 /* Another input that shares storage with input i; -1: none. */
@@ -268,13 +279,15 @@ static bool make_operands(const cond_call *k, td_tensor **ts) {
     return true;
 }
 
-/* Calls the op; out[] gets the results, then the final values of written arguments. */
+/* Calls the op; out[] gets the results, then the final values of written arguments.
+ * Backward reads the predicate, which is cloned: the program may write it later. */
 static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     int         n = k->n_args + k->lift.tensors.n;
     td_tensor **ts = td__alloc(sizeof *ts * (size_t)(n + 1));
     if (!ts) return td__fail_memory(k->cx);
-    td_value in[] = {td_value_tensor(pred), td__value_graph(k->g[0]),
-                     td__value_graph(k->g[1]), td__value_tensors((td_tensors){ts, n})};
+    td_value in[] = {td_value_tensor(td_op_clone(pred, false)),
+                     td__value_graph(k->g[0]), td__value_graph(k->g[1]),
+                     td__value_tensors((td_tensors){ts, n})};
     int      cap = k->n_out + k->n_written;
     bool     ok =
         make_operands(k, ts) && td__call_list(k->cx, TD_OP_cond, in, 4, out, cap) >= 0;
@@ -282,16 +295,26 @@ static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     return ok;
 }
 
+/* How often argument i counts as written: as often as both branches write it, once
+ * where they differ. */
+static uint64_t times_written(const cond_call *k, int i) {
+    return k->writes[0][i] == k->writes[1][i] ? k->writes[0][i] : 1;
+}
+
 /* Copies the final values into the arguments. An argument that branches write
- * under no_grad only is copied under no_grad. */
+ * under no_grad only is copied under no_grad. A copy for each write, of which a
+ * compiled function performs the last, moves the version counter as eager does. */
 static bool write_back(cond_call *k, td_tensor **out) {
     for (int i = 0, at = k->n_out; i < k->args.n; i++) {
         if (!k->written[i]) continue;
         td_grad_mode was = {k->cx->grad_enabled, k->cx->inference};
+        td_tensor   *t = k->args.v[i].u.t;
         if (k->no_grad_only[i]) was = td_no_grad_begin(k->cx);
-        td_tensor *t = td_op_copy_(k->args.v[i].u.t, out[at++], false);
+        for (uint64_t n = times_written(k, i); n > 0 && !td_is_nil(t); n--)
+            t = td_op_copy_(k->args.v[i].u.t, out[at], false);
         if (k->no_grad_only[i]) td_no_grad_end(k->cx, was);
         if (td_is_nil(t)) return false;
+        at++;
     }
     return true;
 }
@@ -301,8 +324,10 @@ static bool write_back(cond_call *k, td_tensor **out) {
 static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     size_t n = (size_t)k->args.n + 1;
     k->n_args = count_tensors(k->args);
-    k->written = td__zalloc(2 * n);
-    if (!k->written) return td__fail_memory(k->cx);
+    k->writes[0] = td__zalloc(2 * n * (sizeof **k->writes + sizeof *k->written));
+    if (!k->writes[0]) return td__fail_memory(k->cx);
+    k->writes[1] = k->writes[0] + n;
+    k->written = (bool *)(k->writes[1] + n);
     k->no_grad_only = k->written + n;
     if (!capture_branches(k, NULL) || !find_writes(k)) return false;
     if (k->n_written && k->lift.closes_over_arg)
@@ -324,8 +349,8 @@ static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
 
 /* Outside of a capture a condition is an ordinary branch: only the chosen body runs. */
 static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
-    bool on = false;
-    if (!read_flag(pred, &on)) return false;
+    bool on = (td_item)(pred) != 0.0;
+    if (!td_ok(k->cx)) return false;
     td_value *got = td__zalloc(sizeof *got * (size_t)(k->n_out + 1));
     if (!got) return td__fail_memory(k->cx);
     bool ok =
@@ -338,6 +363,8 @@ static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
 bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
               int n_out) {
     static const char who[] = "td_cond";
+    static const char both[] = "td_cond: a compiled function contains both branches, "
+                               "whichever runs, and one fails";
     td_ctx           *cx = td__ctx_of_any(pred);
     td__nil_tensors(cx, out, n_out);
     if (!TD_ENTER(pred, TENSOR) || !td_ok(cx) ||
@@ -346,10 +373,13 @@ bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
         !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
         return false;
     cond_call k = {.cx = cx, .of = of, .args = args, .n_out = n_out};
-    bool      ok = cx->fake ? capture_cond(&k, pred, out) : eager_cond(&k, pred, out);
+    bool      ok = check_flag(pred);
+    if (ok && cx->fake)
+        ok = capture_cond(&k, pred, out) || td__refuse_capture(cx, both);
+    else if (ok) ok = eager_cond(&k, pred, out);
     for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
     drop_graphs(&k);
     td__lift_free(&k.lift);
-    td__free(k.written);
+    td__free(k.writes[0]);
     return ok;
 }

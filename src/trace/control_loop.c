@@ -36,11 +36,12 @@ static bool call(loop_call *l, td_body *body, td_values args, td_value *out, int
     return true;
 }
 
-/* Clones tensors that are views, written or not row-major. */
-static bool make_dense(td_value *v, int n) {
+/* Clones tensors that are views or not row-major; of `results` of a body also those
+ * that are written. */
+static bool make_dense(td_value *v, int n, bool results) {
     for (int i = 0; i < n; i++) {
         const td_tensor *t = v[i].u.t;
-        bool             written = atomic_load(&t->st->version) > 0;
+        bool             written = results && atomic_load(&t->st->version) > 0;
         if (!t->base && !written && td__is_dense(t->rank, t->size, t->stride)) continue;
         v[i].u.t = td_op_clone(v[i].u.t, true);
         if (td_is_nil(v[i].u.t)) return false;
@@ -65,7 +66,8 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
 
 /* Calls the body; the new state must have the dtypes and sizes of the old one. */
 static bool run_body(loop_call *l, td_values args, td_value *out) {
-    if (!call(l, l->of.body, args, out, l->n) || !make_dense(out, l->n)) return false;
+    if (!call(l, l->of.body, args, out, l->n) || !make_dense(out, l->n, true))
+        return false;
     for (int i = 0; i < l->n; i++)
         if (!same_type(out[i].u.t, args.v[i].u.t))
             return td__fail(l->cx, TD_E_SHAPE,
@@ -188,11 +190,12 @@ static td_graph *capture_one(loop_call *l, td_body *body, const char *name) {
 }
 
 /* Clones state tensors that share storage with an earlier one: after the first
- * iteration they are separate, and one graph must serve both. */
+ * iteration they are separate, and one graph must serve both. Clones those that the
+ * program closes over, too: a template of a real tensor would be closed over, too. */
 static bool unshare_state(loop_call *l) {
-    for (int i = 1; i < l->n; i++) {
+    for (int i = 0; i < l->n; i++) {
         td_tensor *t = l->state[i].u.t;
-        bool       shared = false;
+        bool       shared = !td__is_fake(t);
         for (int k = 0; k < i; k++) shared |= l->state[k].u.t->st == t->st;
         if (shared) l->state[i].u.t = td_op_clone(t, false);
         if (td_is_nil(l->state[i].u.t)) return false;
@@ -225,6 +228,12 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
     l->test = capture_one(l, test_body, "test");
     if (!l->test || !td__lift_pad(l->body, &l->lift, l->n)) return false;
     if (!check_graph(l, l->test) || !check_graph(l, l->body)) return false;
+    if (td__graph_gives_lifted(l->body, l->n) >= 0)
+        return td__fail(
+            l->cx, TD_E_TRACE,
+            "td_while: the new value of state %d shares storage with a tensor "
+            "from outside; return a clone of it",
+            td__graph_gives_lifted(l->body, l->n));
     td_tensor **ts = td__alloc(sizeof *ts * (size_t)(l->n + 1));
     if (!ts) return td__fail_memory(l->cx);
     for (int i = 0; i < l->n; i++) ts[i] = l->state[i].u.t;
@@ -243,6 +252,8 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
  * All arrays share one allocation. */
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     static const char who[] = "td_while";
+    static const char once[] = "td_while: a compiled function contains test and body, "
+                               "which may not write the state, and one fails";
     if (!TD_ENTER_CTX(cx)) return false;
     loop_call l = {.cx = cx, .of = of, .n = state.n};
     bool      ok = td_ok(cx) && td__has(cx, who, "the test", of.test) &&
@@ -257,8 +268,9 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     l.next = l.state + l.n;
     l.need = (bool *)(l.next + l.n);
     for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
-    ok = make_dense(l.state, l.n) &&
-         (cx->fake ? capture_loop(&l, out) : eager_loop(&l, state, out));
+    ok = make_dense(l.state, l.n, false) &&
+         (cx->fake ? capture_loop(&l, out) || td__refuse_capture(cx, once)
+                   : eager_loop(&l, state, out));
     for (int i = 0; i < l.n && !ok; i++) out[i] = td_nil(cx);
     td__graph_drop(l.test);
     td__graph_drop(l.body);

@@ -16,6 +16,7 @@ typedef struct job {
     const bool     *need;        /* by operand: compute its gradient */
     const bool     *have;        /* by result: a gradient arrived */
     int             sums; /* operands from this one on get a running sum as input */
+    bool *reached;        /* by operand: set where gradients reach it; NULL: unused */
 } job;
 
 /* Arrays for one run of backward_body, in one allocation. */
@@ -79,12 +80,15 @@ static bool make_private(td_call *c, buffers *r) {
     return true;
 }
 
-/* No result requires grad: all gradients are zeros. */
-static bool no_grads(buffers *r) {
-    for (int i = 0; i < r->n_with; i++) {
-        td_tensor *t = r->with[i];
-        r->grad[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
-        if (td_is_nil(r->grad[i])) return false;
+/* Gradients that are missing become zeros; j->reached gets the others. */
+static bool fill_missing(const job *j, buffers *r) {
+    for (int i = 0, at = 0; i < j->n_in; i++) {
+        if (!j->need[i]) continue;
+        td_tensor *t = r->with[at], **g = &r->grad[at++];
+        bool       missing = !*g || td_is_nil(*g);
+        if (!missing && j->reached) j->reached[i] = true;
+        if (missing) *g = td_op_zeros_like(t, TD_DTYPE_NONE);
+        if (td_is_nil(*g)) return false;
     }
     return true;
 }
@@ -95,11 +99,11 @@ static bool differentiate(td_call *c, const job *j, buffers *r) {
         if (!td__graph_holds(j->g, i)) r->in[i] = td_value_tensor(td_arg(c, at++));
     if (!td__graph_replay(j->g, r->in, r->out)) return false;
     choose_roots(c, j, r);
-    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .materialize = true,
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .allow_unused = true,
                       .grads = {r->g, r->n_of}};
     td_tensors   of = {r->of, r->n_of}, with = {r->with, r->n_with};
-    if (r->n_of ? !td_grad(of, with, r->grad, &o) : !no_grads(r)) return false;
-    if (!make_private(c, r)) return false;
+    if (r->n_of && !td_grad(of, with, r->grad, &o)) return false;
+    if (!fill_missing(j, r) || !make_private(c, r)) return false;
     for (int i = 0; i < r->n_with; i++) r->in[i] = td_value_tensor(r->grad[i]);
     return td_return_values(c, (td_values){r->in, r->n_with});
 }
@@ -158,19 +162,25 @@ static td_graph *capture_backward(td_ctx *cx, job *j, td_values args,
     if (g && g->name && td__graph_dce(g))
         return g; /* without the forward results, which nothing reads */
     td__graph_drop(g);
+    td__refuse_capture(cx, "the backward of a captured td_cond or td_while contains "
+                           "those of both branches, of which one fails");
     return NULL;
 }
 
-/* Calls cond with the two backward graphs; its results are the needed
- * gradients. */
-static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_need) {
+/* Calls cond with the two backward graphs; its results are the needed gradients. An
+ * operand that gradients reach in neither branch has none, as in eager. */
+static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_need,
+                          const bool *reached) {
     td_value    in[] = {v->in[0], td__value_graph(g[0]), td__value_graph(g[1]),
                         td__value_tensors(ts)};
     td_tensor **out = td__alloc(sizeof *out * (size_t)(n_need + 1));
     if (!out) return td__fail_memory(v->cx);
     bool ok = td__call_list(v->cx, TD_OP_cond, in, 4, out, n_need) >= 0;
-    for (uint32_t i = 0, at = 0; ok && i < v->in[3].n; i++)
-        if (v->list_need[3][i]) v->list_grad[3][i] = out[at++];
+    for (uint32_t i = 0, at = 0; ok && i < v->in[3].n; i++) {
+        if (!v->list_need[3][i]) continue;
+        if (reached[i]) v->list_grad[3][i] = out[at];
+        at++;
+    }
     td__free(out);
     return ok;
 }
@@ -178,7 +188,8 @@ static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_ne
 /* The derivative of cond with its arrays allocated. Argument 3 of cond is the list of
  * operands; 1 and 2 are the graphs. */
 static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
-    int n = 0, n_need = 0;
+    int   n = 0, n_need = 0;
+    bool *reached = have + v->n_out;
     if (!make_templates(v, args, &n)) return false;
     n = 0;
     for (uint32_t i = 0; i < v->in[3].n; i++) {
@@ -187,13 +198,13 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
     }
     for (int i = 0; i < v->n_out; i++)
         if ((have[i] = v->g[i] != NULL)) ts[n++] = v->g[i];
-    int       n_in = (int)v->in[3].n;
-    job       yes = {v->in[1].u.g, n_in, v->n_out, v->list_need[3], have, n_in};
-    job       no = {v->in[2].u.g, n_in, v->n_out, v->list_need[3], have, n_in};
+    int n_in = (int)v->in[3].n;
+    job yes = {v->in[1].u.g, n_in, v->n_out, v->list_need[3], have, n_in, reached};
+    job no = {v->in[2].u.g, n_in, v->n_out, v->list_need[3], have, n_in, reached};
     td_values with = {args, n};
     td_graph *g[2] = {capture_backward(v->cx, &yes, with, "yes"), NULL};
     g[1] = g[0] ? capture_backward(v->cx, &no, with, "no") : NULL;
-    bool ok = g[1] && call_backward(v, g, (td_tensors){ts, n}, n_need);
+    bool ok = g[1] && call_backward(v, g, (td_tensors){ts, n}, n_need, reached);
     td__graph_drop(g[0]);
     td__graph_drop(g[1]);
     return ok;
@@ -281,7 +292,7 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
 static bool run_loop_rule(td_vjp *v, loop_grad *l) {
     if (!prepare_loop(v, l)) return false;
     int       n = (int)v->in[2].n;
-    job       j = {v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n};
+    job       j = {v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n, NULL};
     td_values args = {l->args, l->n_args};
     td_graph *back = capture_backward(v->cx, &j, args, "body");
     if (!back) return false;

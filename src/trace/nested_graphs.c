@@ -36,6 +36,26 @@ td_tensor *td__template(td_tensor *t, bool grad) {
     return td_is_nil(a) ? NULL : a;
 }
 
+bool td__refuse_capture(td_ctx *cx, const char *why) {
+    char    what[600];
+    td_code code = td_error(cx);
+    if (code == TD_E_TRACE || code == TD_E_UNSUPPORTED || code == TD_E_MEMORY)
+        return false;
+    snprintf(what, sizeof what, "%s", td_message(cx));
+    td_clear(cx);
+    return td__fail(cx, TD_E_TRACE, "%s: %s", why, what);
+}
+
+int td__graph_gives_lifted(const td_graph *g, int n_args) {
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_gtype *l = g->outputs.v[i].u.v->type;
+        for (int j = n_args; j < g->inputs.n; j++)
+            if (g->inputs.v[j]->type->storage == l->storage && l->storage >= 0)
+                return i;
+    }
+    return -1;
+}
+
 /* ---- writes ------------------------------------------------------------- */
 
 /* State of td__graph_writes while it visits the written arguments of a node. */

@@ -31,7 +31,8 @@ enum {
     PROG_MODULE = 64,     /* a module inside a function whose mode changes */
     PROG_MASKS = 128,     /* masks, sizes that depend on values */
     PROG_FUNCTIONS = 256, /* a second function that takes the results of the first */
-    PROG_ALL = 511
+    PROG_BRANCHES = 512,  /* cond and while_loop, as ops or by td_cond and td_while */
+    PROG_ALL = 1023
 };
 extern unsigned prog_with;
 
@@ -61,6 +62,7 @@ typedef struct prog_world {
     int       depth;   /* open regions */
     int       wish;    /* of the checkpoint region that is open; 0: none */
     int       regions; /* checkpoint regions so far */
+    bool      control; /* its calls have control=true */
 } prog_world;
 
 /* One call under way. */
@@ -102,13 +104,19 @@ typedef struct prog_taste {
 extern int64_t prog_calls[TD_OP_COUNT]; /* ops that made it into programs */
 
 /* One more statement, or none when nothing fits. */
-void prog_statement(prog_world *w, const prog_taste *taste);
+void            prog_statement(prog_world *w, const prog_taste *taste);
 /* A call of a custom function (prog_custom.c); false: no tensor fits. */
-bool prog_custom(prog_world *w);
+bool            prog_custom(prog_world *w);
+/* ...and what it shares with others: a text with T and S replaced by t's type and
+ * sizes, a value of x's type, x itself where no other is found. */
+void            prog_fill_in(td_buf *b, const char *text, const td_tensor *t);
+const prog_val *prog_one_like(prog_world *w, const prog_val *x);
+/* A branch or a loop (prog_branches.c); false: no tensor fits. */
+bool            prog_branch(prog_world *w);
 /* One statement that fails; false: everything tried was fine. */
-bool prog_mistake(prog_world *w);
+bool            prog_mistake(prog_world *w);
 /* Says the call being tried: its fresh arguments, its name and arguments. */
-void prog_unfinished_call(void (*say)(const char *text, size_t n));
+void            prog_unfinished_call(void (*say)(const char *text, size_t n));
 void prog_regions(prog_world *w, bool close_all); /* opens or closes one now and then */
 void prog_world_end(prog_world *w);
 

@@ -69,6 +69,7 @@ static void print_call(const ending *e) {
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");
     option(e, PROG_MODULE, 60, " module=train", " module=eval");
+    if (e->m->body.control) td__buf_add(e->b, " control=true");
     td__buf_add(e->b, "\n");
 }
 
@@ -119,6 +120,7 @@ static void visit(const ending *e) {
     print_args(e);
     td__buf_add(e->b, prog_chance(e->r, 50) ? " hooks=bf16" : " hooks=twice");
     as_region(e, 20);
+    if (e->m->body.control) td__buf_add(e->b, " control=true");
     td__buf_add(e->b, " rehearse=true\n");
 }
 

@@ -65,8 +65,7 @@ static const form forms[] = {
      "      return %h <grad 0>, %l <grad 1>\n"},
 };
 
-/* Appends text with T and S replaced. */
-static void fill_in(td_buf *b, const char *text, const td_tensor *t) {
+void prog_fill_in(td_buf *b, const char *text, const td_tensor *t) {
     for (; *text; text++) {
         bool sizes = *text == 'S', type = *text == 'T';
         if (type) td__buf_printf(b, "%s", td_dtype_name((td_dtype)t->dtype));
@@ -82,12 +81,12 @@ static bool is_two(const form *f) { return strstr(f->backward, "<grad 1>") != NU
 static void print_custom(td_buf *b, const form *f, const prog_val *x,
                          const prog_val *y) {
     td__buf_add(b, "custom(\"own\", func @forward(%a: ");
-    fill_in(b, is_two(f) ? "T, %b: T) {\n" : "T) {\n", x->t);
-    fill_in(b, f->forward, x->t);
+    prog_fill_in(b, is_two(f) ? "T, %b: T) {\n" : "T) {\n", x->t);
+    prog_fill_in(b, f->forward, x->t);
     td__buf_add(b, "    }, func @backward(");
-    fill_in(b, f->saved, x->t);
-    fill_in(b, "%g: T <tangent 0>) {\n", x->t);
-    fill_in(b, f->backward, x->t);
+    prog_fill_in(b, f->saved, x->t);
+    prog_fill_in(b, "%g: T <tangent 0>) {\n", x->t);
+    prog_fill_in(b, f->backward, x->t);
     td__buf_printf(b, "    }, [%s", x->name);
     if (is_two(f)) td__buf_printf(b, ", %s", y->name);
     td__buf_printf(b, "], []%s)\n", f->results);
@@ -118,8 +117,7 @@ static const prog_val *some_float_value(prog_world *w) {
     return NULL;
 }
 
-/* A value of x's type, x itself where no other is found. */
-static const prog_val *one_like(prog_world *w, const prog_val *x) {
+const prog_val *prog_one_like(prog_world *w, const prog_val *x) {
     for (int tries = 0; tries < 8; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
         if (v->t->dtype == x->t->dtype && v->t->rank == x->t->rank &&
@@ -132,7 +130,7 @@ static const prog_val *one_like(prog_world *w, const prog_val *x) {
 bool prog_custom(prog_world *w) {
     const form     *f = &forms[prog_upto(&w->r, (int)(sizeof forms / sizeof *forms))];
     const prog_val *x = some_float_value(w);
-    const prog_val *y = x && is_two(f) ? one_like(w, x) : x;
+    const prog_val *y = x && is_two(f) ? prog_one_like(w, x) : x;
     td_value        out[2] = {TD_NONE, TD_NONE};
     if (!x || !run_custom(w, f, x, y, out)) return td_clear(w->cx), false;
     prog_val of = *x, with = *y; /* naming results moves the values */

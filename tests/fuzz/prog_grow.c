@@ -259,6 +259,9 @@ void prog_statement(prog_world *w, const prog_taste *taste) {
     if (prog_with & PROG_CUSTOM && !w->is_case && prog_chance(&w->r, 12) &&
         prog_custom(w))
         return;
+    if (prog_with & PROG_BRANCHES && !w->is_case && prog_chance(&w->r, 20) &&
+        prog_branch(w))
+        return;
     for (int ops = 0; ops < 12; ops++) {
         td_op op = some_op(w, taste);
         if (!may_stand(w, op)) continue;

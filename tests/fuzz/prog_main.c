@@ -258,9 +258,9 @@ static int replay(int argc, char **argv) {
 
 /* ---- parts of the grammar ----------------------------------------------- */
 
-static const char *const parts[] = {"closed",    "hooks", "checkpoint", "autocast",
-                                    "custom",    "grads", "module",     "masks",
-                                    "functions", "all"};
+static const char *const parts[] = {"closed",    "hooks",    "checkpoint", "autocast",
+                                    "custom",    "grads",    "module",     "masks",
+                                    "functions", "branches", "all"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* --with=closed,hooks or --with=all */

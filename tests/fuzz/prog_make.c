@@ -162,7 +162,7 @@ static void make_second(prog_maker *m, int size) {
     int         n = prog_range(&w->r, 1, 3);
     td__buf_add(&m->call, "  %y... = call @g(");
     for (int i = 0; i < n; i++) add_param(m, &head, i);
-    td__buf_add(&m->call, ")\n");
+    td__buf_add(&m->call, w->control ? ") control=true\n" : ")\n");
     td__buf_printf(&w->text, "func @g(%s) {\n", td__buf_str(&head));
     td__buf_free(&head);
     make_body(w, size);
@@ -201,6 +201,8 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     m.body.r.s = prog_next(&r);
     m.second = (prog_world){.cx = cx, .letter = 'u', .usual = m.inputs.usual};
     m.second.r.s = m.body.r.s + 1;
+    if (prog_with & PROG_BRANCHES) m.body.control = prog_chance(&r, 60);
+    m.second.control = m.body.control;
     m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;
     td_seed(cx, 0);
     td_scope_begin(cx, "program");

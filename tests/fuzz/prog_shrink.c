@@ -53,9 +53,24 @@ static bool keep(shrinker *s) {
 
 static void begin(shrinker *s) { *s->next = *s->now; }
 
-static void drop_line(lines *l, int i) {
-    memmove(l->s[i], l->s[i + 1], sizeof l->s[0] * (size_t)(l->n - i - 1));
-    l->n--;
+static void drop_some(lines *l, int i, int n) {
+    memmove(l->s[i], l->s[i + n], sizeof l->s[0] * (size_t)(l->n - i - n));
+    l->n -= n;
+}
+
+static void drop_line(lines *l, int i) { drop_some(l, i, 1); }
+
+/* How many lines the statement at line i has: more than one if it has nested functions,
+ * which end with a line that begins with }. */
+static int statement_lines(const lines *l, int i) {
+    if (!strstr(l->s[i], " = ") || !strstr(l->s[i], "func @")) return 1;
+    for (int k = i, depth = 0; k < l->n; k++) {
+        const char *line = l->s[k] + strspn(l->s[k], " ");
+        size_t      n = strlen(line);
+        depth += (n && line[n - 1] == '{') - (line[0] == '}');
+        if (depth == 0) return k - i + 1;
+    }
+    return 1;
 }
 
 /* ---- words -------------------------------------------------------------- */
@@ -112,8 +127,9 @@ static int made(const char *line, char names[][PROG_NAME], int most) {
 static bool try_without(shrinker *s, int i, const char *instead) {
     char names[8][PROG_NAME];
     int  n = made(s->now->s[i], names, 8);
+    if (strstr(s->now->s[i], "%m = add(%n, 1)")) return false; /* counts a loop */
     begin(s);
-    drop_line(s->next, i);
+    drop_some(s->next, i, statement_lines(s->now, i));
     for (int k = 0; k < n && instead; k++)
         for (int j = i; j < s->next->n; j++)
             replace_word(s->next->s[j], names[k], instead);
@@ -124,7 +140,8 @@ static bool drop_lines(shrinker *s) {
     bool any = false;
     for (int i = s->now->n - 1; i >= 0; i--) {
         char        name[PROG_NAME];
-        const char *p = strstr(s->now->s[i], " = ");
+        int         n = statement_lines(s->now, i);
+        const char *p = n > 1 ? s->now->s[i + n - 1] : strstr(s->now->s[i], " = ");
         bool        gone = try_without(s, i, NULL);
         while (!gone && p && next_name(&p, name)) gone = try_without(s, i, name);
         any |= gone;
@@ -229,7 +246,8 @@ static bool drop_words(shrinker *s) {
                                         " module=train",
                                         " module=eval",
                                         " checkpoint=true",
-                                        " grads=true"};
+                                        " grads=true",
+                                        " control=true"};
     bool                     any = false;
     for (int i = 0; i < s->now->n; i++)
         for (size_t k = 0; k < sizeof words / sizeof *words; k++) {

@@ -516,7 +516,7 @@ TEST(what_a_branch_cannot_be_is_said) {
     check_refused(reach_around, "read all arguments with td_arg");
     check_refused(squaring, "second derivatives of a captured loop are unsupported");
     check_refused(write_loop, "return the new value");
-    check_refused(no_flag, "pred is ");
+    check_refused(no_flag, "the predicate is ");
     check_refused(random_branch, "draws random numbers");
     check_refused(branches_on_a_value, "td_cond");
     check_refused(branches_on_a_value, "control.c:");

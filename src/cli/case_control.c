@@ -1,0 +1,134 @@
+/* case_control.c -- control=true of a call: the function is replayed with td_cond and
+ * td_while in place of the ops cond and while_loop, as a C body would call them. An
+ * input of a nested function with the descriptor <const> is closed over: the body
+ * reads the tensor itself. So are the fixed tensors of a loop. */
+#include "cli/case_run.h"
+#include "trace/trace.h"
+
+/* One call of td_cond or td_while: its graphs and the tensors they close over. */
+typedef struct control {
+    const td_graph *first, *second; /* yes and no, or test and body */
+    td_tensor     **operands;       /* of the op, in the order of the graphs' inputs */
+    int             n_state;        /* of a loop: state tensors; -1 for td_cond */
+} control;
+
+typedef TD_VEC(td_tensor *) operands;
+
+/* Is the operand for input i of g closed over? */
+static bool closes_over(const control *k, const td_graph *g, int i, int operand) {
+    if (k->n_state >= 0) return operand >= k->n_state;
+    return g->in_desc.v[i].kind == TD_D_CONST;
+}
+
+/* The body of a branch, a test or an iteration: replays g. Literals of g are left
+ * absent; the replay takes them from the graph. */
+static bool replay_nested(td_call *c, const td_graph *g) {
+    const control *k = td_call_env(c);
+    td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + g->outputs.n + 1));
+    if (!in) return td__fail_memory(td_call_ctx(c));
+    for (int i = 0, operand = 0, arg = 0; i < g->inputs.n; i++) {
+        if (td__graph_holds(g, i)) continue;
+        bool closed = closes_over(k, g, i, operand);
+        in[i] = td_value_tensor(closed ? k->operands[operand] : td_arg(c, arg++));
+        operand++;
+    }
+    td_value *out = in + g->inputs.n;
+    bool      ok = case_replay_control(g, in, out) &&
+              td_return_values(c, (td_values){out, g->outputs.n});
+    td__free(in);
+    return ok;
+}
+
+static bool run_first(td_call *c) {
+    return replay_nested(c, ((const control *)td_call_env(c))->first);
+}
+
+static bool run_second(td_call *c) {
+    return replay_nested(c, ((const control *)td_call_env(c))->second);
+}
+
+/* Appends the tensors of a list argument to the operands. */
+static bool add_operands(td_replay *r, const td_garg *list, operands *to) {
+    td_value v;
+    if (!td__replay_arg(r, list, &v)) return false;
+    for (uint32_t i = 0; i < v.n; i++)
+        if (!td__vec_push(to, v.u.ts[i])) return td__fail_memory(r->g->cx);
+    return true;
+}
+
+/* Operands that the branch yes closes over are not passed as arguments. */
+static bool call_cond(td_replay *r, const td_gnode *n, operands *of, td_tensor **out) {
+    control  k = {n->in[1].u.g, n->in[2].u.g, NULL, -1};
+    td_ctx  *cx = r->g->cx;
+    td_value pred;
+    int      n_args = 0;
+    if (!add_operands(r, &n->in[3], of) || !td__replay_arg(r, &n->in[0], &pred))
+        return false;
+    k.operands = of->v;
+    td_value *args = td__zalloc(sizeof *args * (size_t)(of->n + 1));
+    if (!args) return td__fail_memory(cx);
+    for (int i = 0, at = 0; i < k.first->inputs.n && at < of->n; i++) {
+        if (td__graph_holds(k.first, i)) continue;
+        if (!closes_over(&k, k.first, i, at))
+            args[n_args++] = td_value_tensor(of->v[at]);
+        at++;
+    }
+    td_branches b = {.yes = run_first, .no = run_second, .env = &k};
+    bool        ok = td_cond(pred.u.t, b, (td_values){args, n_args}, out, n->n_out);
+    td__free(args);
+    return ok;
+}
+
+/* The bodies get the state as arguments and close over the fixed tensors. */
+static bool call_while(td_replay *r, const td_gnode *n, operands *of, td_tensor **out) {
+    if (!add_operands(r, &n->in[2], of)) return false;
+    control k = {n->in[0].u.g, n->in[1].u.g, NULL, of->n};
+    if (!add_operands(r, &n->in[3], of)) return false;
+    k.operands = of->v;
+    td_loop l = {.test = run_first, .body = run_second, .env = &k};
+    return td_while(r->g->cx, l, (td_tensors){of->v, k.n_state}, out);
+}
+
+static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
+
+/* Runs a node of cond or while_loop. The replay references the results; temporaries
+ * are freed with a scope. td_while gives a result for each state tensor. */
+static bool control_node(td_replay *r, const td_gnode *n) {
+    td_ctx     *cx = r->g->cx;
+    operands    of = {0};
+    size_t      most = (size_t)n->n_out + (n->op == TD_OP_cond ? 0 : n->in[2].n) + 1;
+    td_tensor **out = td__zalloc(sizeof *out * most);
+    bool        ok = out ? td__scope_push(cx) : td__fail_memory(cx);
+    if (ok) {
+        ok = n->op == TD_OP_cond ? call_cond(r, n, &of, out)
+                                 : call_while(r, n, &of, out);
+        for (int i = 0; i < n->n_out && ok; i++)
+            td__replay_set(r, n->out[i], td_value_tensor(out[i]));
+        td__scope_pop(cx, NULL, 0);
+    }
+    td__free(out);
+    td__vec_free(&of);
+    for (int i = 0; ok && i < n->n_in; i++) td__garg_each(&n->in[i], forget_read, r);
+    return ok;
+}
+
+static bool walk(void *env, td_replay *r) {
+    bool ok = true;
+    (void)env;
+    for (int i = 0; ok && i < r->g->nodes.n; i++) {
+        const td_gnode *n = r->g->nodes.v[i];
+        bool            nests =
+            n->kind == TD_N_OP && (n->op == TD_OP_cond || n->op == TD_OP_while_loop);
+        if (!n->dead) ok = nests ? control_node(r, n) : td__replay_node(r, n);
+    }
+    return ok;
+}
+
+bool case_replay_control(const td_graph *g, const td_value *in, td_value *out) {
+    td_replay r;
+    bool      ok = td__replay_begin_whole(&r, g);
+    r.walk = walk;
+    ok = ok && td__replay_whole(&r, in, out);
+    td__replay_end(&r);
+    return ok;
+}
