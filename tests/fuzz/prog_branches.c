@@ -301,6 +301,8 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
                              : &branches[prog_upto(&w->r, TD_COUNT(branches))];
     const prog_val *x = some_number(w, f->flags & FLOATS);
     if (!x || f->flags & (w->control ? ODD : OWN)) return false;
+    /* eagerly the gradient of the op while_loop always requires grad */
+    if (loop && !w->control && prog_with & PROG_GRADS) return false;
     const prog_val *y = f->flags & TWO ? prog_one_like(w, x) : x;
     /* the branches of an op must agree in strides, and td_while makes states dense */
     if (!w->control && !(is_dense(x->t) && is_dense(y->t))) return false;
