@@ -203,9 +203,10 @@ typedef bool td_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
 /* Runs the region, saves only its inputs, and recomputes in backward by running it
  * again with the same random numbers. env must stay valid as long as the results'
  * history. A backward inside the region reruns it too. Inputs must not be written by
- * the region, nor between the call and the backward: the backward fails then. The
- * region should not write other tensors that outlive it, because the number of its
- * runs is unspecified. */
+ * the region, nor between the call and the backward: the backward fails then. Inputs
+ * are saved through saved-tensor hooks if any are pushed; then the region is rerun on
+ * what these unpack. The region should not write other tensors that outlive it, because
+ * the number of its runs is unspecified. */
 TD_API bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                           td_tensor **out, int n_out);
 /* The same for a region without random numbers, or whose random numbers may differ in

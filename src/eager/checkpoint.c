@@ -25,13 +25,6 @@ typedef struct item {
     bool     gone;  /* its node released it: no need to catch it */
 } item;
 
-/* An input of the region; the later run requires it unmodified. */
-typedef struct given {
-    td_tensor  *t;       /* one reference; may be NULL */
-    uint64_t    version; /* at the first run */
-    const void *st;      /* its storage at the first run */
-} given;
-
 /* One checkpointed call. Referenced by every value it saved. */
 typedef struct frame {
     td_ctx    *cx;
@@ -39,7 +32,7 @@ typedef struct frame {
     td_region *fn;
     void      *env;
     int        n_in, n_out;
-    given     *in;
+    td_saved  *in;           /* inputs; t and pack are NULL for a NULL input */
     bool       same_random;  /* the later run draws the same random numbers */
     uint64_t   seed, offset; /* generator state at the first run */
     int        autocast;     /* autocast state at the first run */
@@ -66,8 +59,7 @@ static void forget_values(frame *f) {
 static void drop_frame(frame *f) {
     if (--f->refs > 0) return;
     forget_values(f);
-    for (int i = 0; i < f->n_in; i++)
-        if (f->in[i].t) td__unref(f->in[i].t);
+    for (int i = 0; i < f->n_in; i++) td__saved_free(&f->in[i]);
     td__vec_free(&f->items);
     td__free(f->in);
     td__free(f);
@@ -122,8 +114,9 @@ static bool fail_unlike(const frame *f, const td_tensor *t, int nr) {
                         "td_checkpoint: unsupported: when recomputed, the region %s, "
                         "unlike the first time. It calls a compiled function, which "
                         "may run other code for arguments that have changed, for "
-                        "example where set_ or resize_ has enlarged a storage. Call "
-                        "that function outside of the region",
+                        "example where set_ or resize_ has enlarged a storage, or "
+                        "saved-tensor hooks have copied an argument. Call that "
+                        "function outside of the region",
                         what);
     return td__fail(f->cx, TD_E_GRAD,
                     "td_checkpoint: when recomputed, the region %s, unlike the first "
@@ -183,10 +176,10 @@ static void drop_own(void *env, void *packed) {
 }
 
 /* Fails if an input was written since the first run: recomputing would give
- * other values. */
+ * other values. An input that went through saved-tensor hooks is theirs. */
 static bool check_inputs(const frame *f) {
     for (int i = 0; i < f->n_in; i++) {
-        const given *in = &f->in[i];
+        const td_saved *in = &f->in[i];
         if (!in->t || (in->st == in->t->st && in->version == td__version(in->t)))
             continue;
         f->cx->stale = td_ok(f->cx);
@@ -200,11 +193,22 @@ static bool check_inputs(const frame *f) {
     return true;
 }
 
-/* Calls the region with the same input tensors as the first run: a compiled
- * call inside must find the same leaves, views and duplicates, or it would use
- * another specialization, which saves other values. */
-static bool call_region(frame *f, td_tensor **in, td_tensor **out) {
-    for (int i = 0; i < f->n_in; i++) in[i] = f->in[i].t;
+/* The inputs of a later run: the tensors of the first run, or what saved-tensor hooks
+ * around the checkpoint unpack. They are the same tensors where possible, because a
+ * compiled call inside must find the same leaves, views and duplicates, or it would
+ * use another specialization, which saves other values. */
+static bool read_inputs(const frame *f, td_tensor **in) {
+    td_node reader = {.cx = f->cx, .name = "td_checkpoint"};
+    bool    ok = check_inputs(f);
+    for (int i = 0; ok && i < f->n_in; i++) {
+        if (!f->in[i].t && !f->in[i].pack) continue;
+        in[i] = td__unpack(&reader, &f->in[i]);
+        ok = in[i] != NULL;
+    }
+    return ok;
+}
+
+static bool call_region(frame *f, td_tensor *const *in, td_tensor **out) {
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
     return ok && td_ok(f->cx);
@@ -212,7 +216,7 @@ static bool call_region(frame *f, td_tensor **in, td_tensor **out) {
 
 /* A later run: with the first run's random numbers and autocast state, catching saved
  * values. */
-static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
+static bool run_later(frame *f, td_tensor *const *in, td_tensor **out) {
     td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, own_value, drop_own, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
@@ -233,15 +237,14 @@ static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
  * saves are handed to the nodes of the first run through hooks. Fails if an input was
  * written since. */
 static bool recompute(frame *f) {
-    td_ctx *cx = f->cx;
-    size_t  n = (size_t)(f->n_in + f->n_out + 1);
-    if (!check_inputs(f)) return false;
+    td_ctx     *cx = f->cx;
+    size_t      n = (size_t)(f->n_in + f->n_out + 1);
     td_tensor **tensors = td__zalloc(sizeof *tensors * n);
     if (!tensors) return td__fail_memory(cx);
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok = run_later(f, tensors, tensors + f->n_in);
+        ok = read_inputs(f, tensors) && run_later(f, tensors, tensors + f->n_in);
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }
@@ -268,26 +271,31 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* A frame with the inputs and the generator's state; NULL after td__fail. */
+/* Saves the inputs for the later run, as a node saves its arguments. */
+static bool save_inputs(frame *f, td_tensors in) {
+    bool ok = true;
+    for (int i = 0; ok && i < in.n; i++)
+        if (in.v[i]) ok = td__save(&f->in[i], in.v[i], false, 0);
+    return ok;
+}
+
+/* A frame with room for the inputs and the generator's state; NULL after td__fail. */
 static frame *make_frame(td_ctx *cx, td_tensors in) {
-    frame *f = td__zalloc(sizeof *f);
-    given *copy = td__zalloc(sizeof *copy * (size_t)(in.n + 1));
-    if (!f || !copy) {
+    frame    *f = td__zalloc(sizeof *f);
+    td_saved *saved = td__zalloc(sizeof *saved * (size_t)(in.n + 1));
+    if (!f || !saved) {
         td__free(f);
-        td__free(copy);
+        td__free(saved);
         td__fail_memory(cx);
         return NULL;
     }
     *f = (frame){.cx = cx,
                  .refs = 1,
-                 .in = copy,
+                 .in = saved,
                  .n_in = in.n,
                  .seed = cx->rng_seed,
                  .offset = cx->rng_offset,
                  .autocast = td__autocast_state(&cx->ambient)};
-    for (int i = 0; i < in.n; i++)
-        if (in.v[i])
-            copy[i] = (given){td__ref(in.v[i]), td__version(in.v[i]), in.v[i]->st};
     return f;
 }
 
@@ -301,12 +309,12 @@ static bool check_results(const frame *f, td_tensor *const *out, bool ok) {
 }
 
 /* The first run: hooks only count the saved values and do not store them. */
-static bool run_first(td_ctx *cx, frame *f, td_tensor *const *in, td_tensor **out) {
+static bool run_first(td_ctx *cx, frame *f, td_tensors in, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);
-    if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
-    bool ok;
-    TD_CALLBACK(cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx));
+    if (tape && (!save_inputs(f, in) || !td__saved_hooks_push(cx, &hooks)))
+        return false;
+    bool ok = call_region(f, in.v, out);
     if (tape) td_saved_hooks_pop(cx);
     f->done = true;
     forget_values(f);
@@ -327,7 +335,7 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
         call->env = f->env;
         call->n_out = f->n_out;
         call->same_random = f->same_random;
-        ok = run_first(cx, call, in.v, out);
+        ok = run_first(cx, call, in, out);
         td__scope_pop(cx, out, ok ? f->n_out : 0);
     }
     if (call) drop_frame(call);

@@ -186,3 +186,48 @@ case "test_ac_rematerialize_simple_forward_backward" {
   %l = call @loss_inside(%x, %y)
   backward %l
 }
+
+func @square(%x) {
+  %y = mul(%x, %x)
+  return %y
+}
+func @by_twice(%x, %i) {
+  %z = mul(%i, 2)
+  %y = mul(%x, %z)
+  return %y
+}
+case "saved-tensor hooks around a checkpoint pack its input" {
+  %x = tensor([1, 2, 3], f32, [3], requires_grad=true)
+  call @square(%x) hooks=twice checkpoint=true
+  backward
+}
+case "a packed input of a checkpoint may be written" {
+  %x = tensor([1, 2, 3], f32, [3], requires_grad=true)
+  call @square(%x) hooks=clone checkpoint=true
+  no_grad {
+    add_(%x, 1)
+  }
+  backward %out.0
+}
+case "a packed input without gradients may be written too" {
+  %x = tensor([1, 2, 3], f32, [3], requires_grad=true)
+  %i = tensor([1, 2, 3], f32, [3])
+  call @by_twice(%x, %i) hooks=twice checkpoint=true
+  add_(%i, 1)
+  backward %out.0
+}
+case "an input of a checkpoint may not be written" {
+  %x = tensor([1, 2, 3], f32, [3], requires_grad=true)
+  call @square(%x) checkpoint=true
+  no_grad {
+    add_(%x, 1)
+  }
+  backward %out.0
+}
+case "an inference tensor cannot be an input of a checkpoint" {
+  %x = tensor([1, 2, 3], f32, [3], requires_grad=true)
+  inference {
+    %i = tensor([1, 2, 3], f32, [3])
+  }
+  call @by_twice(%x, %i) checkpoint=true
+}
