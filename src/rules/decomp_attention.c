@@ -183,6 +183,26 @@ static td_tensor *unblocked(td_opcall *c, double scale) {
     return half ? td_op_to(p, dt, false) : p;
 }
 
+/* Is there no query row, or no element of value? Then no score is computed. */
+static bool is_empty(const td_tensor *q, const td_tensor *v) {
+    return td__is_float((td_dtype)q->dtype) &&
+           (td__dim_eq(q->size[q->rank - 2], 0) || !td__dim_lt(0, v->numel));
+}
+
+/* ATen's result without scores: zeros of query's leading sizes, to which the sums of
+ * query, key and value are added, times 0. Their gradients are zeros that depend on no
+ * argument, and NaN in an argument makes the result NaN. */
+static td_tensor *empty(td_opcall *c) {
+    td_tensor *q = td__in(c, 0), *v = td__in(c, 2);
+    int64_t    size[TD_MAX_RANK];
+    for (int i = 0; i < q->rank; i++) size[i] = q->size[i];
+    size[q->rank - 1] = v->size[v->rank - 1];
+    td_tensor *sum = t_sum(q, TD_ALL, false);
+    for (int i = 1; i < 3; i++) sum = t_add(sum, t_sum(td__in(c, i), TD_ALL, false));
+    return t_add(td_op_zeros(c->cx, (td_ints){size, q->rank}, (td_dtype)q->dtype),
+                 td_op_mul(sum, td_value_int(0)));
+}
+
 /* The sizes must make two products: query @ key^T and weights @ value. */
 static bool sizes_fit(td_opcall *c) {
     const td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
@@ -225,6 +245,8 @@ bool td__decomp_attention(td_opcall *c) {
     double scale = td__in_none(c, 6)
                        ? 1 / sqrt((double)td__dim_fixed(q->size[q->rank - 1]))
                        : td__in_f(c, 6);
-    c->out[0] = is_blocked(c) ? blocked(c, scale) : unblocked(c, scale);
+    c->out[0] = is_empty(q, v)  ? empty(c)
+                : is_blocked(c) ? blocked(c, scale)
+                                : unblocked(c, scale);
     return true;
 }

@@ -250,3 +250,14 @@ case "the same with heads" {
   call @attend(%q, %k, %v)
   backward
 }
+case "the gradient of attention to no keys depends on no argument" {
+  %q = full([3,2], 1.0, requires_grad=true)
+  %k = full([0,2], 1.0, requires_grad=true)
+  call @attend(%q, %k, %k) grads=true
+}
+case "attention to no keys is NaN where a query is" {
+  %q = tensor([nan, 0, 1, 1], f32, [2,2], requires_grad=true)
+  %k = full([0,2], 1.0, requires_grad=true)
+  call @attend(%q, %k, %k)
+  backward
+}
