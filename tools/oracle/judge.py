@@ -128,7 +128,7 @@ def judge(p, classes):
         drop_elements(got)
     found = list(judge_classes.sort(differences(got, p.theirs, Loosely()), p.text, classes,
                                     got["notes"]))
-    if any(c is None and d.kind.endswith(".elements") for d, c in found):
+    if any(c is None and d.kind.endswith((".elements", ".sizes")) for d, c in found):
         found = judge_rounding(p, got, classes)
     if any(c is None and CHECKPOINT.search(d.text) for d, c in found):
         found = judge_checkpoint(p, found, classes)
@@ -209,10 +209,18 @@ def judge_rounding(p, got, classes, **how):
     runs = [Case(p.funcs, p.stmts, p.theirs, p.draws, run=i, **how).run() for i in range(RUNS)]
     within = Within(runs)
     within.settle(got, p.theirs)
+    notes = got["notes"] + ["sizes-of-rounded"] * (not sizes_agree([got] + runs))
     found = list(differences(got, p.theirs, Loosely()))
     if within.used:
         found.insert(0, Difference("elements", "rounded otherwise", 0, "last-bits"))
-    return list(judge_classes.sort(found, p.text, classes, got["notes"]))
+    return list(judge_classes.sort(found, p.text, classes, notes))
+
+
+def sizes_agree(runs):
+    """Have the outputs of all runs the same sizes?"""
+    return all(len({tuple(v.get("sizes", [])) for v in values}) == 1
+               for steps in zip(*[r["steps"] for r in runs])
+               for values in zip(*[s.get("outputs", []) for s in steps]))
 
 
 def drop_elements(report):
@@ -288,7 +296,7 @@ class Tally:
             self.bad.append((p, unexplained))
         if unexplained or (found and self.verbose):
             print(p.label)
-            for d, c in found[:6]:
+            for d, c in sorted(found, key=lambda f: f[1] is not None)[:6]:  # unexplained first
                 print(f"    {c.name if c else '?'}: {d.kind}: {d.text}"[:400], flush=True)
 
     def skip(self, p, why):

@@ -16,7 +16,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from td_text import Dtype, Ref, Size
-from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_zeroed
+from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_own_grad, is_zeroed
 from torch_watch import Watch
 
 DT_NAME = {v: k for k, v in DT.items()}
@@ -88,6 +88,10 @@ def named_failures():
                 if not found or not any(s in str(e) for s in said):
                     raise
                 raise RuntimeError(f"{found[0]}: {e}") from e
+
+
+def is_closed_over(desc):
+    return bool(desc) and desc[0] == "const"
 
 
 def wants_grad(v):
@@ -218,7 +222,8 @@ class Case:
         def body(*xs):
             out = fn(*xs)
             if "module" in s.kwargs:
-                out = [self.draws.call("dropout", [v, 0.5, train], {})
+                dropout = self.code.space[self.code.op("dropout")]
+                out = [dropout(v, 0.5, train)
                        if isinstance(v, torch.Tensor) and v.is_floating_point() else v
                        for v in out]
             if not s.kwargs.get("grads"):
@@ -231,8 +236,26 @@ class Case:
 
         with surroundings(s.kwargs):
             if s.kwargs.get("checkpoint"):
-                return checkpoint(body, *args, use_reentrant=False)
+                return self.checkpointed(s, body, args)
             return body(*args)
+
+    def checkpointed(self, s, body, args):
+        """A checkpoint saves its arguments, and not the tensors that the function closes over."""
+        closed = [is_closed_over(i.desc) for i in self.funcs[s.op].inputs if not is_own_grad(i.desc)]
+
+        drawn, again = list(self.draws.queue), []
+
+        def region(*given):
+            """Recomputed, it draws what it drew first."""
+            rest, queue = iter(given), self.draws.queue
+            self.draws.queue = list(drawn) if again else queue
+            try:
+                return body(*[a if c else next(rest) for a, c in zip(args, closed)])
+            finally:
+                self.draws.queue = queue if again else self.draws.queue
+                again.append(True)
+
+        return checkpoint(region, *[a for a, c in zip(args, closed) if not c], use_reentrant=False)
 
     def call(self, s):
         args = [self.arg(a) for a in s.args]

@@ -15,6 +15,7 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
 PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum"}
+SPREADS = {"var", "std", "var_mean", "std_mean"}
 GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
@@ -29,7 +30,7 @@ ZEROS = {"softshrink", "maximum", "minimum", "amax", "amin", "max", "min", "amin
          "native_layer_norm"}
 
 
-META_WRITES = {"t_", "transpose_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
+META_WRITES = {"set_", "t_", "transpose_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
 
 
 def tensors(values):
@@ -110,6 +111,7 @@ class Watch:
         self.ints = set()   # tensors: the gradients of which all come to integers
         self.slices = set() # ops that wrote views
         self.nodes = []     # whose gradients are rounded otherwise
+        self.grads = set()  # gradients that a call returned
         self.left = []      # tensors a view of which set_ took to another storage
         self.moved = []     # tensors that set_ took to another storage, away from their views
 
@@ -127,6 +129,9 @@ class Watch:
                 out.update(dict.fromkeys(("is_leaf", "grad_fn"), "inference-views"))
         if t.numel() == 0:
             out["offset"] = "offset-of-nothing"
+            if id(t) in self.grads:
+                out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"),
+                                         "gradients-of-nothing"))
         if t.is_inference():
             out["is_view"] = "inference-views"
         if any(t is b or t._base is b for b in self.left) or any(
@@ -147,6 +152,7 @@ class Watch:
         if not t.is_inference():
             self.born.setdefault(storage_of(t), t._version)
         self.views[id(t)] = "view-flag"
+        self.grads.add(id(t))
 
     def note_versions(self, t, why):
         self.kept.append(t.untyped_storage())
@@ -172,6 +178,8 @@ class Watch:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
                 self.nudge_terms(fn, args, kwargs, out)
+            if self.nudges and op in SPREADS:
+                self.nudge_spread(op, fn, args, kwargs, out)
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
             self.note_run(op, needy, out)
@@ -182,7 +190,8 @@ class Watch:
                 if is_write(op) or storage_of(t) not in before:
                     self.nudge_sums(op, t)
                     self.nudge(t, t.dtype in HALVES, op.rstrip("_") in ZEROS)
-                    self.nudge_gradients(up_to_date(t), op)
+                    if self.nudges:  # else a stale view keeps its grad_fn until an op reads it
+                        self.nudge_gradients(up_to_date(t), op)
             return out
         return call
 
@@ -213,6 +222,15 @@ class Watch:
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
             t.data.copy_(u)
+
+    def nudge_spread(self, op, fn, args, kwargs, out):
+        """Of elements that are nearly equal it is 0, or what rounding of the mean leaves."""
+        spread = next(tensors([out]))
+        if self.run:
+            self.nudge_terms(fn, args, kwargs, out)
+        elif spread.numel():
+            least = (4 * largest([args[0]])) ** (1 if "std" in op else 2)
+            spread.data.copy_(torch.where(spread.data <= least, 0, spread.data))
 
     def nudge_sums(self, op, t):
         """Products of matrices: where terms cancel, rounding goes with the terms."""
@@ -255,7 +273,7 @@ class Watch:
 
     def nudge_gradients(self, node, op):
         """The gradients that a derivative gives are rounded too."""
-        if not self.nudges or node is None or node in self.nodes:
+        if node is None or node in self.nodes:
             return
 
         def nudged(g, noise):
