@@ -180,7 +180,7 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 #include "kernels/pool_loops.inc"
 #define T int64_t
 #define NAME(what) what##_i64
-#define LEAST INT64_MIN
+#define LEAST p->least
 #define TYPE AS_I64
 #include "kernels/pool_loops.inc"
 
@@ -188,10 +188,16 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 
 #define BY_TYPE(what) ((const td_plane_fns){what##_f32, what##_f64, what##_i64})
 
+/* The smallest value of an integer dtype. */
+static int64_t least_of(td_dtype dt) {
+    if (dt == TD_BOOL || dt == TD_U8) return 0;
+    return dt == TD_I64 ? INT64_MIN : -((int64_t)1 << (8 * td_dtype_size(dt) - 1));
+}
+
 /* in: self, kernel_size, stride, padding, dilation, ceil_mode. Results: maxima,
- * indices. */
+ * indices. A window that covers padding alone has the smallest value of the dtype. */
 bool td__kern_max_pool2d(td_opcall *c) {
-    td_planes p = {0};
+    td_planes p = {.least = least_of((td_dtype)td__in(c, 0)->dtype)};
     return td__planes_window(c, 1, true, &p) &&
            td__planes_run(c, &p, TD_PLANES_FORWARD, BY_TYPE(max_forward), c->out[1]);
 }

@@ -12,7 +12,8 @@ typedef struct td_planes {
     int64_t        kh, kw, sh, sw; /* window and its steps */
     int64_t        ph, pw, dh, dw; /* padding on each side, distance between taps */
     bool           count_pad;
-    int64_t        divisor;   /* of an average; 0: the window's size */
+    int64_t        divisor; /* of an average; 0: the window's size */
+    int64_t        least;   /* of integers: the maximum of a window without elements */
     const int64_t *row, *col; /* resampling: where each result row, column is from */
 } td_planes;
 
