@@ -94,7 +94,7 @@ def largest(grads):
 class Watch:
     """run: the number of a run in which rounded results change by up to two units, as they
     may with another library, NaNs in sign and payload, and zeros of some ops in sign; in runs
-    0 and 1 all NaNs have one sign. None: results stay."""
+    0 and 1 all of these have one sign. None: results stay."""
 
     def __init__(self, run=None):
         self.run = run
@@ -256,9 +256,9 @@ class Watch:
         by[((bits & rounded) == 0) | (t.data == 0) | ~t.data.isfinite()] = 0
         new = (bits + by).view(t.dtype)
         sign = torch.randint(0, 2, bits.shape, generator=self.nudges) * 2 - 1
+        sign = [torch.ones_like(sign), -torch.ones_like(sign), sign][min(self.run, 2)]
         if zeros:
             new = torch.where(new == 0, torch.zeros_like(new).copysign(sign), new)
-        sign = [torch.ones_like(sign), -torch.ones_like(sign), sign][min(self.run, 2)]
         nan = torch.full_like(new, float("nan")).copysign(sign)
         t.data.copy_(torch.where(new.isnan(), nan, new))
 
