@@ -145,8 +145,12 @@ def own_results(results, operands):
     return out
 
 
-def cond(flag, yes, no, operands):
-    return own_results((yes if bool(flag) else no)(*operands), operands)
+def cond(flag, yes, no, operands, watch=None):
+    """An op: its results are new tensors, however the branch made them."""
+    out = own_results((yes if bool(flag) else no)(*operands), operands)
+    for t in out if watch else []:
+        watch.result(t)
+    return out
 
 
 def custom(forward, backward, roles, args, fixed, options, watch=None):
@@ -362,6 +366,7 @@ class Source:
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
+        args += ["watch=watch"] if s.op == "cond" else []
         name = "cond" if s.op == "cond" else self.code.op(s.op)
         return f"{name}({', '.join(args)})"
 

@@ -154,6 +154,13 @@ class Watch:
         self.views[id(t)] = "view-flag"
         self.grads.add(id(t))
 
+    def result(self, t):
+        """A result of an op of ours: its version counts from 0, whether it is a view is free."""
+        self.kept.append(t)
+        if not t.is_inference():
+            self.born[storage_of(t)] = t._version
+        self.views[id(t)] = "view-flag"
+
     def note_versions(self, t, why):
         self.kept.append(t.untyped_storage())
         self.versions[storage_of(t)] = why
