@@ -115,7 +115,7 @@ enum {
     TD_TF_INFERENCE = 2,  /* made in inference mode: never recorded */
     TD_TF_NIL = 4,        /* the context's nil tensor */
     TD_TF_TRACED = 8,     /* made during a capture */
-    TD_TF_UNTAPED = 16    /* requires grad and is not a leaf, without a grad_fn */
+    TD_TF_TANGENT = 16    /* of a trace: the caller's may be a leaf or not */
 };
 
 #define TD_INLINE_RANK 5

@@ -233,7 +233,7 @@ static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
             "clone",
             f->fn.name);
     const td_tensor *owner = t->base ? t->base : t;
-    bool inner = (owner->ag && owner->ag->fn) || owner->flags & TD_TF_UNTAPED;
+    bool             inner = owner->ag && owner->ag->fn;
     if (td__needs_grad(t) && !inner)
         return td__fail(f->cx, TD_E_GRAD,
                         "%s: the function writes a leaf that requires grad in place; "

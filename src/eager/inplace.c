@@ -70,6 +70,11 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
     }
     td_node *fn;
     if (!td__fn_of(t, &fn)) return false;
+    if (needs && !fn && t->flags & TD_TF_TANGENT)
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "unsupported: with create_graph, the backward of a custom "
+                           "function writes a gradient that requires grad. Write a "
+                           "clone of it");
     if (needs && !fn)
         return td__op_fail(
             c, TD_E_GRAD,

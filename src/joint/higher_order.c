@@ -32,6 +32,7 @@ static bool add_tangent(td_joint_run *r, int i, bool grad) {
     td_tensor *t = r->tangent[i];
     j->g->in_desc.v[at] = TD_PLAIN_DESC;
     if (grad && td_is_nil(td_set_requires_grad(t, true))) return false;
+    t->flags |= TD_TF_TANGENT;
     td_gval *v = j->g->inputs.v[at];
     v->type = td__graph_type(j->g, t, grad, v->type->storage);
     r->inputs[at].real = r->inputs[at].outer = t;
