@@ -147,8 +147,8 @@ bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int 
     if (same_type(a, b)) return true;
     type_text(a, x, sizeof x);
     type_text(b, y, sizeof y);
-    return td__op_fail(c, TD_E_SHAPE, "result %d is %s, %s %s; they must agree", i, x,
-                       what, y);
+    return td__op_fail(c, TD_E_UNSUPPORTED, "result %d is %s, %s %s; they must agree",
+                       i, x, what, y);
 }
 
 /* ---- cond --------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static const form branches[] = {
      "return %r, %q\n",
      "      %r = sin(%a)\n      %q = cos(%a)\n      return %r, %q\n"},
     /* a literal */
-    {0, 1,
+    {FLOATS, 1,
      "      %k = tensor([2], f32, [])\n      %l = to(%k, i64)\n      %r = mul(%a, "
      "%l)\n      return %r\n",
      "      %r = mul(%a, 5)\n      return %r\n"},
@@ -301,8 +301,9 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
                              : &branches[prog_upto(&w->r, TD_COUNT(branches))];
     const prog_val *x = some_number(w, f->flags & FLOATS);
     if (!x || f->flags & (w->control ? ODD : OWN)) return false;
-    /* eagerly the gradient of the op while_loop always requires grad */
-    if (loop && !w->control && prog_with & PROG_GRADS) return false;
+    /* whether the gradient of a branch or loop requires grad is not known to compiled
+     * code, nor to the op while_loop eagerly (docs/beyond.md) */
+    if (prog_with & PROG_GRADS && (!loop || !w->control)) return false;
     const prog_val *y = f->flags & TWO ? prog_one_like(w, x) : x;
     /* the branches of an op must agree in strides, and td_while makes states dense */
     if (!w->control && !(is_dense(x->t) && is_dense(y->t))) return false;
