@@ -129,13 +129,14 @@ static bool add_template(td_value *to, int *n, td_tensor *t, bool grad) {
 }
 
 /* Arguments to capture the backward of a branch with: operands, then gradients
- * that arrived. */
+ * that arrived, which require grad with create_graph. */
 static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     td_value ops = v->in[3];
     for (uint32_t i = 0; i < ops.n; i++)
         if (!add_template(to, n, ops.u.ts[i], v->list_need[3][i])) return false;
     for (int i = 0; i < v->n_out; i++)
-        if (v->g[i] && !add_template(to, n, v->g[i], false)) return false;
+        if (v->g[i] && !add_template(to, n, v->g[i], td__needs_grad(v->g[i])))
+            return false;
     return true;
 }
 
