@@ -188,9 +188,9 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 
 #define BY_TYPE(what) ((const td_plane_fns){what##_f32, what##_f64, what##_i64})
 
-/* The smallest value of an integer dtype. */
+/* The smallest value of an integer dtype; floats have their own, -inf. */
 static int64_t least_of(td_dtype dt) {
-    if (dt == TD_BOOL || dt == TD_U8) return 0;
+    if (td__is_float(dt) || dt == TD_BOOL || dt == TD_U8) return 0;
     return dt == TD_I64 ? INT64_MIN : -((int64_t)1 << (8 * td_dtype_size(dt) - 1));
 }
 
