@@ -174,15 +174,12 @@ static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_va
     return td_ok(n->cx);
 }
 
-/* The code wrote tangents, as a custom backward does: those that were copied to another
- * layout are copied back. */
-static bool write_tangents(td_node *n, td_tensor *const *g, const td_back *b,
+static bool write_tangents(const td_node *n, td_tensor *const *g, const td_back *b,
                            const td_value *in) {
     int at = ((const td_frame *)n->data)->p->n_saved;
     for (int i = 0; i < n->n_out; i++, at++)
-        if (b->writes[at] && g[i] && in[at].u.t != g[i])
-            td_op_copy_(g[i], in[at].u.t, false);
-    return td_ok(n->cx);
+        if (b->writes[at] && g[i] && !td__write_tangent(g[i], in[at].u.t)) return false;
+    return true;
 }
 
 /* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a

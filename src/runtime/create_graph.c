@@ -83,6 +83,16 @@ static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
     return true;
 }
 
+/* Its epilogue wrote tangents. */
+static bool write_tangents(const td_node *n, const td_plan *p, td_tensor *const *g,
+                           const td_value *in) {
+    int at = p->j->n_primals - n->n_out;
+    for (int i = 0; i < n->n_out; i++, at++)
+        if (p->j->primals[at].written && g[i] && !td__write_tangent(g[i], in[at].u.t))
+            return false;
+    return true;
+}
+
 /* The plan of the next order was traced anew: it counts what this one counts. */
 static bool check_plan(const td_node *n, const td_plan *p) {
     const td_frame *f = n->data;
@@ -95,16 +105,18 @@ static bool check_plan(const td_node *n, const td_plan *p) {
                     f->p->name, p->j->n_results, j->n_targets);
 }
 
-/* Runs the plan of the next order. Random ops of the forward are recomputed with the
- * generator's position of the first call; the position is restored afterwards. */
-static bool run(td_node *n, td_plan *p, td_value *in, td_value *out) {
+/* Runs the plan of the next order, which may write tangents g. Random ops of the
+ * forward are recomputed with the generator's position of the first call; the position
+ * is restored afterwards. */
+static bool run(td_node *n, td_plan *p, td_tensor *const *g, td_value *in,
+                td_value *out) {
     td_frame *f = n->data;
     td_ctx   *cx = n->cx;
     uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
     bool      random = f->p->j->random;
     if (random) td__rng_put(cx, f->seed, f->offset);
     p->refs++;
-    bool ok = td__plan_call_next(p, n, in, out);
+    bool ok = td__plan_call_next(p, n, in, out) && write_tangents(n, p, g, in);
     td__plan_drop(p);
     if (random) td__rng_put(cx, seed, offset);
     return ok;
@@ -127,7 +139,7 @@ bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
     td_grad_order o = {f->missing, grad, words};
     td_plan      *p = f->p->later.plan(f->p->later.env, &o, f->sizes);
     bool ok = p && check_plan(n, p) && find_reads(p) && take_inputs(n, p, g, in) &&
-              run(n, p, in, out);
+              run(n, p, g, in, out);
     for (int i = 0; ok && i < j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR &&
             td__set_meets(j->targets[i].from, f->now, words))

@@ -98,3 +98,7 @@ td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
                             (td_ints){want->stride, want->rank}, want->dtype);
     return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
 }
+
+bool td__write_tangent(td_tensor *g, td_tensor *fitted) {
+    return g == fitted || !td_is_nil(td_op_copy_(g, fitted, false));
+}

@@ -40,6 +40,9 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
                             bool beside);
 /* A tangent in the layout the graph was made for, at the start of its storage. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
+/* Code wrote the tangent g as `fitted`, as a custom backward may: copies it back where
+ * that is a copy. */
+bool       td__write_tangent(td_tensor *g, td_tensor *fitted);
 
 /* ---- donate.c ----------------------------------------------------------- */
 

@@ -142,19 +142,35 @@ static void print_backward(const ending *e, const char *from, const char *how) {
     td__buf_printf(e->b, "%s\n", how);
 }
 
-/* From result k, with a tangent that the case names: a tensor of its own, an expanded
- * one, or one that shares the result's storage. */
+/* %NAME = randn of t's type, its last dim `times` as long; the caller closes it. */
+static void print_draw(const ending *e, const char *name, const td_tensor *t,
+                       int64_t times) {
+    int64_t size[TD_MAX_RANK + 1] = {0};
+    for (int d = 0; d < t->rank; d++) size[d] = t->size[d];
+    if (t->rank) size[t->rank - 1] *= times;
+    td__buf_printf(e->b, "  %%%s = randn(", name);
+    prog_print_ints(e->b, size, t->rank);
+    td__buf_printf(e->b, ", %s, seed=%d", td_dtype_name((td_dtype)t->dtype),
+                   prog_range(e->r, 1, 9));
+}
+
+/* From result k, with a tangent that the case names: a tensor of its own, one with
+ * gaps, an expanded one, or one that shares the result's storage. */
 static void back_with(const ending *e, int k, const char *how) {
     const td_tensor *t = e->m->result[k].t;
-    switch (prog_upto(e->r, 3)) {
+    switch (prog_upto(e->r, 4)) {
     case 0:
-        td__buf_add(e->b, "  %t = randn(");
-        prog_print_ints(e->b, t->size, t->rank);
-        td__buf_printf(e->b, ", %s, seed=%d%s)\n", td_dtype_name((td_dtype)t->dtype),
-                       prog_range(e->r, 1, 9),
-                       prog_chance(e->r, 30) ? ", requires_grad=true" : "");
+        print_draw(e, "t", t, 1);
+        td__buf_add(e->b, prog_chance(e->r, 30) ? ", requires_grad=true)\n" : ")\n");
         break;
     case 1:
+        print_draw(e, t->rank ? "s" : "t", t, 2);
+        td__buf_add(e->b, ")\n");
+        if (t->rank)
+            td__buf_printf(e->b, "  %%t = slice(%%s, -1, 0, %lld, 2)\n",
+                           2 * (long long)t->size[t->rank - 1]);
+        break;
+    case 2:
         td__buf_printf(e->b,
                        "  no_grad {\n    %%s = sum(%%out.%d)\n    %%t = "
                        "expand_as(%%s, %%out.%d)\n  }\n",

@@ -42,3 +42,11 @@ case "with gradients of gradients" {
   call @f(%x)
   backward %out.0 with %t create_graph=true
 }
+
+case "other strides, with gradients of gradients" {
+  %x = tensor([1, 2], f32, requires_grad=true)
+  %all = tensor([1, 2, 3, 4], f32)
+  %t = slice(%all, 0, 1, 4, 2)
+  call @f(%x)
+  backward %out.0 with %t create_graph=true
+}
