@@ -114,11 +114,20 @@ static bool checks_more(const check *k) {
     return holds && strstr(k->other.message, "it has been modified in place");
 }
 
+/* A compiled branch or loop saves its predicate and its operands, which a first backward
+ * frees; eager saves what the ops that ran need, and may need nothing. */
+static bool branch_freed(const check *k) {
+    const td_gcase *c = k->eager.run.c;
+    bool            control = false;
+    for (int i = 0; i < c->steps.n; i++) control |= c->steps.v[i].control;
+    return control && k->other.gone;
+}
+
 /* Is it correct that only the other way fails? It recomputes a value that eager
- * saved, and reports that its operand was modified in between. */
+ * saved, and reports that its operand was modified or freed in between. */
 static bool only_other_detects_write(const check *k) {
-    bool stale = k->other.stale && !k->eager.code;
-    return (stale || checks_more(k)) && k->other.run.way->saves_copies;
+    bool lost = (k->other.stale || branch_freed(k)) && !k->eager.code;
+    return (lost || checks_more(k)) && k->other.run.way->saves_copies;
 }
 
 /* Did eager fail in an op whose failure depends on values? A trace does not see

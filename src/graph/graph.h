@@ -487,6 +487,12 @@ bool td__graph_draws(const td_graph *g);
 bool td__graph_holds(const td_graph *g, int i);
 /* For a call with nested graphs: does result i require grad in one of them? */
 bool td__nested_grad(const td_opcall *c, int i);
+/* td__refuse_capture, where one of the graphs of c fails on fake tensors. */
+bool td__nested_refuse(td_opcall *c);
+/* After a failure in a captured branch or loop: eager may not run what failed (a
+ * branch, an iteration), so the error becomes TD_E_TRACE, and `why` stands before it.
+ * Always false. */
+bool td__refuse_capture(td_ctx *cx, const char *why);
 /* Must the node stay in its place, neither moved, merged nor removed? It
  * writes, draws random numbers or bounds a region. */
 bool td__gnode_is_fixed(const td_gnode *n);

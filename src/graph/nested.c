@@ -43,12 +43,28 @@ static bool needs_grad(const td_graph *g, int i) {
     return !a->u.v->type || a->u.v->type->grad;
 }
 
+/* Results are those of both graphs of cond, and of the last graph of a loop: a test gives
+ * no results, and the body no gradients. */
 bool td__nested_grad(const td_opcall *c, int i) {
-    for (int k = 0; k < c->n_in; k++)
-        if (c->in[k].kind == TD_K_GRAPH && i < c->in[k].u.g->outputs.n &&
-            needs_grad(c->in[k].u.g, i))
-            return true;
+    bool last = false;
+    for (int k = c->n_in - 1; k >= 0 && !last; k--) {
+        if (c->in[k].kind != TD_K_GRAPH) continue;
+        if (i < c->in[k].u.g->outputs.n && needs_grad(c->in[k].u.g, i)) return true;
+        last = c->def != &td__ops[TD_OP_cond];
+    }
     return false;
+}
+
+/* ---- failing ------------------------------------------------------------ */
+
+bool td__refuse_capture(td_ctx *cx, const char *why) {
+    char    what[600];
+    td_code code = td_error(cx);
+    if (code == TD_E_TRACE || code == TD_E_UNSUPPORTED || code == TD_E_MEMORY)
+        return false;
+    snprintf(what, sizeof what, "%s", td_message(cx));
+    td_clear(cx);
+    return td__fail(cx, TD_E_TRACE, "%s: %s", why, what);
 }
 
 /* ---- replaying one ------------------------------------------------------ */
@@ -108,6 +124,15 @@ bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **
         atomic_store(&out[i]->st->version, 0);
     }
     return true;
+}
+
+bool td__nested_refuse(td_opcall *c) {
+    char why[120];
+    snprintf(
+        why, sizeof why,
+        "%s: a compiled function contains all its graphs, whichever run, and one fails",
+        c->info->s.name);
+    return td__refuse_capture(c->cx, why);
 }
 
 td_mode_scope td__nested_enter(td_ctx *cx, bool fake) {
@@ -191,7 +216,8 @@ bool td__kern_cond(td_opcall *c) {
         !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
-    bool          ok = fake ? both_branches(c, n) : branch(c, on ? 1 : 2, c->out);
+    bool          ok = fake ? both_branches(c, n) || td__nested_refuse(c)
+                            : branch(c, on ? 1 : 2, c->out);
     td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? n : 0);
     return ok;

@@ -80,7 +80,7 @@ static bool iterate_fake(loop *l) {
 
 static bool run_loop(loop *l, bool fake) {
     bool on = true;
-    if (fake) return iterate_fake(l);
+    if (fake) return iterate_fake(l) || td__nested_refuse(l->c);
     while (on)
         if (!iterate(l, &on)) return false;
     return true;

@@ -27,7 +27,7 @@ bool td__decomp_expand_reduced(td_opcall *c) {
         }
         if (gap) g = td_op_view(g, (td_ints){full, size.n});
     }
-    c->out[0] = size.n == 0 ? g : td_op_expand(g, size);
+    c->out[0] = td_op_expand(g, size);
     return true;
 }
 

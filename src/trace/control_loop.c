@@ -11,6 +11,7 @@ typedef struct loop_call {
     td_loop   of;           /* the user's test and body */
     int       n;            /* tensors in the state */
     td_value *state, *next; /* [n]: before and after an iteration */
+    uint64_t *version;      /* [n]: of the state's storages before an iteration */
     bool     *need;         /* [n]: requires grad in at least one iteration */
     td_lift   lift;         /* tensors that test and body close over */
     td_graph *test, *body;  /* owned */
@@ -36,15 +37,29 @@ static bool call(loop_call *l, td_body *body, td_values args, td_value *out, int
     return true;
 }
 
-/* Clones tensors that are views or not row-major; of `results` of a body also those
- * that are written. */
-static bool make_dense(td_value *v, int n, bool results) {
-    for (int i = 0; i < n; i++) {
-        const td_tensor *t = v[i].u.t;
-        bool             written = results && atomic_load(&t->st->version) > 0;
-        if (!t->base && !written && td__is_dense(t->rank, t->size, t->stride)) continue;
-        v[i].u.t = td_op_clone(v[i].u.t, true);
-        if (td_is_nil(v[i].u.t)) return false;
+/* Clones what is not row-major. */
+static bool make_dense(td_value *v) {
+    const td_tensor *t = v->u.t;
+    if (td__is_dense(t->rank, t->size, t->stride)) return true;
+    v->u.t = td_op_clone(v->u.t, true);
+    return !td_is_nil(v->u.t);
+}
+
+/* Did the body write the storage of t? Writes of the state before it do not count: the
+ * key of a compiled function does not tell them. */
+static bool is_written(const loop_call *l, td_values args, const td_tensor *t) {
+    uint64_t since = 0;
+    for (int i = 0; i < l->n; i++)
+        if (args.v[i].u.t->st == t->st) since = l->version[i];
+    return atomic_load(&t->st->version) > since;
+}
+
+/* Results of the body that are not row-major, views or written are cloned. */
+static bool own_results(const loop_call *l, td_values args, td_value *out) {
+    for (int i = 0; i < l->n; i++) {
+        td_tensor *t = out[i].u.t;
+        if (t->base || is_written(l, args, t)) t = out[i].u.t = td_op_clone(t, true);
+        if (td_is_nil(t) || !make_dense(&out[i])) return false;
     }
     return true;
 }
@@ -66,7 +81,9 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
 
 /* Calls the body; the new state must have the dtypes and sizes of the old one. */
 static bool run_body(loop_call *l, td_values args, td_value *out) {
-    if (!call(l, l->of.body, args, out, l->n) || !make_dense(out, l->n, true))
+    for (int i = 0; i < l->n; i++)
+        l->version[i] = atomic_load(&args.v[i].u.t->st->version);
+    if (!call(l, l->of.body, args, out, l->n) || !own_results(l, args, out))
         return false;
     for (int i = 0; i < l->n; i++)
         if (!same_type(out[i].u.t, args.v[i].u.t))
@@ -263,14 +280,18 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     td__nil_tensors(cx, out, state.n);
     for (int i = 0; ok && i < l.n; i++) ok = TD_ENTER(state.v[i], TENSOR);
     if (!ok) return false;
-    l.state = td__zalloc((2 * sizeof *l.state + 1) * (size_t)(l.n + 1));
+    l.state =
+        td__zalloc((2 * sizeof *l.state + sizeof *l.version + 1) * (size_t)(l.n + 1));
     if (!l.state) return td__fail_memory(cx);
     l.next = l.state + l.n;
-    l.need = (bool *)(l.next + l.n);
-    for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
-    ok = make_dense(l.state, l.n, false) &&
-         (cx->fake ? capture_loop(&l, out) || td__refuse_capture(cx, once)
-                   : eager_loop(&l, state, out));
+    l.version = (uint64_t *)(void *)(l.next + l.n);
+    l.need = (bool *)(l.version + l.n);
+    for (int i = 0; ok && i < l.n; i++) {
+        l.state[i] = td_value_tensor(state.v[i]);
+        ok = make_dense(&l.state[i]);
+    }
+    ok = ok && (cx->fake ? capture_loop(&l, out) || td__refuse_capture(cx, once)
+                         : eager_loop(&l, state, out));
     for (int i = 0; i < l.n && !ok; i++) out[i] = td_nil(cx);
     td__graph_drop(l.test);
     td__graph_drop(l.body);

@@ -36,16 +36,6 @@ td_tensor *td__template(td_tensor *t, bool grad) {
     return td_is_nil(a) ? NULL : a;
 }
 
-bool td__refuse_capture(td_ctx *cx, const char *why) {
-    char    what[600];
-    td_code code = td_error(cx);
-    if (code == TD_E_TRACE || code == TD_E_UNSUPPORTED || code == TD_E_MEMORY)
-        return false;
-    snprintf(what, sizeof what, "%s", td_message(cx));
-    td_clear(cx);
-    return td__fail(cx, TD_E_TRACE, "%s: %s", why, what);
-}
-
 int td__graph_gives_lifted(const td_graph *g, int n_args) {
     for (int i = 0; i < g->outputs.n; i++) {
         const td_gtype *l = g->outputs.v[i].u.v->type;
@@ -193,7 +183,7 @@ static bool is_current(const td_opcall *c, const td_graph *g) {
 }
 
 /* g captured for the operands of call c; NULL after td__fail. */
-static td_graph *recapture(const td_opcall *c, const td_graph *g) {
+static td_graph *recapture(td_opcall *c, const td_graph *g) {
     td_value *in =
         td__arena_zalloc(&c->cx->scratch, sizeof *in * ((size_t)g->inputs.n + 1));
     int at = 0;
@@ -204,7 +194,11 @@ static td_graph *recapture(const td_opcall *c, const td_graph *g) {
         if (t && !(t = td__template(t, td__needs_grad(t)))) return NULL;
         if (t) in[i] = td_value_tensor(t);
     }
-    if (at <= operand_count(c)) return td__capture_graph(g, in); /* the first of them */
+    if (at <= operand_count(c)) { /* the first of them */
+        td_graph *made = td__capture_graph(g, in);
+        if (!made) td__nested_refuse(c);
+        return made;
+    }
     td__fail(c->cx, TD_E_ARG, "%s: the graph @%.60s takes %d inputs; %d operands given",
              c->info->s.name, g->name, at, operand_count(c));
     return NULL;

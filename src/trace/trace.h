@@ -298,10 +298,6 @@ bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
  * without grad_fn, view chain or payload, so that reading its state calls no
  * op. requires_grad is `grad`. NULL after td__fail. */
 td_tensor *td__template(td_tensor *t, bool grad);
-/* After a failure in a captured td_cond or td_while: eager may not run what failed (a
- * branch, an iteration), so the error becomes TD_E_TRACE, and `why` stands before it.
- * Always false. */
-bool       td__refuse_capture(td_ctx *cx, const char *why);
 /* The first output of a nested graph that shares storage with an input behind the first
  * n_args, a tensor the graph closes over; -1: none. */
 int        td__graph_gives_lifted(const td_graph *g, int n_args);

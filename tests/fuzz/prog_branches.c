@@ -310,6 +310,8 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     /* history would depend on the branch that runs */
     if (w->control && td_requires_grad(x->t) != td_requires_grad(y->t)) return false;
     *s = (statement){.of = f, .x = *x, .y = *y, .turns = prog_upto(&w->r, 4)};
+    /* compiled code gives y a gradient also if no iteration reads it */
+    if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;
     s->closes = !loop && f->flags & TWO && w->control && prog_chance(&w->r, 40);
     s->pred = loop ? make_counter(w, text) : make_predicate(w, text);
     return !td_is_nil(s->pred.t);

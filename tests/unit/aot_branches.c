@@ -140,3 +140,32 @@ TEST(metadata_of_a_view_in_a_branch_is_no_write_of_the_argument) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* ---- loops that run no iteration ----------------------------------------- */
+
+static bool is_positive(td_call *c) { return td_return(c, td_gt(td_arg(c, 0), 0)); }
+static bool times_outer(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), (td_tensor *)td_call_env(c)));
+}
+
+/* A loop over the first argument, which multiplies by the second. */
+static bool loops(td_call *c) {
+    td_tensor *y;
+    td_loop    l = {is_positive, times_outer, td_arg(c, 1)};
+    return td_while(td_call_ctx(c), l, TD_LIST(td_arg(c, 0)), &y) && td_return(c, y);
+}
+
+/* docs/beyond.md: compiled code is the same however often a loop iterates. */
+TEST(a_compiled_loop_without_iterations_gives_zeros_to_what_its_body_reads) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(), -2.0));
+    td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(), 3.0)), *y;
+    td_value   v;
+    td_fn     *f = td_aot_function(cx, loops, NULL, NULL);
+    CHECK(td_call_body(cx, loops, NULL, TD_ARGS(x, w), &v, 1) == 1);
+    CHECK(td_backward(v.u.t) && td_has_grad(x) && !td_has_grad(w));
+    CHECK(td_invoke(f, TD_ARGS(x, w), &y, 1) && td_backward(y));
+    CHECK(td_item(td_grad_of(x)) == 2 && td_item(td_grad_of(w)) == 0);
+    CHECK_OK(cx);
+    td_close(cx);
+}

@@ -1,4 +1,4 @@
-# The branch that is not run fails for these sizes: compiled code must refuse with a reason.
+# Refused: a body that eager does not run fails for these sizes; a compiled function contains it.
 
 func @f( %p1) {
   %v4 = full([], 0, i64)

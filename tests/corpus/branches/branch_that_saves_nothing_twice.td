@@ -1,4 +1,4 @@
-# A branch that saves nothing can go backward twice in eager; the compiled call says that its values were freed.
+# Refused: a compiled branch saves its predicate, so a second backward needs retain_graph, as with torch.cond.
 
 func @f(%p0: f32[1,1,1]) {
   %v6 = cond(%p0, func @yes(%a: f32[1,1,1]) {

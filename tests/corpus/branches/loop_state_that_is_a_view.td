@@ -1,4 +1,4 @@
-# debug_asserts: whether td_while clones its state depends on whether the argument is a view, which the key does not compare.
+# td_while clones a state that its body wrote; writes and views from before the loop do not count.
 
 func @f(%p0: f32[1]) {
   %v0 = randint(0, 2, [3,2], bool)

@@ -1,4 +1,4 @@
-# The tangent shares the storage of the result: compiled code gives the leaf that storage as its gradient, eager a copy, and a second backward adds to it.
+# The derivative of a sum is a view of the tangent also for one element, so the leaf takes over its storage, as in PyTorch.
 
 func @f( %p1: f32[] @1) {
   %v19 = sum_to_size(%p1, [])
