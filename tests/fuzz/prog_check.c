@@ -233,6 +233,16 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
     return same;
 }
 
+/* Is a value infinite or no number in one way, and is there a product? Whether a partial
+ * product overflows depends on the order of the factors, which loops choose. */
+static bool overflows(const td_gfile *f, const char *why) {
+    bool product = false, odd = strstr(why, "nan") || strstr(why, "inf");
+    for (int i = 0; i < f->graphs.n; i++)
+        for (int k = 0; k < f->graphs.v[i]->nodes.n; k++)
+            product |= f->graphs.v[i]->nodes.v[k]->op == TD_OP_prod;
+    return product && odd && prog_only_numbers(why);
+}
+
 static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
                       prog_result *r) {
     case_verdict v = {0};
@@ -243,12 +253,12 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     case_result is = case_check(f, c, way, &v);
     r->off = v.off;
     if (is == CASE_DIFFERS && shrinks(&v)) is = CASE_EQUAL;
-    if (is == CASE_DIFFERS && only_rounds(f, c, way, td__buf_str(&v.why))) {
+    const char *why = td__buf_str(&v.why);
+    if (is == CASE_DIFFERS && (only_rounds(f, c, way, why) || overflows(f, why))) {
         is = CASE_EQUAL;
         r->rounds = true;
-        snprintf(r->why, sizeof r->why, "%s: %s", way->name, td__buf_str(&v.why));
+        snprintf(r->why, sizeof r->why, "%s: %s", way->name, why);
     }
-    const char *why = td__buf_str(&v.why);
     if (is == CASE_BOTH_FAIL) r->failed = true;
     if (is == CASE_REFUSED && r->verdict == PROG_AGREE) r->verdict = PROG_REFUSED;
     if (is == CASE_DIFFERS) r->verdict = PROG_DIFFER;
