@@ -232,6 +232,12 @@ static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
             "inference mode, or with several others by one op; write to a "
             "clone",
             f->fn.name);
+    if (f->cx->fake && td__may_share_places(t))
+        return td__fail(
+            f->cx, TD_E_UNSUPPORTED,
+            "%s: unsupported: elements of the written tensor %s overlap in "
+            "memory, and gradients pass through the write; use a clone of it",
+            f->fn.name, td__type_str(t));
     const td_tensor *owner = t->base ? t->base : t;
     bool             inner = owner->ag && owner->ag->fn;
     if (td__needs_grad(t) && !inner)

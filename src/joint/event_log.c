@@ -174,6 +174,7 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     e.idle = c->info->op == TD_OP_requires_grad_ &&
              b->own == ((b->t->flags & TD_TF_NEEDS_GRAD) != 0);
     e.late = b->accum && !flag && !same_sizes(b);
+    e.leaf = td__needs_grad(e.t) && !td__has_node(e.t);
     if (meta && !copy_args(l, &e, c)) return false;
     if (!meta && !note_value(l, &e)) return false;
     if (e.kind == TD_EV_META && !td__geom_copy(l->cx, &l->arena, &e.geom, e.t))

@@ -33,6 +33,7 @@ typedef struct td_event {
     bool        inference;    /* ... */
     bool        recorded;     /* the tape made it part of a history */
     bool        late;         /* META: of a leaf that an op read with other sizes */
+    bool        leaf;         /* the tensor is a leaf that requires grad behind it */
     bool        shares;       /* WRITE: elements of t share places, */
     bool        whole_shares; /* ...of what it is a view of */
     bool        in_place;     /* GIVEN: `t` is an input the function wrote */

@@ -230,14 +230,16 @@ bool td__vjp_cond(td_vjp *v) {
 typedef struct loop_grad {
     td_value   *args;         /* templates: state, fixed tensors, gradients, sums */
     td_tensor **grads, **out; /* incoming gradients and initial sums; results */
-    bool *need; /* by operand: floating state, fixed tensors that need a gradient */
+    bool *need;  /* by operand: floating state, fixed tensors that need a gradient */
+    bool *later; /* by incoming gradient: requires grad in at least one iteration */
     int   n_args, n_grads, n_sums;
 } loop_grad;
 
 /* Appends an incoming gradient or an initial sum. */
 static bool add_grad(loop_grad *l, td_tensor *g) {
+    l->later[l->n_grads] = td__needs_grad(g);
     l->grads[l->n_grads++] = g;
-    return !td_is_nil(g) && add_template(l->args, &l->n_args, g, false);
+    return !td_is_nil(g) && add_template(l->args, &l->n_args, g, td__needs_grad(g));
 }
 
 /* The gradient of state i at the end of the loop, row-major as those between
@@ -288,14 +290,42 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
-/* Captures the backward of the body once and calls while_loop_backward, which runs it
- * for each iteration in reverse. */
-static bool run_loop_rule(td_vjp *v, loop_grad *l) {
-    if (!prepare_loop(v, l)) return false;
+/* Marks incoming gradients that require grad from the second iteration on, because what
+ * `back` computes for them does, and makes their templates anew. *more: there are some. */
+static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
+    int first = l->n_args - l->n_grads;
+    *more = false;
+    for (int i = 0; i < l->n_grads; i++) {
+        const td_garg *a = &back->outputs.v[i];
+        if (l->later[i] || a->kind != TD_G_VALUE || !a->u.v->type->grad) continue;
+        l->later[i] = *more = true;
+        int at = first + i;
+        if (!add_template(l->args, &at, l->grads[i], true)) return false;
+    }
+    return true;
+}
+
+/* The backward graph of one iteration; NULL after td__fail. With create_graph it is
+ * captured again until it is clear which gradients require grad; each round adds one. */
+static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
     int       n = (int)v->in[2].n;
     job       j = {v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n, NULL};
     td_values args = {l->args, l->n_args};
-    td_graph *back = capture_backward(v->cx, &j, args, "body");
+    for (bool more;;) {
+        td_graph *back = capture_backward(v->cx, &j, args, "body");
+        if (!back || !v->cx->grad_enabled) return back;
+        bool ok = note_later(l, back, &more);
+        if (ok && !more) return back;
+        td__graph_drop(back);
+        if (!ok) return NULL;
+    }
+}
+
+/* Captures the backward of the body and calls while_loop_backward, which runs it for
+ * each iteration in reverse. */
+static bool run_loop_rule(td_vjp *v, loop_grad *l) {
+    if (!prepare_loop(v, l)) return false;
+    td_graph *back = capture_iteration(v, l);
     if (!back) return false;
     td_tensors grads = {l->grads, l->n_grads};
     td_value   in[] = {v->in[0],
@@ -318,11 +348,12 @@ bool td__vjp_while_loop(td_vjp *v) {
     if (v->in[2].kind != TD_K_TENSORS) return true; /* no operand needs a gradient */
     size_t    most = 2 * ((size_t)v->in[2].n + (size_t)v->in[3].n) + 1;
     loop_grad l = {0};
-    l.args = td__zalloc((sizeof(td_value) + 2 * sizeof(td_tensor *) + 1) * most);
+    l.args = td__zalloc((sizeof(td_value) + 2 * sizeof(td_tensor *) + 2) * most);
     if (!l.args) return td__fail_memory(v->cx);
     l.grads = (td_tensor **)(void *)(l.args + most);
     l.out = l.grads + most;
     l.need = (bool *)(l.out + most);
+    l.later = l.need + most;
     bool ok = run_loop_rule(v, &l);
     td__free(l.args);
     return ok;

@@ -70,7 +70,7 @@ static const form branches[] = {
     {TWO, 1,
      "      %c = clone(%a)\n      mul_(%c, 2)\n      add_(%c, %b)\n      return "
      "%c\n",
-     "      %c = add(%b, 1)\n      %v = unsqueeze(%c, 0)\n      mul_(%v, 2)\n      "
+     "      %c = add(%b, %a)\n      %v = unsqueeze(%c, 0)\n      mul_(%v, 2)\n      "
      "return %c\n"},
     /* history that a branch does not continue */
     {FLOATS | ODD, 2,
@@ -110,8 +110,9 @@ static const form branches[] = {
     /* writes of arguments, as many in one branch as in the other: docs/beyond.md */
     {OWN, 1, "      mul_(%a, 2)\n      %r = add(%a, 1)\n      return %r\n",
      "      neg_(%a)\n      %r = mul(%a, %a)\n      return %r\n"},
-    {OWN | TWO, 1, "      add_(%a, %b)\n      mul_(%a, 2)\n      return %b\n",
-     "      mul_(%a, 3)\n      add_(%a, 1)\n      return %a\n"},
+    {OWN | TWO, 1,
+     "      add_(%a, %b)\n      mul_(%a, 2)\n      %r = mul(%b, %a)\n      return %r\n",
+     "      mul_(%a, 3)\n      add_(%a, %b)\n      return %a\n"},
     {OWN, 1, "      add_(%a, 1)\n      %r = neg(%a)\n      return %r\n",
      "      %v = unsqueeze(%a, 0)\n      mul_(%v, 2)\n      %r = mul(%v, %v)\n      %q "
      "= "
@@ -124,7 +125,8 @@ static const form branches[] = {
     {OWN | TWO, 2,
      "      mul_(%a, 2)\n      add_(%b, %a)\n      %r = add(%b, 1)\n      return %a, "
      "%r\n",
-     "      mul_(%b, 2)\n      neg_(%a)\n      %r = add(%a, 1)\n      return %r, %b\n"},
+     "      neg_(%a)\n      add_(%b, %a)\n      %r = add(%a, 1)\n      return %r, "
+     "%b\n"},
     {OWN | FLOATS, 1, "      %r = sin(%a)\n      copy_(%a, %r)\n      return %r\n",
      "      fill_(%a, 1.0)\n      %r = mul(%a, 2.0)\n      return %r\n"},
 };

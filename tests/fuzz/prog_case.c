@@ -154,6 +154,13 @@ static void print_draw(const ending *e, const char *name, const td_tensor *t,
                    prog_range(e->r, 1, 9));
 }
 
+/* Is the body one where eager's gradients share storage with other tensors than compiled
+ * ones, as docs/beyond.md says? Gradients through a branch, and of leaves that the body
+ * makes and nobody can reach. */
+static bool has(const ending *e, const char *word) {
+    return strstr(td__buf_str(&e->m->body.text), word) != NULL;
+}
+
 /* From result k, with a tangent that the case names: a tensor of its own, one with
  * gaps, an expanded one, or one that shares the result's storage. */
 static void back_with(const ending *e, int k, const char *how) {
@@ -237,8 +244,9 @@ static void go_back(const ending *e) {
     some_results(e, from, sizeof from);
     if (prog_chance(e->r, 6)) write_something(e);
     const char *how = create ? " create_graph=true" : twice ? " retain_graph=true" : "";
-    int         k = prog_chance(e->r, 20) ? some_float_result(e) : -1;
-    if (k >= 0) back_with(e, k, how);
+    int         k = prog_chance(e->r, 30) ? some_float_result(e) : -1;
+    bool shares = has(e, "cond(") || has(e, "while_loop(") || has(e, "requires_grad_(");
+    if (k >= 0 && !shares) back_with(e, k, how);
     else print_backward(e, from, how);
     if (create && prog_chance(e->r, 80)) higher(e);
     if (!twice) return;

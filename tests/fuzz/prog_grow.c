@@ -254,8 +254,46 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     return is;
 }
 
+/* ---- a weight that changes ------------------------------------------------ */
+
+static bool is_weight(td_tensor *t) {
+    return t->rank == 2 && t->dtype == TD_F32 && td_requires_grad(t) && td_is_leaf(t);
+}
+
+/* Writes `%v1 = OP(ARGS)` down, and its result. */
+static void say_result(prog_world *w, td_tensor *t, const char *call) {
+    char name[PROG_NAME];
+    snprintf(name, sizeof name, "%%%c%d", w->letter, w->n_names++);
+    prog_indent(&w->text, w);
+    td__buf_printf(&w->text, "%s = %s\n", name, call);
+    take(w, t, name);
+}
+
+/* A leaf that a product reads, that is written then, and read by a product again: under
+ * autocast the second must cast it anew. */
+static bool change_weight(prog_world *w) {
+    char read[2 * PROG_NAME + 16];
+    for (int tries = 0; tries < 8 && w->vals.n; tries++) {
+        prog_val x = w->vals.v[prog_upto(&w->r, w->vals.n)];
+        if (!is_weight(x.t) || x.t->numel == 0) continue;
+        snprintf(read, sizeof read, "linear(%s, %s)", x.name, x.name);
+        say_result(w, td_op_linear(x.t, x.t, NULL), read);
+        prog_indent(&w->text, w);
+        td__buf_printf(&w->text, "no_grad {\n    mul_(%s, 2)\n  }\n", x.name);
+        td_grad_mode was = td_no_grad_begin(w->cx);
+        td_op_mul_(x.t, td_value_int(2));
+        td_no_grad_end(w->cx, was);
+        say_result(w, td_op_linear(x.t, x.t, NULL), read);
+        return true;
+    }
+    return false;
+}
+
 void prog_statement(prog_world *w, const prog_taste *taste) {
     checkpoint_region(w);
+    if (prog_with & PROG_AUTOCAST && !w->is_case && prog_chance(&w->r, 10) &&
+        change_weight(w))
+        return;
     if (prog_with & PROG_CUSTOM && !w->is_case && prog_chance(&w->r, 12) &&
         prog_custom(w))
         return;
