@@ -125,7 +125,7 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
         s->in[i] = c->in[i];
         if (c->in[i].kind == TD_K_TENSOR) s->in[i] = td_value_none();
         if (c->in[i].kind != TD_K_INTS) continue;
-        memcpy(at, c->in[i].u.ints, list_bytes(&c->in[i]));
+        if (c->in[i].n) memcpy(at, c->in[i].u.ints, list_bytes(&c->in[i]));
         s->in[i].u.ints = (const int64_t *)(const void *)at;
         at += list_bytes(&c->in[i]);
     }

@@ -14,6 +14,15 @@ static void check(bool ok, const char *what) {
     ok ? passed++ : failed++;
 }
 
+/* A program that links a library with a sanitizer needs it itself. */
+#if defined __SANITIZE_ADDRESS__
+#define SANITIZER "-fsanitize=address,undefined "
+#elif defined __SANITIZE_THREAD__
+#define SANITIZER "-fsanitize=thread "
+#else
+#define SANITIZER ""
+#endif
+
 /* Runs a command line in the installed tree's environment; its output on failure. */
 static bool works(const char *line) {
     char all[2048], out[4096];
@@ -56,11 +65,11 @@ static void test_files(void) {
 }
 
 static void test_programs(void) {
-    check(
-        works(
-            "cc -Wall -Wextra -Werror $R/share/doc/tandem/examples/first.c -o $R/first "
-            "$(pkg-config --cflags --libs tandem) && $R/first"),
-        "a C program builds with pkg-config and runs");
+    check(works(
+              "cc " SANITIZER
+              "-Wall -Wextra -Werror $R/share/doc/tandem/examples/first.c -o $R/first "
+              "$(pkg-config --cflags --libs tandem) && $R/first"),
+          "a C program builds with pkg-config and runs");
     if (!works("command -v c++")) {
         skipped++;
         return;
@@ -69,7 +78,8 @@ static void test_programs(void) {
               "printf '#include <tandem/tandem.h>\nint main() { td_ctx *cx = td_open();"
               " td_tensor *x = td_add(td_ones(cx, TD_SHAPE(2, 3)), 1);"
               " bool ok = td_item(td_sum(x)) == 12; td_close(cx); return !ok; }\n'"
-              " >$R/p.cc && c++ -std=c++17 -Wall -Wextra -Werror $R/p.cc -o $R/p "
+              " >$R/p.cc && c++ " SANITIZER
+              "-std=c++17 -Wall -Wextra -Werror $R/p.cc -o $R/p "
               "$(pkg-config --cflags --libs tandem) && $R/p"),
           "a C++ program builds without warnings and runs");
 }

@@ -373,6 +373,7 @@ TEST(a_tensor_kept_from_a_captured_body_has_no_symbolic_size) {
     CHECK(td_size(kept, 0) == 0 && says(cx, TD_E_TRACE, "kept from a body"));
     CHECK(td_numel(kept) == 0 && says(cx, TD_E_TRACE, "kept from a body"));
     td_drop(kept);
+    kept = NULL; /* for the next test in this process */
     td_fn_drop(f);
     td_close(cx);
 }
@@ -385,6 +386,7 @@ TEST(a_tensor_kept_from_a_captured_body_is_refused_everywhere) {
     for (int k = 0; use_kept(cx, f, td_ones(cx, TD_SHAPE(3)), k); k++)
         CHECK(says(cx, TD_E_TRACE, "kept from a body"));
     td_drop(kept);
+    kept = NULL; /* for the next test in this process */
     td_fn_drop(f);
     td_close(cx);
 }
