@@ -13,6 +13,7 @@ typedef struct loop_call {
     td_value *state, *next; /* [n]: before and after an iteration */
     uint64_t *version;      /* [n]: of the state's storages before an iteration */
     bool     *need;         /* [n]: requires grad in at least one iteration */
+    bool      copies;       /* the captured body gets copies, because it writes them */
     td_lift   lift;         /* tensors that test and body close over */
     td_graph *test, *body;  /* owned */
 } loop_call;
@@ -37,12 +38,11 @@ static bool call(loop_call *l, td_body *body, td_values args, td_value *out, int
     return true;
 }
 
-/* Clones what is not row-major. */
-static bool make_dense(td_value *v) {
-    const td_tensor *t = v->u.t;
-    if (td__is_dense(t->rank, t->size, t->stride)) return true;
-    v->u.t = td_op_clone(v->u.t, true);
-    return !td_is_nil(v->u.t);
+/* Replaces v[0..n) by row-major clones. */
+static bool copy_all(td_value *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (td_is_nil(v[i].u.t = td_op_clone(v[i].u.t, true))) return false;
+    return true;
 }
 
 /* Did the body write the storage of t? Writes of the state before it do not count: the
@@ -54,12 +54,15 @@ static bool is_written(const loop_call *l, td_values args, const td_tensor *t) {
     return atomic_load(&t->st->version) > since;
 }
 
-/* Results of the body that are not row-major, views or written are cloned. */
+/* Results of the body that are not row-major, views, written or shared with an earlier
+ * one are cloned: an iteration may write its state. */
 static bool own_results(const loop_call *l, td_values args, td_value *out) {
     for (int i = 0; i < l->n; i++) {
         td_tensor *t = out[i].u.t;
-        if (t->base || is_written(l, args, t)) t = out[i].u.t = td_op_clone(t, true);
-        if (td_is_nil(t) || !make_dense(&out[i])) return false;
+        bool       own = !t->base && !is_written(l, args, t) &&
+                   td__is_dense(t->rank, t->size, t->stride);
+        for (int k = 0; k < i; k++) own &= out[k].u.t->st != t->st;
+        if (!own && !copy_all(&out[i], 1)) return false;
     }
     return true;
 }
@@ -119,27 +122,20 @@ static void take(loop_call *l, td_tensor **keep, td_tensor **held) {
     }
 }
 
-/* Results share storage with nothing else: after zero iterations they are
- * clones of the initial state. */
-static bool finish(loop_call *l, td_tensors given, td_tensor **out) {
+/* The state belongs to the caller's scope from now on. */
+static bool finish(loop_call *l, td_tensor **out) {
     for (int i = 0; i < l->n; i++) {
-        td_tensor *t = l->state[i].u.t;
-        bool       shared = false;
-        for (int k = 0; k < l->n; k++)
-            shared |= given.v[k]->st == t->st || (k < i && out[k]->st == t->st);
-        if (!shared && t->slot < 0 && t->kept == 0) {
-            if (!td__scope_own(t)) return false;
-            td__ref(t);
-        }
-        out[i] = shared ? td_op_clone(t, false) : t;
-        if (td_is_nil(out[i])) return false;
+        td_tensor *t = out[i] = l->state[i].u.t;
+        if (t->slot >= 0 || t->kept) continue;
+        if (!td__scope_own(t)) return false;
+        td__ref(t);
     }
     return true;
 }
 
 /* Runs the test and the body until the test is false. References to the state of the
  * last iteration are held, so that the scopes of iterations can be freed. */
-static bool eager_loop(loop_call *l, td_tensors given, td_tensor **out) {
+static bool eager_loop(loop_call *l, td_tensor **out) {
     td_tensor **held = td__zalloc(sizeof *held * (size_t)(2 * l->n + 1));
     bool        ok = held != NULL || td__fail_memory(l->cx), on = ok;
     while (on) {
@@ -147,7 +143,7 @@ static bool eager_loop(loop_call *l, td_tensors given, td_tensor **out) {
         if (!ok) break;
         if (on) take(l, held + l->n, held);
     }
-    ok = ok && finish(l, given, out);
+    ok = ok && finish(l, out);
     for (int i = 0; held && i < l->n; i++)
         if (held[i]) td__unref(held[i]);
     td__free(held);
@@ -164,8 +160,25 @@ static bool test_body(td_call *c) {
 
 static bool loop_body(td_call *c) {
     loop_call *l = td_call_env(c);
-    return run_body(l, td__call_args(c), l->next) &&
-           td_return_values(c, (td_values){l->next, l->n});
+    td_values  args = td__call_args(c);
+    td_value  *in = td__alloc(sizeof *in * (size_t)(l->n + 1));
+    bool       ok = in != NULL || td__fail_memory(l->cx);
+    for (int i = 0; ok && i < l->n; i++) in[i] = args.v[i];
+    ok = ok && (!l->copies || copy_all(in, l->n)) &&
+         run_body(l, (td_values){in, l->n}, l->next) &&
+         td_return_values(c, (td_values){l->next, l->n});
+    td__free(in);
+    return ok;
+}
+
+/* Does the captured body write its state? */
+static bool writes_state(const loop_call *l, const td_graph *g, bool *yes) {
+    uint8_t *how = td__zalloc((size_t)g->inputs.n + 1);
+    bool     ok = how ? td__graph_writes(g, false, how) : td__fail_memory(l->cx);
+    *yes = false;
+    for (int i = 0; ok && i < l->n; i++) *yes |= how[i] != 0;
+    td__free(how);
+    return ok;
 }
 
 /* Fails if a captured test or body writes an input or changes the grad mode. */
@@ -176,8 +189,9 @@ static bool check_graph(const loop_call *l, const td_graph *g) {
         if (how[i])
             ok = td__fail(
                 l->cx, TD_E_TRACE,
-                "td_while: a captured loop writes its state or a tensor from "
-                "outside in place, which is unsupported; return the new value");
+                "td_while: a captured test writes its state, or a captured loop a "
+                "tensor from outside in place, which is unsupported; return the new "
+                "value");
     if (ok && g->left)
         ok = td__fail(
             l->cx, TD_E_TRACE,
@@ -206,42 +220,40 @@ static td_graph *capture_one(loop_call *l, td_body *body, const char *name) {
     return NULL;
 }
 
-/* Clones state tensors that share storage with an earlier one: after the first
- * iteration they are separate, and one graph must serve both. Clones those that the
- * program closes over, too: a template of a real tensor would be closed over, too. */
-static bool unshare_state(loop_call *l) {
+/* Marks states to which an iteration gives a grad_fn that they do not have at first;
+ * *more: there are some. */
+static void note_need(loop_call *l, bool *more) {
     for (int i = 0; i < l->n; i++) {
-        td_tensor *t = l->state[i].u.t;
-        bool       shared = !td__is_fake(t);
-        for (int k = 0; k < i; k++) shared |= l->state[k].u.t->st == t->st;
-        if (shared) l->state[i].u.t = td_op_clone(t, false);
-        if (td_is_nil(l->state[i].u.t)) return false;
+        bool now = l->body->outputs.v[i].u.v->type->grad && !l->need[i];
+        l->need[i] |= now;
+        *more |= now;
     }
-    return true;
 }
 
-/* An iteration may give a grad_fn to a state that had none. Then the body is
- * captured again with requires_grad set, until nothing changes; each round sets
- * at least one. */
+/* Captures the body until nothing changes: again with requires_grad set where an
+ * iteration gives a state a grad_fn, which each round does for at least one; and again
+ * on copies of the state if the body writes it. Such a write may fail the first time,
+ * because the state that is written seems a leaf. */
 static bool capture_body(loop_call *l) {
     bool more = true;
     for (int i = 0; i < l->n; i++) l->need[i] = td__needs_grad(l->state[i].u.t);
     while (more) {
+        bool writes = true;
         td__graph_drop(l->body);
-        if (!(l->body = capture_one(l, loop_body, "body"))) return false;
-        more = false;
-        for (int i = 0; i < l->n; i++) {
-            bool now = l->body->outputs.v[i].u.v->type->grad && !l->need[i];
-            l->need[i] |= now;
-            more |= now;
-        }
+        l->body = capture_one(l, loop_body, "body");
+        if (l->body && !writes_state(l, l->body, &writes)) return false;
+        if (!l->body && (l->copies || td_error(l->cx) == TD_E_MEMORY)) return false;
+        more = writes && !l->copies;
+        if (more) td_clear(l->cx);
+        l->copies |= writes;
+        if (l->body) note_need(l, &more);
     }
     return true;
 }
 
 /* td_while in a capture: two graphs and a call of while_loop. */
 static bool capture_loop(loop_call *l, td_tensor **out) {
-    if (!unshare_state(l) || !capture_body(l)) return false;
+    if (!capture_body(l)) return false;
     l->test = capture_one(l, test_body, "test");
     if (!l->test || !td__lift_pad(l->body, &l->lift, l->n)) return false;
     if (!check_graph(l, l->test) || !check_graph(l, l->body)) return false;
@@ -265,12 +277,12 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* The state is made row-major first, because every iteration must give the same types.
- * All arrays share one allocation. */
+/* The loop gets row-major copies of the state: iterations may write it, and all of them
+ * have the same types. All arrays share one allocation. */
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     static const char who[] = "td_while";
     static const char once[] = "td_while: a compiled function contains test and body, "
-                               "which may not write the state, and one fails";
+                               "however often they run, and one fails";
     if (!TD_ENTER_CTX(cx)) return false;
     loop_call l = {.cx = cx, .of = of, .n = state.n};
     bool      ok = td_ok(cx) && td__has(cx, who, "the test", of.test) &&
@@ -286,12 +298,10 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     l.next = l.state + l.n;
     l.version = (uint64_t *)(void *)(l.next + l.n);
     l.need = (bool *)(l.version + l.n);
-    for (int i = 0; ok && i < l.n; i++) {
-        l.state[i] = td_value_tensor(state.v[i]);
-        ok = make_dense(&l.state[i]);
-    }
-    ok = ok && (cx->fake ? capture_loop(&l, out) || td__refuse_capture(cx, once)
-                         : eager_loop(&l, state, out));
+    for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
+    ok = copy_all(l.state, l.n);
+    if (ok && cx->fake) ok = capture_loop(&l, out) || td__refuse_capture(cx, once);
+    else ok = ok && eager_loop(&l, out);
     for (int i = 0; i < l.n && !ok; i++) out[i] = td_nil(cx);
     td__graph_drop(l.test);
     td__graph_drop(l.body);

@@ -309,8 +309,8 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     const prog_val *y = f->flags & TWO ? prog_one_like(w, x) : x;
     /* the branches of an op must agree in strides, and td_while makes states dense */
     if (!w->control && !(is_dense(x->t) && is_dense(y->t))) return false;
-    /* history would depend on the branch that runs */
-    if (w->control && td_requires_grad(x->t) != td_requires_grad(y->t)) return false;
+    /* history would depend on the branch that runs; and both have one type in text */
+    if (td_requires_grad(x->t) != td_requires_grad(y->t)) return false;
     *s = (statement){.of = f, .x = *x, .y = *y, .turns = prog_upto(&w->r, 4)};
     /* compiled code gives y a gradient also if no iteration reads it */
     if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;

@@ -480,12 +480,10 @@ static bool share_bytes(td_call *c) {
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(x, td_select(x, 0, 1)), &y, 1) &&
            td_return(c, y);
 }
-static bool doubles_in_place(td_call *c) {
-    return td_return(c, td_mul_(td_arg(c, 0), 2));
-}
 static bool write_loop(td_call *c) {
     td_tensor *y;
-    td_loop    of = {.test = never, .body = doubles_in_place};
+    around     a = {td_exp(td_arg(c, 1)), NULL};
+    td_loop    of = {.test = never, .body = writes_around, .env = &a};
     return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 1)), &y) && td_return(c, y);
 }
 static bool no_flag(td_call *c) {
@@ -515,7 +513,7 @@ TEST(what_a_branch_cannot_be_is_said) {
     check_refused(share_bytes, "shares storage with another");
     check_refused(reach_around, "read all arguments with td_arg");
     check_refused(squaring, "second derivatives of a captured loop are unsupported");
-    check_refused(write_loop, "return the new value");
+    check_refused(write_loop, "return the new");
     check_refused(no_flag, "the predicate is ");
     check_refused(random_branch, "draws random numbers");
     check_refused(branches_on_a_value, "td_cond");
@@ -530,6 +528,32 @@ static bool drawing(td_call *c) {
            td_return(c, y, z, td_dropout(x, 0.5, true));
 }
 TEST(a_branch_draws_when_it_runs) { check_body(drawing, two); }
+
+/* ---- the state is the loop's own ------------------------------------------ */
+
+static bool below_three(td_call *c) { return td_return(c, td_lt(td_arg(c, 0), 3)); }
+static bool doubles_in_place(td_call *c) {
+    td_tensor *n = td_add_(td_arg(c, 0), 1), *x = td_mul_(td_arg(c, 1), 2);
+    return td_return(c, n, td_add_(x, td_arg(c, 2)), td_arg(c, 2));
+}
+static bool writing_loop(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_loop    of = {.test = below_three, .body = doubles_in_place};
+    td_tensor *y[3], *x = td_arg(c, 0);
+    return td_while(cx, of, TD_LIST(td_zeros(cx, TD_SHAPE()), x, x), y) &&
+           td_return(c, y[1], td_mul(y[2], x));
+}
+TEST(a_loop_that_writes_its_state_leaves_the_callers_tensors_alone) {
+    td_ctx    *cx = td_open();
+    td_tensor *n = td_zeros(cx, TD_SHAPE()), *x = td_ones(cx, TD_SHAPE(2)), *y[3];
+    td_loop    of = {.test = below_three, .body = doubles_in_place};
+    CHECK(td_while(cx, of, TD_LIST(n, x, x), y));
+    CHECK(td_item(td_sum(y[1])) == 30 && td_item(td_sum(y[2])) == 2);
+    CHECK(td_version(x) == 0 && td_version(n) == 0 && td_item(n) == 0);
+    CHECK_OK(cx);
+    td_close(cx);
+    check_body(writing_loop, two);
+}
 
 /* ---- lack of memory ----------------------------------------------------- */
 
