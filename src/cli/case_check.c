@@ -114,7 +114,7 @@ static bool checks_more(const check *k) {
     return holds && strstr(k->other.message, "it has been modified in place");
 }
 
-/* A compiled branch or loop saves its predicate and its operands, which a first backward
+/* A compiled branch or loop saves its predicate and operands, which a first backward
  * frees; eager saves what the ops that ran need, and may need nothing. */
 static bool branch_freed(const check *k) {
     const td_gcase *c = k->eager.run.c;

@@ -43,8 +43,8 @@ static bool needs_grad(const td_graph *g, int i) {
     return !a->u.v->type || a->u.v->type->grad;
 }
 
-/* Results are those of both graphs of cond, and of the last graph of a loop: a test gives
- * no results, and the body no gradients. */
+/* Results are those of both graphs of cond, and of the last graph of a loop: a test
+ * gives no results, and the body no gradients. */
 bool td__nested_grad(const td_opcall *c, int i) {
     bool last = false;
     for (int k = c->n_in - 1; k >= 0 && !last; k--) {

@@ -357,7 +357,6 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
  * well, although this body does not read them. */
 static bool take_lifted(td_record *r) {
     char name[24];
-    if (r->lift) r->lift->n_args = r->g->inputs.n;
     for (int i = 0; r->lift && i < r->lift->tensors.n; i++) {
         snprintf(name, sizeof name, "c%d", i);
         if (!td__record_input(r, r->lift->tensors.v[i], name)) return false;
@@ -376,6 +375,12 @@ static td_record *recorder_of(const td_ctx *cx) {
     for (td_mode *m = cx->top; m; m = m->below)
         if (m->stand_in == td__record_stand_in && m->composites) return (td_record *)m;
     return NULL;
+}
+
+bool td__result_copy(td_ctx *cx, td_tensor **t, bool *outside) {
+    td_record *r = recorder_of(cx);
+    *outside = r && !td__record_tag(r, *t);
+    return !*outside || td__record_value(r, t, "a result");
 }
 
 /* One capture from start to end: set the ambient state aside, begin the

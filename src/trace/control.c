@@ -21,11 +21,14 @@ static bool shares_storage(const td_tensor *t, const td_value *v, int n) {
 
 /* Clones results that are views, operands, written, or share storage with an
  * operand or an earlier result. Then a result has the same properties whichever
- * branch it comes from. */
-static bool own_results(td_values args, td_value *out, int n) {
+ * branch it comes from. Whether a closed-over tensor is written no key tells: a
+ * captured branch cannot return one. */
+static bool own_results(td_ctx *cx, td_values args, td_value *out, int n) {
     for (int i = 0; i < n; i++) {
+        bool outside;
+        if (!td__result_copy(cx, &out[i].u.t, &outside)) return false;
         td_tensor *t = out[i].u.t;
-        bool       written = atomic_load(&t->st->version) > 0;
+        bool       written = !outside && atomic_load(&t->st->version) > 0;
         if (!t->base && !written && !shares_storage(t, args.v, args.n) &&
             !shares_storage(t, out, i))
             continue;
@@ -50,7 +53,7 @@ static bool call_body(td_ctx *cx, td_body *body, void *env, td_values args,
                             "td_cond: result %d of a branch is a number or absent; "
                             "branches return tensors",
                             i);
-    return own_results(args, out, n);
+    return own_results(cx, args, out, n);
 }
 
 static bool check_flag(td_tensor *t) {
@@ -81,6 +84,7 @@ typedef struct branch {
     td_body    *body;
     void       *env;
     int         n_out;
+    const int  *same;    /* by argument: the first that is the same tensor */
     const bool *written; /* by argument: pass a copy; NULL: first capture, none */
     uint64_t   *writes;  /* by argument: gets how often the branch writes it */
     td_graph   *g;       /* the body as captured before; NULL: call the body */
@@ -102,9 +106,14 @@ static bool replay_branch(const branch *b, td_values args, td_value *out) {
     return ok;
 }
 
-static bool run_branch(td_ctx *cx, const branch *b, td_values args, td_value *out) {
-    if (b->g) return replay_branch(b, args, out);
-    return call_body(cx, b->body, b->env, args, out, b->n_out);
+/* The body gets a tensor that is passed twice as one tensor; the graph has one input
+ * for it, the first. */
+static bool run_branch(td_ctx *cx, const branch *b, td_value *in, int n,
+                       td_value *out) {
+    if (b->g) return replay_branch(b, (td_values){in, n}, out);
+    for (int i = 0; i < n; i++)
+        if (b->same[i] != i) in[i] = in[b->same[i]];
+    return call_body(cx, b->body, b->env, (td_values){in, n}, out, b->n_out);
 }
 
 /* In the first capture: takes the version counters before the branch runs, and what it
@@ -136,7 +145,7 @@ static bool branch_body(td_call *c) {
         ok = !td_is_nil(in[i].u.t);
     }
     count_writes(b, args, false);
-    ok = ok && run_branch(cx, b, (td_values){in, args.n}, out);
+    ok = ok && run_branch(cx, b, in, args.n, out);
     count_writes(b, args, true);
     for (int i = 0; i < args.n && ok; i++)
         if (b->written && b->written[i]) out[at++] = in[i];
@@ -149,15 +158,17 @@ static bool branch_body(td_call *c) {
 typedef struct cond_call {
     td_ctx     *cx;
     td_branches of;
-    td_values   args;
-    int         n_args;       /* tensors among args */
-    int         n_out;        /* results the caller expects */
-    td_lift     lift;         /* tensors the branches close over */
-    td_graph   *g[2];         /* yes, no; owned */
-    bool       *written;      /* by argument: a branch writes it */
+    td_values   args;    /* captured: absent where an earlier one is the same tensor */
+    int        *same;    /* by argument: the first that is the same tensor */
+    int         n_args;  /* tensors among args */
+    int         n_out;   /* results the caller expects */
+    td_lift     lift;    /* tensors the branches close over */
+    td_graph   *g[2];    /* yes, no; owned */
+    bool       *written; /* by argument: a branch writes it */
     bool       *no_grad_only; /* by argument: only under no_grad */
     uint64_t   *writes[2];    /* by branch and argument: how often */
     int         n_written;    /* arguments written */
+    void       *heap;         /* of all arrays */
 } cond_call;
 
 static const char *const branch_names[] = {"yes", "no"};
@@ -177,6 +188,7 @@ static bool capture_branches(cond_call *k, const bool *written) {
         branch    b = {i ? k->of.no : k->of.yes,
                     k->of.env,
                     k->n_out,
+                    k->same,
                     written,
                     k->writes[i],
                     was,
@@ -319,21 +331,41 @@ static bool write_back(cond_call *k, td_tensor **out) {
     return true;
 }
 
+/* Leaves tensors that are passed again out of the arguments. */
+static void find_same(cond_call *k, td_value *to) {
+    for (int i = 0; i < k->args.n; i++) {
+        to[i] = k->args.v[i];
+        k->same[i] = i;
+        for (int j = 0; j < i && to[i].kind == TD_K_TENSOR && to[i].u.t; j++)
+            if (to[j].kind == TD_K_TENSOR && to[j].u.t == to[i].u.t) {
+                k->same[i] = j;
+                to[i] = TD_NONE;
+            }
+    }
+    k->args.v = to;
+}
+
+/* Allocates the arrays of a captured call, in one piece. */
+static bool make_arrays(cond_call *k) {
+    size_t    n = (size_t)k->args.n + 1;
+    td_value *to = k->heap =
+        td__zalloc(n * (sizeof *to + 2 * sizeof **k->writes + sizeof *k->same + 2));
+    if (!to) return td__fail_memory(k->cx);
+    k->writes[0] = (uint64_t *)(void *)(to + n);
+    k->writes[1] = k->writes[0] + n;
+    k->same = (int *)(void *)(k->writes[1] + n);
+    k->written = (bool *)(k->same + n);
+    k->no_grad_only = k->written + n;
+    find_same(k, to);
+    k->n_args = count_tensors(k->args);
+    return true;
+}
+
 /* td_cond in a capture. Branches that write are captured twice: first to find out what
  * they write, then on copies of that. */
 static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
-    size_t n = (size_t)k->args.n + 1;
-    k->n_args = count_tensors(k->args);
-    k->writes[0] = td__zalloc(2 * n * (sizeof **k->writes + sizeof *k->written));
-    if (!k->writes[0]) return td__fail_memory(k->cx);
-    k->writes[1] = k->writes[0] + n;
-    k->written = (bool *)(k->writes[1] + n);
-    k->no_grad_only = k->written + n;
+    if (!make_arrays(k)) return false;
     if (!capture_branches(k, NULL) || !find_writes(k)) return false;
-    if (k->n_written && k->lift.closes_over_arg)
-        return td__fail(k->cx, TD_E_TRACE,
-                        "td_cond: a branch writes an argument and uses another one "
-                        "without td_arg; read all arguments with td_arg");
     if (k->n_written && !capture_branches(k, k->written)) return false;
     if (!check_results(k, k->g[0]) || !check_results(k, k->g[1])) return false;
     size_t      room = sizeof(td_tensor *) * (size_t)(k->n_out + k->n_written + 1);
@@ -380,6 +412,6 @@ bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
     for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
     drop_graphs(&k);
     td__lift_free(&k.lift);
-    td__free(k.writes[0]);
+    td__free(k.heap);
     return ok;
 }

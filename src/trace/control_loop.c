@@ -58,8 +58,10 @@ static bool is_written(const loop_call *l, td_values args, const td_tensor *t) {
  * one are cloned: an iteration may write its state. */
 static bool own_results(const loop_call *l, td_values args, td_value *out) {
     for (int i = 0; i < l->n; i++) {
-        td_tensor *t = out[i].u.t;
-        bool       own = !t->base && !is_written(l, args, t) &&
+        bool outside;
+        if (!td__result_copy(l->cx, &out[i].u.t, &outside)) return false;
+        const td_tensor *t = out[i].u.t;
+        bool             own = !t->base && (outside || !is_written(l, args, t)) &&
                    td__is_dense(t->rank, t->size, t->stride);
         for (int k = 0; k < i; k++) own &= out[k].u.t->st != t->st;
         if (!own && !copy_all(&out[i], 1)) return false;

@@ -290,8 +290,9 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
-/* Marks incoming gradients that require grad from the second iteration on, because what
- * `back` computes for them does, and makes their templates anew. *more: there are some. */
+/* Marks incoming gradients that require grad from the second iteration on, since what
+ * `back` computes for them does, and makes their templates anew. *more: there are
+ * some. */
 static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
     int first = l->n_args - l->n_grads;
     *more = false;
@@ -306,7 +307,7 @@ static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
 }
 
 /* The backward graph of one iteration; NULL after td__fail. With create_graph it is
- * captured again until it is clear which gradients require grad; each round adds one. */
+ * captured until it is clear which gradients require grad; each round adds one. */
 static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
     int       n = (int)v->in[2].n;
     job       j = {v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n, NULL};

@@ -156,8 +156,6 @@ static td_tag *lift_tensor(td_record *r, td_tensor **t) {
         if (!td__record_input(r, *t, name)) return NULL;
         tag = td__record_tag(r, copy);
     }
-    if (tag && !tag->v->node && tag->v->nr < r->lift->n_args)
-        r->lift->closes_over_arg = true;
     *t = copy ? copy : *t;
     return tag;
 }

@@ -112,8 +112,6 @@ typedef struct td_expansion {
  * arguments ("lifted"), and operands of the op that holds the graph. */
 typedef struct td_lift {
     TD_VEC(td_tensor *) tensors; /* owned; in input order */
-    int  n_args;                 /* inputs of the graph before them */
-    bool closes_over_arg;        /* the body closes over one of its own arguments */
 } td_lift;
 
 /* How a capture treats real tensors that the body reads without receiving them
@@ -298,6 +296,9 @@ bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
  * without grad_fn, view chain or payload, so that reading its state calls no
  * op. requires_grad is `grad`. NULL after td__fail. */
 td_tensor *td__template(td_tensor *t, bool grad);
+/* Where a nested body returns a tensor that it closes over (*outside), *t becomes that
+ * tensor's copy in the innermost capture. No effect outside of captures. */
+bool       td__result_copy(td_ctx *cx, td_tensor **t, bool *outside);
 /* The first output of a nested graph that shares storage with an input behind the first
  * n_args, a tensor the graph closes over; -1: none. */
 int        td__graph_gives_lifted(const td_graph *g, int n_args);

@@ -154,9 +154,6 @@ static void print_draw(const ending *e, const char *name, const td_tensor *t,
                    prog_range(e->r, 1, 9));
 }
 
-/* Is the body one where eager's gradients share storage with other tensors than compiled
- * ones, as docs/beyond.md says? Gradients through a branch, and of leaves that the body
- * makes and nobody can reach. */
 static bool has(const ending *e, const char *word) {
     return strstr(td__buf_str(&e->m->body.text), word) != NULL;
 }
@@ -245,6 +242,8 @@ static void go_back(const ending *e) {
     if (prog_chance(e->r, 6)) write_something(e);
     const char *how = create ? " create_graph=true" : twice ? " retain_graph=true" : "";
     int         k = prog_chance(e->r, 30) ? some_float_result(e) : -1;
+    /* gradients through a branch, and of leaves that the body makes and nobody can
+     * reach, share storage with tangents in eager alone (docs/beyond.md) */
     bool shares = has(e, "cond(") || has(e, "while_loop(") || has(e, "requires_grad_(");
     if (k >= 0 && !shares) back_with(e, k, how);
     else print_backward(e, from, how);
