@@ -135,23 +135,47 @@ bool td__decomp_matmul(td_opcall *c) {
 
 /* ---- linear ------------------------------------------------------------- */
 
-/* A bias has the dtype of the weight, a matrix, and broadcasts to the result. */
+/* Does ATen add the bias by addmm? Elsewhere it adds it to the product in place. */
+static bool adds_by_addmm(const td_tensor *x, const td_tensor *bias) {
+    return x->rank == 2 || (bias->rank == 1 && td_is_contiguous(x));
+}
+
+/* The bias of addmm has the dtype of the weight, which is a matrix. One that is added
+ * in place may have another, if the result can have the weight's. Both broadcast to the
+ * result. */
 static bool check_bias(td_opcall *c) {
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
     int64_t          size[TD_MAX_RANK], stride[TD_MAX_RANK];
-    if (bias->dtype != w->dtype)
+    bool             addmm = adds_by_addmm(x, bias);
+    td_dtype         from = (td_dtype)bias->dtype, to = (td_dtype)w->dtype;
+    if (addmm ? from != to : !td__can_cast(from, to))
         return td__op_fail(c, TD_E_DTYPE,
                            "bias must have the dtype of weight %s, got %s",
                            td__type_str(w), td__type_str(bias));
-    if (w->rank != 2)
+    if (addmm && w->rank != 2)
         return td__op_fail(c, TD_E_SHAPE,
                            "with a bias weight must be [out, in], got %s",
                            td__type_str(w));
-    memcpy(size, x->size, sizeof(int64_t) * x->rank);
-    size[x->rank - 1] = w->size[0];
-    return td__expand_strides(bias, x->rank, size, stride) ||
+    int rank = x->rank + w->rank - 2;
+    memcpy(size, x->size, sizeof(int64_t) * (size_t)(x->rank - 1));
+    if (w->rank == 2) size[x->rank - 1] = w->size[0];
+    return td__expand_strides(bias, rank, size, stride) ||
            td__op_fail(c, TD_E_SHAPE, "bias %s does not broadcast to the result %s",
-                       td__type_str(bias), td__sizes_str(x->rank, size));
+                       td__type_str(bias), td__sizes_str(rank, size));
+}
+
+/* x [.., in] by wt [in, out], with the bias in the product's own pass: halves are
+ * rounded once. */
+static td_tensor *with_bias(td_tensor *x, td_tensor *wt, td_tensor *bias) {
+    td_value one = td_value_int(1);
+    int64_t  size[TD_MAX_RANK], rows = 1;
+    if (x->rank == 2) return td_op_addmm(bias, x, wt, one, one);
+    for (int i = 0; i < x->rank - 1; i++)
+        rows = td__dim_mul(rows, size[i] = x->size[i]);
+    size[x->rank - 1] = wt->size[1];
+    td_tensor *flat = td_op_view(x, TD_SHAPE(rows, x->size[x->rank - 1]));
+    flat = td_op_addmm(bias, flat, wt, one, one);
+    return td_op__unsafe_view(flat, (td_ints){size, x->rank});
 }
 
 /* in: input [.., in], weight [out, in] or [in], bias. With a bias, addmm where the
@@ -171,23 +195,12 @@ bool td__decomp_linear(td_opcall *c) {
                            "input and weight must have one dtype, got %s and %s",
                            td__type_str(x), td__type_str(w));
     if (bias && !check_bias(c)) return false;
-    /* addmm adds the bias in the product's own pass, and rounds halves once */
     td_tensor *wt = w->rank == 2 ? td_op_t(w) : w;
-    if (bias && x->rank == 2 && w->rank == 2) {
-        c->out[0] = td_op_addmm(bias, x, wt, td_value_int(1), td_value_int(1));
-        return true;
-    }
-    if (bias && bias->rank <= 1 && x->rank > 2 && td_is_contiguous(x)) {
-        int64_t size[TD_MAX_RANK], rows = 1;
-        for (int i = 0; i < x->rank - 1; i++)
-            rows = td__dim_mul(rows, size[i] = x->size[i]);
-        size[x->rank - 1] = w->size[0];
-        td_tensor *flat = td_op_view(x, TD_SHAPE(rows, x->size[x->rank - 1]));
-        flat = td_op_addmm(bias, flat, wt, td_value_int(1), td_value_int(1));
-        c->out[0] = td_op__unsafe_view(flat, (td_ints){size, x->rank});
-        return true;
-    }
+    if (td_is_nil(wt)) return false;
+    if (bias && adds_by_addmm(x, bias)) return c->out[0] = with_bias(x, wt, bias), true;
     c->out[0] = td_op_matmul(x, wt);
-    if (bias) c->out[0] = td_op_add(c->out[0], td_value_tensor(bias), td_value_int(1));
+    if (!bias) return true;
+    c->out[0] = td_op_add(c->out[0], td_value_tensor(bias), td_value_int(1));
+    c->out[0] = td_op_to(c->out[0], (td_dtype)w->dtype, false);
     return true;
 }
