@@ -126,6 +126,11 @@ bool td__vjp_clamp(td_vjp *v) {
     return give(v, 0, td_op_where(inside, td_value_tensor(v->g[0]), zero()));
 }
 
+/* t in its layout, with 0 where mask holds. masked_fill would be row-major. */
+static td_tensor *zero_where(td_tensor *mask, td_tensor *t) {
+    return td_op_where(mask, zero(), td_value_tensor(t));
+}
+
 /* One tensor bounds: as maximum or minimum, equal elements share the gradient.
  * `arg` is the bound's place. */
 static bool one_bound(td_vjp *v, int arg, bool is_min) {
@@ -139,11 +144,9 @@ static bool one_bound(td_vjp *v, int arg, bool is_min) {
     td_tensor *share =
         td_op_where(td_op_eq(a, b), td_value_tensor(half), td_value_tensor(g));
     td_tensor *below = td_op_lt(a, b), *above = td_op_gt(a, b);
-    if (v->need[0] &&
-        !give(v, 0, td_op_masked_fill(share, is_min ? below : above, zero())))
+    if (v->need[0] && !give(v, 0, zero_where(is_min ? below : above, share)))
         return false;
-    return !v->need[arg] ||
-           give(v, arg, td_op_masked_fill(share, is_min ? above : below, zero()));
+    return !v->need[arg] || give(v, arg, zero_where(is_min ? above : below, share));
 }
 
 bool td__vjp_clamp_min(td_vjp *v) { return one_bound(v, 1, true); }
@@ -173,7 +176,7 @@ bool td__vjp_clamp_tensor(td_vjp *v) {
     if (!v->need[0]) return true;
     td_value   half = td_value_tensor(divided(g, td_value_int(2)));
     td_tensor *own = td_op_where(either(tie_min, tie_max), half, td_value_tensor(g));
-    return give(v, 0, td_op_masked_fill(own, either(hit_min, hit_max), zero()));
+    return give(v, 0, zero_where(either(hit_min, hit_max), own));
 }
 
 /* ---- second derivatives of activations ----------------------------------- */

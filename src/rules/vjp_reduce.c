@@ -133,12 +133,14 @@ bool td__vjp_amax(td_vjp *v) {
 }
 
 /* Of all elements: as above, with every NaN equal to a NaN result. Elements that are
- * not the result get 0, also where the gradient is no finite number. */
+ * not the result get 0, also where the gradient is no finite number. ATen fills zeros,
+ * which are row-major. */
 bool td__vjp_max(td_vjp *v) {
     td_tensor *x = v->in[0].u.t, *out = v->out[0];
     td_tensor *nan = td_op_logical_and(td_op_isnan(x), td_op_isnan(out));
     td_tensor *mask = td_op_logical_or(td_op_eq(x, td_value_tensor(out)), nan);
     td_tensor *share = t_div(v->g[0], t_sum(mask, TD_ALL, false));
+    mask = td_op_contiguous(mask);
     return give(v, 0, td_op_where(mask, td_value_tensor(share), td_value_int(0)));
 }
 
@@ -239,9 +241,10 @@ bool td__vjp_std_mean(td_vjp *v) {
 
 /* ---- norms ------------------------------------------------------------- */
 
-/* t, with 0 where at_zero is 0. */
+/* t in its layout, with 0 where at_zero is 0. masked_fill would be row-major. */
 static td_tensor *zero_where(td_tensor *t, td_tensor *at_zero) {
-    return td_op_masked_fill(t, td_op_eq(at_zero, td_value_int(0)), td_value_int(0));
+    td_value zero = td_value_int(0);
+    return td_op_where(td_op_eq(at_zero, zero), zero, td_value_tensor(t));
 }
 
 /* t^p. */

@@ -261,3 +261,49 @@ case "attention to no keys is NaN where a query is" {
   call @attend(%q, %k, %k)
   backward
 }
+
+func @norms(%x) {
+  %a = norm(%x)
+  %b = norm(%x, 0.5, [0])
+  %c = add(%a, %b)
+  return %c
+}
+case "the gradient of a norm has the layout of its argument" {
+  %x = tensor([1, 2, 3, 4, 5, 6], f32, [2,3], requires_grad=true)
+  %y = t(%x)
+  call @norms(%y) grads=true
+}
+
+func @greater(%x, %y) {
+  %a = maximum(%x, %y)
+  return %a
+}
+case "gradients of maximum have the layout of its arguments" {
+  %x = tensor([1, 2, 3, 4, 5, 6], f32, [2,3], requires_grad=true)
+  %w = tensor([6, 5, 3, 3, 2, 1], f32, [2,3], requires_grad=true)
+  %y = t(%x)
+  %z = t(%w)
+  call @greater(%y, %z) grads=true
+}
+
+func @clamped(%x, %y) {
+  %a = clamp_tensor(%x, %y)
+  return %a
+}
+case "gradients of a clamp by a tensor have the layout of its arguments" {
+  %x = tensor([1, 2, 3, 4, 5, 6], f32, [2,3], requires_grad=true)
+  %w = tensor([6, 5, 3, 3, 2, 1], f32, [2,3], requires_grad=true)
+  %y = t(%x)
+  %z = t(%w)
+  call @clamped(%y, %z) grads=true
+}
+
+func @greatest(%x) {
+  %a = max(%x)
+  return %a
+}
+case "the gradient of max of all elements is row-major" {
+  %x = tensor([1, 2, 3, 4, 5, 6], f32, [2,3], requires_grad=true)
+  %y = t(%x)
+  call @greatest(%y) grads=true
+}
