@@ -16,7 +16,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from td_text import Dtype, Ref, Size
-from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_own_grad, is_zeroed
+from torch_code import (DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant,
+                        is_closed_over, is_own_grad, is_zeroed)
 from torch_watch import Watch
 
 DT_NAME = {v: k for k, v in DT.items()}
@@ -90,10 +91,6 @@ def named_failures():
                 raise RuntimeError(f"{found[0]}: {e}") from e
 
 
-def is_closed_over(desc):
-    return bool(desc) and desc[0] == "const"
-
-
 def wants_grad(v):
     return isinstance(v, torch.Tensor) and v.requires_grad
 
@@ -128,6 +125,7 @@ class Case:
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
         self.env, self.leaves, self.last = {}, [], []
         self.kept, self.storages, self.steps = [], [], []
+        self.train = False  # mode of the module of module=
         self.op, self.uncounted, self.taken = "", set(uncounted), -1
 
     # ---- reports ----
@@ -196,12 +194,13 @@ class Case:
         names = [a.name if isinstance(a, Ref) else None for a in s.args]
         return [self.value(v, n) for n, v in zip(names, args)]
 
-    def function(self, name):
-        if name not in self.compiled:
-            self.compiled[name] = self.code.function(self.funcs[name])
+    def function(self, name, control=False):
+        key = name, control
+        if key not in self.compiled:
+            self.compiled[key] = self.code.function(self.funcs[name], control)
             if self.wrap:
-                self.compiled[name] = self.wrap(self.compiled[name])
-        return self.compiled[name]
+                self.compiled[key] = self.wrap(self.compiled[key])
+        return self.compiled[key]
 
     def their_step(self):
         """Tandem's report of the step to come; empty: it has none."""
@@ -217,13 +216,14 @@ class Case:
 
     def invoke(self, s, fn, args):
         """The function with what the options of the call put inside and around it."""
-        train = s.kwargs.get("module") == "train"
+        if "module" in s.kwargs:  # a checkpoint finds the mode of the last call
+            self.train = s.kwargs["module"] == "train"
 
         def body(*xs):
             out = fn(*xs)
             if "module" in s.kwargs:
                 dropout = self.code.space[self.code.op("dropout")]
-                out = [dropout(v, 0.5, train)
+                out = [dropout(v, 0.5, self.train)
                        if isinstance(v, torch.Tensor) and v.is_floating_point() else v
                        for v in out]
             if not s.kwargs.get("grads"):
@@ -260,7 +260,7 @@ class Case:
     def call(self, s):
         args = [self.arg(a) for a in s.args]
         step = {"call": s.op, "inputs": self.named(s, args)}
-        fn = self.function(s.op)
+        fn = self.function(s.op, bool(s.kwargs.get("control")))
         self.take_draws()
         self.steps.append(step)
         out = [] if s.kwargs.get("rehearse") else self.invoke(s, fn, args)
@@ -292,7 +292,7 @@ class Case:
 
     def backward(self, s):
         named, given = ([self.arg(a) for a in part] for part in s.args)
-        reached = [isinstance(r, torch.Tensor) and r.requires_grad for r in named or self.last]
+        reached = [wants_grad(r) and r.is_floating_point() for r in named or self.last]
         roots, given = (list(itertools.compress(part, reached)) for part in (named or self.last, given))
         if not roots:
             raise RuntimeError("nothing requires grad")

@@ -17,6 +17,7 @@ import torch
 
 import torch_ops
 from td_text import Dtype, Func, Ref, Size
+from torch_control import Control
 
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
@@ -34,7 +35,7 @@ UNSET = {"resize_", "empty", "new_empty", "empty_like", "empty_strided",
 REGIONS = {"no_grad": "torch.no_grad()", "enable_grad": "torch.enable_grad()",
            "inference": "torch.inference_mode()", "plain": "torch.inference_mode(False)"}
 # These return a list, of which a statement may name only the first results.
-LISTS = ("split", "chunk", "unbind", "split_with_sizes", "cond", "custom")
+LISTS = ("split", "chunk", "unbind", "split_with_sizes", "cond", "while_loop", "custom")
 
 
 class Unsupported(Exception):
@@ -130,29 +131,6 @@ def as_list(x):
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def shares_storage(t, others):
-    return any(isinstance(o, torch.Tensor) and
-               o.untyped_storage()._cdata == t.untyped_storage()._cdata for o in others)
-
-
-def own_results(results, operands):
-    """Results that share storage with an operand or another result are copied."""
-    out = []
-    for t in results:
-        if isinstance(t, torch.Tensor) and shares_storage(t, list(operands) + out):
-            t = t.clone()
-        out.append(t)
-    return out
-
-
-def cond(flag, yes, no, operands, watch=None):
-    """An op: its results are new tensors, however the branch made them."""
-    out = own_results((yes if bool(flag) else no)(*operands), operands)
-    for t in out if watch else []:
-        watch.result(t)
-    return out
-
-
 def custom(forward, backward, roles, args, fixed, options, watch=None):
     """A torch.autograd.Function; roles are the descriptors of both functions. The list
     that forward returned: results, and saved values as they are inside."""
@@ -210,6 +188,10 @@ def is_own_grad(desc):
     return bool(desc) and desc[0] == "own_grad"
 
 
+def is_closed_over(desc):
+    return bool(desc) and desc[0] == "const"
+
+
 def is_zeroed(s, after):
     """Is the result of s set to zero by the next statement?"""
     return bool(after and s.names and after.op == "zero_" and
@@ -224,11 +206,14 @@ class Code:
         self.formulas = False  # see torch_ops.FORMULAS
         self.watch = watch
         self.sources = {}  # lines of text by function name
-        self.space = {"torch": torch, "as_list": as_list, "cond": cond, "custom": custom,
+        self.control = False   # of the functions to come: control=true of their call
+        self.space = {"torch": torch, "as_list": as_list, "custom": custom,
                       "min": min, "max": max, "watch": watch, "leave_grad": leave_grad}
 
-    def function(self, fn):
-        """Compiles fn; its nested functions and literals become globals."""
+    def function(self, fn, control=False):
+        """Compiles fn; its nested functions and literals become globals. control: see
+        torch_control.py."""
+        self.control = control
         return self.space[self.define("fn", fn)]
 
     def define(self, kind, fn):
@@ -360,15 +345,20 @@ class Source:
             return self.code.fresh("literal", constant(*data))
         if s.op == "custom":
             return self.custom(s)
-        if s.op == "while_loop":
-            raise Unsupported("while_loop: PyTorch's is no eager op with gradients")
         args = [self.expr(a) for a in s.args]
+        if s.op in ("cond", "while_loop"):
+            return self.nested(s, args)
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
-        args += ["watch=watch"] if s.op == "cond" else []
-        name = "cond" if s.op == "cond" else self.code.op(s.op)
-        return f"{name}({', '.join(args)})"
+        return f"{self.code.op(s.op)}({', '.join(args)})"
+
+    def nested(self, s, args):
+        control = self.code.fresh("control", Control(self.code.watch, self.code.control))
+        if s.op == "cond":
+            closed = [i for i, given in enumerate(s.args[1].inputs) if is_closed_over(given.desc)]
+            args.append(repr(closed if self.code.control else []))
+        return f"{control}.{s.op}({', '.join(args)})"
 
     def custom(self, s):
         forward, backward, args, fixed = (s.args + [[]])[1:5]

@@ -14,13 +14,18 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
                   "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
-PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum"}
+PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
+            "scaled_dot_product_attention"}
 SPREADS = {"var", "std", "var_mean", "std_mean"}
 GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
-# Ops whose derivative PyTorch computes from their result: few digits are left of result + alpha.
-FROM_RESULT = {"elu_", "celu_", "selu_"}
+# Ops whose derivative is a sum of few digits: PyTorch adds alpha to the result of elu_, and the
+# terms of mish cancel near its least value.
+CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_"}
+# Ops whose derivative has another layout than PyTorch's.
+LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
+           "bce_with_logits"}
 # Ops whose sizes depend on values, through indices by masks too.
 COUNT = {"nonzero", "unique", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
@@ -107,11 +112,13 @@ class Watch:
         self.values = ""    # why elements differ from now on
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
+        self.mode = True    # grad mode of the last op
         self.counts = False  # an op whose sizes depend on values was called
         self.ints = set()   # tensors: the gradients of which all come to integers
         self.slices = set() # ops that wrote views
         self.nodes = []     # whose gradients are rounded otherwise
         self.grads = set()  # gradients that a call returned
+        self.layouts = False  # an op of LAYOUTS had an argument that is not row-major
         self.left = []      # tensors a view of which set_ took to another storage
         self.moved = []     # tensors that set_ took to another storage, away from their views
 
@@ -142,6 +149,8 @@ class Watch:
                                      "integers-without-gradients"))
         if id(t) in self.views:
             out["is_view"] = self.views[id(t)]
+        if id(t) in self.grads and self.layouts:
+            out["strides"] = "gradient-layouts"
         if self.values:
             out["elements"] = self.values
         return out
@@ -177,6 +186,7 @@ class Watch:
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            self.renew_casts(op, args)
             nans = (args[0].detach().isnan() if self.nudges and op.rstrip("_") in OPEN_AT_NAN
                     else None)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
@@ -201,6 +211,15 @@ class Watch:
                         self.nudge_gradients(up_to_date(t), op)
             return out
         return call
+
+    def renew_casts(self, op, args):
+        """Tandem casts a weight again that was written since, or was cast in the other grad
+        mode. PyTorch's autocast takes its first cast."""
+        mode = torch.is_grad_enabled()
+        writes = is_write(op) and args[0].dtype == torch.float32
+        if torch.is_autocast_enabled("cpu") and (writes or mode != self.mode):
+            torch.clear_autocast_cache()
+        self.mode = mode
 
     def note_run(self, op, needy, out):
         """What an op did to histories; needy are the arguments that required grad before."""
@@ -293,7 +312,7 @@ class Watch:
             return g + (other - g.detach()).nan_to_num(0, 0, 0)
 
         def hook(given, got):
-            noise = largest(given + got) if "_norm" in op or op in FROM_RESULT else 0
+            noise = largest(given + got) if "_norm" in op or op in CANCEL else 0
             return tuple(nudged(g, noise) for g in given)
         self.nodes.append(node)
         node.register_hook(hook)
@@ -324,6 +343,8 @@ class Watch:
                 t.detach().isfinite().all() for t in tensors(args)):
             self.notes.add("attention-of-nan")
         self.counts |= op in COUNT
+        self.layouts |= op.rstrip("_") in LAYOUTS and not all(
+            t.is_contiguous() for t in tensors(args))
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
         if op == "view_dtype" and args[0].numel() == 0:

@@ -1,0 +1,89 @@
+"""What `cond` and `while_loop` of a function do in PyTorch: a Python `if` and `while`.
+
+    own       a result that shares storage with an operand or an earlier result is a
+              copy, as docs/text-format.md has it
+    control   the call has control=true: td_cond and td_while run the bodies as the
+              ops around them. They also copy a result that is a view, or that the body
+              wrote; td_while makes its state row-major
+
+`closed` numbers the operands that the bodies close over: these are no arguments, and a
+result may be one of them.
+"""
+import torch
+
+
+def storage_of(t):
+    return t.untyped_storage()._cdata
+
+
+class Op(torch.autograd.Function):
+    """One node for all results of an op: each float among them requires grad if an operand does."""
+
+    @staticmethod
+    def forward(ctx, n, *given):
+        ctx.n = len(given) - n
+        ctx.mark_non_differentiable(*[t for t in given[ctx.n:] if not t.is_floating_point()])
+        return tuple(t.clone() for t in given[ctx.n:])
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, *[None] * ctx.n, *grads
+
+
+class Control:
+    """watch: torch_watch.Watch, or None. control: that option of the call."""
+
+    def __init__(self, watch, control):
+        self.watch, self.control = watch, control
+
+    def own(self, results, operands):
+        """The results, with copies of those that are no tensors of their own."""
+        out = []
+        for t in results:
+            taken = {storage_of(o) for o in [*operands, *out]}
+            if storage_of(t) in taken or self.control and (t._is_view() or self.is_written(t)):
+                t = t.clone()
+            out.append(t)
+        out = out if self.control else self.joined(out, operands)
+        for t in out if self.watch else []:
+            if not self.control or storage_of(t) not in self.watch.born:
+                self.watch.result(t)
+        return out
+
+    def joined(self, out, operands):
+        """The results of an op have one node."""
+        needs = [t for t in operands if t.requires_grad]
+        if not needs or not torch.is_grad_enabled() or not out:
+            return out
+        return list(Op.apply(len(out), *needs, *out))
+
+    def is_written(self, t):
+        return self.watch is not None and not t.is_inference() and self.watch.version(t) > 0
+
+    def cond(self, flag, yes, no, operands, closed=()):
+        """`closed`: places of operands that the branch yes closes over."""
+        passed = [t for i, t in enumerate(operands) if i not in closed]
+        return self.own((yes if bool(flag) else no)(*operands), passed)
+
+    def while_loop(self, test, body, state, fixed=()):
+        given = state
+        if self.control:
+            state = [t.contiguous() for t in state]
+        while bool(test(*state, *fixed)[0]):
+            state = self.next(body, state, fixed)
+        return self.own(state, [*given, *(() if self.control else fixed)])
+
+    def next(self, body, state, fixed):
+        """The state after an iteration. td_while copies views, and what the body wrote."""
+        before = {storage_of(t): t._version for t in state if not t.is_inference()}
+        out = body(*state, *fixed)
+        if not self.control:
+            return out
+        return [t.clone(memory_format=torch.contiguous_format)
+                if t._is_view() or not t.is_contiguous() or self.is_written_since(t, before)
+                else t for t in out]
+
+    def is_written_since(self, t, before):
+        if t.is_inference() or storage_of(t) not in before:
+            return self.is_written(t)
+        return t._version > before[storage_of(t)]
