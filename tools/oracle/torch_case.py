@@ -76,7 +76,7 @@ def surroundings(kwargs):
 
 @contextlib.contextmanager
 def named_failures():
-    """A backward that misses a saved value says in which node."""
+    """A backward that misses a saved value, or an autocast in it, says in which node."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with torch.autograd.set_detect_anomaly(True, check_nan=False):
@@ -85,7 +85,8 @@ def named_failures():
             except RuntimeError as e:
                 found = re.findall(r"Error detected in ([\w:]+)",
                                    " ".join(str(w.message) for w in heard))
-                said = "modified by an inplace", "through the graph a second time"
+                said = ("modified by an inplace", "through the graph a second time",
+                        "at::autocast::prioritize")
                 if not found or not any(s in str(e) for s in said):
                     raise
                 raise RuntimeError(f"{found[0]}: {e}") from e
@@ -249,9 +250,11 @@ class Case:
             """Recomputed, it draws what it drew first."""
             rest, queue = iter(given), self.draws.queue
             self.draws.queue = list(drawn) if again else queue
+            self.watch.checkpointed = True
             try:
                 return body(*[a if c else next(rest) for a, c in zip(args, closed)])
             finally:
+                self.watch.checkpointed = False
                 self.draws.queue = queue if again else self.draws.queue
                 again.append(True)
 

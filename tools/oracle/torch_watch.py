@@ -35,7 +35,7 @@ ZEROS = {"softshrink", "maximum", "minimum", "amax", "amin", "max", "min", "amin
          "native_layer_norm"}
 
 
-META_WRITES = {"set_", "t_", "transpose_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
+META_WRITES = {"set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
 
 
 def tensors(values):
@@ -112,6 +112,7 @@ class Watch:
         self.values = ""    # why elements differ from now on
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
+        self.checkpointed = False  # a checkpoint's region runs
         self.mode = True    # grad mode of the last op
         self.counts = False  # an op whose sizes depend on values was called
         self.ints = set()   # tensors: the gradients of which all come to integers
@@ -349,6 +350,8 @@ class Watch:
             self.notes.add("resized-integers")
         if op == "view_dtype" and args[0].numel() == 0:
             self.notes.add("offset-of-nothing")
+        if op in META_WRITES and self.checkpointed:
+            self.notes.add("checkpoint-metadata")
         if op in META_WRITES and args[0].requires_grad and not args[0]._is_view():
             self.notes.add("accumulators-of-temporaries")
         if op == "matmul" and args[0].dim() == 2 and args[0].requires_grad and args[1].dim() > 2:
