@@ -142,7 +142,7 @@ td_mode_scope td__nested_enter(td_ctx *cx, bool fake) {
 }
 
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on) {
-    if (t->numel != 1)
+    if (!td__dim_eq(t->numel, 1))
         return td__op_fail(c, TD_E_SHAPE, "%s is %s; it must have one element", what,
                            td__type_str(t));
     *on = !td__is_fake(t) && td__load_f((td_dtype)t->dtype, td__ptr(t)) != 0.0;

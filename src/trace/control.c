@@ -57,7 +57,7 @@ static bool call_body(td_ctx *cx, td_body *body, void *env, td_values args,
 }
 
 static bool check_flag(td_tensor *t) {
-    return t->numel == 1 ||
+    return td__dim_eq(t->numel, 1) ||
            td__fail(t->cx, TD_E_SHAPE,
                     "td_cond: the predicate is %s; it must have one element",
                     td__type_str(t));

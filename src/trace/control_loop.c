@@ -71,7 +71,7 @@ static bool own_results(const loop_call *l, td_values args, td_value *out) {
 
 static bool run_test(loop_call *l, td_values args, td_value *flag) {
     if (!call(l, l->of.test, args, flag, 1)) return false;
-    if (flag->u.t->numel == 1) return true;
+    if (td__dim_eq(flag->u.t->numel, 1)) return true;
     return td__fail(l->cx, TD_E_SHAPE,
                     "td_while: the test returns %s; it must have one element",
                     td__type_str(flag->u.t));

@@ -136,7 +136,7 @@ static const form loops[] = {
     {FLOATS, 1, "      %r = sin(%a)\n      return %m, %r\n", NULL},
     {TWO, 1, "      %r = add(%a, %b)\n      return %m, %r\n", NULL},
     {TWO, 1, "      %r = sub(%b, %a)\n      return %m, %r\n", NULL},
-    {TWO, 1, "      %r = clone(%b)\n      return %m, %r\n", NULL},
+    {TWO | ODD, 1, "      %r = clone(%b)\n      return %m, %r\n", NULL},
     {TWO | ODD, 1, "      return %m, %b\n", NULL},
     {0, 1, "      return %m, %a\n", NULL},
     {0, 1,
