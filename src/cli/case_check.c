@@ -161,7 +161,7 @@ static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
     /* if several nodes of a backward fail, either may come first; whether autograd lets
-     * an argument be written is checked when the call runs, behind errors of the trace */
+     * an argument be written is checked in the run, behind errors of the trace */
     bool          late = k->backward || by_value(a) || a->code == TD_E_GRAD;
     bool          both = a->code && b->code && late;
     if (a->code == b->code || both) {

@@ -263,8 +263,8 @@ static void compare_flag(const case_pair *p, const char *name, const char *flag,
                     p->other->way->name, b ? "does" : "does not");
 }
 
-/* Is g, a gradient that the other run does not have, one of zeros by way of a branch? Who
- * takes part is known of the branch that ran, or of all (docs/beyond.md). */
+/* Is g, a gradient that the other run does not have, one of zeros by way of a branch?
+ * Who takes part is known of the branch that ran, or of all (docs/beyond.md). */
 static bool is_branch_zero(const case_pair *p, td_tensor *g) {
     const td_gcase *c = p->eager->c;
     bool            control = false;

@@ -62,7 +62,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         bool            renewed = e->op == TD_OP_set_ && e->late;
-        bool leaf = e->leaf || (td__needs_grad(e->t) && !td__has_node(e->t));
+        bool            leaf = e->leaf || (td__needs_grad(e->t) && !td__has_node(e->t));
         bool changes = e->kind == TD_EV_META && (!e->accum || renewed) && leaf;
         bool begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
