@@ -113,6 +113,7 @@ class Watch:
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
         self.checkpointed = False  # a checkpoint's region runs
+        self.nans = []      # arguments of the op that runs
         self.mode = True    # grad mode of the last op
         self.counts = False  # an op whose sizes depend on values was called
         self.ints = set()   # tensors: the gradients of which all come to integers
@@ -188,6 +189,7 @@ class Watch:
                 self.notes.add("inference-leaves")
             self.before(op, args)
             self.renew_casts(op, args)
+            self.nans = [g.detach().clone() for g in given if self.nudges and g.dtype in BITS]
             nans = (args[0].detach().isnan() if self.nudges and op.rstrip("_") in OPEN_AT_NAN
                     else None)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
@@ -287,6 +289,9 @@ class Watch:
         if zeros:
             new = torch.where(new == 0, torch.zeros_like(new).copysign(sign), new)
         nan = torch.full_like(new, float("nan")).copysign(sign)
+        for x in self.nans if self.run % 2 else []:  # an op may pass the NaN of an argument on
+            if x.dtype == nan.dtype and x.shape == nan.shape:
+                nan = torch.where(x.isnan(), x, nan)
         t.data.copy_(torch.where(new.isnan(), nan, new))
 
     def vary_at_nan(self, node, nans):
