@@ -106,10 +106,10 @@ def batch_programs(texts):
 
 def batches(files, seed, count, options):
     """Lists of programs."""
-    for name in files:
-        found = sorted(glob.glob(name + "/**/*.td", recursive=True))
-        for path in found if os.path.isdir(name) else [name]:
-            yield list(file_programs(path))
+    found = [p for name in files for p in (
+        sorted(glob.glob(name + "/**/*.td", recursive=True)) if os.path.isdir(name) else [name])]
+    for i in range(0, len(found), BATCH):
+        yield [p for path in found[i:i + BATCH] for p in file_programs(path)]
     for first in range(seed, seed + count, BATCH):
         texts = dict(random_texts(first, min(BATCH, seed + count - first), options))
         yield list(batch_programs(texts))

@@ -351,6 +351,9 @@ class Watch:
         self.counts |= op in COUNT
         self.layouts |= op.rstrip("_") in LAYOUTS and not all(
             t.is_contiguous() for t in tensors(args))
+        if any(is_stale(t) for t in tensors(args) if not t.is_floating_point() or
+               any(isinstance(a, torch.dtype) and not a.is_floating_point for a in args)):
+            self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
         if op == "view_dtype" and args[0].numel() == 0:
@@ -419,6 +422,15 @@ def up_to_date(t):
         return t.grad_fn
     except RuntimeError:
         return None
+
+
+def is_stale(t):
+    """Is it a view whose history PyTorch refuses to bring up to date?"""
+    try:
+        _ = t._is_view() and t.grad_fn
+    except RuntimeError:
+        return True
+    return False
 
 
 def read_first(op, fn, args, kwargs):
