@@ -183,6 +183,7 @@ class Watch:
             given = list(tensors(list(args) + list(kwargs.values())))
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
+            args = args if first is None else integers_apart(args)
             needy = [g for g in given if g.requires_grad]
             if (given and not torch.is_inference_mode_enabled() and
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
@@ -450,11 +451,24 @@ def read_first(op, fn, args, kwargs):
     with torch.no_grad():
         try:
             fn(*together(args), **kwargs)
+        except RuntimeError as e:
+            if str(e) != "ZeroDivisionError":  # of an element that this call wrote
+                return None
+        try:
             copy = apart(x)
             fn(copy, *apart(args[1:]), **kwargs)
         except RuntimeError:
             return None
     return copy
+
+
+def integers_apart(args):
+    """Arguments of a write of integers, of which no other one shares its storage."""
+    x = args[0]
+    if x.is_floating_point():
+        return args
+    return [x, *(v.clone() if isinstance(v, torch.Tensor) and storage_of(v) == storage_of(x) else v
+                 for v in args[1:])]
 
 
 def together(args):
