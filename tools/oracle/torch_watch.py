@@ -352,8 +352,8 @@ class Watch:
         self.counts |= op in COUNT
         self.layouts |= op.rstrip("_") in LAYOUTS and not all(
             t.is_contiguous() for t in tensors(args))
-        if any(is_stale(t) for t in tensors(args) if not t.is_floating_point() or
-               any(isinstance(a, torch.dtype) and not a.is_floating_point for a in args)):
+        whole = gives_integers(op, args)
+        if any(is_stale(t) for t in tensors(args) if whole or not t.is_floating_point()):
             self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
@@ -365,6 +365,8 @@ class Watch:
             self.notes.add("accumulators-of-temporaries")
         if op == "matmul" and args[0].dim() == 2 and args[0].requires_grad and args[1].dim() > 2:
             self.notes.add("matmul-saves")
+        if op == "as_strided" and 0 in args[1]:
+            self.notes.add("negative-sizes")
         if op in ("tile", "repeat") and args[0].numel() == 0:
             self.notes.add("negative-repeats")
         if is_write(op) and self.versions.get(storage_of(args[0])) == "storage-versions":
@@ -423,6 +425,12 @@ def up_to_date(t):
         return t.grad_fn
     except RuntimeError:
         return None
+
+
+def gives_integers(op, args):
+    """Has the call an integer result, by a dtype that it is given or by what it writes?"""
+    writes = (is_write(op) or op == "copy") and not args[0].is_floating_point()
+    return writes or any(isinstance(a, torch.dtype) and not a.is_floating_point for a in args)
 
 
 def is_stale(t):
