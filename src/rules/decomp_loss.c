@@ -86,13 +86,18 @@ bool td__decomp_mse_loss(td_opcall *c) {
     return true;
 }
 
+/* d below the limit, 0 from there on: both branches of a loss are computed, and the
+ * gradient of the square of an infinite d would be 0 * inf. NaN stays. */
+static td_tensor *below(td_tensor *d, double limit) {
+    return td_op_where(td_op_ge(d, td_value_float(limit)), td_value_int(0), T(d));
+}
+
 /* d^2/(2 beta) below beta, d - beta/2 above. */
 static td_tensor *smooth(td_tensor *difference, double beta) {
     td_tensor *d = td_op_abs(difference);
     if (beta == 0) return d;
-    /* both branches are computed; the gradient of the one not taken is multiplied by 0,
-     * and neither can be infinite */
-    td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5 / beta));
+    td_tensor *small =
+        td_op_mul(td_op_square(below(d, beta)), td_value_float(0.5 / beta));
     td_tensor *large = td_op_sub(d, td_value_float(0.5 * beta), td_value_int(1));
     return td_op_where(td_op_lt(d, td_value_float(beta)), T(small), T(large));
 }
@@ -111,9 +116,9 @@ bool td__decomp_smooth_l1_loss(td_opcall *c) {
  * infinite leaves no "above", whose gradient would be 0 * inf. */
 static td_tensor *huber(td_tensor *difference, double delta) {
     td_tensor *d = td_op_abs(difference);
-    td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5));
     if (isinf(delta) || !td__dtype_holds((td_dtype)d->dtype, td_value_float(delta)))
-        return small;
+        return td_op_mul(td_op_square(d), td_value_float(0.5));
+    td_tensor *small = td_op_mul(td_op_square(below(d, delta)), td_value_float(0.5));
     td_tensor *large = td_op_sub(d, td_value_float(0.5 * delta), td_value_int(1));
     large = td_op_mul(large, td_value_float(delta));
     return td_op_where(td_op_lt(d, td_value_float(delta)), T(small), T(large));

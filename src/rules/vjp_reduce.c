@@ -98,11 +98,20 @@ bool td__vjp_prod_dim(td_vjp *v) {
     return give(v, 0, t_mul(others(x, v->in[1].u.i), g));
 }
 
+/* Has t one element, whatever symbolic sizes stand for? */
+static bool is_single(const td_tensor *t) {
+    for (int d = 0; d < t->rank; d++)
+        if (!td__dim_same(t->size[d], 1)) return false;
+    return true;
+}
+
 /* With y = cumprod(x): dx[i] = y[i-1] S[i], S[i] = sum of g[k] x[i+1]...x[k] over
- * k >= i, that is S[i] = g[i] + x[i+1] S[i+1]. */
+ * k >= i, that is S[i] = g[i] + x[i+1] S[i+1]. Of one element it is g, which does not
+ * depend on x: as in ATen, it requires grad only if g does. */
 bool td__vjp_cumprod(td_vjp *v) {
     int64_t    dim = v->in[1].u.i;
     td_tensor *x = as_result(v, v->in[0].u.t);
+    if (is_single(x)) return give(v, 0, v->g[0]);
     td_tensor *s = td_op__linear_scan(x, v->g[0], dim, true);
     return give(v, 0, t_mul(shifted(v->out[0], dim, 1), s));
 }
@@ -301,7 +310,8 @@ bool td__vjp_logsumexp(td_vjp *v) {
  * of a gradient is taken, which would have no derivative at 0. Of halves y is computed
  * again: rounded to a half it is off by far more than the exponents allow. */
 bool td__vjp_logcumsumexp(td_vjp *v) {
-    int64_t    dim = v->in[1].u.i;
+    int64_t dim = v->in[1].u.i;
+    if (v->in[0].u.t->rank == 0) return give(v, 0, v->g[0]); /* self, as in ATen */
     bool       half = td__is_half(v->in_meta[0]->dtype);
     td_tensor *x = t_wide(v->in[0].u.t);
     td_tensor *y = half ? td_op_logcumsumexp(x, dim) : v->out[0];

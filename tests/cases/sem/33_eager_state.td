@@ -307,3 +307,21 @@ case "the gradient of max of all elements is row-major" {
   %y = t(%x)
   call @greatest(%y) grads=true
 }
+
+func @products(%x) {
+  %a = cumprod(%x, 0)
+  return %a
+}
+case "the gradient of cumprod of one element depends on no argument" {
+  %x = tensor([2], f64, [1], requires_grad=true)
+  call @products(%x) grads=true
+}
+
+func @log_sums(%x) {
+  %a = logcumsumexp(%x, 0)
+  return %a
+}
+case "the gradient of logcumsumexp without dims depends on no argument" {
+  %x = tensor([2], f64, [], requires_grad=true)
+  call @log_sums(%x) grads=true
+}
