@@ -93,7 +93,8 @@ def named_failures():
 
 
 def wants_grad(v):
-    return isinstance(v, torch.Tensor) and v.requires_grad
+    """Integers never do: PyTorch may track one, or refuse to bring its history up to date."""
+    return isinstance(v, torch.Tensor) and v.is_floating_point() and v.requires_grad
 
 
 def take_grads(out, args):
@@ -142,8 +143,9 @@ class Case:
         r = {"dtype": DT_NAME[t.dtype], "sizes": list(t.size()),
              "strides": list(t.stride()), "offset": t.storage_offset(),
              "storage": self.storage(t)}
-        if not t.is_inference() and not self.code.ops & self.uncounted:
-            r["version"] = self.watch.version(t)
+        version = self.watch.version(t)
+        if version is not None and not self.code.ops & self.uncounted:
+            r["version"] = version
         try:  # PyTorch brings a stale view up to date here, or refuses
             r.update(grad_fn=fn_name(t.grad_fn), requires_grad=t.requires_grad,
                      is_leaf=t.is_leaf)
@@ -295,7 +297,7 @@ class Case:
 
     def backward(self, s):
         named, given = ([self.arg(a) for a in part] for part in s.args)
-        reached = [wants_grad(r) and r.is_floating_point() for r in named or self.last]
+        reached = [wants_grad(r) for r in named or self.last]
         roots, given = (list(itertools.compress(part, reached)) for part in (named or self.last, given))
         if not roots:
             raise RuntimeError("nothing requires grad")

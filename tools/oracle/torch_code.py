@@ -136,6 +136,8 @@ def custom(forward, backward, roles, args, fixed, options, watch=None):
     that forward returned: results, and saved values as they are inside."""
     results, given, grads = roles
     options, inside = dict(options), []
+    if watch and torch.is_inference_mode_enabled() and torch.is_grad_enabled():
+        watch.notes.add("functions-in-inference-mode")
     for i in options.get("dirty", []) if watch else []:
         watch.note_versions(args[i], "dirty-version")
     n_fixed = options.pop("fixed")

@@ -58,7 +58,7 @@ class Control:
         return list(Op.apply(len(out), *needs, *out))
 
     def is_written(self, t):
-        return self.watch is not None and not t.is_inference() and self.watch.version(t) > 0
+        return self.watch is not None and bool(self.watch.version(t))
 
     def cond(self, flag, yes, no, operands, closed=()):
         """`closed`: places of operands that the branch yes closes over."""
@@ -77,6 +77,8 @@ class Control:
         """The state after an iteration. td_while copies views, and what the body wrote."""
         before = {storage_of(t): t._version for t in state if not t.is_inference()}
         out = body(*state, *fixed)
+        if any(a.dtype != b.dtype or a.shape != b.shape for a, b in zip(state, out)):
+            raise RuntimeError("while_loop: dtype and sizes of the state may not change")
         if not self.control:
             return out
         return [t.clone(memory_format=torch.contiguous_format)

@@ -120,6 +120,7 @@ class Watch:
         self.slices = set() # ops that wrote views
         self.nodes = []     # whose gradients are rounded otherwise
         self.grads = set()  # gradients that a call returned
+        self.uncounted = set()  # storages of these
         self.layouts = False  # an op of LAYOUTS had an argument that is not row-major
         self.left = []      # tensors a view of which set_ took to another storage
         self.moved = []     # tensors that set_ took to another storage, away from their views
@@ -127,6 +128,9 @@ class Watch:
     # ---- what reports ask ----
 
     def version(self, t):
+        """None: it is not compared."""
+        if t.is_inference() or storage_of(t) in self.uncounted:
+            return None
         return t._version - self.born.get(storage_of(t), 0)
 
     def why(self, t):
@@ -164,6 +168,7 @@ class Watch:
             self.born.setdefault(storage_of(t), t._version)
         self.views[id(t)] = "view-flag"
         self.grads.add(id(t))
+        self.uncounted.add(storage_of(t))
 
     def result(self, t):
         """A result of an op of ours: its version counts from 0, whether it is a view is free."""
@@ -316,6 +321,8 @@ class Watch:
             self.nudge(other, other.dtype in HALVES)
             if noise:
                 other += noise * torch.randint(-2, 3, g.shape, generator=self.nudges)
+            if noise and self.run == 0:  # nothing may be left of the digits
+                other = torch.where(g.detach().abs() <= 4 * noise, 0, other)
             return g + (other - g.detach()).nan_to_num(0, 0, 0)
 
         def hook(given, got):
