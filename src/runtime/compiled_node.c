@@ -324,6 +324,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool       made = k->out >= 0 && k->out < c->p->j->n_fwd;
     bool alias = k->alias || td_is_inference(t); /* the latter eager did not save */
     alias |= made && c->p->j->fwd[k->out].meta_written;
+    alias |= td__is_behind(t) && t->creation != TD_MADE_PLAIN; /* nobody may read fn */
     if (alias && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (alias) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};

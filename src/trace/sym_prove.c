@@ -412,5 +412,6 @@ bool td__sym_assert(td_symenv *e, int64_t a, td_dim_rel rel, int64_t b) {
         td__buf_free(&text);
         return false;
     }
+    e->assumed = true; /* later answers may follow from it */
     return td__sym_record(e, rel, a, b, true) && td__sym_learn(e, a, rel, b);
 }

@@ -129,6 +129,14 @@ static bool reads_nan(const prog_call *c, td_tensor **out) {
     return c->op == TD_OP_view_dtype && (has_nan(c->self) || has_nan(out[0]));
 }
 
+/* A scatter keeps the strides of self; bytes in the gaps between elements are not set,
+ * and as_strided could read them. */
+static bool leaves_gaps(const prog_call *c, td_tensor **out) {
+    bool keeps = c->op == TD_OP_slice_scatter || c->op == TD_OP_select_scatter ||
+                 c->op == TD_OP_diagonal_scatter;
+    return keeps && !td__is_packed(out[0]->rank, out[0]->size, out[0]->stride);
+}
+
 /* Nor is the sign of a NaN a promise, nor what a bool is with other bytes than 0 and 1,
  * which a view of it as numbers could write. */
 static bool reads_bits(const prog_call *c) {
@@ -238,7 +246,8 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     trying = &c;
     int n = prog_args(&c) && !writes_bits(&c) && !reads_bits(&c) ? call(&c, out) : -2;
     trying = NULL;
-    bool    fine = n >= 0 && are_small(out, n) && !reads_nan(&c, out);
+    bool fine = n >= 0 && are_small(out, n) && !reads_nan(&c, out) &&
+                !(n && leaves_gaps(&c, out));
     outcome is = fine ? DONE : n == -1 ? FAILED : REFUSED;
     if (is == DONE && !fail) {
         write_down(&c, out, n);
