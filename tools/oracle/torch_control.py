@@ -2,9 +2,9 @@
 
     own       a result that shares storage with an operand or an earlier result is a
               copy, as docs/text-format.md has it
-    control   the call has control=true: td_cond and td_while run the bodies as the
+    control   the call has control=true: td_cond and td_while run the bodies like the
               ops around them. They also copy a result that is a view, or that the body
-              wrote; td_while makes its state row-major
+              wrote
 
 `closed` numbers the operands that the bodies close over: these are no arguments, and a
 result may be one of them.
@@ -66,24 +66,28 @@ class Control:
         return self.own((yes if bool(flag) else no)(*operands), passed)
 
     def while_loop(self, test, body, state, fixed=()):
+        """td_while runs on row-major copies of the state, which its body may write."""
         given = state
         if self.control:
-            state = [t.contiguous() for t in state]
+            state = [t.clone(memory_format=torch.contiguous_format) for t in state]
         while bool(test(*state, *fixed)[0]):
             state = self.next(body, state, fixed)
-        return self.own(state, [*given, *(() if self.control else fixed)])
+        return state if self.control else self.own(state, [*given, *fixed])
 
     def next(self, body, state, fixed):
-        """The state after an iteration. td_while copies views, and what the body wrote."""
+        """The state after an iteration. td_while copies views, what the body wrote and what
+        shares storage with an earlier result."""
         before = {storage_of(t): t._version for t in state if not t.is_inference()}
-        out = body(*state, *fixed)
-        if any(a.dtype != b.dtype or a.shape != b.shape for a, b in zip(state, out)):
+        results, out = body(*state, *fixed), []
+        if any(a.dtype != b.dtype or a.shape != b.shape for a, b in zip(state, results)):
             raise RuntimeError("while_loop: dtype and sizes of the state may not change")
-        if not self.control:
-            return out
-        return [t.clone(memory_format=torch.contiguous_format)
-                if t._is_view() or not t.is_contiguous() or self.is_written_since(t, before)
-                else t for t in out]
+        for t in results:
+            shared = storage_of(t) in {storage_of(o) for o in out}
+            if self.control and (shared or t._is_view() or not t.is_contiguous() or
+                                 self.is_written_since(t, before)):
+                t = t.clone(memory_format=torch.contiguous_format)
+            out.append(t)
+        return out
 
     def is_written_since(self, t, before):
         if t.is_inference() or storage_of(t) not in before:
