@@ -42,13 +42,19 @@ class Control:
         for t in results:
             taken = {storage_of(o) for o in [*operands, *out]}
             if storage_of(t) in taken or self.control and (t._is_view() or self.is_written(t)):
-                t = t.clone()
+                t = self.copy(t)
             out.append(t)
         out = out if self.control else self.joined(out, operands)
-        for t in out if self.watch else []:
-            if not self.control or storage_of(t) not in self.watch.born:
-                self.watch.result(t)
+        for t in out if self.watch and not self.control else []:
+            self.watch.result(t)
         return out
+
+    def copy(self, t, layout=torch.preserve_format):
+        """A new tensor, of version 0."""
+        new = t.clone(memory_format=layout)
+        if self.watch:
+            self.watch.result(new)
+        return new
 
     def joined(self, out, operands):
         """The results of an op have one node."""
@@ -69,7 +75,7 @@ class Control:
         """td_while runs on row-major copies of the state, which its body may write."""
         given = state
         if self.control:
-            state = [t.clone(memory_format=torch.contiguous_format) for t in state]
+            state = [self.copy(t, torch.contiguous_format) for t in state]
         while bool(test(*state, *fixed)[0]):
             state = self.next(body, state, fixed)
         return state if self.control else self.own(state, [*given, *fixed])
@@ -85,7 +91,7 @@ class Control:
             shared = storage_of(t) in {storage_of(o) for o in out}
             if self.control and (shared or t._is_view() or not t.is_contiguous() or
                                  self.is_written_since(t, before)):
-                t = t.clone(memory_format=torch.contiguous_format)
+                t = self.copy(t, torch.contiguous_format)
             out.append(t)
         return out
 
