@@ -301,9 +301,11 @@ bool td__kern_round(td_opcall *c) {
 
 /* ---- division ------------------------------------------------------------ */
 
-/* Looks for a zero in an integer tensor. */
-static bool has_zero(const td_tensor *t) {
+/* Looks for a zero in an integer tensor whose elements are converted to dtype `to`: of a
+ * 0-dim i64 tensor beside an i32 tensor, the low 32 bits. */
+static bool has_zero(const td_tensor *t, td_dtype to) {
     int64_t buf[256], idx[TD_MAX_RANK] = {0};
+    int     above = 64 - 8 * (int)td_dtype_size(to);
     td_iter it;
     if (t->numel == 0) return false;
     td__iter_build(&it, &t, 1);
@@ -313,7 +315,7 @@ static bool has_zero(const td_tensor *t) {
             n = it.size[0] - i < TD_COUNT(buf) ? it.size[0] - i : TD_COUNT(buf);
             cast(n, (char *)buf, 8, row + i * it.stride[0][0], it.stride[0][0]);
             for (int64_t k = 0; k < n; k++)
-                if (buf[k] == 0) return true;
+                if ((uint64_t)buf[k] << above == 0) return true;
         }
         int d = 1;
         for (; d < it.rank; d++) {
@@ -331,7 +333,8 @@ static bool has_zero(const td_tensor *t) {
 static bool divides_by_zero(const td_pw *w, td_opcall *c) {
     if (td__is_float(w->common) || c->out[0]->numel == 0) return false;
     td_value b = w->in[1];
-    if (b.kind == TD_K_TENSOR ? !has_zero(b.u.t) : td__value_i(b) != 0) return false;
+    if (b.kind == TD_K_TENSOR ? !has_zero(b.u.t, w->common) : td__value_i(b) != 0)
+        return false;
     td__op_fail(c, TD_E_ARG, "integer division by zero");
     return true;
 }
