@@ -20,9 +20,9 @@ SPREADS = {"var", "std", "var_mean", "std_mean"}
 GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
-# Ops whose derivative is a sum of few digits: PyTorch adds alpha to the result of elu_, and the
-# terms of mish cancel near its least value.
-CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_"}
+# Ops whose derivative is a sum of few digits: PyTorch adds alpha to the result of elu_, the
+# terms of mish cancel near its least value, and a probability near 1 loses the target's 1.
+CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy"}
 # Ops whose derivative has another layout than PyTorch's.
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
            "bce_with_logits"}
@@ -364,7 +364,7 @@ class Watch:
             self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
-        if op == "view_dtype" and args[0].numel() == 0:
+        if op == "view_dtype" and (args[0].numel() == 0 or args[0].shape[-1:] == (1,)):
             self.notes.add("offset-of-nothing")
         if op in META_WRITES and self.checkpointed:
             self.notes.add("checkpoint-metadata")
