@@ -301,8 +301,8 @@ bool td__kern_round(td_opcall *c) {
 
 /* ---- division ------------------------------------------------------------ */
 
-/* Looks for a zero in an integer tensor whose elements are converted to dtype `to`: of a
- * 0-dim i64 tensor beside an i32 tensor, the low 32 bits. */
+/* Looks for a zero in an integer tensor whose elements are converted to dtype `to`:
+ * of a 0-dim i64 tensor beside an i32 tensor, the low 32 bits. */
 static bool has_zero(const td_tensor *t, td_dtype to) {
     int64_t buf[256], idx[TD_MAX_RANK] = {0};
     int     above = 64 - 8 * (int)td_dtype_size(to);
