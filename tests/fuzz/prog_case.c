@@ -162,10 +162,12 @@ static bool has(const ending *e, const char *word) {
  * gaps, an expanded one, or one that shares the result's storage. */
 static void back_with(const ending *e, int k, const char *how) {
     const td_tensor *t = e->m->result[k].t;
-    switch (prog_upto(e->r, 4)) {
+    switch (prog_upto(e->r, 6)) {
     case 0:
+    case 4:
+    case 5:
         print_draw(e, "t", t, 1);
-        td__buf_add(e->b, prog_chance(e->r, 30) ? ", requires_grad=true)\n" : ")\n");
+        td__buf_add(e->b, prog_chance(e->r, 60) ? ", requires_grad=true)\n" : ")\n");
         break;
     case 1:
         print_draw(e, t->rank ? "s" : "t", t, 2);
