@@ -149,12 +149,15 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
     return true;
 }
 
-/* Same dtype, sizes and strides? Strides of dims of size 1 do not matter. */
+/* Same dtype, sizes and strides? Strides of dims of size 1, and of tensors without
+ * elements, do not matter. */
 static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = a->dtype == b->dtype && a->rank == b->rank;
+    bool empty = td__dim_seems_eq(a->numel, 0);
     for (int d = 0; same && d < a->rank; d++)
         same = td__dim_eq(a->size[d], b->size[d]) &&
-               (td__dim_eq(a->size[d], 1) || td__dim_eq(a->stride[d], b->stride[d]));
+               (empty || td__dim_eq(a->size[d], 1) ||
+                td__dim_eq(a->stride[d], b->stride[d]));
     return same;
 }
 
