@@ -88,9 +88,9 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  * shares storage with an argument or another result, is returned as a copy.
  *
  * A compiled function is the same whichever branch runs. So a result, or an argument
- * that is written, requires grad if it does after one of the branches or after no
- * iteration, and an operand that only the other branch reads gets zeros as gradient
- * where eager leaves none. */
+ * that is written, requires grad if it does after one of the branches or after any
+ * number of iterations, and an operand that only the other branch reads gets zeros as
+ * gradient where eager leaves none. */
 typedef struct td_branches {
     td_body *yes TD_0, *no TD_0;
     void *env TD_0; /* of both */

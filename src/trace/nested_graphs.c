@@ -139,10 +139,10 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
 
 /* ---- graphs as arguments ------------------------------------------------ */
 
-/* Does t have this type? */
-static bool has_type(const td_gtype *l, const td_tensor *t) {
+/* Does t, which requires grad if `grad`, have this type? */
+static bool has_type(const td_gtype *l, const td_tensor *t, bool grad) {
     if (!l || l->kind != TD_K_TENSOR || l->dtype != t->dtype || l->rank != t->rank ||
-        l->grad != td__needs_grad(t))
+        l->grad != grad)
         return false;
     for (int d = 0; d < t->rank; d++)
         if (l->size[d] != t->size[d] || l->stride[d] != t->stride[d]) return false;
@@ -168,13 +168,38 @@ static td_tensor *operand(const td_opcall *c, int at) {
     return NULL;
 }
 
+/* The operand that output i of graph argument k becomes in the next iteration; -1:
+ * none. The body of a loop gives its state, the backward of a loop the gradients, which
+ * are the last operands. */
+static int next_operand(const td_opcall *c, int k, int i) {
+    if (c->def == &td__ops[TD_OP_while_loop]) return k == 1 ? i : -1;
+    if (c->def != &td__ops[TD_OP_while_loop_backward] || k == 0) return -1;
+    return k == 1 ? i : (int)(c->in[3].n + c->in[4].n) + i;
+}
+
+/* Marks operands that require grad from an iteration on because graph argument k gives
+ * them a grad_fn; true: there are new ones. */
+static bool note_next(const td_opcall *c, int k, bool *grad) {
+    const td_graph *g = c->in[k].u.g;
+    bool            more = false;
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_garg *a = &g->outputs.v[i];
+        int            at = next_operand(c, k, i);
+        if (at < 0 || at >= operand_count(c) || grad[at] || a->kind != TD_G_VALUE ||
+            !a->u.v->type || !a->u.v->type->grad)
+            continue;
+        grad[at] = more = true;
+    }
+    return more;
+}
+
 /* Was g captured for operands of these types, with all types of its outputs
  * known? */
-static bool is_current(const td_opcall *c, const td_graph *g) {
+static bool is_current(const td_opcall *c, const td_graph *g, const bool *grad) {
     for (int i = 0, at = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
-        const td_tensor *t = operand(c, at++);
-        if (!t || !has_type(g->inputs.v[i]->type, t)) return false;
+        const td_tensor *t = operand(c, at);
+        if (!t || !has_type(g->inputs.v[i]->type, t, grad[at++])) return false;
     }
     for (int i = 0; i < g->outputs.n; i++)
         if (g->outputs.v[i].kind == TD_G_VALUE && !g->outputs.v[i].u.v->type)
@@ -182,8 +207,9 @@ static bool is_current(const td_opcall *c, const td_graph *g) {
     return true;
 }
 
-/* g captured for the operands of call c; NULL after td__fail. */
-static td_graph *recapture(td_opcall *c, const td_graph *g) {
+/* g captured for the operands of call c, of which those in `grad` require grad; NULL
+ * after td__fail. */
+static td_graph *recapture(td_opcall *c, const td_graph *g, const bool *grad) {
     td_value *in =
         td__arena_zalloc(&c->cx->scratch, sizeof *in * ((size_t)g->inputs.n + 1));
     int at = 0;
@@ -191,7 +217,7 @@ static td_graph *recapture(td_opcall *c, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
         td_tensor *t = operand(c, at++);
-        if (t && !(t = td__template(t, td__needs_grad(t)))) return NULL;
+        if (t && !(t = td__template(t, grad[at - 1]))) return NULL;
         if (t) in[i] = td_value_tensor(t);
     }
     if (at <= operand_count(c)) { /* the first of them */
@@ -204,18 +230,41 @@ static td_graph *recapture(td_opcall *c, const td_graph *g) {
     return NULL;
 }
 
-/* A recorder of pure graphs (no composites) receives graphs that the functional
- * mode made, which fit. The graphs of a custom function stay as well: nothing
- * reads their types. */
-bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args) {
-    bool again = r->mode.composites && !c->info->composite;
-    for (int i = 0; c->def->flags & TD_OPF_NESTS && i < c->n_in; i++) {
+/* Makes r->g own the graphs of call c, those that are not current captured again if
+ * `again`. */
+static bool own_graphs(td_record *r, td_opcall *c, bool again, const bool *grad) {
+    for (int i = 0; i < c->n_in; i++) {
         td_graph *g = c->in[i].u.g;
         if (c->in[i].kind != TD_K_GRAPH) continue;
-        if (again && !is_current(c, g)) g = recapture(c, g);
+        if (again && !is_current(c, g, grad)) g = recapture(c, g, grad);
         else td__graph_keep(g);
         if (!g || !td__graph_own(r->g, g)) return false;
-        args[i].u.g = c->in[i].u.g = g;
+        c->in[i].u.g = g;
     }
+    return true;
+}
+
+/* A recorder of pure graphs (no composites) receives graphs that the functional
+ * mode made, which fit. The graphs of a custom function stay as well: nothing
+ * reads their types. The graphs of a loop are captured until it is clear which operands
+ * require grad; each round adds one. */
+bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args) {
+    if (!(c->def->flags & TD_OPF_NESTS)) return true;
+    bool  again = r->mode.composites && !c->info->composite, more = true;
+    int   n = operand_count(c);
+    bool *grad = td__arena_zalloc(&c->cx->scratch, (size_t)n + 1);
+    if (!grad) return td__fail_memory(c->cx);
+    for (int i = 0; i < n; i++) {
+        const td_tensor *t = operand(c, i);
+        grad[i] = t && td__needs_grad(t);
+    }
+    while (more) {
+        more = false;
+        if (!own_graphs(r, c, again, grad)) return false;
+        for (int i = 0; i < c->n_in && again; i++)
+            if (c->in[i].kind == TD_K_GRAPH) more |= note_next(c, i, grad);
+    }
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].kind == TD_K_GRAPH) args[i].u.g = c->in[i].u.g;
     return true;
 }
