@@ -90,9 +90,10 @@ static inline bool td__is_live(const void *object, td_handle_kind kind) {
  * td__enter refuses objects of other contexts meanwhile. td_share takes a tensor from
  * there, and objects may be freed. */
 extern TD_HOT_LOCAL td_ctx *td__capturing;
-static inline bool          td__is_usable(const void *object, td_handle_kind kind) {
-             return td__is_live(object, kind) &&
-                    (TD_LIKELY(!td__capturing) ||
+
+static inline bool td__is_usable(const void *object, td_handle_kind kind) {
+    return td__is_live(object, kind) &&
+           (TD_LIKELY(!td__capturing) ||
             ((const td_handle *)object)->cx == td__capturing);
 }
 /* Records why the object cannot be used. For nil nothing is recorded: its error
@@ -116,11 +117,12 @@ static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind k
 /* The context this thread named last in a call, open or closed. Thread-local, because
  * it serves calls that have no context. */
 extern TD_HOT_LOCAL td_ctx *td__named_ctx;
+
 /* TD_ENTER for a context, which becomes the thread's current one. */
-static inline bool          td__enter_ctx(const td_ctx *cx, const char *who) {
-             if (!td__enter(cx, TD_H_CTX, who)) return false;
+static inline bool td__enter_ctx(const td_ctx *cx, const char *who) {
+    if (!td__enter(cx, TD_H_CTX, who)) return false;
     td__named_ctx = (td_ctx *)(uintptr_t)cx;
-             return true;
+    return true;
 }
 #define TD_ENTER_CTX(cx) td__enter_ctx((cx), __func__)
 /* The context that receives errors of calls without one: the thread's last
