@@ -127,7 +127,8 @@ static void count_writes(const branch *b, td_values args, bool after) {
 }
 
 /* The body that is captured for a branch: clones the arguments it writes, runs
- * it on the clones, and returns its results followed by the clones. */
+ * it on the clones, and returns its results followed by clones of the clones: a graph
+ * has the type of a value before it is written, which may give it a history. */
 static bool branch_body(td_call *c) {
     td_ctx       *cx = td_call_ctx(c);
     const branch *b = td_call_env(c);
@@ -148,7 +149,10 @@ static bool branch_body(td_call *c) {
     ok = ok && run_branch(cx, b, in, args.n, out);
     count_writes(b, args, true);
     for (int i = 0; i < args.n && ok; i++)
-        if (b->written && b->written[i]) out[at++] = in[i];
+        if (b->written && b->written[i]) {
+            out[at] = td_value_tensor(td_op_clone(in[i].u.t, false));
+            ok = !td_is_nil(out[at++].u.t);
+        }
     ok = ok && td_return_values(c, (td_values){out, at});
     td__free(in);
     return ok;
