@@ -259,18 +259,61 @@ static bool add_sum(loop_grad *l, const td_tensor *t) {
                                   (td_dtype)t->dtype));
 }
 
+/* One iteration backwards, to see which states gradients reach: have[] gets more of
+ * them, in *more whether it does. */
+static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
+                         bool *more) {
+    td_value state = v->in[2], fixed = v->in[3];
+    int      n = (int)state.n, n_in = n + (int)fixed.n, n_args = 0;
+    bool     ok = true;
+    for (int i = 0; ok && i < n_in; i++) {
+        td_tensor *t = i < n ? state.u.ts[i] : fixed.u.ts[i - n];
+        ok = add_template(l->args, &n_args, t, l->need[i]);
+    }
+    for (int i = 0; ok && i < n; i++)
+        ok = !have[i] || add_template(l->args, &n_args, state.u.ts[i], false);
+    job       j = {v->in[1].u.g, n_in, n, l->need, have, n_in, reached};
+    td_graph *g =
+        ok ? capture_backward(v->cx, &j, (td_values){l->args, n_args}, "body") : NULL;
+    *more = false;
+    for (int i = 0; g && i < n; i++) {
+        *more |= reached[i] && !have[i];
+        have[i] |= reached[i];
+    }
+    td__graph_drop(g);
+    return g != NULL;
+}
+
+/* Decides for which states there are gradients: floating-point ones that the gradients
+ * which arrived reach in some iteration. A state beside them has none: zeros would
+ * become NaN where the body has a pole, and be added to gradients of other states. */
+static bool find_states(td_vjp *v, loop_grad *l) {
+    int   n = (int)v->in[2].n, n_in = n + (int)v->in[3].n;
+    bool  more = false;
+    bool *have = td__zalloc((size_t)(2 * n_in + 1));
+    if (!have) return td__fail_memory(v->cx);
+    for (int i = 0; i < n_in; i++) {
+        bool fixed = i >= n;
+        l->need[i] = fixed ? v->list_need[3][i - n]
+                           : td__is_float((td_dtype)v->in[2].u.ts[i]->dtype);
+        have[i] = !fixed && l->need[i] && v->g[i];
+        more |= !fixed && l->need[i] && !have[i];
+    }
+    bool all = !more, ok = true;
+    while (ok && more) ok = reach_states(v, l, have, have + n_in, &more);
+    for (int i = 0; i < n && !all; i++) l->need[i] = have[i];
+    td__free(have);
+    return ok;
+}
+
 /* Fills *l. Arguments 2 and 3 of while_loop are the state and the fixed tensors. */
 static bool prepare_loop(td_vjp *v, loop_grad *l) {
     td_value state = v->in[2], fixed = v->in[3];
-    bool     ok = true;
-    for (uint32_t i = 0; ok && i < state.n; i++) {
-        l->need[i] = td__is_float((td_dtype)state.u.ts[i]->dtype);
+    bool     ok = find_states(v, l);
+    for (uint32_t i = 0; ok && i < state.n; i++)
         ok = add_template(l->args, &l->n_args, state.u.ts[i], l->need[i]);
-    }
-    for (uint32_t i = 0; ok && i < fixed.n; i++) {
-        l->need[state.n + i] = v->list_need[3][i];
+    for (uint32_t i = 0; ok && i < fixed.n; i++)
         ok = add_template(l->args, &l->n_args, fixed.u.ts[i], v->list_need[3][i]);
-    }
     for (uint32_t i = 0; ok && i < state.n; i++)
         ok = !l->need[i] || add_state_grad(v, l, (int)i);
     for (uint32_t i = 0; ok && i < fixed.n; i++)
