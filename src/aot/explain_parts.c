@@ -34,9 +34,9 @@ td_op_counts td__count_ops(const td_graph *g) {
         const td_gnode *n = g->nodes.v[i];
         if (n->kind != TD_N_OP) continue;
         c.ops++;
-        c.writes += td__opinfo(n->op)->writes;
+        c.writes += td__opinfo(n->op)->writes && !td__gnode_is_idle(n);
         c.views += td__opinfo(n->op)->view_of >= 0;
-        c.draws += td__op_draws(n->op);
+        c.draws += td__op_draws(n->op) && !td__gnode_is_idle(n);
     }
     return c;
 }

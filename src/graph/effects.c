@@ -4,6 +4,9 @@
  * schema. */
 #include "graph/graph_int.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* The flags of an op and of its functional twin. */
 static uint32_t flags_of(td_op op) {
     td_op    pure = td__opinfo(op)->pure;
@@ -13,6 +16,29 @@ static uint32_t flags_of(td_op op) {
 
 bool td__op_draws(td_op op) {
     return (flags_of(op) & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
+}
+
+/* Is argument k of n the number `value`? */
+static bool has_number(const td_gnode *n, int k, double value) {
+    const td_garg *a = &n->in[k];
+    if (a->kind == TD_G_FLOAT) return a->u.f == value;
+    return (a->kind == TD_G_INT || a->kind == TD_G_BOOL) && (double)a->u.i == value;
+}
+
+/* Reads "name=number name=number"; true where one holds for the arguments of n. */
+bool td__gnode_is_idle(const td_gnode *n) {
+    if (n->kind != TD_N_OP) return false;
+    td_op            pure = td__opinfo(n->op)->pure;
+    const char      *idle = td__ops[pure != TD_OP_COUNT ? pure : n->op].idle;
+    const td_schema *s = &td__opinfo(n->op)->s;
+    char             name[24];
+    double           value;
+    int              used;
+    for (; idle && sscanf(idle, " %23[^=]=%lf%n", name, &value, &used) == 2;
+         idle += used)
+        for (int k = 0; k < n->n_in && k < s->n_in; k++)
+            if (!strcmp(s->in[k].name, name) && has_number(n, k, value)) return true;
+    return false;
 }
 
 /* Does any node have one of these TD_OPF_ flags, in nested graphs as well? */

@@ -480,6 +480,9 @@ bool td__graph_flags(const td_graph *g, uint32_t flags);
 
 /* Does an op draw random numbers, itself or through its parts? */
 bool td__op_draws(td_op op);
+/* Do its arguments say that it draws no random numbers and writes no statistics, such
+ * as dropout with p = 0, or batch norm outside of training? */
+bool td__gnode_is_idle(const td_gnode *n);
 /* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
 bool td__gnode_draws(const td_gnode *n);
 bool td__graph_draws(const td_graph *g);

@@ -18,7 +18,7 @@ static bool arg_draws(const td_garg *a) {
 
 bool td__gnode_draws(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
-    if (td__op_draws(n->op)) return true;
+    if (td__op_draws(n->op)) return !td__gnode_is_idle(n);
     bool nests = td__ops[n->op].flags & TD_OPF_NESTS;
     for (int i = 0; nests && i < n->n_in; i++)
         if (arg_draws(&n->in[i])) return true;

@@ -110,6 +110,7 @@ struct td_opdef {
     const char *simpler;  /* of an op with a kernel: the same in terms of simpler ops */
     const char *pure;     /* functional twin of a writer */
     const char *inverse;  /* of a view: the op that puts a changed view back */
+    const char *idle;     /* "p=0 train=0": where one holds, it draws, writes nothing */
     const char *expr;     /* C over $args, for loops and code generation */
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;    /* TD_OPF_... */

@@ -78,6 +78,7 @@ static bool grad_inside(td_gregion r) {
 static void note_op(writes *w, const td_gnode *n, bool grad) {
     const td_schema *s = &td__opinfo(n->op)->s;
     uint32_t         flags = td__ops[n->op].flags;
+    if (td__gnode_is_idle(n)) return;
     w->mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
     w->meta = flags & TD_OPF_META;
     w->self = w->meta && (flags & TD_OPF_TAPE || n->op == TD_OP_set_);

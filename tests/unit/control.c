@@ -544,6 +544,23 @@ TEST(a_branch_writes_a_tensor_that_it_reads_by_another_way) {
     check_body(same_twice, two);
 }
 
+/* ---- ops that draw or write nothing with these arguments -------------------- */
+
+static bool evaluates(td_call *c) {
+    around    *a = td_call_env(c);
+    td_tensor *x = td_dropout(td_dropout(td_arg(c, 0), 0.5, false), 0.0);
+    return td_return(c, td_op_batch_norm(x, NULL, NULL, a->h, a->w, false, 0.1, 1e-5));
+}
+static bool evaluation(td_call *c) {
+    td_ctx     *cx = td_call_ctx(c);
+    around      a = {td_zeros(cx, TD_SHAPE(4)), td_full(cx, TD_SHAPE(4), 2.0)};
+    td_tensor  *y;
+    td_branches of = {.yes = evaluates, .no = evaluates, .env = &a};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
+           td_return(c, td_mul(y, y));
+}
+TEST(a_branch_may_evaluate_dropout_and_batch_norm) { check_body(evaluation, two); }
+
 /* ---- the state is the loop's own ------------------------------------------ */
 
 static bool below_three(td_call *c) { return td_return(c, td_lt(td_arg(c, 0), 3)); }
