@@ -85,8 +85,9 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  * td_while behave like if and while.
  *
  * Bodies may close over tensors; captured, they may not write those, nor draw random
- * numbers where gradients are required. Results never alias: a result that is an argument, or
- * shares storage with an argument or another result, is returned as a copy.
+ * numbers where gradients are required. Results never alias: a result that is an
+ * argument, or shares storage with an argument or another result, is returned as a
+ * copy.
  *
  * A compiled function is the same whichever branch runs. So a result, or an argument
  * that is written, requires grad if it does after one of the branches or after any
