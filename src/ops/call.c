@@ -4,6 +4,7 @@
 #include "ops/call.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 /* A fraction has no symbolic form: a symbolic number is fixed. */
@@ -181,6 +182,24 @@ static int check_list(td_opcall *c, const td_param *p, td_value v) {
     return nil;
 }
 
+/* Is f the tag of a symbolic size that C code converted? The tags are integers that a
+ * double rounds to a multiple of 1024. */
+static bool is_tag(double f) {
+    double steps = ((double)TD_DIM_FIRST_TAG - f) / (1 << 24);
+    double off = fabs(steps - round(steps)) * (1 << 24);
+    return steps > -1 && steps < (1 << 20) && off <= 1024 && td__dim_tracing();
+}
+
+/* 0 fine, -1 failed. */
+static int check_number(td_opcall *c, const td_param *p, double f) {
+    if (TD_LIKELY(f > (double)TD_DIM_SYM_LIMIT) || !is_tag(f)) return 0;
+    td__op_fail(c, TD_E_TRACE,
+                "argument %s is a symbolic size that was converted to a float; pass "
+                "the int64_t that td_sym_size gives, or read the size with td_size",
+                p->name);
+    return -1;
+}
+
 /* Checks and normalizes argument i: 0 fine, 1 nil, -1 failed. */
 static int check_arg(td_opcall *c, int i) {
     const td_param *p = &c->info->s.in[i];
@@ -201,11 +220,18 @@ static int check_arg(td_opcall *c, int i) {
     if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
         *v = td_value_none();
     if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;
-    if (!fits(p->type, v) || (v->kind == TD_K_INTS && v->n && !v->u.ints)) {
+    if (v->kind == TD_K_INTS && v->n && !v->u.ints) {
+        td__op_fail(c, TD_E_ARG,
+                    "argument %s is a list of %u integers whose pointer is NULL",
+                    p->name, v->n);
+        return -1;
+    }
+    if (!fits(p->type, v)) {
         td__op_fail(c, TD_E_ARG, "argument %s must be %s, got %s", p->name,
                     type_words[p->type], kind_words[v->kind]);
         return -1;
     }
+    if (v->kind == TD_K_FLOAT) return check_number(c, p, v->u.f);
     return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
 }
 

@@ -114,3 +114,25 @@ static bool returns_sizes(td_call *c) {
     return td_return(c, td_relu(x), td_sym_size(x, 0), td_sym_numel(x));
 }
 TEST(sizes_are_results_too) { check_dynamic(returns_sizes, pair); }
+
+/* ---- handles that C code computes with ------------------------------------ */
+
+static bool divides_by_a_handle(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_div(td_sum(x), (double)td_sym_size(x, 0)));
+}
+
+/* The op notices the handle, and the body is captured with numbers. */
+TEST(a_symbolic_size_converted_to_a_float_is_noticed) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, divides_by_a_handle, NULL, NULL);
+    td_tensor *y;
+    for (int64_t n = 3; n < 7; n++) {
+        td_tensor *x = td_ones(cx, TD_SHAPE(n));
+        CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+        CHECK(td_item(y) == 1);
+    }
+    CHECK(td_item(td_mul(td_ones(cx, TD_SHAPE()), -5e18)) == (float)-5e18);
+    CHECK_OK(cx);
+    td_close(cx);
+}
