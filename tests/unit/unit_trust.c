@@ -111,7 +111,7 @@ TEST(pipes_directories_and_devices_under_a_name_are_a_miss) {
     load((wish){.by = 31});
     only_file(path, sizeof path);
     CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0);
-    alarm(20);
+    alarm(300);
     is_replaced("is not a regular file of this user");
     if (geteuid() == 0 && unlink(path) == 0 && mknod(path, S_IFCHR | 0600, 5 << 8) == 0)
         is_replaced(""); /* the terminal: it is not opened, or there is none */
@@ -230,7 +230,7 @@ TEST(a_secret_that_others_can_read_or_that_is_none_is_replaced) {
     CHECK(truncate(path, 3) == 0);
     is_replaced("its checksum is wrong");
     CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0);
-    alarm(20);
+    alarm(300);
     is_replaced("its checksum is wrong");
     CHECK(unlink(path) == 0 && symlink("/etc/passwd", path) == 0);
     is_replaced("its checksum is wrong");
