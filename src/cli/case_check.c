@@ -117,10 +117,7 @@ static bool checks_more(const check *k) {
 /* A compiled branch or loop saves its predicate and operands, which a first backward
  * frees; eager saves what the ops that ran need, and may need nothing. */
 static bool branch_freed(const check *k) {
-    const td_gcase *c = k->eager.run.c;
-    bool            control = false;
-    for (int i = 0; i < c->steps.n; i++) control |= c->steps.v[i].control;
-    return control && k->other.gone;
+    return k->other.gone && case_has_control(k->eager.run.c);
 }
 
 /* Is it correct that only the other way fails? It recomputes a value that eager

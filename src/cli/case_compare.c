@@ -266,10 +266,8 @@ static void compare_flag(const case_pair *p, const char *name, const char *flag,
 /* Is g, a gradient that the other run does not have, one of zeros by way of a branch?
  * Who takes part is known of the branch that ran, or of all (docs/beyond.md). */
 static bool is_branch_zero(const case_pair *p, td_tensor *g) {
-    const td_gcase *c = p->eager->c;
-    bool            control = false;
-    for (int i = 0; i < c->steps.n; i++) control |= c->steps.v[i].control;
-    return control && td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
+    return case_has_control(p->eager->c) &&
+           td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
 }
 
 static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,

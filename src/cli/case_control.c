@@ -14,6 +14,12 @@ typedef struct control {
 
 typedef TD_VEC(td_tensor *) operands;
 
+bool case_has_control(const td_gcase *c) {
+    for (int i = 0; i < c->steps.n; i++)
+        if (c->steps.v[i].control) return true;
+    return false;
+}
+
 /* Is the operand for input i of g closed over? */
 static bool closes_over(const control *k, const td_graph *g, int i, int operand) {
     if (k->n_state >= 0) return operand >= k->n_state;

@@ -101,6 +101,8 @@ void case_fns_end(case_run *run); /* way_compiled.c */
 /* The function of a call, with what its options add inside it, run eagerly. */
 bool case_body(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
 int  case_results(const td_gstep *s); /* number of results */
+/* Does a call of the case have control=true? */
+bool case_has_control(const td_gcase *c);
 /* case_control.c: replays g with td_cond and td_while in place of cond, while_loop. */
 bool case_replay_control(const td_graph *g, const td_value *in, td_value *out);
 /* Is the input no argument, but a literal or a closed-over tensor? */

@@ -18,9 +18,14 @@ bool td__op_draws(td_op op) {
     return (flags_of(op) & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
 }
 
-/* Is argument k of n the number `value`? */
+/* Is argument k of n, or its default where it is left out, the number `value`? */
 static bool has_number(const td_gnode *n, int k, double value) {
     const td_garg *a = &n->in[k];
+    if (k >= n->n_in || a->kind == TD_G_NONE) {
+        td_value def = td__opinfo(n->op)->s.in[k].def;
+        bool     number = def.kind == TD_K_FLOAT || def.kind == TD_K_INT;
+        return number && td__value_f(def) == value;
+    }
     if (a->kind == TD_G_FLOAT) return a->u.f == value;
     return (a->kind == TD_G_INT || a->kind == TD_G_BOOL) && (double)a->u.i == value;
 }
@@ -36,7 +41,7 @@ bool td__gnode_is_idle(const td_gnode *n) {
     int              used;
     for (; idle && sscanf(idle, " %23[^=]=%lf%n", name, &value, &used) == 2;
          idle += used)
-        for (int k = 0; k < n->n_in && k < s->n_in; k++)
+        for (int k = 0; k < s->n_in; k++)
             if (!strcmp(s->in[k].name, name) && has_number(n, k, value)) return true;
     return false;
 }

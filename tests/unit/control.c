@@ -561,6 +561,27 @@ static bool evaluation(td_call *c) {
 }
 TEST(a_branch_may_evaluate_dropout_and_batch_norm) { check_body(evaluation, two); }
 
+static bool attends(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_scaled_dot_product_attention(x, x, x));
+}
+static bool attention(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y;
+    td_branches of = {.yes = attends, .no = attends};
+    return td_cond(td_gt(td_sum(td_detach(x)), 0.0), of, TD_ARGS(x), &y, 1) &&
+           td_return(c, td_sum(y));
+}
+TEST(a_branch_may_have_attention_without_dropout) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, attention, NULL, NULL);
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(1, 3, 4))), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(y));
+    CHECK_NEAR(td_item(y), 12, 1e-5);
+    CHECK_NEAR(td_item(td_sum(td_grad_of(x))), 12, 1e-5);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 /* ---- the state is the loop's own ------------------------------------------ */
 
 static bool below_three(td_call *c) { return td_return(c, td_lt(td_arg(c, 0), 3)); }
