@@ -415,12 +415,23 @@ static void compare_consts(const case_pair *p) {
     }
 }
 
+/* Is value id the gradient of an argument, which a call with grads=true returns behind
+ * its results, and which passed a branch? */
+static bool is_branch_gradient(const td_gstep *s, int id) {
+    if (s->kind != TD_STEP_CALL || !s->grads || !s->control) return false;
+    for (int i = td__graph_results(s->fn); i < s->n_out; i++)
+        if (s->out[i]->id == id) return true;
+    return false;
+}
+
 /* A gradient's version is not compared: how often the engine writes it is
- * unspecified. */
+ * unspecified. Nor is that of one behind a branch (docs/beyond.md). */
 static bool is_gradient(const td_gcase *c, int id) {
-    for (int i = 0; i < c->steps.n; i++)
-        if (c->steps.v[i].kind == TD_STEP_GRAD && c->steps.v[i].out[0]->id == id)
-            return true;
+    for (int i = 0; i < c->steps.n; i++) {
+        const td_gstep *s = &c->steps.v[i];
+        if (is_branch_gradient(s, id)) return true;
+        if (s->kind == TD_STEP_GRAD && s->out[0]->id == id) return true;
+    }
     return false;
 }
 

@@ -251,6 +251,19 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
     return ok;
 }
 
+/* The engine failed from one root. Eager may not: of a branch that does not run, no
+ * gradient arrives at the operands. */
+static void note_branches(const td_joint_run *r) {
+    const td_graph *g = r->to->g;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->op == TD_OP_cond || g->nodes.v[i]->op == TD_OP_while_loop) {
+            td__refuse_capture(r->cx,
+                               "a compiled backward passes through both branches "
+                               "of td_cond and all of td_while, and fails there");
+            return;
+        }
+}
+
 /* The engine failed: finds the roots from which it fails, one by one, and marks them;
  * then runs it from the others. */
 static bool find_broken(td_joint_run *r, td_tensor **grads) {
@@ -261,6 +274,7 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
         if (td__grad_all(root, r->goal, j->n_targets, grads, &o)) continue;
         if (!td__is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
+        note_branches(r);
         j->tangents[i].code = td__error(r->cx);
         j->tangents[i].broken = td__arena_strdup(&j->arena, td__message(r->cx));
         td_clear(r->cx);

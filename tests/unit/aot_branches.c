@@ -169,3 +169,33 @@ TEST(a_compiled_loop_without_iterations_gives_zeros_to_what_its_body_reads) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+static bool is_first_positive(td_call *c) {
+    return td_return(c, td_gt(td_arg(c, 0), 0));
+}
+static bool adds_and_takes_roots(td_call *c) {
+    td_tensor *n = td_arg(c, 0), *a = td_arg(c, 1), *b = td_arg(c, 2);
+    return td_return(c, td_sub(n, 1), td_add(a, b), td_sqrt(b));
+}
+/* One iteration; the state that takes roots is not returned. */
+static bool loops_once(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *y[3], *x = td_arg(c, 0), *one = td_ones(cx, TD_SHAPE());
+    td_loop    l = {is_first_positive, adds_and_takes_roots, NULL};
+    return td_while(cx, l, TD_LIST(one, x, x), y) && td_return(c, y[1]);
+}
+
+/* docs/beyond.md: PyTorch's while_loop gives NaN here, called eagerly or compiled. */
+TEST(a_state_without_gradient_has_zeros_as_in_pytorch) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_zeros(cx, TD_SHAPE())), *y;
+    td_fn     *f = td_aot_function(cx, loops_once, NULL, NULL);
+    td_value   v;
+    CHECK(td_call_body(cx, loops_once, NULL, TD_ARGS(x), &v, 1) == 1);
+    CHECK(td_backward(v.u.t) && td_item(td_grad_of(x)) == 2);
+    td_zero_grad(x);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(y));
+    CHECK(isnan(td_item(td_grad_of(x))));
+    CHECK_OK(cx);
+    td_close(cx);
+}
