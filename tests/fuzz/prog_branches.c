@@ -13,9 +13,11 @@ enum {
     FLOATS = 1, /* takes floats only */
     TWO = 2,    /* has a second operand, %b */
     OWN = 4,    /* only for td_cond and td_while: it writes an argument, or needs types
-                 * that nested functions in text do not have */
-    ODD = 8     /* only for the ops: gradients or requires_grad of compiled branches and
-                 * loops are not those of the code that ran, see docs/beyond.md */
+                  * that nested functions in text do not have */
+    ODD = 8,    /* only for the ops: gradients or requires_grad of compiled branches and
+                  * loops are not those of the code that ran, see docs/beyond.md */
+    STATES = 16, /* of a loop: %b is a state, too */
+    MIXED = 32   /* one operand alone may require grad: after two iterations both do */
 };
 
 /* A branch: both functions, which read %a, and %b where there are two operands. A loop:
@@ -155,6 +157,21 @@ static const form loops[] = {
      "      }, func @out(%c: T, %d: T) {\n        %k = sub(%c, %d)\n        return %k\n"
      "      }, [%a, %b])\n      return %m, %t\n",
      NULL},
+    /* states that read each other */
+    {TWO | STATES | MIXED, 2, "      %r = add(%a, %b)\n      return %m, %r, %a\n",
+     NULL},
+    {TWO | STATES | MIXED | FLOATS, 2,
+     "      %r = sin(%b)\n      %q = mul(%a, 0.5)\n      %p = sub(%q, %b)\n"
+     "      return %m, %p, %r\n",
+     NULL},
+    {TWO | STATES | MIXED, 2,
+     "      %r = sub(%a, %b)\n      %q = add(%a, %b)\n      return %m, %r, %q\n", NULL},
+    {TWO | STATES, 2, "      return %m, %b, %a\n", NULL},
+    {TWO | STATES, 2, "      %r = sub(%a, %b)\n      return %m, %r, %b\n", NULL},
+    {TWO | STATES | OWN, 2,
+     "      add_(%b, %a)\n      %c = clone(%b)\n      mul_(%a, 2)\n"
+     "      return %m, %c, %a\n",
+     NULL},
 };
 
 /* ---- text --------------------------------------------------------------- */
@@ -194,7 +211,8 @@ static void print_cond(td_buf *b, const statement *s) {
 }
 
 static void print_loop(td_buf *b, const statement *s) {
-    bool two = s->of->flags & TWO;
+    bool        two = s->of->flags & TWO, states = s->of->flags & STATES;
+    const char *y = two ? s->y.name : "";
     td__buf_add(b, "while_loop(func @test(%n: i64[], ");
     print_operands(b, s);
     td__buf_printf(b, ") {\n      %%t = lt(%%n, %d)\n      return %%t\n    }, ",
@@ -203,8 +221,8 @@ static void print_loop(td_buf *b, const statement *s) {
     print_operands(b, s);
     td__buf_add(b, ") {\n      %m = add(%n, 1)\n");
     prog_fill_in(b, s->of->yes, s->x.t);
-    td__buf_printf(b, "    }, [%s, %s], [%s])\n", s->pred.name, s->x.name,
-                   two ? s->y.name : "");
+    td__buf_printf(b, "    }, [%s, %s%s%s], [%s])\n", s->pred.name, s->x.name,
+                   states ? ", " : "", states ? y : "", states ? "" : y);
 }
 
 static void print_statement(td_buf *b, const statement *s) {
@@ -219,13 +237,14 @@ static int count_results(const statement *s) {
 
 /* Runs the statement on the tensors themselves; false: it fails. */
 static bool run_statement(prog_world *w, const statement *s, td_value *out) {
-    td_buf b = {0};
-    bool   two = strcmp(s->x.name, s->y.name) != 0;
-    int    n = count_results(s);
-    td__buf_printf(&b, "func @t(%s, %s%s%s) {\n  %%r0%s = ", s->pred.name, s->x.name,
-                   two ? ", " : "", two ? s->y.name : "", n > 1 ? ", %r1" : "");
+    td_buf                   b = {0};
+    bool                     two = strcmp(s->x.name, s->y.name) != 0;
+    static const char *const lists[] = {"", "%r0", "%r0, %r1", "%r0, %r1, %r2"};
+    const char              *r = lists[count_results(s)];
+    td__buf_printf(&b, "func @t(%s, %s%s%s) {\n  %s = ", s->pred.name, s->x.name,
+                   two ? ", " : "", two ? s->y.name : "", r);
     print_statement(&b, s);
-    td__buf_printf(&b, "  return %%r0%s\n}\n", n > 1 ? ", %r1" : "");
+    td__buf_printf(&b, "  return %s\n}\n", r);
     td_gfile *file = td__gfile_parse(w->cx, td__buf_str(&b), b.n, "branch.td");
     td_value  in[3] = {td_value_tensor(s->pred.t), td_value_tensor(s->x.t),
                        td_value_tensor(s->y.t)};
@@ -310,8 +329,10 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     /* the branches of an op must agree in strides, and td_while makes states dense */
     if (!w->control && !(is_dense(x->t) && is_dense(y->t))) return false;
     /* history would depend on the branch that runs; and both have one type in text */
-    if (td_requires_grad(x->t) != td_requires_grad(y->t)) return false;
+    bool mixed = td_requires_grad(x->t) != td_requires_grad(y->t);
+    if (mixed && !(f->flags & MIXED && w->control)) return false;
     *s = (statement){.of = f, .x = *x, .y = *y, .turns = prog_upto(&w->r, 4)};
+    if (mixed && s->turns < 2) s->turns = 2;
     /* compiled code gives y a gradient also if no iteration reads it */
     if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;
     s->closes = !loop && f->flags & TWO && w->control && prog_chance(&w->r, 40);
@@ -322,7 +343,7 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
 bool prog_branch(prog_world *w) {
     statement s;
     td_buf    text = {0};
-    td_value  out[2] = {TD_NONE, TD_NONE};
+    td_value  out[3] = {TD_NONE, TD_NONE, TD_NONE};
     bool      ok = choose(w, &s, &text) && run_statement(w, &s, out);
     if (ok) {
         td__buf_add(&w->text, td__buf_str(&text));
