@@ -166,7 +166,7 @@ static const form loops[] = {
      NULL},
     {TWO | STATES | MIXED, 2,
      "      %r = sub(%a, %b)\n      %q = add(%a, %b)\n      return %m, %r, %q\n", NULL},
-    {TWO | STATES, 2, "      return %m, %b, %a\n", NULL},
+    {TWO | STATES | ODD, 2, "      return %m, %b, %a\n", NULL},
     {TWO | STATES, 2, "      %r = sub(%a, %b)\n      return %m, %r, %b\n", NULL},
     {TWO | STATES | OWN, 2,
      "      add_(%b, %a)\n      %c = clone(%b)\n      mul_(%a, 2)\n"
@@ -316,6 +316,10 @@ static bool is_dense(const td_tensor *t) {
     return td__is_dense(t->rank, t->size, t->stride);
 }
 
+static bool is_finite(td_tensor *t) {
+    return td_item(td_all(td_isfinite(t))) != 0;
+}
+
 static bool choose(prog_world *w, statement *s, td_buf *text) {
     bool            loop = prog_chance(&w->r, 30);
     const form     *f = loop ? &loops[prog_upto(&w->r, TD_COUNT(loops))]
@@ -332,7 +336,9 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     bool mixed = td_requires_grad(x->t) != td_requires_grad(y->t);
     if (mixed && !(f->flags & MIXED && w->control)) return false;
     *s = (statement){.of = f, .x = *x, .y = *y, .turns = prog_upto(&w->r, 4)};
-    if (mixed && s->turns < 2) s->turns = 2;
+    /* a state that no gradient reaches has zeros, which poles make NaN (beyond.md) */
+    if (f->flags & STATES && !(is_finite(x->t) && is_finite(y->t))) return false;
+    if (f->flags & STATES && s->turns < 2) s->turns = 2;
     /* compiled code gives y a gradient also if no iteration reads it */
     if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;
     s->closes = !loop && f->flags & TWO && w->control && prog_chance(&w->r, 40);
