@@ -253,7 +253,8 @@ $(B)/fuzz/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_NAMES:%=$(B)/obj/replay/%.
 $(B)/fuzz/programs: $(call obj,$(PROG_SRCS)) $(CASE_OBJS) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
-$(B)/bench/start: $(call obj,bench/start.c examples/gpt2/model.c) $(B)/libtandem.a
+$(B)/bench/start $(B)/bench/donated: $(B)/bench/%: $(B)/obj/bench/%.o \
+    $(call obj,examples/gpt2/model.c) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/bench/train: $(call obj,bench/train.c bench/nets/nets.c examples/gpt2/model.c) \

@@ -45,7 +45,10 @@ typedef struct td_runner {
     void (*drop)(void *env) TD_0; /* may be NULL */
     void *env TD_0;
     /* As run, but the code owns input i if own[i]: it must td_drop it once, as early as
-     * possible, and also when it fails. NULL: the caller drops them after run. */
+     * possible, and also when it fails, but not if out[] has this tensor itself. In
+     * forward these are arguments of td_invoke_boxed; in backward saved values and
+     * tangents that nobody else refers to (the setting donated_buffers), which the code
+     * may overwrite as well. NULL: the caller drops them after run. */
     bool (*take)(void *env, td_ctx *cx, const td_value *in, const bool *own,
                  td_value *out) TD_0;
 } td_runner;

@@ -21,13 +21,24 @@ typedef struct replayed {
     void (*drop)(void *env); /* frees walk_env; NULL: nothing to free */
 } replayed;
 
+static bool is_output(const td_graph *g, const td_value *out, const td_tensor *t) {
+    for (int i = 0; i < g->outputs.n; i++)
+        if (out[i].kind == TD_K_TENSOR && out[i].u.t == t) return true;
+    return false;
+}
+
+void td__drop_owned(const td_graph *g, const td_value *in, const bool *own,
+                    const td_value *out) {
+    for (int i = 0; own && i < g->inputs.n; i++)
+        if (own[i] && !is_output(g, out, in[i].u.t)) td_drop(in[i].u.t);
+}
+
 /* A call inside a call of the same code: has no reusable state, and drops its own
  * inputs at the end. */
 static bool replay_nested(const td_graph *g, const td_value *in, const bool *own,
                           td_value *out) {
     bool ok = td__graph_replay(g, in, out);
-    for (int i = 0; own && i < g->inputs.n; i++)
-        if (own[i]) td_drop(in[i].u.t);
+    td__drop_owned(g, in, own, out);
     return ok;
 }
 

@@ -314,8 +314,7 @@ static bool run_code(td_ctx *cx, const td_graph *g, const td_runner *code,
                      const td_value *in, const bool *own, td_value *out) {
     if (own && code->take) return code->take(code->env, cx, in, own, out);
     bool ok = code->run(code->env, cx, in, out);
-    for (int i = 0; own && i < g->inputs.n; i++)
-        if (own[i]) td_drop(in[i].u.t);
+    td__drop_owned(g, in, own, out);
     return ok;
 }
 

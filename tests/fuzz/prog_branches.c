@@ -316,9 +316,7 @@ static bool is_dense(const td_tensor *t) {
     return td__is_dense(t->rank, t->size, t->stride);
 }
 
-static bool is_finite(td_tensor *t) {
-    return td_item(td_all(td_isfinite(t))) != 0;
-}
+static bool is_finite(td_tensor *t) { return td_item(td_all(td_isfinite(t))) != 0; }
 
 static bool choose(prog_world *w, statement *s, td_buf *text) {
     bool            loop = prog_chance(&w->r, 30);

@@ -169,3 +169,95 @@ TEST(a_tangent_that_was_asked_for_is_not_donated) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* ---- a backend of the user ---------------------------------------------- */
+
+/* own[] as backward's code got it, as text: "o" owned, "-" not, "n" not a tensor. */
+static char given[32];
+
+static bool plain_run(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+    const td_graph *g = env;
+    (void)cx;
+    return td_graph_run(g, in, td_graph_inputs(g), out, td_graph_outputs(g));
+}
+
+static bool noting_take(void *env, td_ctx *cx, const td_value *in, const bool *own,
+                        td_value *out) {
+    int  n = td_graph_inputs(env);
+    bool ok = plain_run(env, cx, in, out);
+    for (int i = 0; i < n && i < (int)sizeof given - 1; i++) {
+        given[i] = own[i] ? 'o' : in[i].kind == TD_K_TENSOR ? '-' : 'n';
+        given[i + 1] = 0;
+        bool returned = false;
+        for (int k = 0; k < td_graph_outputs(env); k++)
+            returned |= out[k].kind == TD_K_TENSOR && out[k].u.t == in[i].u.t;
+        if (own[i] && !returned) td_drop(in[i].u.t);
+    }
+    return ok;
+}
+
+static bool noting_compile(void *env, const td_graph *g, const td_compile_info *info,
+                           td_runner *code) {
+    *code = (td_runner){.run = plain_run, .env = (void *)(uintptr_t)g};
+    if (info->half == TD_BACKWARD && !env) code->take = noting_take;
+    return true;
+}
+
+static bool relu_plus(td_call *c) {
+    return td_return(c, td_add(td_relu(td_arg(c, 0)), td_arg(c, 1)));
+}
+static bool view_times(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *z = td_arg(c, 1);
+    td_tensor *y = td_mm(td_view(x, TD_SHAPE(2, 3)), x);
+    return td_return(c, td_add(y, td_relu(z)));
+}
+static bool mm_of(td_call *c) {
+    return td_return(c, td_mm(td_arg(c, 0), td_arg(c, 1)));
+}
+
+/* What the backward of a call is given, where a later op reads its result. */
+static const char *given_to(td_body *body, td_ints a, td_ints b) {
+    td_ctx     *cx = td_open();
+    td_backend  ours = {.name = "noting", .compile = noting_compile};
+    td_aot_opts o = {TD_AOT_OPTS, .backward = &ours, .partition = TD_PARTITION_DEFAULT};
+    td_fn      *f = td_aot_function(cx, body, NULL, &o);
+    td_tensor  *x = td_requires_grad_(td_ones(cx, a)), *y[1];
+    td_tensor  *w = td_requires_grad_(td_ones(cx, b));
+    given[0] = 0;
+    CHECK(td_invoke(f, TD_ARGS(x, w), y, 1));
+    CHECK(td_backward(td_sum(td_mul(y[0], y[0]))));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+    return given;
+}
+
+/* The rows test_donated_buffer1 to 5 of tests/README.md: saved values, then the
+ * tangent, which the engine alone has. */
+TEST(a_backend_owns_what_the_call_made_and_nobody_else_reads) {
+    CHECK_STR(given_to(relu_plus, TD_SHAPE(4), TD_SHAPE(4)), "oo");
+    CHECK_STR(given_to(mm_of, TD_SHAPE(3, 3), TD_SHAPE(3, 3)), "--o");
+    CHECK_STR(given_to(view_times, TD_SHAPE(3, 2), TD_SHAPE(2, 2)), "-oo");
+}
+
+/* A backend without take: the library frees what it donates after run, but not the
+ * tangent that run returned as the gradient of w. */
+TEST(a_backend_without_take_may_return_a_donated_tangent) {
+    td_ctx     *cx = td_open();
+    int         no_take = 1;
+    td_backend  ours = {.name = "plain", .compile = noting_compile, .env = &no_take};
+    td_aot_opts o = {TD_AOT_OPTS, .backward = &ours, .partition = TD_PARTITION_DEFAULT};
+    td_fn      *f = td_aot_function(cx, relu_plus, NULL, &o);
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(6))), *y[1];
+    td_tensor  *w = td_requires_grad_(td_ones(cx, TD_SHAPE(6)));
+    for (int i = 0; i < 3; i++) {
+        td_scope_begin(cx, NULL);
+        CHECK(td_invoke(f, TD_ARGS(x, w), y, 1));
+        CHECK(td_backward(td_sum(td_mul(y[0], 2.0))));
+        td_scope_end(cx, NULL, NULL);
+    }
+    CHECK(td_item(td_sum(td_grad_of(x))) == 36 && td_item(td_sum(td_grad_of(w))) == 36);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
