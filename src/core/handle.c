@@ -183,10 +183,11 @@ bool td__no_room(td_ctx *cx, const char *who, int n) {
 }
 
 bool td__no_list(td_ctx *cx, const char *who, const void *v, int n) {
+    if (!v && n > 0)
+        return td__fail(cx, TD_E_ARG, "%s: a list of %d entries has address NULL", who,
+                        n);
     return td__fail(cx, TD_E_ARG,
-                    "%s: a list argument has length %d and address %p; the length must "
-                    "not be negative, and the address not NULL",
-                    who, n, v);
+                    "%s: a list has length %d; a length must not be negative", who, n);
 }
 
 bool td__has(td_ctx *cx, const char *who, const char *what, bool given) {

@@ -2,6 +2,7 @@
  * engine.c, and restores the context. */
 #include "eager/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What a walk changes in the context. An earlier error is set aside, so that
@@ -139,20 +140,28 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
 }
 
 /* Checks that entries are live tensors of one context, *cx (set by the first),
- * or NULL if `holes`. False after td__fail, or when one is nil. */
-static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
-    if (!td__has_list(td__current_ctx(), who, list.v, list.n)) return false;
+ * or NULL if `holes`. False after td__fail, or when one is nil. Errors call entry i
+ * "what i", after `who`. */
+static bool usable(td_tensors list, bool holes, const char *who, const char *what,
+                   td_ctx **cx) {
+    char name[64];
+    if (TD_UNLIKELY(list.n < 0 || (list.n && !list.v)))
+        return snprintf(name, sizeof name, "%s: %ss", who, what),
+               td__no_list(td__current_ctx(), name, list.v, list.n);
     for (int i = 0; i < list.n; i++) {
         td_tensor *t = list.v[i];
         if (!t && holes) continue;
-        if (!td__enter_in(*cx ? *cx : td__ctx_of_any(t), t, TD_H_TENSOR, who))
+        bool fine = td__is_usable(t, TD_H_TENSOR) && !TD_IS_KEPT(t);
+        if (TD_UNLIKELY(!fine)) snprintf(name, sizeof name, "%s: %s %d", who, what, i);
+        if (!td__enter_in(*cx ? *cx : td__ctx_of_any(t), t, TD_H_TENSOR, name))
             return false;
         if (!*cx) *cx = t->cx;
         if (t->cx != *cx)
             return td__fail(*cx, TD_E_ARG,
-                            "%s: tensor %d belongs to another context than the first",
-                            who, i);
-        if (TD_IS_KEPT(t)) return td__fail_kept(*cx, who);
+                            "%s: %s %d belongs to another context than the first "
+                            "tensor; td_share gives it to that one",
+                            who, what, i);
+        if (!fine) return td__fail_kept(*cx, name);
     }
     return true;
 }
@@ -207,10 +216,11 @@ bool td_backward_with(td_tensors roots, td_tensors grads,
     td_backward_opts  o = {0};
     outer             was;
     static const char who[] = "td_backward";
-    if (!has_roots(roots, who) || !usable(roots, false, who, &cx) ||
+    if (!has_roots(roots, who) || !usable(roots, false, who, "root", &cx) ||
         !td__opts_take(cx, "td_backward_with", &o, sizeof o, opts,
                        "TD_BACKWARD_OPTS") ||
-        !usable(grads, true, who, &cx) || !usable(o.inputs, false, who, &cx))
+        !usable(grads, true, who, "gradient", &cx) ||
+        !usable(o.inputs, false, who, "input", &cx))
         return false;
     td_walk w = {.cx = cx,
                  .keep = o.retain_graph || o.create_graph,
@@ -304,10 +314,10 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
     td_grad_opts      o = {0};
     outer             was;
     static const char who[] = "td_grad";
-    bool fine = has_roots(outputs, who) && usable(outputs, false, who, &cx) &&
-                usable(inputs, false, who, &cx) &&
+    bool fine = has_roots(outputs, who) && usable(outputs, false, who, "output", &cx) &&
+                usable(inputs, false, who, "input", &cx) &&
                 td__opts_take(cx, who, &o, sizeof o, opts, "TD_GRAD_OPTS") &&
-                usable(o.grads, true, who, &cx) &&
+                usable(o.grads, true, who, "gradient", &cx) &&
                 td__has_room(cx, who, grads, inputs.n);
     td__nil_tensors(cx, grads, inputs.n);
     if (!fine) return false;
@@ -332,8 +342,8 @@ static bool grad_to_edges(td_walk *w, td_tensors outputs, const td_edge *to, int
     td_ctx *cx = NULL;
     outer   was;
     memset(grads, 0, sizeof *grads * (size_t)n);
-    if (!usable(outputs, true, "backward", &cx) ||
-        !usable(opts->grads, true, "backward", &cx) || !cx)
+    if (!usable(outputs, true, "backward", "output", &cx) ||
+        !usable(opts->grads, true, "backward", "gradient", &cx) || !cx)
         return false;
     w->cx = cx;
     w->keep = opts->retain_graph || opts->create_graph;

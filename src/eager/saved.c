@@ -155,19 +155,22 @@ static bool fail_version(td_node *n, const td_saved *s) {
                          : t->st->writer ? t->st->writer
                          : t->moves > 0  ? "set_"
                                          : "a write";
-    td_buf      made = {0};
+    td_buf      made = {0}, remedy = {0};
     n->cx->stale = td_ok(n->cx);
     if (s->arg >= 0 && t->ag && t->ag->fn)
         td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
-    td__fail(
-        n->cx, nests ? TD_E_UNSUPPORTED : TD_E_GRAD,
-        "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
-        "modified in place by %s (version %llu); write to a clone, or write before "
-        "%s reads it",
-        n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
-        (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
-        n->name);
+    if (s->arg < 0) td__buf_add(&remedy, "write to a clone of the result");
+    else
+        td__buf_printf(&remedy, "write to a clone, or write before %s reads it",
+                       n->name);
+    td__fail(n->cx, nests ? TD_E_UNSUPPORTED : TD_E_GRAD,
+             "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
+             "modified in place by %s (version %llu); %s",
+             n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
+             (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
+             td__buf_str(&remedy));
     td__buf_free(&made);
+    td__buf_free(&remedy);
     return false;
 }
 

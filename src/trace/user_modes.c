@@ -83,7 +83,12 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
     if (!TD_ENTER_CTX(cx)) return false;
     if (!td__has(cx, "td_mode_pop", "the mode", m)) return false;
     mode_link *l = m->link;
-    if (!l || td__mode_inner(cx) != &l->mode)
+    if (!l)
+        return td__fail(cx, TD_E_ARG,
+                        "td_mode_pop: mode %s is not pushed; call it once for each "
+                        "td_mode_push",
+                        m->name ? m->name : "");
+    if (td__mode_inner(cx) != &l->mode)
         return td__fail(cx, TD_E_ARG,
                         "td_mode_pop: mode %s is not the innermost one; pop modes in "
                         "the reverse order of pushes",

@@ -180,6 +180,8 @@ static void values(scene *s) {
             td_zeros(s->cx, TD_SHAPE((int64_t)1 << 40, (int64_t)1 << 30)));
     MISTAKE("the size of a dim that is not there", td_size(s->x, 7));
     MISTAKE("autocast to f64", td_autocast_begin(s->cx, TD_F64));
+    MISTAKE("a mode popped that is not pushed",
+            td_mode_pop(s->cx, &(td_mode_hook){.name = "count"}));
     MISTAKE("no DLPack tensor", td_from_dlpack(s->cx, NULL));
     MISTAKE("item of many elements", td_item(s->x));
     MISTAKE("read into too small a buffer", {
@@ -203,6 +205,11 @@ static void gradients(scene *s) {
         td_add_(h, 1);
         td_backward(l);
     });
+    MISTAKE("a result written before backward", {
+        td_tensor *h = td_exp(s->leaf);
+        td_mul_(h, 2);
+        td_backward(td_sum(h));
+    });
     MISTAKE("requires_grad of integers", td_requires_grad_(s->i));
     MISTAKE("requires_grad off on a result",
             td_set_requires_grad(td_mul(s->leaf, 2), false));
@@ -211,6 +218,12 @@ static void gradients(scene *s) {
                     TD_LIST(td_requires_grad_(td_clone(s->x))), s->out, NULL));
     MISTAKE("td_grad by a tensor without gradients",
             td_grad(TD_LIST(td_sum(s->leaf)), TD_LIST(s->x), s->out, NULL));
+    MISTAKE("td_grad of an output that is NULL",
+            td_grad(TD_LIST(td_sum(s->leaf), NULL), TD_LIST(s->leaf), s->out, NULL));
+    MISTAKE("td_grad by an input that is NULL",
+            td_grad(TD_LIST(td_sum(s->leaf)), TD_LIST(s->leaf, NULL), s->out, NULL));
+    MISTAKE("td_grad by a list that is NULL",
+            td_grad(TD_LIST(td_sum(s->leaf)), (td_tensors){NULL, 2}, s->out, NULL));
     MISTAKE("a write to an expanded tensor",
             td_add_(td_expand(td_ones(s->cx, TD_SHAPE(1, 3)), TD_SHAPE(4, 3)), 1));
     MISTAKE("in place with a larger result",
