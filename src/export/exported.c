@@ -4,6 +4,7 @@
 #include "aot/slots.h"
 #include "core/files.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,20 +205,91 @@ static bool check_input(const td_exported *e, int i, td_value x, const int64_t *
                     td__sizes_str(l->rank, want));
 }
 
+/* The first passed input that has `size` in one of its dims, and that dim. */
+static bool find_size(const td_exported *e, int64_t size, int *input, int *dim) {
+    for (*input = 0; *input < td_exported_inputs(e); ++*input) {
+        const td_gtype *l = e->g->inputs.v[passed(e->g, *input)]->type;
+        for (*dim = 0; l && l->kind == TD_K_TENSOR && *dim < l->rank; ++*dim)
+            if (l->size[*dim] == size) return true;
+    }
+    return false;
+}
+
+/* Which numbers a symbolic size may be: "a size of at least 2", "a size from 2 to 64".
+ * f is the fact about it that does not hold. */
+static void add_range(td_buf *b, const td_graph *g, const td_gfact *f) {
+    int64_t least = 0, most = INT64_MAX;
+    for (int i = 0; i < g->facts.n; i++) {
+        const td_gfact *k = &g->facts.v[i];
+        if (k->a != f->a || td__dim_is_sym(k->b)) continue;
+        if (k->rel == TD_DIM_IS_GE && k->b > least) least = k->b;
+        if (k->rel == TD_DIM_IS_LT && k->b - 1 < most) most = k->b - 1;
+    }
+    if (f->rel == TD_DIM_IS_EQ) td__buf_printf(b, "size %" PRId64, f->b);
+    else if (f->rel == TD_DIM_IS_NE)
+        td__buf_printf(b, "a size other than %" PRId64, f->b);
+    else if (most == INT64_MAX) td__buf_printf(b, "a size of at least %" PRId64, least);
+    else td__buf_printf(b, "a size from %" PRId64 " to %" PRId64, least, most);
+}
+
+static void mark_dim(const td_graph *g, int64_t dim, bool *used) {
+    int i = td__dim_entry(dim, g->dims.n);
+    if (i >= 0) used[i] = true;
+}
+
+/* Appends a fact about an expression, and which sizes its symbols are: "s0*2 % 4 == 0,
+ * where s0 is the size of input 1 in dim 0, here 5". Operands come before their
+ * expression in the table, so one pass finds the symbols. */
+static void add_fact(td_buf *b, const td_exported *e, const td_gfact *f,
+                     const int64_t *bound) {
+    const td_graph *g = e->g;
+    const char     *where = ", where";
+    bool           *used = td__zalloc((size_t)g->dims.n + 1);
+    td__gfact_text(b, g, f);
+    if (used) mark_dim(g, f->a, used), mark_dim(g, f->b, used);
+    for (int i = g->dims.n - 1; used && i >= 0; i--) {
+        const td_gdim *d = &g->dims.v[i];
+        int            input, dim;
+        if (!used[i]) continue;
+        if (d->op != TD_GDIM_SYMBOL) mark_dim(g, d->a, used), mark_dim(g, d->b, used);
+        else if (find_size(e, td__dim_tag(i), &input, &dim)) {
+            td__buf_printf(b,
+                           "%s %c%d is the size of input %d in dim %d, here %" PRId64,
+                           where, d->letter, (int)d->nr, input, dim, bound[i]);
+            where = " and";
+        }
+    }
+    td__free(used);
+}
+
+/* The error of sizes that the graph was not exported for. */
+static bool fail_fact(const td_exported *e, const td_gfact *f, const int64_t *bound) {
+    td_buf b = {0};
+    int    input, dim;
+    if (!td__dim_is_sym(f->b) && find_size(e, f->a, &input, &dim)) {
+        const td_gval *v = e->g->inputs.v[passed(e->g, input)];
+        td__buf_printf(&b,
+                       "input %d, %%%.60s, has size %" PRId64 " in dim %d; the graph "
+                       "was exported for ",
+                       input, v->name ? v->name : "", td__gdim_value(e->g, f->a, bound),
+                       dim);
+        add_range(&b, e->g, f);
+        td__buf_add(&b, " there");
+    } else {
+        td__buf_add(&b, "the graph was exported for inputs whose sizes satisfy ");
+        add_fact(&b, e, f, bound);
+    }
+    td__fail(e->cx, TD_E_ARG, "td_exported_run: %.400s; export it for such inputs",
+             td__buf_str(&b));
+    td__buf_free(&b);
+    return false;
+}
+
 /* What the graph was traced for. */
 static bool check_facts(const td_exported *e, const int64_t *bound) {
-    for (int i = 0; i < e->g->facts.n; i++) {
-        const td_gfact *f = &e->g->facts.v[i];
-        if (td__gfact_holds(e->g, f, bound)) continue;
-        td_buf b = {0};
-        td__gfact_text(&b, e->g, f);
-        td__fail(e->cx, TD_E_ARG,
-                 "td_exported_run: of sizes of its inputs %.200s does not hold, which "
-                 "the graph is for; export it for such inputs",
-                 td__buf_str(&b));
-        td__buf_free(&b);
-        return false;
-    }
+    for (int i = 0; i < e->g->facts.n; i++)
+        if (!td__gfact_holds(e->g, &e->g->facts.v[i], bound))
+            return fail_fact(e, &e->g->facts.v[i], bound);
     return true;
 }
 

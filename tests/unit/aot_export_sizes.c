@@ -50,7 +50,13 @@ TEST(a_graph_for_all_sizes_says_so_and_keeps_what_it_was_traced_for) {
         CHECK_OK(cx);
     }
     CHECK(!td_exported_run(e, TD_ARGS(w, td_randn(cx, TD_SHAPE(5, 3)), seen), out, 3));
-    CHECK(aot_says(cx, TD_E_ARG, "s0*2 % 4 == 0 does not hold"));
+    CHECK(aot_says(cx, TD_E_ARG,
+                   "satisfy s0*2 % 4 == 0, where s0 is the size of input 1 in dim 0, "
+                   "here 5; export it for such inputs"));
+    CHECK(!td_exported_run(e, TD_ARGS(w, td_randn(cx, TD_SHAPE(1, 3)), seen), out, 3));
+    CHECK(aot_says(cx, TD_E_ARG,
+                   "input 1, %x1, has size 1 in dim 0; the graph was exported for a "
+                   "size of at least 2 there"));
     CHECK(!td_exported_run(e, TD_ARGS(w, td_randn(cx, TD_SHAPE(4, 5)), seen), out, 3));
     CHECK(aot_says(cx, TD_E_ARG,
                    "input 1, %x1, is f32[4,5], but the graph takes f32[4,3]"));
