@@ -289,6 +289,8 @@ bool        td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                                 const int64_t *size);
 /* Adds a source line to a recorded error that has none. */
 void        td__fail_at(td_ctx *cx, td_where here);
+/* Puts "why: " before the message of a recorded error; code and place stay. */
+void        td__fail_prefix(td_ctx *cx, const char *why);
 /* Adds to an error of the backward of an op, which was called at `op`, the line that
  * called the backward. */
 void        td__fail_backward(td_ctx *cx, td_where op, td_where caller);

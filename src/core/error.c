@@ -64,6 +64,14 @@ void td__fail_at(td_ctx *cx, td_where here) {
     if (cx->code != TD_OK) append_place(cx, here);
 }
 
+void td__fail_prefix(td_ctx *cx, const char *why) {
+    char was[sizeof cx->message];
+    if (cx->code == TD_OK) return;
+    memcpy(was, cx->message, sizeof was);
+    int n = snprintf(cx->message, sizeof cx->message, "%.300s: ", why);
+    snprintf(cx->message + n, sizeof cx->message - (size_t)n, "%.1700s", was);
+}
+
 void td__fail_backward(td_ctx *cx, td_where op, td_where caller) {
     size_t n = strlen(cx->message);
     if (cx->code == TD_OK || !caller.file || !op.file || !cx->failed_at.file) return;

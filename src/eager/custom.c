@@ -6,6 +6,8 @@
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
+#include <stdio.h>
+
 /* One call. If it is recorded, its node owns it; otherwise it is freed after
  * the call. */
 struct td_fcall {
@@ -139,8 +141,27 @@ bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* ok, and no gradient that the user's backward gave is nil; false after td__fail. */
-static bool check_grads(const td_fcall *f, bool ok, td_tensor *const *grads, int n) {
+/* In a capture: says in an error about what a captured body cannot do, such as td_data,
+ * what it means for a custom function. `before` is the error before the call of
+ * `part`. */
+static void explain_capture(const td_fcall *f, td_code before, const char *part) {
+    char why[300];
+    if (!f->cx->fake || before != TD_OK || td__error(f->cx) != TD_E_TRACE) return;
+    snprintf(why, sizeof why,
+             "%.60s: a compiled function contains the ops that %s calls, and does not "
+             "call its C code again; compute with ops alone there, or call %.60s "
+             "outside of the compiled function",
+             f->fn.name, part, f->fn.name);
+    td__fail_prefix(f->cx, why);
+}
+
+/* Calls the user's backward; no gradient that it gives may be nil. */
+static bool call_backward(td_fcall *f, td_tensor *const *g, int n_out,
+                          td_tensor **grads, int n) {
+    td_code before = td__error(f->cx);
+    bool    ok;
+    TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n_out, grads, n));
+    explain_capture(f, before, "backward");
     for (int i = 0; i < n && ok; i++)
         if (grads[i]) ok = !td_is_nil(grads[i]);
     return ok || td__fail(f->cx, TD_E_GRAD,
@@ -159,10 +180,9 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     }
     const bool *was = f->need;
     f->need = need;
-    bool ok;
-    TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n->n_out, grads, n->n_edge));
+    bool ok = call_backward(f, g, n->n_out, grads, n->n_edge);
     f->need = was;
-    return check_grads(f, ok, grads, n->n_edge);
+    return ok;
 }
 
 /* td_node_kind.apply: on a copy of g[], which belongs to the engine. */
@@ -350,6 +370,17 @@ static bool check_results(td_fcall *f, td_tensor **out, int n_out) {
     return true;
 }
 
+/* Calls the user's forward, which must set every result. */
+static bool call_forward(td_fcall *f, td_tensor *const *in, td_tensor **out,
+                         int n_out) {
+    td_code before = td__error(f->cx);
+    bool    ok;
+    TD_CALLBACK(f->cx, ok = f->fn.forward(f, in, f->n_in, out, n_out));
+    explain_capture(f, before, "forward");
+    ok = ok || td__fail(f->cx, TD_E_ARG, "%s: forward returned false", f->fn.name);
+    return ok && check_results(f, out, n_out);
+}
+
 /* Calls the user's forward under no_grad, then places the results and saves values. */
 static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     td_ctx    *cx = f->cx;
@@ -357,10 +388,7 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     if (n_out > TD_COUNT(few) && !(before = td__alloc(sizeof *before * (size_t)n_out)))
         return td__fail_memory(cx);
     td_grad_mode was = td_no_grad_begin(cx);
-    bool         ok;
-    TD_CALLBACK(cx, ok = f->fn.forward(f, f->in, f->n_in, out, n_out));
-    ok = ok || td__fail(cx, TD_E_ARG, "%s: forward returned false", f->fn.name);
-    ok = ok && check_results(f, out, n_out);
+    bool         ok = call_forward(f, f->in, out, n_out);
     for (int i = 0; i < n_out && ok; i++) before[i] = out[i];
     ok = ok && place_results(f, out, n_out);
     td_no_grad_end(cx, was);
@@ -471,10 +499,7 @@ void td__fcall_close(td_fcall *f) { free_call(f); }
 
 bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n_out) {
     f->in = in;
-    bool ok;
-    TD_CALLBACK(f->cx, ok = f->fn.forward(f, in, f->n_in, out, n_out));
-    ok = ok || td__fail(f->cx, TD_E_ARG, "%s: forward returned false", f->fn.name);
-    return ok && check_results(f, out, n_out);
+    return call_forward(f, in, out, n_out);
 }
 
 bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
@@ -482,9 +507,7 @@ bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
     f->in = NULL;
     f->kept = kept->all;
     f->n_saved = kept->n_saved;
-    bool ok;
-    TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n_out, grad, f->n_in));
-    return check_grads(f, ok, grad, f->n_in);
+    return call_backward(f, g, n_out, grad, f->n_in);
 }
 
 void td__fcall_said(const td_fcall *f, td_fsaid *s) {

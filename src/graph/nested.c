@@ -149,22 +149,28 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
     return true;
 }
 
+/* Same dtype and sizes? */
+static bool same_sizes(const td_tensor *a, const td_tensor *b) {
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           td__dims_eq(a->size, b->size, a->rank);
+}
+
 /* Same dtype, sizes and strides? Strides of dims of size 1, and of tensors without
  * elements, do not matter. */
 static bool same_type(const td_tensor *a, const td_tensor *b) {
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    bool empty = td__dim_seems_eq(a->numel, 0);
+    bool same = same_sizes(a, b), empty = td__dim_seems_eq(a->numel, 0);
     for (int d = 0; same && d < a->rank; d++)
-        same = td__dim_eq(a->size[d], b->size[d]) &&
-               (empty || td__dim_eq(a->size[d], 1) ||
-                td__dim_eq(a->stride[d], b->stride[d]));
+        same = empty || td__dim_eq(a->size[d], 1) ||
+               td__dim_eq(a->stride[d], b->stride[d]);
     return same;
 }
 
-/* "f32[2,3] with strides [1,2]" */
-static void type_text(const td_tensor *t, char *s, size_t cap) {
-    snprintf(s, cap, "%s with strides %s", td__type_str(t),
-             td__sizes_str(t->rank, t->stride));
+/* "f32[2,3]", or "f32[2,3] with strides [1,2]" where only strides differ. */
+static void type_text(const td_tensor *t, bool strides, char *s, size_t cap) {
+    int n = snprintf(s, cap, "%s", td__type_str(t));
+    if (strides)
+        snprintf(s + n, cap - (size_t)n, " with strides %s",
+                 td__sizes_str(t->rank, t->stride));
 }
 
 /* Both branches, and every iteration of a loop, must give the same types, because the
@@ -173,10 +179,11 @@ bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int 
                       const char *what) {
     char x[200], y[200];
     if (same_type(a, b)) return true;
-    type_text(a, x, sizeof x);
-    type_text(b, y, sizeof y);
-    return td__op_fail(c, TD_E_UNSUPPORTED, "result %d is %s, %s %s; they must agree",
-                       i, x, what, y);
+    bool strides = same_sizes(a, b);
+    type_text(a, strides, x, sizeof x);
+    type_text(b, strides, y, sizeof y);
+    return td__op_fail(c, TD_E_UNSUPPORTED, "result %d is %s, %s %s; they must agree%s",
+                       i, x, what, y, strides ? ". Return td_contiguous of it" : "");
 }
 
 /* ---- cond --------------------------------------------------------------- */
@@ -199,7 +206,7 @@ static bool both_branches(td_opcall *c, int n) {
     td_tensor **other = td__nested_room(c, n);
     if (!other || !branch(c, 1, c->out) || !branch(c, 2, other)) return false;
     for (int i = 0; i < n; i++)
-        if (!td__nested_agree(c, c->out[i], other[i], i, "in the other branch"))
+        if (!td__nested_agree(c, c->out[i], other[i], i, "but in branch no"))
             return false;
     return true;
 }

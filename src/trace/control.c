@@ -38,21 +38,23 @@ static bool own_results(td_ctx *cx, td_values args, td_value *out, int n) {
     return true;
 }
 
-/* Calls a body that must return n tensors. */
-static bool call_body(td_ctx *cx, td_body *body, void *env, td_values args,
-                      td_value *out, int n) {
-    int got = td_call_body(cx, body, env, args, out, n);
+static const char *const branch_names[] = {"yes", "no"};
+
+/* Calls branch i (0 yes, 1 no), which must return n tensors. */
+static bool call_branch(td_ctx *cx, const td_branches *of, int i, td_values args,
+                        td_value *out, int n) {
+    int got = td_call_body(cx, i ? of->no : of->yes, of->env, args, out, n);
     if (got < 0) return false;
     if (got != n)
         return td__fail(cx, TD_E_ARG,
-                        "td_cond: a branch returns %d results; the call expects %d",
-                        got, n);
-    for (int i = 0; i < n; i++)
-        if (out[i].kind != TD_K_TENSOR)
+                        "td_cond: branch %s returns %d results; the call expects %d",
+                        branch_names[i], got, n);
+    for (int k = 0; k < n; k++)
+        if (out[k].kind != TD_K_TENSOR)
             return td__fail(cx, TD_E_ARG,
-                            "td_cond: result %d of a branch is a number or absent; "
+                            "td_cond: result %d of branch %s is a number or absent; "
                             "branches return tensors",
-                            i);
+                            k, branch_names[i]);
     return own_results(cx, args, out, n);
 }
 
@@ -81,8 +83,8 @@ static int count_tensors(td_values args) {
 
 /* One branch during its capture. */
 typedef struct branch {
-    td_body    *body;
-    void       *env;
+    td_branches of;
+    int         nr; /* 0 yes, 1 no */
     int         n_out;
     const int  *same;    /* by argument: the first that is the same tensor */
     const bool *written; /* by argument: pass a copy; NULL: first capture, none */
@@ -113,7 +115,7 @@ static bool run_branch(td_ctx *cx, const branch *b, td_value *in, int n,
     if (b->g) return replay_branch(b, (td_values){in, n}, out);
     for (int i = 0; i < n; i++)
         if (b->same[i] != i) in[i] = in[b->same[i]];
-    return call_body(cx, b->body, b->env, (td_values){in, n}, out, b->n_out);
+    return call_branch(cx, &b->of, b->nr, (td_values){in, n}, out, b->n_out);
 }
 
 /* In the first capture: takes the version counters before the branch runs, and what it
@@ -175,8 +177,6 @@ typedef struct cond_call {
     void       *heap;         /* of all arrays */
 } cond_call;
 
-static const char *const branch_names[] = {"yes", "no"};
-
 static void drop_graphs(cond_call *k) {
     for (int i = 0; i < 2; i++) {
         td__graph_drop(k->g[i]);
@@ -189,14 +189,7 @@ static void drop_graphs(cond_call *k) {
 static bool capture_branches(cond_call *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
         td_graph *was = k->g[i];
-        branch    b = {i ? k->of.no : k->of.yes,
-                    k->of.env,
-                    k->n_out,
-                    k->same,
-                    written,
-                    k->writes[i],
-                    was,
-                    &k->lift};
+        branch b = {k->of, i, k->n_out, k->same, written, k->writes[i], was, &k->lift};
         k->g[i] = td__capture_nested(k->cx, branch_body, &b, k->args, &k->lift);
         td__graph_drop(was);
         if (!k->g[i] || !(k->g[i]->name = td__graph_str(k->g[i], branch_names[i])))
@@ -230,39 +223,41 @@ static int sharer(const td_graph *g, int i) {
     return -1;
 }
 
-/* Adds the writes of branch g to k->written and k->no_grad_only; how[] is by input.
+/* Adds the writes of branch g to k->written and k->no_grad_only; by[] is by input.
  * Fails for writes that copying back cannot reproduce. */
-static bool note_written(cond_call *k, const td_graph *g, const uint8_t *how) {
+static bool note_written(cond_call *k, const td_graph *g, const td_input_write *by) {
+    char at_line[120];
     for (int i = 0, at = 0; i < k->args.n; i++) {
         td_value v = k->args.v[i];
         if (v.kind != TD_K_TENSOR || !v.u.t) continue;
-        int nr = at++;
-        if (!how[nr]) continue;
-        if (how[nr] & TD_WRITTEN_META)
+        const td_input_write *w = &by[at];
+        int                   nr = at++;
+        if (!w->how) continue;
+        if (w->how & TD_WRITTEN_META)
             return td__fail(
                 k->cx, TD_E_TRACE,
                 "td_cond: branch %s changes sizes, storage or history of argument %d "
-                "in "
-                "place, which a captured branch cannot do. Use the op without _, which "
-                "returns a new tensor, or change the argument outside of the branch",
-                g->name, i);
+                "in place%s, which a captured branch cannot do. Use the op without _, "
+                "which returns a new tensor, or change the argument outside of the "
+                "branch",
+                g->name, i, td__write_place(w, at_line));
         if (sharer(g, nr) >= 0)
             return td__fail(
                 k->cx, TD_E_TRACE,
-                "td_cond: branch %s writes argument %d, which shares storage "
+                "td_cond: branch %s writes argument %d%s, which shares storage "
                 "with another argument; pass only one of them",
-                g->name, i);
+                g->name, i, td__write_place(w, at_line));
         k->n_written += !k->written[i];
         if (!k->written[i]) k->no_grad_only[i] = true;
         k->written[i] = true;
-        k->no_grad_only[i] &= !(how[nr] & TD_WRITTEN_GRAD);
+        k->no_grad_only[i] &= !(w->how & TD_WRITTEN_GRAD);
     }
     for (int j = k->n_args; j < g->inputs.n; j++)
-        if (how[j])
+        if (by[j].how)
             return td__fail(k->cx, TD_E_TRACE,
                             "td_cond: branch %s writes a tensor that was not passed as "
-                            "an argument; pass it as one",
-                            g->name);
+                            "an argument%s; pass it as one",
+                            g->name, td__write_place(&by[j], at_line));
     return true;
 }
 
@@ -270,11 +265,9 @@ static bool note_written(cond_call *k, const td_graph *g, const uint8_t *how) {
  * copied back after it. */
 static bool find_writes(cond_call *k) {
     for (int i = 0; i < 2; i++) {
-        uint8_t *how = td__zalloc((size_t)k->g[i]->inputs.n + 1);
-        bool     ok = how || td__fail_memory(k->cx);
-        ok = ok && td__graph_writes(k->g[i], k->cx->grad_enabled, how) &&
-             note_written(k, k->g[i], how);
-        td__free(how);
+        td_input_write *by = td__graph_writes(k->g[i], k->cx->grad_enabled);
+        bool            ok = by && note_written(k, k->g[i], by);
+        td__free(by);
         if (!ok) return false;
     }
     return true;
@@ -389,8 +382,7 @@ static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     if (!td_ok(k->cx)) return false;
     td_value *got = td__zalloc(sizeof *got * (size_t)(k->n_out + 1));
     if (!got) return td__fail_memory(k->cx);
-    bool ok =
-        call_body(k->cx, on ? k->of.yes : k->of.no, k->of.env, k->args, got, k->n_out);
+    bool ok = call_branch(k->cx, &k->of, on ? 0 : 1, k->args, got, k->n_out);
     give(k->cx, got, ok, out, k->n_out);
     td__free(got);
     return ok;

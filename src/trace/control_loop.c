@@ -18,23 +18,21 @@ typedef struct loop_call {
     td_graph *test, *body;  /* owned */
 } loop_call;
 
-static bool wrong_results(td_ctx *cx, int got, int want) {
-    return td__fail(cx, TD_E_ARG,
-                    "td_while: test or body returns %d results; expected %d", got,
-                    want);
-}
-
-/* Calls test or body, which must return n tensors. */
-static bool call(loop_call *l, td_body *body, td_values args, td_value *out, int n) {
+/* Calls the test (n is 1) or the body, `who`, which must return n tensors. */
+static bool call(loop_call *l, td_body *body, const char *who, td_values args,
+                 td_value *out, int n) {
     int got = td_call_body(l->cx, body, l->of.env, args, out, n);
     if (got < 0) return false;
-    if (got != n) return wrong_results(l->cx, got, n);
+    if (got != n)
+        return td__fail(l->cx, TD_E_ARG,
+                        "td_while: the %s returns %d results; it must return %d", who,
+                        got, n);
     for (int i = 0; i < n; i++)
         if (out[i].kind != TD_K_TENSOR)
             return td__fail(l->cx, TD_E_ARG,
-                            "td_while: result %d is a number or absent; test and body "
-                            "return tensors",
-                            i);
+                            "td_while: result %d of the %s is a number or absent; it "
+                            "must be a tensor",
+                            i, who);
     return true;
 }
 
@@ -70,7 +68,7 @@ static bool own_results(const loop_call *l, td_values args, td_value *out) {
 }
 
 static bool run_test(loop_call *l, td_values args, td_value *flag) {
-    if (!call(l, l->of.test, args, flag, 1)) return false;
+    if (!call(l, l->of.test, "test", args, flag, 1)) return false;
     if (td__dim_eq(flag->u.t->numel, 1)) return true;
     return td__fail(l->cx, TD_E_SHAPE,
                     "td_while: the test returns %s; it must have one element",
@@ -88,7 +86,7 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
 static bool run_body(loop_call *l, td_values args, td_value *out) {
     for (int i = 0; i < l->n; i++)
         l->version[i] = atomic_load(&args.v[i].u.t->st->version);
-    if (!call(l, l->of.body, args, out, l->n) || !own_results(l, args, out))
+    if (!call(l, l->of.body, "body", args, out, l->n) || !own_results(l, args, out))
         return false;
     for (int i = 0; i < l->n; i++)
         if (!same_type(out[i].u.t, args.v[i].u.t))
@@ -175,31 +173,34 @@ static bool loop_body(td_call *c) {
 
 /* Does the captured body write its state? */
 static bool writes_state(const loop_call *l, const td_graph *g, bool *yes) {
-    uint8_t *how = td__zalloc((size_t)g->inputs.n + 1);
-    bool     ok = how ? td__graph_writes(g, false, how) : td__fail_memory(l->cx);
+    td_input_write *by = td__graph_writes(g, false);
     *yes = false;
-    for (int i = 0; ok && i < l->n; i++) *yes |= how[i] != 0;
-    td__free(how);
-    return ok;
+    for (int i = 0; by && i < l->n; i++) *yes |= by[i].how != 0;
+    td__free(by);
+    return by != NULL;
 }
 
-/* Fails if a captured test or body writes an input or changes the grad mode. */
+/* Fails if a captured test or body writes an input or changes the grad mode. The body
+ * has copies of a state that it writes. */
 static bool check_graph(const loop_call *l, const td_graph *g) {
-    uint8_t *how = td__zalloc((size_t)g->inputs.n + 1);
-    bool     ok = how ? td__graph_writes(g, false, how) : td__fail_memory(l->cx);
+    td_input_write *by = td__graph_writes(g, false);
+    char            at[120];
+    bool            ok = by != NULL;
     for (int i = 0; ok && i < g->inputs.n; i++)
-        if (how[i])
-            ok = td__fail(
-                l->cx, TD_E_TRACE,
-                "td_while: a captured test writes its state, or a captured loop a "
-                "tensor from outside in place, which is unsupported; return the new "
-                "value");
+        if (by[i].how)
+            ok = td__fail(l->cx, TD_E_TRACE,
+                          "td_while: the %s writes %s in place%s, which is "
+                          "unsupported in a captured loop; %sreturn its new value from "
+                          "the body",
+                          g->name, i < l->n ? "a state" : "a tensor from outside",
+                          td__write_place(&by[i], at),
+                          i < l->n ? "" : "make it a state, and ");
     if (ok && g->left)
-        ok = td__fail(
-            l->cx, TD_E_TRACE,
-            "td_while: test or body changes the grad mode and does not restore "
-            "it; end the region it began");
-    td__free(how);
+        ok = td__fail(l->cx, TD_E_TRACE,
+                      "td_while: the %s changes the grad mode and does not restore it; "
+                      "end the region it began",
+                      g->name);
+    td__free(by);
     return ok;
 }
 

@@ -8,6 +8,7 @@
 #include "trace/trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* One backward graph to capture. */
 typedef struct job {
@@ -141,16 +142,18 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
 }
 
 /* Captures the backward graph of j->g, which is the graph argument `what` of an
- * op ("yes", "body"). NULL after td__fail. */
+ * op: "yes", "no" (of cond), "body" (of while_loop). NULL after td__fail. */
 static td_graph *capture_backward(td_ctx *cx, job *j, td_values args,
                                   const char *what) {
     char name[40];
     snprintf(name, sizeof name, "%s_backward", what);
     if (td__graph_draws(j->g)) {
+        bool loop = !strcmp(what, "body");
         td__fail(cx, TD_E_UNSUPPORTED,
-                 "%s @%.60s draws random numbers; its backward recomputes it and would "
-                 "draw different ones. Draw them outside and pass them as arguments",
-                 what, j->g->name);
+                 "%s %s draws random numbers; its backward recomputes it and would "
+                 "draw different ones. Draw them outside and %s",
+                 loop ? "td_while: the" : "td_cond: branch", what,
+                 loop ? "read them in the body" : "pass them as arguments");
         return NULL;
     }
     bool was = cx->grad_enabled, inference = cx->inference;

@@ -51,8 +51,9 @@ int td__graph_gives_lifted(const td_graph *g, int n_args) {
 /* State of td__graph_writes while it visits the written arguments of a node. */
 typedef struct writes {
     const td_graph *g;
-    uint8_t        *how;  /* by input: TD_WRITTEN flags */
-    uint8_t         mark; /* flags of the current node */
+    td_input_write *to;   /* by input */
+    td_where        here; /* of the current node */
+    uint8_t         mark; /* its flags */
     bool            meta; /* it writes metadata of its argument, ... */
     bool            self; /* ...and counts as no write of the storage */
 } writes;
@@ -64,8 +65,10 @@ static void note_write(void *env, td_gval *v) {
         const td_gval *in = w->g->inputs.v[i];
         bool           shared = in->type && v->type && in->type->storage >= 0 &&
                       in->type->storage == v->type->storage;
-        if (in == v || (shared && !w->self)) w->how[i] |= w->mark;
-        if (in == v && w->meta) w->how[i] |= TD_WRITTEN_META;
+        uint8_t how = in == v || (shared && !w->self) ? w->mark : 0;
+        if (in == v && w->meta) how |= TD_WRITTEN_META;
+        if (how && !w->to[i].how) w->to[i].at = w->here;
+        w->to[i].how |= how;
     }
 }
 
@@ -99,34 +102,34 @@ static bool is_dirty(const td_gnode *n, uint32_t i) {
  * write of an input that is marked dirty. */
 static bool note_custom(writes *w, const td_gnode *n, bool grad) {
     const td_graph *f = n->in[TD_CUSTOM_FORWARD].u.g;
-    uint8_t        *how = td__alloc((size_t)f->inputs.n + 1);
-    bool ok = how ? td__graph_writes(f, false, how) : td__fail_memory(w->g->cx);
-    int  at = 0;
-    for (int k = TD_CUSTOM_INPUTS; k <= TD_CUSTOM_FIXED && ok; k++)
+    td_input_write *inner = td__graph_writes(f, false);
+    int             at = 0;
+    for (int k = TD_CUSTOM_INPUTS; k <= TD_CUSTOM_FIXED && inner; k++)
         for (uint32_t i = 0; i < n->in[k].n; i++) {
             const td_garg *a = &n->in[k].u.list[i];
             while (at < f->inputs.n && td__graph_holds(f, at)) at++;
             if (a->kind != TD_G_VALUE || at == f->inputs.n) continue;
             bool history = grad && k == TD_CUSTOM_INPUTS && is_dirty(n, i);
-            w->mark = how[at++];
+            w->mark = inner[at].how;
+            w->here = inner[at++].at;
             w->meta = w->self = false; /* in the mark; counts for all that share it */
             if (w->mark && history) w->mark |= TD_WRITTEN_GRAD;
             note_write(w, a->u.v);
         }
-    td__free(how);
-    return ok;
+    td__free(inner);
+    return inner != NULL;
 }
 
 /* For each input of a nested graph: is it written, is any of its writes recorded by
  * autograd, and does any change its metadata? `grad` is the grad mode around the
  * graph. */
-bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
-    writes w = {.g = g, .how = how};
-    bool   ok = true;
+td_input_write *td__graph_writes(const td_graph *g, bool grad) {
+    writes w = {.g = g, .to = td__zalloc(sizeof *w.to * ((size_t)g->inputs.n + 1))};
+    bool   ok = w.to != NULL || td__fail_memory(g->cx);
     TD_VEC(bool) outer = {0};
-    memset(how, 0, (size_t)g->inputs.n);
     for (int i = 0; i < g->nodes.n && ok; i++) {
         const td_gnode *n = g->nodes.v[i];
+        w.here = n->here;
         if (n->kind == TD_N_ENTER) {
             ok = td__vec_push(&outer, grad) || td__fail_memory(g->cx);
             grad = grad_inside((td_gregion)n->region);
@@ -135,7 +138,15 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
         else note_op(&w, n, grad);
     }
     td__vec_free(&outer);
-    return ok;
+    if (ok) return w.to;
+    td__free(w.to);
+    return NULL;
+}
+
+const char *td__write_place(const td_input_write *w, char out[120]) {
+    out[0] = 0;
+    if (w->at.file) snprintf(out, 120, " (%.100s:%d)", w->at.file, w->at.line);
+    return out;
 }
 
 /* ---- graphs as arguments ------------------------------------------------ */

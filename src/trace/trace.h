@@ -306,8 +306,16 @@ int        td__graph_gives_lifted(const td_graph *g, int n_args);
 /* Flags: the input is written; at least one write happens with grad mode on; at least
  * one changes sizes, strides, storage or history, not elements. */
 enum { TD_WRITTEN = 1, TD_WRITTEN_GRAD = 2, TD_WRITTEN_META = 4 };
-/* Sets how[i] for each input of g. `grad` is the grad mode at the start of g. */
-bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how);
+/* How a graph writes one of its inputs. */
+typedef struct td_input_write {
+    uint8_t  how; /* TD_WRITTEN flags; 0: not at all */
+    td_where at;  /* of the first write; the file may be NULL */
+} td_input_write;
+/* The writes of g by input, an array for td__free; NULL after td__fail. `grad` is the
+ * grad mode at the start of g. */
+td_input_write *td__graph_writes(const td_graph *g, bool grad);
+/* " (model.c:41)", the place of the first write; "" if it is unknown. */
+const char     *td__write_place(const td_input_write *w, char out[120]);
 
 /* Prepares the graphs among a call's arguments for the recorded graph: one
  * whose input types differ from the operands is captured again for them. args[]

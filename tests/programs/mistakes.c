@@ -48,6 +48,53 @@ static bool body_size(td_call *c) {
 }
 static bool body_loss(td_call *c) { return td_return(c, td_sum(td_arg(c, 0))); }
 
+/* Results of two branches with other strides; a write of `noted`. */
+static td_tensor *noted;
+static bool       rows(td_call *c) { return td_return(c, td_neg(td_arg(c, 0))); }
+static bool       columns(td_call *c) {
+          return td_return(c, td_neg(td_t(td_contiguous(td_t(td_arg(c, 0))))));
+}
+static bool notes(td_call *c) {
+    td_add_(noted, 1);
+    return td_return(c, td_neg(td_arg(c, 0)));
+}
+static bool draws(td_call *c) { return td_return(c, td_dropout(td_arg(c, 0), 0.5)); }
+static bool positive(td_call *c) {
+    return td_return(c, td_gt(td_sum(td_arg(c, 0)), 0));
+}
+
+/* A body that calls td_cond or td_while with the functions above. */
+static bool body_cond(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y;
+    td_branches of = {.yes = rows, .no = *(td_body **)td_call_env(c)};
+    return td_cond(td_gt(td_sum(x), 0), of, TD_ARGS(x), &y, 1) && td_return(c, y);
+}
+static bool body_while(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y;
+    td_loop    of = {.test = positive, .body = *(td_body **)td_call_env(c)};
+    return td_while(td_call_ctx(c), of, TD_LIST(x), &y) && td_return(c, y);
+}
+
+/* A custom function that computes in C. */
+static bool square(td_fcall *f, td_tensor *const *in, int n, td_tensor **out, int m) {
+    out[0] = td_clone(in[0]);
+    float *v = td_data(out[0]);
+    for (int64_t i = 0; v && i < td_numel(out[0]); i++) v[i] *= v[i];
+    return f && n == 1 && m == 1 && v;
+}
+static bool unknown(td_fcall *f, td_tensor *const *g, int m, td_tensor **to, int n) {
+    (void)f, (void)g, (void)m, (void)to, (void)n;
+    return false;
+}
+static const td_function square_fn = {.name = "square",
+                                      .forward = square,
+                                      .backward = unknown};
+static bool              body_custom(td_call *c) {
+                 td_tensor *y, *x = td_arg(c, 0);
+                 td_function_call(td_call_ctx(c), &square_fn, NULL, TD_LIST(x), &y, 1);
+                 return td_return(c, y);
+}
+
 static td_fn *endless;
 static bool   body_endless(td_call *c) {
       td_tensor *y;
@@ -367,6 +414,29 @@ static void bodies(scene *s) {
     });
 }
 
+static void call_with(scene *s, td_body *body, td_body *inner, td_tensor *x) {
+    td_fn *f = td_aot_function(s->cx, body, &inner, NULL);
+    td_invoke(f, TD_ARGS(x), s->out, 1);
+    td_fn_drop(f);
+}
+
+static void control(scene *s) {
+    noted = td_keep(td_zeros(s->cx, TD_SHAPE(2)));
+    MISTAKE("branches that return other strides",
+            call_with(s, body_cond, columns, s->x));
+    MISTAKE("a branch that writes a tensor it was not given",
+            call_with(s, body_cond, notes, s->x));
+    MISTAKE("a branch that draws", call_with(s, body_cond, draws, s->leaf));
+    MISTAKE("a loop that writes a tensor it was not given",
+            call_with(s, body_while, notes, s->x));
+    MISTAKE("a loop that draws", call_with(s, body_while, draws, s->leaf));
+    MISTAKE("a loop whose body returns nothing",
+            call_with(s, body_while, body_nothing, s->x));
+    MISTAKE("a custom function in C in a compiled body",
+            call(s, body_custom, TD_ARGS(s->x)));
+    td_drop(noted);
+}
+
 /* The whole file, or NULL. */
 static char *read_all(void) {
     FILE  *f = fopen(FILE_NAME, "r");
@@ -394,6 +464,7 @@ int main(int argc, char **argv) {
     options(&s);
     training(&s);
     bodies(&s);
+    control(&s);
     if (text && from && *from) failed++, printf("FAIL more in the file: %s\n", from);
     if (to) fclose(to);
     td_module_free(s.net);

@@ -441,6 +441,17 @@ static bool differ(td_call *c) {
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0), td_arg(c, 1)), &y, 1) &&
            td_return(c, y);
 }
+static bool turned(td_call *c) { /* its sum with 0 is no view */
+    td_tensor *t = td_t(td_contiguous(td_t(td_arg(c, 0))));
+    return td_return(c, td_add(t, 0));
+}
+static bool contiguous(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 3)); }
+static bool other_strides(td_call *c) {
+    td_tensor  *y;
+    td_branches of = {.yes = contiguous, .no = turned};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
+           td_return(c, y);
+}
 static bool writes_around(td_call *c) {
     td_add_(((around *)td_call_env(c))->h, 1);
     return td_return(c, td_mul(td_arg(c, 0), 2));
@@ -474,6 +485,15 @@ static bool write_loop(td_call *c) {
     td_loop    of = {.test = never, .body = writes_around, .env = &a};
     return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 1)), &y) && td_return(c, y);
 }
+static bool writes_state(td_call *c) {
+    return td_return(c, td_lt(td_sum(td_add_(td_arg(c, 0), 1)), 0));
+}
+static bool same_state(td_call *c) { return td_return(c, td_arg(c, 0)); }
+static bool write_in_test(td_call *c) {
+    td_tensor *y;
+    td_loop    of = {.test = writes_state, .body = same_state};
+    return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 1)), &y) && td_return(c, y);
+}
 static bool no_flag(td_call *c) {
     td_tensor  *y;
     td_branches of = {.yes = grow, .no = shrink};
@@ -489,20 +509,31 @@ static bool random_branch(td_call *c) {
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(x), &y, 1) &&
            td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) && td_return(c, g);
 }
+static bool random_loop(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y, *g;
+    td_loop    of = {.test = never, .body = drops};
+    return td_while(td_call_ctx(c), of, TD_LIST(x), &y) &&
+           td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) && td_return(c, g);
+}
 static bool branches_on_a_value(td_call *c) {
     return td_item(flag_of(c, 0, 0)) > 0 ? grow(c) : shrink(c);
 }
 TEST(what_a_branch_cannot_be_is_said) {
     check_refused(differ,
-                  "result 0 is f32[3,4] with strides [4,1], in the other branch "
-                  "f32[4] with strides [1]");
+                  "result 0 is f32[3,4], but in branch no f32[4]; they must agree (");
+    check_refused(other_strides,
+                  "result 0 is f32[3,4] with strides [4,1], but in branch no f32[3,4] "
+                  "with strides [1,3]; they must agree. Return td_contiguous of it");
     check_refused(write_outside, "writes a tensor that was not passed as");
     check_refused(alias_outside, "shares storage with a tensor that was not");
     check_refused(share_bytes, "shares storage with another");
     check_refused(squaring, "second derivatives of a captured loop are unsupported");
-    check_refused(write_loop, "return the new");
+    check_refused(write_loop, "the body writes a tensor from outside in place (");
+    check_refused(write_loop, "make it a state, and return its new value");
+    check_refused(write_in_test, "the test writes a state in place (");
     check_refused(no_flag, "the predicate is ");
-    check_refused(random_branch, "draws random numbers");
+    check_refused(random_branch, "td_cond: branch yes draws random numbers");
+    check_refused(random_loop, "td_while: the body draws random numbers");
     check_refused(branches_on_a_value, "td_cond");
     check_refused(branches_on_a_value, "control.c:");
 }
