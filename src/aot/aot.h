@@ -245,6 +245,12 @@ const char *td__state_form(const td_fn *f);
 /* Appends how the module's form differs from the one s was compiled for. */
 void        td__state_difference(td_buf *b, const td_fn *f, const td_spec *s);
 td_module  *td__state_module(const td_fn *f); /* NULL: it has none */
+/* The name of leading argument i, a member: its path in the module, or its entry in
+ * td_aot_opts.state_names. NULL: it has none. */
+const char *td__state_member(const td_fn *f, int i);
+/* What messages call argument i of the function: "fc1.weight", or "argument 0", counted
+ * from the first argument of the user. */
+const char *td__arg_name(const td_fn *f, int i, char out[80]);
 /* Names the first inputs of a captured program after members, parameters before
  * buffers. */
 bool        td__state_name(const td_fn *f, td_graph *program, const td_deps *d);
@@ -284,9 +290,9 @@ bool td__key_find_grads(td_spec *s, td_values args);
 
 /* ---- key_diff.c --------------------------------------------------------- */
 
-/* Appends the first difference of two keys: "argument 0: size 4 at dim 1, was 3".
- * Appends nothing if they are equal. */
-void td__key_difference(td_buf *b, const td_key *now, const td_key *was);
+/* Appends the first difference of the key of a call of f to that of a specialization:
+ * "argument 0: size 4 at dim 1, was 3". Appends nothing if they are equal. */
+void td__key_difference(td_buf *b, const td_fn *f, const td_spec *s);
 /* What kind of difference td__key_difference describes. */
 typedef enum td_key_change {
     TD_CHANGE_OTHER,

@@ -199,14 +199,22 @@ static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
 /* Fails: a dim that the user marked dynamic has a fixed size. Returns false. */
 static bool fail_marked(td_fn *f, const td_spec *s, int arg, int dim, int64_t size) {
     td_buf b = {0};
+    char   name[80];
+    if (arg < f->n_state && s->set.static_params)
+        return td__fail(
+            f->cx, TD_E_GUARD,
+            "%s: dim %d of %s is marked dynamic (td_mark_dynamic), but the sizes of "
+            "parameters and buffers are fixed by the setting static_params. Switch it "
+            "off, or do not mark the dim",
+            f->name, dim, td__arg_name(f, arg, name));
     if (s->guards) td__guard_lines_print(&s->guards->all, &b);
     else td__buf_add(&b, "a parameter");
     td__fail(
         f->cx, TD_E_GUARD,
-        "%s: dim %d of argument %d is marked dynamic (td_mark_dynamic), but the "
+        "%s: dim %d of %s is marked dynamic (td_mark_dynamic), but the "
         "program is only valid for size %lld: %.300s. Read sizes with td_sym_size, or "
         "do not mark the dim",
-        f->name, dim, arg, (long long)size, td__buf_str(&b));
+        f->name, dim, td__arg_name(f, arg, name), (long long)size, td__buf_str(&b));
     td__buf_free(&b);
     return false;
 }
@@ -222,7 +230,7 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
         at++;
         for (int d = 0; t && l && d < t->rank && d < 32; d++)
             if (t->marks >> d & 1 && t->size[d] > 1 && !td__dim_is_sym(l->size[d]))
-                return fail_marked(f, s, i - f->n_state, d, t->size[d]);
+                return fail_marked(f, s, i, d, t->size[d]);
     }
     return true;
 }

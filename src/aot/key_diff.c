@@ -56,23 +56,46 @@ static bool is_base(const key_item *s) {
 }
 
 /* How messages name an item: "argument 2", "closed-over tensor 0", "the gradient of
- * argument 1", "the base of a view". */
+ * fc1.weight", "the base of a view". */
 typedef struct subject {
-    int  i, n_args;
-    bool grad, base;
+    const td_fn   *f;    /* names members, and... */
+    const td_spec *spec; /* ...closed-over tensors; both NULL: all have numbers */
+    int            i, n_args;
+    bool           grad, base;
 } subject;
 
-static const char *subject_text(subject s, char out[64]) {
+/* The name of closed-over tensor k, a member of a module that the body used; NULL:
+ * none. */
+static const char *closed_name(const td_spec *s, int k) {
+    const td_graph *g = s ? s->program : NULL;
+    char            number[24];
+    snprintf(number, sizeof number, "c%d", k);
+    for (int i = 0; g && i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        const char    *name = g->inputs.v[i]->name;
+        if (d->kind == TD_D_CONST && d->index == k)
+            return name && strcmp(name, number) != 0 ? name : NULL;
+    }
+    return NULL;
+}
+
+static const char *subject_text(subject s, char out[120]) {
     const char *of = s.grad ? "the gradient of " : "";
-    if (s.base) snprintf(out, 64, "the base of a view");
-    else if (s.i < s.n_args) snprintf(out, 64, "%sargument %d", of, s.i);
-    else snprintf(out, 64, "%sclosed-over tensor %d", of, s.i - s.n_args);
+    const char *closed = s.i >= s.n_args ? closed_name(s.spec, s.i - s.n_args) : NULL;
+    char        arg[80];
+    if (s.base) snprintf(out, 120, "the base of a view");
+    else if (s.i < s.n_args && s.f)
+        snprintf(out, 120, "%s%s", of, td__arg_name(s.f, s.i, arg));
+    else if (s.i < s.n_args) snprintf(out, 120, "%sargument %d", of, s.i);
+    else if (closed) snprintf(out, 120, "%s%.80s", of, closed);
+    else snprintf(out, 120, "%sclosed-over tensor %d", of, s.i - s.n_args);
     return out;
 }
 
-/* The name of item s, the i-th of its key. */
-static subject subject_of(const key_item *s, int i, int n_args) {
-    return (subject){s->owner < 0 ? i : s->owner, n_args, s->owner >= 0, is_base(s)};
+/* The name of item s, the i-th of key `of`, whose first word counts arguments. */
+static subject subject_of(const key_item *s, int i, const td_key *of) {
+    return (subject){NULL,          NULL,          s->owner < 0 ? i : s->owner,
+                     (int)of->v[0], s->owner >= 0, is_base(s)};
 }
 
 /* ---- differences -------------------------------------------------------- */
@@ -122,11 +145,13 @@ static bool differ_flags(td_buf *b, const char *who, const key_item *now,
  * tensor; 0: shares with none before it. */
 static bool differ_alias(td_buf *b, subject s, const key_item *now,
                          const key_item *was) {
-    char who[64], other[64];
+    char who[120], other[120];
     if (now->alias == was->alias) return false;
     const key_item *one = now->alias ? now : was;
-    subject         k = {(int)((one->alias - 1) / 2), s.n_args, false, false};
-    bool            same = one->alias & 1;
+    subject         k = s;
+    k.i = (int)((one->alias - 1) / 2);
+    k.grad = k.base = false;
+    bool same = one->alias & 1;
     if (now->alias && same)
         td__buf_printf(b, "%s is the same tensor as %s now", subject_text(s, who),
                        subject_text(k, other));
@@ -172,7 +197,7 @@ static bool differ_rest(td_buf *b, const char *who, const key_item *now,
 /* In the order of likelihood: dtype, rank, sizes, aliasing, flags, strides, offset. */
 static bool differ_tensor(td_buf *b, subject s, const key_item *now,
                           const key_item *was) {
-    char           who[64];
+    char           who[120];
     const int64_t *sizes[2] = {now->size, was->size};
     const int64_t *strides[2] = {now->stride, was->stride};
     subject_text(s, who);
@@ -214,7 +239,7 @@ static const char *kind_word(td_kind kind) {
 /* Prints how item s of two keys differs; false: it does not. */
 static bool differ_value(td_buf *b, subject s, const key_item *now,
                          const key_item *was) {
-    char who[64];
+    char who[120];
     if (s.grad && now->kind != was->kind) {
         td__buf_printf(b, "%s is %s now", subject_text(s, who),
                        now->kind == TD_K_NONE ? "gone" : "there");
@@ -281,8 +306,9 @@ static void differ_words(td_buf *b, const td_key *now, const td_key *was) {
 
 /* Prints the first difference of two keys: number of arguments, modes, then item by
  * item. */
-void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
-    int at = 2, old = 2;
+void td__key_difference(td_buf *b, const td_fn *f, const td_spec *s) {
+    const td_key *now = &f->key, *was = &s->key;
+    int           at = 2, old = 2;
     if (now->v[0] != was->v[0]) {
         td__buf_printf(b, "%" PRId64 " arguments, were %" PRId64, now->v[0], was->v[0]);
         return;
@@ -290,7 +316,10 @@ void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     if (differ_modes(b, now->v[1], was->v[1])) return;
     for (int i = 0; at < now->n && old < was->n; i++) {
         key_item a = next_item(now, &at), c = next_item(was, &old);
-        if (differ_value(b, subject_of(&a, i, (int)now->v[0]), &a, &c)) return;
+        subject  who = subject_of(&a, i, now);
+        who.f = f;
+        who.spec = s;
+        if (differ_value(b, who, &a, &c)) return;
     }
     differ_words(b, now, was);
 }
@@ -313,7 +342,7 @@ td_key_change td__key_change(const td_key *now, const td_key *was) {
     if (now->v[0] != was->v[0] || now->v[1] != was->v[1]) return TD_CHANGE_OTHER;
     for (int i = 0; at < now->n && old < was->n; i++) {
         key_item a = next_item(now, &at), c = next_item(was, &old);
-        bool     differ = differ_value(&b, subject_of(&a, i, (int)now->v[0]), &a, &c);
+        bool     differ = differ_value(&b, subject_of(&a, i, now), &a, &c);
         td__buf_free(&b);
         if (differ) return change_of(&a, &c);
         b = (td_buf){0};
@@ -359,7 +388,7 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
     static const char *const made[] = {NULL, "one of several views",
                                        "made under no_grad", "made in inference mode",
                                        "made by a custom function"};
-    char                     other[64];
+    char                     other[120];
     int64_t                  how = t->bits >> TD_KEY_CREATION & 15;
     td__buf_add(b, td_dtype_name(dtype_of(t)));
     dims_text(b, "[]", t->size, t->rank);
@@ -376,7 +405,9 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
     if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base in another storage");
     if (has(t, TD_KEY_APART)) td__buf_add(b, ", its grad_fn not its base's");
     if (!t->alias) return;
-    subject k = {(int)((t->alias - 1) / 2), s.n_args, false, false};
+    subject k = s;
+    k.i = (int)((t->alias - 1) / 2);
+    k.grad = k.base = false;
     td__buf_printf(b, ", %s %s",
                    t->alias & 1 ? "the same tensor as" : "shares storage with",
                    subject_text(k, other));
@@ -385,7 +416,7 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
 /* Calls fn with one line for the modes and one for each argument. */
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env) {
     td_buf b = {0};
-    char   who[64];
+    char   who[120];
     if (k->n < 2) return;
     td__buf_printf(&b, "grad mode %s%s, default dtype %s", k->v[1] & 1 ? "on" : "off",
                    k->v[1] & 2 ? ", inference mode" : "", default_dtype(k->v[1]));
@@ -394,7 +425,7 @@ void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void
     fn(env, td__buf_str(&b));
     for (int i = 0, at = 2; at < k->n; i++) {
         key_item v = next_item(k, &at);
-        subject  s = subject_of(&v, i, (int)k->v[0]);
+        subject  s = subject_of(&v, i, k);
         b.n = 0;
         td__buf_printf(&b, "%s: ", subject_text(s, who));
         if (v.kind == TD_K_TENSOR) tensor_text(&b, s, &v);

@@ -5,6 +5,7 @@
 #include "aot/aot.h"
 #include "module/modules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The members of a compiled module or step. */
@@ -156,6 +157,21 @@ void td__state_give(td_fn *f, td_values all) {
 }
 
 /* ---- names -------------------------------------------------------------- */
+
+const char *td__state_member(const td_fn *f, int i) {
+    const td_flat *flat = f->state ? f->state->flat : NULL;
+    int            n = flat ? flat->n_params + flat->n_buffers : 0;
+    if (i < n) return flat->entries[i].names[0];
+    return f->opts.state_names && i < f->n_state ? f->opts.state_names[i - n] : NULL;
+}
+
+const char *td__arg_name(const td_fn *f, int i, char out[80]) {
+    const char *name = i < f->n_state ? td__state_member(f, i) : NULL;
+    if (name) snprintf(out, 80, "%.79s", name);
+    else if (i < f->n_state) snprintf(out, 80, "state tensor %d", i);
+    else snprintf(out, 80, "argument %d", i - f->n_state);
+    return out;
+}
 
 /* Names input i and describes it as parameter or buffer. False after td__fail. */
 static bool name_input(td_graph *g, int i, const char *name, bool buffer) {

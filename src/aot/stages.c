@@ -19,12 +19,24 @@ static td_graph *capture_graph(td_fn *f, td_values args, const td_closure *close
     return g;
 }
 
+/* td_closure.name: members of the function's own module, then those of modules that
+ * the body has used so far. */
+static const char *name_of(void *env, const td_tensor *t) {
+    const td_fn   *f = env;
+    const td_deps *d = f->cx->deps;
+    for (int i = 0; i < f->n_state; i++)
+        if (f->members[i].u.t == t) return td__state_member(f, i);
+    for (int i = 0; d && i < d->names.n; i++)
+        if (d->names.v[i].t == t && !d->names.v[i].of) return d->names.v[i].name;
+    return NULL;
+}
+
 /* Captures the body (or the user's graph) and records in deps which modules, members
  * and watched bytes it read. Members become inputs under their names. */
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
-    td_closure close = {{f->members, f->n_state}, fakes, true};
+    td_closure close = {{f->members, f->n_state}, fakes, true, name_of, f};
     if (!td__deps_begin(deps, td__state_module(f))) return NULL;
     cx->deps = deps;
     td_graph *g = f->graph ? capture_graph(f, args, &close)

@@ -256,12 +256,15 @@ static bool passes(const td_node *n, int from, int to) {
     return from != to && td__set_has(t[to].feeds, from);
 }
 
-/* "result 1", "argument 0". */
-static const char *called(const td_joint *j, int nr, char out[64]) {
-    const td_fwd *f = &j->fwd[j->tangents[nr].index];
-    if (f->input >= 0) snprintf(out, 64, "argument %d, which it wrote", f->input);
-    else if (f->result >= 0) snprintf(out, 64, "result %d", f->result);
-    else snprintf(out, 64, "the tensor that results are views of");
+/* "result 1", "argument 0, which it wrote"; a member of a module by its name. */
+static const char *called(const td_joint *j, int nr, char out[120]) {
+    const td_fwd  *f = &j->fwd[j->tangents[nr].index];
+    const td_desc *d = f->input >= 0 ? &j->g->in_desc.v[f->input] : NULL;
+    if (d && (d->kind == TD_D_PARAM || d->kind == TD_D_BUFFER))
+        snprintf(out, 120, "%.80s, which it wrote", j->g->inputs.v[f->input]->name);
+    else if (d) snprintf(out, 120, "argument %d, which it wrote", f->input);
+    else if (f->result >= 0) snprintf(out, 120, "result %d", f->result);
+    else snprintf(out, 120, "the tensor that results are views of");
     return out;
 }
 
@@ -269,7 +272,7 @@ static const char *called(const td_joint *j, int nr, char out[64]) {
  * node of a compiled call cannot do that. */
 static bool refuse(const td_node *n, int from, int to) {
     const td_joint *j = ((const td_frame *)n->data)->p->j;
-    char            a[64], b[64];
+    char            a[120], b[120];
     return td__fail(
         n->cx, TD_E_UNSUPPORTED,
         "%s: %s was computed from %s, whose gradient is asked for (td_grad, "

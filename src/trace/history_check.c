@@ -6,6 +6,8 @@
 
 #include "eager/node.h"
 
+#include <stdio.h>
+
 /* A depth-first search over autograd nodes, without recursion. */
 typedef struct search {
     td_ptrmap seen;         /* nodes visited */
@@ -74,12 +76,25 @@ td_tensor *td__record_real(const td_record *r, td_tensor *t) {
     return t;
 }
 
+/* What messages call the tensor at pairs[i]: its name in a module, or "input x0". */
+static const char *name_of(const td_record *r, int i, char out[80]) {
+    td_tensor   **held = r->fakes.pairs.v;
+    const td_tag *tag = td__record_tag(r, held[i]);
+    const char   *name =
+        r->close.name ? r->close.name(r->close.env, td__record_real(r, held[i + 1]))
+                        : NULL;
+    if (name) snprintf(out, 80, "%.79s", name);
+    else snprintf(out, 80, "input %.60s", tag && tag->v->name ? tag->v->name : "");
+    return out;
+}
+
 /* td_grad in the body computes the gradient of a tensor: the pair at pairs[to]. Fails
  * if it has gradient hooks, which would not run, or if another input's history passes
  * through it, because that path would be missing from the gradient. */
 static bool check_wanted(td_record *r, int to) {
     td_tensor **held = r->fakes.pairs.v;
     td_tensor  *wanted = td__record_real(r, held[to + 1]);
+    char        one[80], other[80];
     if (td__grad_hooked(wanted, false))
         return td__fail(
             r->cx, TD_E_UNSUPPORTED,
@@ -97,11 +112,10 @@ static bool check_wanted(td_record *r, int to) {
         if (outside < 0) return false;
         if (outside)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "td_grad in the body computes the gradient of an input "
-                            "from which another one (input %s) was computed outside of "
-                            "the body; pass td_detach of that one, or compute it in "
-                            "the body",
-                            tag->v->name ? tag->v->name : "");
+                            "td_grad in the body computes the gradient of %s, from "
+                            "which %s was computed outside of the body; pass td_detach "
+                            "of %s, or compute it in the body",
+                            name_of(r, to, one), name_of(r, i, other), other);
     }
     return td_ok(r->cx);
 }

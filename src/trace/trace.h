@@ -123,6 +123,9 @@ typedef struct td_closure {
                           are real tensors */
     bool      aliases; /* closed-over tensors may be arguments or share bytes with
                           them, because the caller compares aliasing at each call */
+    /* What messages call a real tensor, such as "fc1.weight"; NULL: nobody knows. */
+    const char *(*name)(void *env, const td_tensor *t);
+    void *env;
 } td_closure;
 
 /* State of one capture. The mode stack during a capture, from the top: `mode`

@@ -395,10 +395,32 @@ static void bodies(scene *s) {
             td_invoke(f, TD_ARGS(td_ones(s->cx, TD_SHAPE(3 + i))), s->out, 1);
         td_fn_drop(f);
     });
+    MISTAKE("a layer whose arguments change from call to call", {
+        td_aot_opts one = {TD_AOT_OPTS, .limit = 1, .dynamic = TD_SHAPES_STATIC};
+        td_fn      *f = td_aot_module(s->net, &one);
+        td_invoke(f, TD_ARGS(s->x), s->out, 1);
+        td_invoke(f, TD_ARGS(td_ones(s->cx, TD_SHAPE(5, 3))), s->out, 1);
+        td_fn_drop(f);
+    });
+    MISTAKE("a parameter with a dynamic size", {
+        td_module *m = td_nn_linear(s->cx, 3, 2, NULL);
+        td_fn     *f = td_aot_module(m, NULL);
+        td_mark_dynamic(td_module_get(m, "weight"), 0);
+        td_invoke(f, TD_ARGS(s->x), s->out, 1);
+        td_fn_drop(f);
+        td_module_free(m);
+    });
     MISTAKE("an export called with other sizes", {
         td_exported *e = td_export_joint(s->cx, body_loss, NULL, TD_ARGS(s->y), NULL);
         td_value     v;
         td_exported_run(e, TD_ARGS(td_ones(s->cx, TD_SHAPE(4))), &v, 1);
+        td_exported_drop(e);
+    });
+    MISTAKE("an export for all sizes called with size 1", {
+        td_export_opts o = {TD_EXPORT_OPTS, .dynamic = TD_SHAPES_DYNAMIC};
+        td_exported   *e = td_export_joint(s->cx, body_loss, NULL, TD_ARGS(s->y), &o);
+        td_value       v;
+        td_exported_run(e, TD_ARGS(td_ones(s->cx, TD_SHAPE(1))), &v, 1);
         td_exported_drop(e);
     });
     MISTAKE("backward of the loss of a compiled step", {

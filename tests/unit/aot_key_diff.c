@@ -88,3 +88,29 @@ TEST(numbers_and_kinds_that_differ_are_named) {
     td_fn_drop(g);
     td_close(cx);
 }
+
+static bool doubled(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_module_get(td_call_env(c), "weight")));
+}
+TEST(members_are_named_and_arguments_counted_without_them) {
+    td_ctx    *cx = open_hearing("guards");
+    td_module *m = td_nn_linear(cx, 3, 2, NULL);
+    td_tensor *x = td_ones(cx, TD_SHAPE(4, 3)), *w = td_module_get(m, "weight"),
+              *out[1];
+    td_fn *f = td_aot_module(m, NULL), *g = td_aot_function(cx, doubled, m, NULL);
+
+    CHECK_STR(difference_of(f, TD_ARGS(x), TD_ARGS(td_ones(cx, TD_SHAPE(5, 3)))),
+              "argument 0: size 5 at dim 0, was 4");
+    CHECK(td_invoke(g, TD_ARGS(td_ones(cx, TD_SHAPE(2, 3))), out, 1));
+    td_set_requires_grad(w, false);
+    CHECK_STR(difference_of(f, TD_ARGS(x), TD_ARGS(x)), "it fits");
+    heard[0] = 0;
+    CHECK(td_invoke(g, TD_ARGS(td_ones(cx, TD_SHAPE(2, 3))), out, 1));
+    TD_CHECK_THAT(strstr(heard, "not #0: Linear.weight no longer requires grad"), "%s",
+                  heard);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_module_free(m);
+    td_close(cx);
+}
