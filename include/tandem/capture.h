@@ -116,9 +116,10 @@ typedef struct td_loop {
 /* Runs the body as long as the test is nonzero; out[0..state.n) is the last state.
  * The state is the loop's own: the body may write it, and the tensors given stay as
  * they are. Captured, the test must not write, nor the body return or write a tensor
- * from outside. It is differentiable once: backward runs the loop again and saves its
- * states. Unsupported: double backward, and a body that draws random numbers where
- * gradients are required. */
+ * from outside; a body that fails is TD_E_TRACE, also where the loop would not call
+ * it. It is differentiable once: backward runs the loop again and saves its states.
+ * Unsupported: double backward, and a body that draws random numbers where gradients
+ * are required. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- programs ----------------------------------------------------------- */

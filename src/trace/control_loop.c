@@ -280,6 +280,17 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
 
 /* ---- the call ----------------------------------------------------------- */
 
+/* Does eager fail in the same way as the capture? It calls the test at least once, the
+ * body perhaps never. The test must have been captured for states like the initial
+ * ones: not for states that require grad only later; and as they are leaves in a
+ * capture, errors of autograd do not count. */
+static bool fails_in_eager(const loop_call *l) {
+    bool test = l->body && !l->test && td__error(l->cx) != TD_E_GRAD;
+    for (int i = 0; test && i < l->n; i++)
+        test = l->need[i] == td__needs_grad(l->state[i].u.t);
+    return test;
+}
+
 /* The loop gets row-major copies of the state: iterations may write it, and all of them
  * have the same types. All arrays share one allocation. */
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
@@ -303,8 +314,10 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     l.need = (bool *)(l.version + l.n);
     for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
     ok = copy_all(l.state, l.n);
-    if (ok && cx->fake) ok = capture_loop(&l, out) || td__refuse_capture(cx, once);
-    else ok = ok && eager_loop(&l, out);
+    if (ok && cx->fake) {
+        ok = capture_loop(&l, out);
+        if (!ok && !fails_in_eager(&l)) td__refuse_capture(cx, once);
+    } else ok = ok && eager_loop(&l, out);
     for (int i = 0; i < l.n && !ok; i++) out[i] = td_nil(cx);
     td__graph_drop(l.test);
     td__graph_drop(l.body);
