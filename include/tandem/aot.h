@@ -132,6 +132,11 @@ typedef struct td_aot_opts {
     const char *version
         TD_0; /* of body, env, pass and chooser: where this is the same, so
                           * are they. A call that is found on disk runs no body */
+    /* Arguments, by index, that seldom change: their sizes are never symbolic, numbers
+     * among them are constants of the code, and saving them for backward counts as
+     * free, as for parameters. A module's members have no index. */
+    const int *static_args TD_0;
+    int n_static_args      TD_0;
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 

@@ -19,7 +19,8 @@ extern "C" {
 typedef enum td_shapes {
     TD_SHAPES_AUTO,    /* a size that changed becomes symbolic */
     TD_SHAPES_DYNAMIC, /* every size but 0 and 1, at once */
-    TD_SHAPES_STATIC   /* none: other sizes are another specialization */
+    TD_SHAPES_STATIC,  /* none: other sizes are another specialization */
+    TD_SHAPES_MARKED   /* those marked with td_mark_dynamic alone */
 } td_shapes;
 typedef enum td_partition { TD_PARTITION_MINCUT, TD_PARTITION_DEFAULT } td_partition;
 typedef enum td_knapsack { TD_KNAPSACK_DP, TD_KNAPSACK_GREEDY } td_knapsack;

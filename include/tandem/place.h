@@ -514,6 +514,8 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_sym_div(...) TD__CALL(td_sym_div, __VA_ARGS__)
 #define td_sym_mod(...) TD__CALL(td_sym_mod, __VA_ARGS__)
 #define td_mark_dynamic(...) TD__CALL(td_mark_dynamic, __VA_ARGS__)
+#define td_mark_dynamic_range(...) TD__CALL(td_mark_dynamic_range, __VA_ARGS__)
+#define td_mark_maybe_dynamic(...) TD__CALL(td_mark_maybe_dynamic, __VA_ARGS__)
 #define td_data(...) TD__CALL(td_data, __VA_ARGS__)
 #define td_bump(...) TD__CALL(td_bump, __VA_ARGS__)
 #define td_item(...) TD__CALL(td_item, __VA_ARGS__)

@@ -321,8 +321,19 @@ TD_API int64_t td_sym_mod(int64_t a, int64_t b);
 /* Declares that the size of this dim will differ in later calls: captures with
  * TD_DYNAMIC_MARKED, and functions compiled for this tensor, make it symbolic, unless
  * sizes are static there. A function that is valid for one size only fails with
- * TD_E_GUARD. Sizes 0 and 1 stay numbers. False after a failure. */
+ * TD_E_GUARD, and names the op and its line. Sizes 0 and 1 stay numbers. A mark belongs
+ * to this tensor: views and results of ops have none. False after a failure. */
 TD_API bool    td_mark_dynamic(td_tensor *t, int64_t dim);
+/* The same for sizes from least to most, both included: the code may use that no other
+ * size occurs, and another size is another specialization. A program that does not
+ * serve every size in between with one code fails with TD_E_GUARD.
+ *   fails  TD_E_ARG  no such sizes, or the dim has another size now */
+TD_API bool    td_mark_dynamic_range(td_tensor *t, int64_t dim, int64_t least,
+                                     int64_t most);
+/* The same without the promise: symbolic where that is possible, else a number, without
+ * an error. Results of compiled functions have such marks on dims whose size was
+ * symbolic. */
+TD_API bool    td_mark_maybe_dynamic(td_tensor *t, int64_t dim);
 
 /* The address of the first element; NULL for nil, fake and empty tensors. Call
  * td_bump after writing through it, because Tandem does not see such writes. */

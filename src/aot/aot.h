@@ -197,6 +197,9 @@ struct td_fn {
  * callbacks even when it fails (their drop functions run then). NULL after td__fail. */
 td_shared_opts *td__shared_opts_make(td_ctx *cx, const td_aot_opts *opts);
 void            td__shared_opts_drop(td_shared_opts *h); /* NULL is fine */
+/* Is argument i, counted after the members before it, one of
+ * td_aot_opts.static_args? */
+bool            td__arg_is_static(const td_fn *f, int i);
 /* The name in the options, or `usual` if there is none. */
 const char     *td__shared_opts_name(const td_shared_opts *h, const char *usual);
 
@@ -420,9 +423,26 @@ typedef enum td_vary {
  * tells whether sizes of arguments were symbols; sizes that depend on values are
  * symbols in any case. False after td__fail: if s->varies, a trace with numbers may
  * still succeed. */
-bool      td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how);
-/* Exchanges td_tensor.marks and marks[]; a second call, with `back`, restores both. */
-void      td__marks_swap(td_values args, uint32_t *marks, bool back);
+bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how);
+/* ---- marked.c ----------------------------------------------------------- */
+
+/* Has an argument marks, strong or weak? */
+bool td__marked_any(td_values args);
+/* Do calls with marked dims need symbols in the code of s? */
+bool td__marks_count(const td_spec *s);
+/* Are the marked dims of t symbols in l, the type of its input? NULL: none is. */
+bool td__marks_served(const td_tensor *t, const td_gtype *l);
+/* False after td__fail: a dim is marked, which cannot be a symbol for that reason. */
+bool td__marked_refuse(td_fn *f, td_values args, const char *why);
+/* After a trace: is every marked dim a symbol, within its bounds? False after td__fail,
+ * which names the op that needs a number. */
+bool td__marked_check(td_fn *f, const td_spec *s, td_values args,
+                      const struct td_symenv *e);
+/* Appends that a marked dim is a number in s. */
+void td__marks_difference(td_buf *b, const td_fn *f, const td_spec *s, td_values args);
+/* Appends the marks as bytes, for the cache. */
+void td__marks_put(td_buf *b, td_values args);
+
 /* td__spec_capture with the arguments' sizes as numbers. */
 td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps);
 

@@ -75,6 +75,8 @@ static void add_options(td_buf *b, const td_fn *f) {
     td__put_text(b, own ? o->stages : NULL);
     td__put_int(b, o->n_params);
     td__put_int(b, o->n_buffers);
+    td__put_int(b, o->n_static_args);
+    for (int i = 0; i < o->n_static_args; i++) td__put_int(b, o->static_args[i]);
     for (int i = 0; i < f->n_orders; i++)
         for (int w = 0; w < f->orders[i].words; w++) {
             td__put_uint(b, f->orders[i].missing[w]);
@@ -124,6 +126,7 @@ static bool find_parts(td_fn *f, const td_spec *s, td_values args, parts *p) {
     if (f->opts.version) ok = td__key_make_any(f, &f->key, args);
     else ok = td__key_make(f, &f->key, args, s);
     if (ok) add_words(&b, &f->key);
+    td__marks_put(&b, s->cache.args);
     p->call = take_hash(&b);
     if (f->opts.version) add_version(&b, f);
     else ok = ok && add_program(&b, td__spec_program(f, s));

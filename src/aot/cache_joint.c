@@ -3,7 +3,7 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 48 &&
+_Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 48 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
                    sizeof(td_geom) == 32 && sizeof(td_primal) == 8,
                "a field of the joint graph is not written");
@@ -78,6 +78,7 @@ bool td__put_joint(td_image *m, const td_joint *j) {
     put_nr(m, j->order);
     for (int i = 0; i < j->n_primals; i++) put_input(m, j, i);
     for (int i = 0; i < j->n_results; i++) put_flag(m, j->feeds[i]);
+    for (int i = 0; i < j->n_results; i++) put_big(m, j->varies[i]);
     for (int i = 0; i < j->n_fwd; i++) put_fwd(m, &j->fwd[i]);
     for (int i = 0; i < j->n_tangents; i++) put_tangent(m, j, &j->tangents[i]);
     for (int i = 0; i < j->n_targets; i++) put_target(m, j, &j->targets[i]);

@@ -102,6 +102,7 @@ static bool get_counts(source *s) {
     j->order = within(s, 0, INT32_MAX);
     j->primals = items(s, j->n_primals, sizeof *j->primals);
     j->feeds = items(s, j->n_results, sizeof *j->feeds);
+    j->varies = items(s, j->n_results, sizeof *j->varies);
     j->fwd = items(s, j->n_fwd, sizeof *j->fwd);
     j->tangents = items(s, j->n_tangents, sizeof *j->tangents);
     j->targets = items(s, j->n_targets, sizeof *j->targets);
@@ -112,6 +113,8 @@ static void get_all(source *s) {
     td_joint *j = s->j;
     for (int i = 0; !s->r->bad && i < j->n_primals; i++) get_input(s, i);
     for (int i = 0; !s->r->bad && i < j->n_results; i++) j->feeds[i] = flag(s);
+    for (int i = 0; !s->r->bad && i < j->n_results; i++)
+        j->varies[i] = (uint32_t)td__get_uint(s->r);
     for (int i = 0; !s->r->bad && i < j->n_fwd; i++) get_fwd(s, &j->fwd[i]);
     for (int i = 0; !s->r->bad && i < j->n_tangents; i++)
         get_tangent(s, &j->tangents[i]);

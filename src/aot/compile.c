@@ -98,6 +98,20 @@ static void start_over(td_fn *f, td_spec *s) {
     s->has = 0;
 }
 
+/* Traces with numbers, after a trace with symbols failed. What succeeds only with
+ * numbers is an error where the user marked a size. `change` may be NULL. */
+static bool trace_numbers(td_fn *f, td_spec *s, td_values args,
+                          void (*change)(td_spec *s)) {
+    char why[400];
+    snprintf(why, sizeof why,
+             "the trace cannot have a symbol there: %.300s. Avoid that",
+             td__message(f->cx));
+    start_over(f, s);
+    if (change) change(s);
+    return td__spec_trace(f, s, args, TD_SIZES_NUMBERS) &&
+           (s->set.dynamic == TD_SHAPES_STATIC || td__marked_refuse(f, args, why));
+}
+
 /* Traces with symbolic sizes if the settings say so. If that fails, the captured
  * program is replayed with numbers. The body runs a second time only if the capture
  * itself failed: it may have computed with a symbolic size in C (td_sym_size). */
@@ -106,8 +120,7 @@ static bool trace_sizes(td_fn *f, td_spec *s, td_values args) {
     if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
     td_code code = td__error(f->cx);
     if (!s->varies || code == TD_E_MEMORY || code == TD_E_GUARD) return false;
-    start_over(f, s);
-    return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
+    return trace_numbers(f, s, args, NULL);
 }
 
 bool td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to) {
@@ -128,18 +141,20 @@ static bool has_guesses(const td_graph *program) {
     return false;
 }
 
-/* If that fails, too, sizes that depend on values are those of this call. A program
- * that assumed others is captured again. */
+/* A program that assumed other sizes than these is captured again. Other values make
+ * other sizes, so that nothing is cached. */
+static void drop_guesses(td_spec *s) {
+    s->cache.on = false;
+    if (!has_guesses(s->program)) return;
+    td__graph_drop(s->program);
+    s->program = NULL;
+}
+
+/* If that fails, too, sizes that depend on values are those of this call. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
     if (trace_sizes(f, s, args)) return true;
     if (s->sizes.n || !td__spec_measure(f, s, args, &s->sizes)) return false;
-    start_over(f, s);
-    if (has_guesses(s->program)) {
-        td__graph_drop(s->program);
-        s->program = NULL;
-    }
-    s->cache.on = false; /* other values make other sizes */
-    return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
+    return trace_numbers(f, s, args, drop_guesses);
 }
 
 /* All stages, or what the disk cache has of them, then the key. False after td__fail.
@@ -206,7 +221,7 @@ td_spec *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes) {
 
 /* The first half of a staged compilation, up to the cleaned joint graph. */
 static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
-    bool any = s->set.dynamic == TD_SHAPES_DYNAMIC;
+    bool any = s->set.dynamic == TD_SHAPES_DYNAMIC || td__marked_any(args);
     return (any ? trace(f, s, args) : td__spec_trace(f, s, args, TD_SIZES_NUMBERS)) &&
            (td__key_find_grads(s, args) || td__fail_memory(f->cx)) &&
            td__key_make(f, &s->key, args, s) && td__spec_arrive(f, s, args);
@@ -314,6 +329,12 @@ static bool leave_grads(const td_plan *p, const td_graph *program, const td_valu
     return true;
 }
 
+/* Results whose sizes were symbols are likely to vary in the next function, too. */
+static void mark_results(const td_joint *j, int n, td_value *out) {
+    for (int i = 0; j->g->dims.n && i < n; i++)
+        if (out[i].kind == TD_K_TENSOR && out[i].u.t) out[i].u.t->maybe |= j->varies[i];
+}
+
 /* The code may drop the function or its specializations (td_fn_forget), so the plan
  * and the program are held by a reference during the call. */
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out) {
@@ -330,6 +351,7 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
         inputs_of(s, program, args, in) &&
         (own ? call_owning(s, args, own, in, out) : td__plan_call(p, in, NULL, out)) &&
         leave_grads(p, program, in, out);
+    if (ok) mark_results(p->j, td__graph_results(program), out);
     if (in != few) td__scratch_give(&p->inputs, in);
     td__graph_drop(program);
     td__plan_drop(p);

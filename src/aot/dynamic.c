@@ -1,10 +1,11 @@
 /* dynamic.c -- specializations for many sizes: traced with symbols in the place of
  * sizes, valid for every call that passes the guards. Symbols are: all sizes but 0
- * and 1 (setting dynamic), or, by default, the sizes in which a call differs from an
- * earlier one that agrees in everything else. */
+ * and 1 (setting dynamic), those that the user marked (marked.c), and, by default, the
+ * sizes in which a call differs from an earlier one that agrees in everything else. */
 #include "aot/aot.h"
 #include "trace/sym_args.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- which sizes -------------------------------------------------------- */
@@ -41,19 +42,20 @@ static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *m
                    sizeof *s->key.v * (size_t)(s->key.n - at));
 }
 
-/* Fills marks, a bit per dim and argument: td_mark_dynamic, and mark_changes against
- * every specialization. False: nothing is marked, or td__fail. */
-static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
+/* Fills marks, a bit per dim and argument: td_mark_dynamic and its kin and, if
+ * `changes`, mark_changes against every specialization. False: nothing is marked, or
+ * td__fail. */
+static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) {
     size_t    bytes = sizeof *marks * ((size_t)args.n + 1);
     uint32_t *more = td__alloc(bytes);
     bool      any = false;
     if (!more) return td__fail_memory(f->cx);
-    for (int i = 0; i < args.n; i++) { /* td_mark_dynamic */
+    for (int i = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        marks[i] = t ? t->marks : 0;
+        marks[i] = t ? t->marks | t->maybe : 0;
         any |= marks[i] != 0;
     }
-    for (const td_spec *s = f->specs; s; s = s->next) {
+    for (const td_spec *s = changes ? f->specs : NULL; s; s = s->next) {
         memset(more, 0, bytes);
         if (!mark_changes(f, s, args, more)) continue;
         for (int i = 0; i < args.n; i++) {
@@ -66,39 +68,20 @@ static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
 }
 
 /* A view that requires grad is rebuilt by its chain of view ops, whose arguments are
- * numbers; such calls need numbers. */
-static bool may_vary(td_values args) {
+ * numbers; such calls need numbers. False also after td__fail. */
+static bool may_vary(td_fn *f, td_values args) {
+    char why[140], name[80];
     for (int i = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (t && t->base && td__needs_grad(t)) return false;
+        if (!t || !t->base || !td__needs_grad(t)) continue;
+        snprintf(why, sizeof why, "%s is a view that requires grad. Pass a clone",
+                 td__arg_name(f, i, name));
+        return td__marked_refuse(f, args, why), false;
     }
     return true;
 }
 
 /* ---- tracing ------------------------------------------------------------ */
-
-/* Exchanges the tensors' marks of dynamic dims with `marks`; `back` undoes it in
- * reverse order, because one tensor may be passed twice. */
-void td__marks_swap(td_values args, uint32_t *marks, bool back) {
-    for (int k = 0; k < args.n; k++) {
-        int        i = back ? args.n - 1 - k : k;
-        td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (!t) continue;
-        uint32_t was = t->marks;
-        t->marks = marks[i];
-        marks[i] = was;
-    }
-}
-
-/* Makes fake arguments with symbolic sizes. False after td__fail. */
-static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan plan,
-                      uint32_t *marks) {
-    bool some = plan.dynamic == TD_DYNAMIC_MARKED;
-    if (some) td__marks_swap(args, marks, false);
-    bool ok = td__symargs_make(a, e, args, plan);
-    if (some) td__marks_swap(args, marks, true);
-    return ok;
-}
 
 /* Guards from disk know the source lines of ops; those of size reads in the body are
  * filled in from the capture. */
@@ -144,10 +127,10 @@ static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
             (s->guards = td__guards_compile(e)) != NULL);
 }
 
-/* The stages capture to passes in a symbolic environment. marks: which sizes are
+/* The stages capture to passes in a symbolic environment. plan: which sizes are
  * symbols; unused unless s->varies. */
-static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
-                  uint32_t *marks) {
+static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan) {
+    td_values  args = given;
     td_symenv *e = td__symenv_make(f->cx);
     td_symargs a = {0};
     bool       ok = true;
@@ -156,13 +139,13 @@ static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
     td__symenv_begin(e);
     if (s->varies) {
         s->fakes = &a.fakes;
-        ok = make_args(&a, e, args, *plan, marks);
+        ok = td__symargs_make(&a, e, args, *plan);
         args = (td_values){a.v, a.n};
     }
     ok = ok && td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE) &&
          still_varies(f, e) &&
          td__stages_run(f, s, args, TD_PIPE_FACTS, TD_PIPE_PASSES) &&
-         take_guards(f, s, e);
+         take_guards(f, s, e) && (!s->varies || td__marked_check(f, s, given, e));
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
@@ -183,7 +166,7 @@ td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps) {
 }
 
 /* Arguments whose sizes stay numbers: parameters and buffers (setting static_params),
- * and closed-over tensors. NULL: out of memory. */
+ * td_aot_opts.static_args, and closed-over tensors. NULL: out of memory. */
 static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
     bool *fixed = td__zalloc((size_t)args.n + 1);
     int   members = f->n_state + (f->inner ? 0 : f->opts.n_params + f->opts.n_buffers);
@@ -193,72 +176,37 @@ static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
         bool    member = kind == TD_D_PARAM || kind == TD_D_BUFFER;
         fixed[i] = kind == TD_D_CONST || (member && members_too);
     }
+    for (int i = f->n_state; fixed && i < args.n; i++)
+        if (td__arg_is_static(f, i)) fixed[i] = true;
     return fixed;
-}
-
-/* Fails: a dim that the user marked dynamic has a fixed size. Returns false. */
-static bool fail_marked(td_fn *f, const td_spec *s, int arg, int dim, int64_t size) {
-    td_buf b = {0};
-    char   name[80];
-    if (arg < f->n_state && s->set.static_params)
-        return td__fail(
-            f->cx, TD_E_GUARD,
-            "%s: dim %d of %s is marked dynamic (td_mark_dynamic), but the sizes of "
-            "parameters and buffers are fixed by the setting static_params. Switch it "
-            "off, or do not mark the dim",
-            f->name, dim, td__arg_name(f, arg, name));
-    if (s->guards) td__guard_lines_print(&s->guards->all, &b);
-    else td__buf_add(&b, "a parameter");
-    td__fail(
-        f->cx, TD_E_GUARD,
-        "%s: dim %d of %s is marked dynamic (td_mark_dynamic), but the "
-        "program is only valid for size %lld: %.300s. Read sizes with td_sym_size, or "
-        "do not mark the dim",
-        f->name, dim, td__arg_name(f, arg, name), (long long)size, td__buf_str(&b));
-    td__buf_free(&b);
-    return false;
-}
-
-/* Every dim that the user marked must be a symbol, unless its size is 0 or 1. False
- * after td__fail. */
-static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
-    const td_graph *g = s->j->g;
-    for (int i = 0, at = 0; i < args.n; i++) {
-        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (!t && s->program) continue;
-        const td_gtype *l = at < g->inputs.n ? g->inputs.v[at]->type : NULL;
-        at++;
-        for (int d = 0; t && l && d < t->rank && d < 32; d++)
-            if (t->marks >> d & 1 && t->size[d] > 1 && !td__dim_is_sym(l->size[d]))
-                return fail_marked(f, s, i, d, t->size[d]);
-    }
-    return true;
 }
 
 /* Sets s->varies and marks. False after td__fail. */
 static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
                          uint32_t *marks) {
     bool all = s->set.dynamic == TD_SHAPES_DYNAMIC;
-    s->varies = how != TD_SIZES_NUMBERS && s->set.dynamic != TD_SHAPES_STATIC &&
-                may_vary(args) && (all || find_marks(f, args, marks));
+    s->varies = false;
+    if (how == TD_SIZES_NUMBERS || s->set.dynamic == TD_SHAPES_STATIC) return true;
+    if (!may_vary(f, args)) return td_ok(f->cx);
+    bool any = find_marks(f, args, s->set.dynamic == TD_SHAPES_AUTO, marks);
+    s->varies = all || any;
     return td_ok(f->cx);
 }
 
-/* Captures the body with the sizes chosen by `how` as symbols. A size that the trace
- * found to be fixed although the user marked it as dynamic is an error. */
+/* Captures the body with the sizes chosen by `how` as symbols. */
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
     bool       dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,
+                       .marks = marks,
                        .no_duck = !s->set.duck_sizes,
                        .by_argument = true,
                        .may_fix = how == TD_SIZES_MAY_VARY,
                        .named_as = f->graph,
                        .fixed = fixed};
     bool       ok = (marks && fixed) || td__fail_memory(f->cx);
-    ok = ok && choose_sizes(f, s, args, how, marks) &&
-         trace(f, s, args, &plan, marks) && (!s->varies || check_marked(f, s, args));
+    ok = ok && choose_sizes(f, s, args, how, marks) && trace(f, s, args, &plan);
     td__free(marks);
     td__free(fixed);
     return ok;

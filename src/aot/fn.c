@@ -167,6 +167,12 @@ static bool check_args(td_fn *f, td_values args, bool runs) {
         if (runs && TD_IS_KEPT(v->u.t)) return td__fail_kept(f->cx, f->name);
     }
     int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
+    for (int i = 0; i < f->opts.n_static_args && !f->inner; i++)
+        if (f->opts.static_args[i] >= given)
+            return td__fail(f->cx, TD_E_ARG,
+                            "%s: called with %d arguments; td_aot_opts.static_args "
+                            "names argument %d",
+                            f->name, given, f->opts.static_args[i]);
     return f->inner || given >= state ||
            td__fail(f->cx, TD_E_ARG,
                     "%s: called with %d arguments; td_aot_opts promises %d parameters "

@@ -42,6 +42,17 @@ static bool copy_names(td_shared_opts *h) {
     return true;
 }
 
+static bool copy_static_args(td_shared_opts *h) {
+    td_aot_opts *o = &h->opts;
+    size_t       n = (size_t)o->n_static_args;
+    int         *to = n ? td__arena_alloc(&h->arena, sizeof *to * n) : NULL;
+    if (!n) return true;
+    if (!to) return false;
+    memcpy(to, o->static_args, sizeof *to * n);
+    o->static_args = to;
+    return true;
+}
+
 static bool check_backend(td_ctx *cx, const char *field, const td_backend *b) {
     return !b || b->compile ||
            td__fail(cx, TD_E_ARG,
@@ -79,11 +90,20 @@ static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
                         "td_aot_opts.partition is %d, and must be TD_PARTITION_MINCUT "
                         "or TD_PARTITION_DEFAULT",
                         (int)o->partition);
-    if ((unsigned)o->dynamic > TD_SHAPES_STATIC)
+    if ((unsigned)o->dynamic > TD_SHAPES_MARKED)
         return td__fail(cx, TD_E_ARG,
                         "td_aot_opts.dynamic is %d, and must be TD_SHAPES_AUTO, "
-                        "TD_SHAPES_DYNAMIC or TD_SHAPES_STATIC",
+                        "TD_SHAPES_DYNAMIC, TD_SHAPES_STATIC or TD_SHAPES_MARKED",
                         (int)o->dynamic);
+    if (o->n_static_args < 0 || (o->n_static_args && !o->static_args))
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.static_args is %s, and n_static_args is %d",
+                        o->static_args ? "a list" : "NULL", o->n_static_args);
+    for (int i = 0; i < o->n_static_args; i++)
+        if (o->static_args[i] < 0)
+            return td__fail(cx, TD_E_ARG,
+                            "td_aot_opts.static_args: there is no argument %d",
+                            o->static_args[i]);
     return o->limit >= 0 ||
            td__fail(cx, TD_E_ARG,
                     "td_aot_opts.limit is %d, and must be at least 0, where 0 takes "
@@ -125,7 +145,7 @@ static bool fill(td_shared_opts *h) {
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
            copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_names(h);
+           copy_names(h) && copy_static_args(h);
 }
 
 /* Options are shared by a function, its double backwards and its nodes, because each of
@@ -153,6 +173,12 @@ void td__shared_opts_drop(td_shared_opts *h) {
     drop_callbacks(&h->opts);
     td__arena_free(&h->arena);
     td__free(h);
+}
+
+bool td__arg_is_static(const td_fn *f, int i) {
+    for (int k = 0; k < f->opts.n_static_args && !f->inner; k++)
+        if (f->n_state + f->opts.static_args[k] == i) return true;
+    return false;
 }
 
 const char *td__shared_opts_name(const td_shared_opts *h, const char *usual) {

@@ -19,6 +19,7 @@ typedef struct subject {
     int                 n;     /* all values but the bases */
     int                 n_bases;
     bool                offsets, views, reads;
+    bool                marks;   /* marked dims must be symbols */
     bool                any;     /* write TD_KEY_ANY for sizes, strides and offsets */
     int                 tensors; /* tensor arguments walked so far */
     td_key             *to;      /* write the key here; NULL: compare it with */
@@ -275,6 +276,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
+    if (TD_UNLIKELY(t->marks) && s->marks && i < s->args.n && !td__marks_served(t, l))
+        return false;
     for (int d = 0; d < t->rank; d++)
         if (!put(s, size_word(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
     /* Also where there is one element: results keep such strides. */
@@ -390,5 +393,6 @@ bool td__key_make_any(td_fn *f, td_key *k, td_values args) {
 bool td__key_fits(td_fn *f, td_values args, const td_spec *spec) {
     const td_key *k = &spec->key;
     subject       s = {.args = args, .next = k->v, .end = k->n ? k->v + k->n : k->v};
+    s.marks = !f->inner && td__marks_count(spec);
     return put_all(f, &s, spec) && s.next == s.end;
 }

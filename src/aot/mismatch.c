@@ -13,6 +13,7 @@ void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) 
     td__state_difference(b, f, s);
     if (b->n == was) td__deps_difference(b, &s->deps);
     if (b->n == was && td__key_make(f, &f->key, args, s)) td__key_difference(b, f, s);
+    if (b->n == was) td__marks_difference(b, f, s, args);
     if (b->n != was || !td_ok(f->cx)) return;
     int guard = s->guards ? td__guards_run(s->guards, args.v) : -1;
     if (guard < 0) return;

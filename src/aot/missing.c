@@ -111,15 +111,14 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
                                const uint64_t *missing) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
                        .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
+                       .marks = t->marks,
                        .by_argument = true,
                        .named_as = t->program,
                        .fixed = t->fixed};
     td_symargs a;
     td_values  in = {t->arrived->in, t->arrived->n};
-    td__marks_swap(in, t->marks, false);
-    bool      ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
-    td_joint *j = ok ? join(t, a.v, missing) : NULL;
-    td__marks_swap(in, t->marks, true);
+    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
+    td_joint  *j = ok ? join(t, a.v, missing) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;

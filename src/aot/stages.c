@@ -132,6 +132,18 @@ static td_joint *trace_joint(const td_fn *f, const td_spec *s, const td_value *i
     return td__joint(td__spec_program(f, s), in, &o);
 }
 
+/* Static arguments are state: saving them costs nothing. */
+static void describe_static(const td_fn *f, const td_spec *s, td_values args) {
+    for (int i = 0, at = 0; f->opts.n_static_args && i < args.n; i++) {
+        bool tensor = args.v[i].kind == TD_K_TENSOR && args.v[i].u.t;
+        if (!tensor && s->program) continue;
+        td_gval *v = s->j->g->inputs.v[at];
+        td_desc *d = &s->j->g->in_desc.v[at++];
+        if (tensor && d->kind == TD_D_PLAIN && td__arg_is_static(f, i))
+            *d = (td_desc){TD_D_BUFFER, -1, v->name};
+    }
+}
+
 /* Traces the joint graph and the epilogue of the program. False after td__fail. */
 static bool join(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
@@ -148,7 +160,9 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
     td__free(in);
     s->views = depends_on_views(program);
     s->reads = td__graph_flags(program, TD_OPF_META); /* sizes of leaves may change */
-    return s->j && td__step_check(f, s->j);
+    if (!s->j) return false;
+    describe_static(f, s, args);
+    return td__step_check(f, s->j);
 }
 
 /* The user's pass and decompositions, then the joint graph's own passes. A staged

@@ -159,16 +159,6 @@ int64_t td_sym_mul(int64_t a, int64_t b) { return td__dim_mul(a, b); }
 int64_t td_sym_div(int64_t a, int64_t b) { return b ? td__dim_div(a, b) : TD_DIM_HUGE; }
 int64_t td_sym_mod(int64_t a, int64_t b) { return b ? td__dim_mod(a, b) : TD_DIM_HUGE; }
 
-bool td_mark_dynamic(td_tensor *t, int64_t dim) {
-    if (!TD_ENTER(t, TENSOR)) return false;
-    int d = td__wrap_dim(dim, t->rank);
-    if (d < 0 || t->rank == 0)
-        return td__fail(t->cx, TD_E_INDEX, "td_mark_dynamic: %s has no dim %lld",
-                        td__type_str(t), (long long)dim);
-    t->marks |= (uint32_t)1 << d;
-    return true;
-}
-
 bool td_is_contiguous(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return true;
     t = seen(t);

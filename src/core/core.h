@@ -118,6 +118,11 @@ enum {
     TD_TF_TANGENT = 16    /* of a trace: the caller's may be a leaf or not */
 };
 
+/* Sizes that td_mark_dynamic_range allows, both included. most 0: any. */
+typedef struct td_bounds {
+    int64_t least, most;
+} td_bounds;
+
 #define TD_INLINE_RANK 5
 
 /* Sizes, strides and offset over a storage. The reference count is not atomic:
@@ -133,6 +138,8 @@ struct td_tensor {
     uint8_t       rank;
     uint8_t       flags;    /* TD_TF_... */
     uint8_t       creation; /* td_creation */
+    uint32_t      maybe;    /* bit per dim marked with td_mark_maybe_dynamic */
+    td_bounds    *bounds;   /* [32], of marked dims; NULL: none. Owned */
     int64_t       numel;
     int64_t       offset; /* of the first element, in elements */
     int64_t      *size;   /* [rank], in dims or on the heap */
@@ -160,6 +167,9 @@ struct td_tensor {
 static inline uint64_t td__version(const td_tensor *t) {
     return atomic_load_explicit(&t->st->version, memory_order_relaxed) + t->moves;
 }
+
+/* Gives t the bounds of `from`'s dims. False after td__fail. */
+bool td__bounds_copy(td_tensor *t, const td_tensor *from);
 
 /* The type of a tensor before it exists: filled in by shape rules. */
 typedef struct td_meta {

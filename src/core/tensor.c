@@ -124,6 +124,8 @@ void td__tensor_retire(td_tensor *t) {
         t->size = t->dims;
         t->rank = UINT8_MAX;
     }
+    if (TD_UNLIKELY(t->bounds)) td__free(t->bounds);
+    t->bounds = NULL;
     t->tag = TD_TAG_FREED | TD_H_TENSOR;
     t->next = NULL;
     t->freed_file = NULL;

@@ -105,6 +105,7 @@ typedef struct td_joint {
     td_primal  *primals;  /* by input */
     td_tangent *tangents; /* inputs n_primals.. of g, in order */
     td_target  *targets;  /* outputs n_fwd.. of g, in order */
+    uint32_t   *varies;   /* by result: a bit per dim whose size is a symbol */
     int         left;     /* grad mode after it: td_graph.left of the program */
     int         order;    /* td_joint_opts.n_orders */
     bool        random;   /* it draws random numbers */

@@ -269,6 +269,22 @@ static bool look_at(td_joint_run *r, const td_ambient *outside) {
     return ok;
 }
 
+/* Which sizes of results may differ between calls. Gradients, the results of an order
+ * above the first, go to tensors that exist. */
+static bool find_varying(td_joint_run *r) {
+    td_joint *j = r->to;
+    j->varies =
+        td__arena_zalloc(&j->arena, sizeof *j->varies * ((size_t)j->n_results + 1));
+    if (!j->varies) return td__fail_memory(r->cx);
+    for (int i = 0; i < j->n_results && !j->order; i++) {
+        const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+        for (int d = 0; t && d < t->rank && d < 32; d++)
+            if (td__dim_is_sym(td__dim_now(t->size[d])))
+                j->varies[i] |= (uint32_t)1 << d;
+    }
+    return td_ok(r->cx);
+}
+
 /* From the replayed program to the joint graph and its epilogue. */
 static bool finish(td_joint_run *r) {
     td_joint *j = r->to;
@@ -282,7 +298,7 @@ static bool finish(td_joint_run *r) {
     if (!j->n_tangents) j->n_targets = 0; /* of an order above the first */
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
     return ok && td__epilogue_write(r) && td__joint_add_writes(r) &&
-           td__joint_keep_sizes(j);
+           td__joint_keep_sizes(j) && find_varying(r);
 }
 
 /* What could fail in the program has run in the call, with the same values: of an order

@@ -327,6 +327,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                        ? copy_moved_view(f, real, n)
                        : copy_base(f, real, n);
     if (!t || !copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
+    if (real->bounds && !td__bounds_copy(t, real)) return NULL;
     t->moves = real->moves; /* its version, and that of its history, with them */
     t->seen += real->moves;
     bool unasked = n.due && t->base && !td__has_node(real);

@@ -66,6 +66,32 @@ void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
     td__guard_lines_free(&l);
 }
 
+/* ---- guards about a symbol ---------------------------------------------- */
+
+bool td__sym_uses(const td_symenv *e, int64_t dim, const td_symbol *s) {
+    const td_symexpr *x = td__sym_at(e, dim);
+    if (!x) return false;
+    if (x->kind == TD_SYM_SYMBOL) return dim == s->tag;
+    if (x->kind != TD_SYM_SUM)
+        return td__sym_uses(e, x->a, s) || td__sym_uses(e, x->b, s);
+    for (int i = 0; i < x->nr; i++)
+        for (int k = 0; k < x->term[i].n; k++)
+            if (td__sym_uses(e, td__sym_tag(x->term[i].atom[k]), s)) return true;
+    return false;
+}
+
+const td_guard *td__guard_about(const td_symenv *e, const td_symbol *s) {
+    const td_guard *first = NULL;
+    for (int i = 0; i < e->guards.n; i++) {
+        const td_guard *g = &e->guards.v[i];
+        bool            one = g->a == s->tag && !td__dim_is_sym(g->b);
+        if (g->runtime) continue;
+        if (one && g->rel == TD_DIM_IS_EQ) return g;
+        if (!first && (td__sym_uses(e, g->a, s) || td__sym_uses(e, g->b, s))) first = g;
+    }
+    return first;
+}
+
 /* ---- all guards of a trace ---------------------------------------------- */
 
 /* "s0 == x.size(0), s0 >= 2", or for a bound one "x.size(1) == s0*2". */

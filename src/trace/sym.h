@@ -179,10 +179,11 @@ int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given);
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size);
 /* Which sizes of an input become symbols. */
 typedef struct td_symhow {
-    uint32_t dims; /* bit per dim; 0: its strides and offset are numbers too */
-    bool     duck; /* equal sizes share a symbol */
+    uint32_t         dims; /* bit per dim; 0: its strides and offset are numbers too */
+    bool             duck; /* equal sizes share a symbol */
+    const td_bounds *bounds; /* by dim; NULL: any size */
 } td_symhow;
-#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false})
+#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false, NULL})
 /* The geometry of input `arg` with symbols for its sizes. Strides are
  * expressions of sizes where they follow from them, else symbols. What stays a
  * number is guarded. False after td__fail. */
@@ -261,6 +262,12 @@ bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound);
 /* "s0 == x.size(0), s0 >= 2, s0 % 8 == 0 (view at model.c:41)" */
 void td__guards_print(const td_symenv *e, td_buf *out);
 void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out);
+
+/* Does the expression contain the symbol? */
+bool            td__sym_uses(const td_symenv *e, int64_t dim, const td_symbol *s);
+/* The guard that fixed the size; else the first before a call that is about it. NULL:
+ * there is none. */
+const td_guard *td__guard_about(const td_symenv *e, const td_symbol *s);
 
 /* A guard as text, with its source line separate. */
 typedef struct td_guard_line {

@@ -24,11 +24,12 @@ static bool find_fixed_bases(td_symargs *a, td_values args) {
 
 /* Which dims of argument number a->n become symbols. */
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
-    uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
+    uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
+    if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
     if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL;
-    return (td_symhow){dims, a->plan.duck || (all && !a->plan.no_duck)};
+    return (td_symhow){dims, a->plan.duck || (all && !a->plan.no_duck), t->bounds};
 }
 
 static bool same_numbers(const int64_t *a, const int64_t *b, int n) {

@@ -8,7 +8,8 @@
 
 /* Which sizes become symbols, and how guards name the inputs. */
 typedef struct td_symplan {
-    td_dynamic      dynamic;     /* all sizes, or only dims marked by the user */
+    td_dynamic      dynamic;     /* all sizes, or only marked dims */
+    const uint32_t *marks;       /* by argument; NULL: those of the tensors */
     bool            no_duck;     /* equal sizes get separate symbols, */
     bool            duck;        /* ...or share one, those of marked dims too */
     bool            by_argument; /* inputs are numbered by argument, not by tensor */

@@ -227,8 +227,11 @@ static int64_t size_symbol(td_symenv *e, td_symbol s, td_symhow how) {
     s.size = true;
     s.first = (td_symrange){2, TD_DIM_HUGE};
     if (hint < 2 || !(how.dims >> s.dim & 1)) return td__sym_input(e, s, &hint);
-    s.duck = how.duck;
-    const int64_t *twin = how.duck ? equal_size(e, hint) : NULL;
+    const td_bounds *b = how.bounds && s.dim < 32 ? &how.bounds[s.dim] : NULL;
+    bool             bounded = b && b->most;
+    if (bounded) s.first = (td_symrange){b->least < 2 ? 2 : b->least, b->most};
+    s.duck = how.duck && !bounded;
+    const int64_t *twin = s.duck ? equal_size(e, hint) : NULL;
     int64_t        tag = twin ? *twin : 0; /* a copy: e->symbols may be reallocated */
     return td__sym_input(e, s, twin ? &tag : NULL);
 }

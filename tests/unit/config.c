@@ -144,8 +144,9 @@ TEST(a_wrong_call_is_an_error_and_changes_nothing) {
                   "td_config_set: memory_budget: \"nan\" is not a number from 0 to 1"));
     CHECK(refused(cx, "memory_budget", "",
                   "td_config_set: memory_budget: \"\" is not a number from 0 to 1"));
-    CHECK(refused(cx, "dynamic", "au",
-                  "td_config_set: dynamic: \"au\" is not one of auto, on, off"));
+    CHECK(
+        refused(cx, "dynamic", "au",
+                "td_config_set: dynamic: \"au\" is not one of auto, on, off, marked"));
     CHECK(refused(cx, "log", "grphs",
                   "td_config_set: log: no topic \"grphs\"; did you mean graphs?"));
     CHECK(
