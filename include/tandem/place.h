@@ -22,6 +22,7 @@
 #include "tandem/optim.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
+#include "tandem/user_op.h"
 #if !defined(TD_NO_SUGAR) && !defined(TD_KEEP_PLACE)
 
 /* Parameters that refuse what a pointer of C takes with a warning, or without one: a
@@ -548,6 +549,11 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_tree_entry(...) TD__CALL(td_tree_entry, __VA_ARGS__)
 #define td_tree_key(...) TD__CALL(td_tree_key, __VA_ARGS__)
 #define td_tree_value(...) TD__CALL(td_tree_value, __VA_ARGS__)
+#define td_register_op(...) TD__CALL(td_register_op, __VA_ARGS__)
+static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args, td__room_for_tensors out, int n_out) {
+    return td_call_op(cx, name, args, TD__ROOM(out), n_out);
+}
+#define td_call_op(...) TD__STRICT(td__to_call_op, __VA_ARGS__)
 
 #endif
 #endif

@@ -6,6 +6,7 @@
 #include "tandem/tensor.h"
 #include "tandem/config.h"
 #include "tandem/ops.h"
+#include "tandem/user_op.h"
 #include "tandem/grad.h"
 #include "tandem/autocast.h"
 #include "tandem/graph.h"

@@ -111,6 +111,8 @@ static void add_version(td_buf *b, const td_fn *f) {
 static bool add_program(td_buf *b, const td_graph *program) {
     td_image m;
     bool     ok = td__image_begin(&m, b, NULL, true) && td__image_graph(&m, program);
+    if (m.why)
+        td__log(program->cx, TD_LOG_cache, "bypass: @%s: %s", program->name, m.why);
     td__image_end(&m);
     return ok;
 }

@@ -262,7 +262,7 @@ static bool step_fits(const td_joint *j, const td_gnode *n) {
     case TD_OP__put_: return true;
     default: break;
     }
-    return td__ops[n->op].flags & (TD_OPF_VIEW | TD_OPF_META);
+    return td__row(n->op)->flags & (TD_OPF_VIEW | TD_OPF_META);
 }
 
 /* The epilogue's inputs are the program's, then the forward outputs. Absent arguments

@@ -31,7 +31,7 @@ static td_op pure_of(const td_gnode *n) {
 /* The op's row says in which operands it is linear; views are linear in all. */
 static td_linear linear_of(const td_gnode *n) {
     bool view = td__opinfo(n->op)->view_of >= 0;
-    return view ? TD_LINEAR_SUM : (td_linear)td__ops[pure_of(n)].linear;
+    return view ? TD_LINEAR_SUM : (td_linear)td__row(pure_of(n))->linear;
 }
 
 /* Does it add or subtract a number, which no gradient scales? */

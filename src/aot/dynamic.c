@@ -104,7 +104,7 @@ static bool args_vary(const td_symenv *e) {
 static bool counts_bytes(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     return td__op_view_kind(n->op) == TD_VIEW_STRIDED ||
-           (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
+           (n->op == TD_OP_set_ && n->n_in > 2) || td__row(n->op)->flags & TD_OPF_WHOLE;
 }
 
 /* The size in bytes of an argument's storage is no function of its sizes, so that a
@@ -115,7 +115,7 @@ static bool check_geometries(const td_graph *program, const td_symenv *e) {
             return td__fail(
                 program->cx, TD_E_UNSUPPORTED,
                 "%s: a geometry over a storage whose size in bytes may vary",
-                td__ops[program->nodes.v[i]->op].name);
+                td__row(program->nodes.v[i]->op)->name);
     return true;
 }
 

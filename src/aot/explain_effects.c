@@ -20,7 +20,7 @@ static td_effect_kind kind_of(const td_gnode *n) {
     default: break;
     }
     if (!td__opinfo(n->op)->writes) return TD_EFFECT_COUNT;
-    return td__ops[n->op].flags & TD_OPF_META ? TD_EFFECT_GEOMETRY : TD_EFFECT_WRITE;
+    return td__row(n->op)->flags & TD_OPF_META ? TD_EFFECT_GEOMETRY : TD_EFFECT_WRITE;
 }
 
 static bool is_view_of(const td_gval *v, const td_gval *of) {

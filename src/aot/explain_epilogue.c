@@ -95,7 +95,7 @@ const td_gval *td__epi_origin(const td_joint *j, const td_gval *v) {
 static void view_line(const td_joint *j, const td_gval *v, td_line_fn *fn, void *env) {
     td_buf b = {0};
     td__gnode_call_print(&b, j->epilogue, v->node);
-    if (td__ops[v->node->op].flags & TD_OPF_MULTI) td__buf_printf(&b, "#%d", v->nr);
+    if (td__row(v->node->op)->flags & TD_OPF_MULTI) td__buf_printf(&b, "#%d", v->nr);
     fn(env, b.failed ? NULL : td__buf_str(&b));
     td__buf_free(&b);
 }
@@ -131,7 +131,7 @@ bool td__epi_is_detached(const td_joint *j, const td_gval *v) {
     const td_gval *origin = td__epi_origin(j, v);
     bool           any = false;
     for (const td_gval *at = v; origin && at != origin; at = td__epi_viewed(at))
-        any |= (td__ops[at->node->op].flags & TD_OPF_DETACH) != 0;
+        any |= (td__row(at->node->op)->flags & TD_OPF_DETACH) != 0;
     return any;
 }
 
@@ -143,7 +143,7 @@ static const td_gtype *type_before(const td_joint *j, const td_gval *v, int end)
     for (int i = end - 1; i >= 0; i--) {
         const td_gnode *n = j->epilogue->nodes.v[i];
         if (n->kind == TD_N_OP && n->n_in && n->in[0].u.v == v && n->out[0]->type &&
-            td__ops[n->op].flags & TD_OPF_META)
+            td__row(n->op)->flags & TD_OPF_META)
             return n->out[0]->type;
     }
     return NULL;
@@ -174,7 +174,7 @@ static int64_t writes_of(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
     int             count = td__op_arg(n->op, "writes");
     if (count >= 0) return n->in[count].u.i;
-    if (td__ops[n->op].flags & TD_OPF_TAPE) return 0;
+    if (td__row(n->op)->flags & TD_OPF_TAPE) return 0;
     if (n->op == TD_OP_resize_) return !keeps_sizes(j, i);
     return td__opinfo(n->op)->writes;
 }

@@ -25,7 +25,7 @@ static const td_event *made_by(const td_facts_run *r, const td_tensor *t, int *n
 static bool is_multi(const td_facts_run *r, const td_tensor *t) {
     int             nr;
     const td_event *e = made_by(r, t, &nr);
-    while (e && !(td__ops[e->op].flags & TD_OPF_MULTI)) e = made_by(r, e->t, &nr);
+    while (e && !(td__row(e->op)->flags & TD_OPF_MULTI)) e = made_by(r, e->t, &nr);
     return e != NULL;
 }
 
@@ -82,7 +82,7 @@ typedef struct chain {
 /* Adds a view op with copies of its arguments. */
 static void add_view(chain *c, td_op op, int nr, const td_value *in, int n) {
     td_arena *a = c->r->arena;
-    bool      several = td__ops[op].flags & TD_OPF_MULTI;
+    bool      several = td__row(op)->flags & TD_OPF_MULTI;
     td_value *copy = td__arena_zalloc(a, sizeof *copy * (size_t)n);
     c->ok &= copy != NULL;
     for (int i = 1; c->ok && i < n; i++) {
@@ -93,7 +93,7 @@ static void add_view(chain *c, td_op op, int nr, const td_value *in, int n) {
         else if (in[i].n) memcpy(ints, in[i].u.ints, sizeof *ints * in[i].n);
         copy[i].u.ints = ints;
     }
-    *--c->to->views = (td_view_op){td__ops[op].name, several ? nr : -1, n, copy};
+    *--c->to->views = (td_view_op){td__row(op)->name, several ? nr : -1, n, copy};
     c->to->n_views++;
 }
 

@@ -108,7 +108,7 @@ static bool facts(td_fn *f, td_spec *s, td_values args) {
 static bool depends_on_views(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++) {
         const td_gnode *n = program->nodes.v[i];
-        uint32_t        flags = n->kind == TD_N_OP ? td__ops[n->op].flags : 0;
+        uint32_t        flags = n->kind == TD_N_OP ? td__row(n->op)->flags : 0;
         if (flags & TD_OPF_META && flags & TD_OPF_CUTS) return true;
     }
     return false;

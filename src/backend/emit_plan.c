@@ -123,7 +123,7 @@ static int cost_of_word(const char *p, size_t n) {
 static int cost_of_expr(const td_stmt *s) {
     char text[TD_EXPR_MOST];
     int  cost = 1;
-    if (!td__expr_pick(td__ops[s->op].expr, td__expr_types[s->compute].is_float, text))
+    if (!td__expr_pick(td__row(s->op)->expr, td__expr_types[s->compute].is_float, text))
         return cost;
     for (const char *p = text; (p = strchr(p, '(')); p++) {
         size_t n = 0;

@@ -179,7 +179,7 @@ static void emit_expr(td_emit *e, int i) {
     expr_args             x = {s, &td__opinfo(s->op)->s, computed[s->compute]};
     char                  picked[TD_EXPR_MOST];
     td_buf                b = {0};
-    bool                  is = td__expr_pick(td__ops[s->op].expr, t->is_float, picked);
+    bool                  is = td__expr_pick(td__row(s->op)->expr, t->is_float, picked);
     TD_ASSERT(is);
     if (is) td__expr_text(&b, picked, t, x.schema, add_argument, &x);
     declare(e, i, x.held, td__buf_str(&b));

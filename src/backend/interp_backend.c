@@ -169,7 +169,7 @@ static bool check_results(const td_replay *r, const td_gnode *n, int64_t by) {
         return td__fail(r->g->cx, TD_E_GUARD,
                         "debug_asserts: @%.60s: result %d of %s is %s with strides %s "
                         "at offset %lld, which is not its type in the graph",
-                        r->g->name, i, td__ops[n->op].name, td__type_str(v.u.t),
+                        r->g->name, i, td__row(n->op)->name, td__type_str(v.u.t),
                         td__sizes_str(v.u.t->rank, v.u.t->stride),
                         (long long)v.u.t->offset);
     }

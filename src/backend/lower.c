@@ -27,9 +27,9 @@ static int composite_view_operand(const td_gnode *n) {
 int td__view_operand(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP || info->writes) return -1;
-    if (td__ops[n->op].flags & TD_OPF_VIEW) return info->view_of;
+    if (td__row(n->op)->flags & TD_OPF_VIEW) return info->view_of;
     if (info->composite) return composite_view_operand(n);
-    return td__ops[n->op].flags & TD_OPF_SHARE ? 0 : -1;
+    return td__row(n->op)->flags & TD_OPF_SHARE ? 0 : -1;
 }
 
 /* The root of each result: of a view, the root of the viewed value. */
@@ -166,7 +166,7 @@ static const td_gtype *space_of(const td_point *p) {
 
 /* A point that reads nothing and is not random; its readers compute it themselves. */
 static bool is_leaf(const td_point *p) {
-    if (td__ops[p->v->node->op].flags & TD_OPF_RANDOM) return false;
+    if (td__row(p->v->node->op)->flags & TD_OPF_RANDOM) return false;
     for (int k = 0; k < p->n_in; k++)
         if (p->in[k].root) return false;
     return true;

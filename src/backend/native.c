@@ -47,18 +47,18 @@ static bool is_empty(const td_graph *g, const td_gnode *n) {
 /* Lists the ops to decompose because their parts fuse. An op on halves that computes
  * in f32 internally stays whole: its parts would round in between. False: none. */
 static bool name_parts(const td_graph *g, td_buf *names) {
-    bool whole[TD_OP_COUNT] = {0}, some = false;
+    bool whole[TD_OP_LIMIT] = {0}, some = false;
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
         const td_gtype *type = n->n_out ? n->out[0]->type : NULL;
-        if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_FUSES)) continue;
+        if (n->kind != TD_N_OP || !(td__row(n->op)->flags & TD_OPF_FUSES)) continue;
         bool whole_op = !type || td__is_half((td_dtype)type->dtype) || is_empty(g, n);
         whole[n->op] |= whole_op;
         some |= !whole_op;
     }
     for (int op = 0; some && op < TD_OP_COUNT; op++)
-        if (td__ops[op].flags & TD_OPF_FUSES && !whole[op])
-            td__buf_printf(names, "%s%s", names->n ? "," : "", td__ops[op].name);
+        if (td__row(op)->flags & TD_OPF_FUSES && !whole[op])
+            td__buf_printf(names, "%s%s", names->n ? "," : "", td__row(op)->name);
     return some;
 }
 
@@ -203,7 +203,7 @@ static void label_launch(const td_native *c, const td_group *g, td_launch *k) {
         const td_gnode *node = c->low.point.v[g->member.v[i]].v->node;
         bool            more = n + 24 > cap;
         int             got = snprintf(k->label + n, cap - n, "%s%s", i ? "+" : "",
-                           more ? "..." : td__ops[node->op].name);
+                           more ? "..." : td__row(node->op)->name);
         n += (size_t)got;
         if (more) break;
     }

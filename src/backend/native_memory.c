@@ -34,8 +34,8 @@ static void note_read(void *env, td_gval *v) {
 static bool is_plain(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     uint32_t         odd = TD_OPF_NESTS | TD_OPF_DYNAMIC | TD_OPF_SHARE | TD_OPF_META;
-    return td__ops[n->op].cpu && !info->composite && !info->writes &&
-           !(td__ops[n->op].flags & (odd | TD_OPF_WHOLE));
+    return td__row(n->op)->cpu && !info->composite && !info->writes &&
+           !(td__row(n->op)->flags & (odd | TD_OPF_WHOLE));
 }
 
 static bool is_view(const td_gnode *n) { return td__view_operand(n) >= 0; }

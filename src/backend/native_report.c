@@ -65,8 +65,8 @@ static void add_kernel(td_buf *b, const td_native *c, int i) {
 
 /* A line per called op: the work of all calls, the time of one. */
 static void add_calls(td_buf *b, const td_native *c) {
-    int     count[TD_OP_COUNT] = {0};
-    td_work sum[TD_OP_COUNT] = {{0}};
+    int     count[TD_OP_LIMIT] = {0};
+    td_work sum[TD_OP_LIMIT] = {{0}};
     for (int i = 0; i < c->steps.n; i++) {
         const td_gnode *n = c->steps.v[i].node;
         if (!n || td__view_operand(n) >= 0) continue;
@@ -74,11 +74,11 @@ static void add_calls(td_buf *b, const td_native *c) {
         add_work_up(&sum[n->op],
                     td__call_work(c->g, n, c->mem.placed ? c->mem.bound : NULL));
     }
-    for (int op = 0; op < TD_OP_COUNT; op++) {
+    for (int op = 0; op < TD_OP_LIMIT; op++) {
         if (!count[op]) continue;
-        td__buf_printf(b, "    %-*s called %d time%s", WIDE, td__ops[op].name,
+        td__buf_printf(b, "    %-*s called %d time%s", WIDE, td__row(op)->name,
                        count[op], count[op] == 1 ? "" : "s");
-        add_work(b, c->g->cx, td__ops[op].name, sum[op]);
+        add_work(b, c->g->cx, td__row(op)->name, sum[op]);
     }
 }
 
@@ -126,7 +126,7 @@ td_native_part td__native_part(const td_runner *r, int i) {
     if (s->node) {
         const int64_t *bound = c->mem.placed ? c->mem.bound : NULL;
         td_work        w = td__call_work(c->g, s->node, bound);
-        return (td_native_part){td__ops[s->node->op].name, NULL, w.read, w.written};
+        return (td_native_part){td__row(s->node->op)->name, NULL, w.read, w.written};
     }
     const td_launch *k = &c->launches[s->launch];
     td_work          w = td__launch_work(k, c->mem.placed);

@@ -205,7 +205,7 @@ static void note_writes(const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++) {
         td_storage *st = r->val[k->b.writes.v[i]->id].u.t->st;
         atomic_fetch_add_explicit(&st->version, 1, memory_order_relaxed);
-        st->writer = td__ops[TD_OP_copy_].name;
+        st->writer = td__row(TD_OP_copy_)->name;
     }
 }
 
@@ -306,7 +306,7 @@ static bool take_steps(const td_native *c, td_replay *r) {
     for (int i = 0; i < c->steps.n; i++) {
         const td_native_step *s = &c->steps.v[i];
         td_launch            *k = s->node ? NULL : &c->launches[s->launch];
-        const char           *name = s->node ? td__ops[s->node->op].name : k->label;
+        const char           *name = s->node ? td__row(s->node->op)->name : k->label;
         td__span_begin(cx, name);
         if (!(s->node ? take_call(c, r, s->node) : take_launch(c, r, k))) return false;
         if (TD_UNLIKELY(cx->spans.on)) note_work(c, r, s);

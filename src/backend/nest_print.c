@@ -23,7 +23,7 @@ static void add_stmt(td_buf *b, const td_nest *n, int i) {
     const td_stmt           *s = &n->stmt.v[i];
     bool                     fold = s->kind == TD_S_REDUCE || s->kind == TD_S_COLUMN;
     td__buf_printf(b, "  v%d: %s = %s", i, td_dtype_name((td_dtype)s->dtype),
-                   s->kind == TD_S_EXPR ? td__ops[s->op].name : kinds[s->kind]);
+                   s->kind == TD_S_EXPR ? td__row(s->op)->name : kinds[s->kind]);
     if (fold) td__buf_printf(b, " %s", folds[s->how]);
     if (s->kind == TD_S_LOAD || s->kind == TD_S_STORE || s->kind == TD_S_GIVEN)
         td__buf_printf(b, " p%d", s->ptr);

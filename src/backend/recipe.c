@@ -112,18 +112,18 @@ static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to, uint32_t *
 
 /* Kernels that do not branch on the number's value can take it at run time. */
 static bool takes_run_numbers(td_op op, uint32_t late) {
-    const td_pw_args *a = td__pw_args(&td__ops[op]);
+    const td_pw_args *a = td__pw_args(td__row(op));
     uint32_t          operands = 0;
     for (int k = 0; k < a->n_in; k++) operands |= 1u << a->in[k];
-    return !late || (!(late & ~operands) && (td__ops[op].cpu == td__kern_pointwise ||
-                                             td__ops[op].cpu == td__kern_div));
+    return !late || (!(late & ~operands) && (td__row(op)->cpu == td__kern_pointwise ||
+                                             td__row(op)->cpu == td__kern_div));
 }
 
 /* Operand k of a pointwise loop, converted as the loop reads it. */
 static int operand(builder *c, const td_pw *w, int k, const td_tensor *t) {
     td_dtype type = td__pw_compute_dtype(w->common);
     td_value v = w->in[k];
-    int      arg = td__pw_args(&td__ops[c->node->op])->in[k];
+    int      arg = td__pw_args(td__row(c->node->op))->in[k];
     if (v.kind != TD_K_TENSOR && c->late >> arg & 1)
         return add(c, (td_stmt){.kind = TD_S_GIVEN,
                                 .dtype = (uint8_t)type,
@@ -162,7 +162,7 @@ static void pointwise(builder *c) {
         c->p->pw = pw;
     }
     td_dtype type = td__pw_compute_dtype(w.common);
-    bool     truth = td__ops[w.op].dtypes & TD_DT_BOOL_OUT;
+    bool     truth = td__row(w.op)->dtypes & TD_DT_BOOL_OUT;
     td_stmt  s = {.kind = TD_S_EXPR, .op = w.op, .masks = w.masks};
     s.compute = (uint8_t)compute_of(type);
     s.dtype = (uint8_t)(truth                               ? TD_BOOL
@@ -364,7 +364,7 @@ static void coins(builder *c) {
  * functional twin. */
 static void by_row(builder *c) {
     td_op op = c->p->writes ? td__opinfo(c->node->op)->pure : c->node->op;
-    switch ((td_element)td__ops[op].element) {
+    switch ((td_element)td__row(op)->element) {
     case TD_EL_CALLED: c->failed = true; break;
     case TD_EL_COPY: copy_of(c, 0); break;
     case TD_EL_COPY_INTO: copy_exactly(c); break;
@@ -412,7 +412,7 @@ bool td__recipe(td_lowered *l, td_point *p) {
     if (has_none(c.space)) return false;
     if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */
-    if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
+    if (td__row(c.node->op)->flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_row(&c);
     if (c.failed || c.n == 0) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;

@@ -48,7 +48,7 @@ static uint64_t hash_ops(void) {
     if (h) return h;
     h = 1;
     for (int i = 0; i < TD_OP_COUNT; i++) {
-        const td_opdef   *o = &td__ops[i];
+        const td_opdef   *o = td__row(i);
         const char *const fields[] = {o->name, o->schema, o->expr, o->simpler};
         for (int k = 0; k < TD_COUNT(fields); k++)
             if (fields[k]) h = td__hash(fields[k], strlen(fields[k]) + 1, h);

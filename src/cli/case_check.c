@@ -140,7 +140,7 @@ static bool by_value(const side *a) {
     if (op == TD_OP_COUNT) return false;
     const td_opinfo *info = td__opinfo(op);
     if (info->pure != TD_OP_COUNT) op = info->pure;
-    return td__ops[op].flags & TD_OPF_PICKY;
+    return td__row(op)->flags & TD_OPF_PICKY;
 }
 
 /* Did the way report that it does not support the function, or double backward of it?

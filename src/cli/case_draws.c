@@ -14,7 +14,7 @@ static bool record_draw(void *env, td_mode_call *h) {
     td_tensor *t = td_mode_call_result(h, 0);
     td_buf    *b = &run->draws;
     td__buf_printf(b, "%s\n     {\"op\":\"%s\",\"dtype\":\"%s\",\"sizes\":[",
-                   b->n ? "," : "", td__ops[op].name,
+                   b->n ? "," : "", td__row(op)->name,
                    td_dtype_name((td_dtype)t->dtype));
     for (int d = 0; d < t->rank; d++)
         td__buf_printf(b, d ? ",%lld" : "%lld", (long long)t->size[d]);

@@ -45,12 +45,12 @@ static const flag_name dtype_names[] = {
 /* The op's schema; for an in-place op without one, its functional twin's with the
  * first argument written. */
 static void schema_text(td_op op, char *out, size_t cap) {
-    const td_opdef *def = &td__ops[op];
+    const td_opdef *def = td__row(op);
     if (def->schema) {
         snprintf(out, cap, "%s", def->schema);
         return;
     }
-    const char *twin = strchr(td__ops[td__opinfo(op)->pure].schema, '(') + 1;
+    const char *twin = strchr(td__row(td__opinfo(op)->pure)->schema, '(') + 1;
     const char *rest = twin + strcspn(twin, ",)"), *end = strstr(rest, ") -> ");
     const char *self = td__opinfo(op)->s.in[0].name;
     snprintf(out, cap, "%s(Tensor(a!) %s%.*s) -> Tensor(a!)", def->name, self,
@@ -113,7 +113,7 @@ static bool add_flags(cJSON *to, const td_opdef *def) {
 }
 
 static bool add_row(cJSON *list, td_op op) {
-    const td_opdef *def = &td__ops[op];
+    const td_opdef *def = td__row(op);
     cJSON          *row = cJSON_CreateObject();
     char            schema[512];
     if (!row || !cJSON_AddItemToArray(list, row)) return cJSON_Delete(row), false;
@@ -169,7 +169,7 @@ static void print_line(const cli_term *t, td_op op) {
     fputs(cli_ink_on(t, CLI_LINE), t->out);
     wrapped(t, schema, 0, 8);
     fputs(cli_ink_on(t, CLI_PLAIN), t->out);
-    wrapped(t, td__ops[op].doc, 4, 4);
+    wrapped(t, td__row(op)->doc, 4, 4);
 }
 
 static bool has_name(const flag_name *names, int n, uint32_t bits) {
@@ -185,7 +185,7 @@ static void print_names(const cli_term *t, const flag_name *names, int n,
 }
 
 static void print_row(const cli_term *t, td_op op) {
-    const td_opdef *def = &td__ops[op];
+    const td_opdef *def = td__row(op);
     const char     *kind = derivative_kind(def), *text = derivative_text(def);
     print_line(t, op);
     fprintf(t->out, "\n    computed by  %s", computed_by(def));
@@ -213,7 +213,7 @@ static int choose(const char *name, td_op *ops) {
         return 1;
     }
     for (int op = 0; op < TD_OP_COUNT; op++)
-        if (!name || (*name && strstr(td__ops[op].name, name))) ops[n++] = (td_op)op;
+        if (!name || (*name && strstr(td__row(op)->name, name))) ops[n++] = (td_op)op;
     return n;
 }
 

@@ -160,7 +160,7 @@ static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
 /* The C rule of the row, or of its functional twin; NULL: formulas. */
 static td_vjp_fn *rule_of(const td_node *n) {
     const td_opdef *def = n->def;
-    if (def->vjp && def->vjp[0] == '@') def = &td__ops[n->info->pure];
+    if (def->vjp && def->vjp[0] == '@') def = td__row(n->info->pure);
     return def->vjp_fn;
 }
 

@@ -48,7 +48,7 @@ td_ctx *td_open(void) {
     e->cx = cx;
     e->mode.name = "autograd";
     e->mode.call = td__tape_call;
-    e->resize = &td__ops[TD_OP_resize_];
+    e->resize = td__row(TD_OP_resize_);
     cx->eager = e;
     cx->hooks = &hooks;
     cx->tape = &e->mode;

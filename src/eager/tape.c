@@ -33,7 +33,7 @@ static bool has_term(const td_opcall *c, const td_opdef *rule, int i) {
  * twin's. */
 static const td_opdef *rule_of(const td_opcall *c) {
     bool twin = c->def->vjp && c->def->vjp[0] == TD_VIA_PURE[0];
-    return twin ? &td__ops[c->info->pure] : c->def;
+    return twin ? td__row(c->info->pure) : c->def;
 }
 
 /* What is decided about a call before its node is made. Bit i of a mask is
@@ -236,7 +236,7 @@ static bool float_result(const td_tensor *t) {
 /* Does result i of a loop get a grad_fn because its initial state has one? A loop that
  * runs no iteration returns it. */
 static bool from_initial_state(const td_opcall *c, int i) {
-    return c->def == &td__ops[TD_OP_while_loop] && i < (int)c->in[2].n &&
+    return c->def == td__row(TD_OP_while_loop) && i < (int)c->in[2].n &&
            td__needs_grad(c->in[2].u.ts[i]);
 }
 

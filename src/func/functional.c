@@ -303,7 +303,7 @@ static bool takes_gradients(const td_opcall *c) {
 static bool check_places(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     bool       fills =
-        c->info->pure < TD_OP_COUNT && td__ops[c->info->pure].flags & TD_OPF_FILLS;
+        c->info->pure < TD_OP_COUNT && td__row(c->info->pure)->flags & TD_OPF_FILLS;
     if (fills || !t || !c->info->s.in[0].write || !takes_gradients(c)) return true;
     return !td__geom_overlaps_itself(&td__fval_of(f, t)->geom) ||
            td__op_fail(c, TD_E_UNSUPPORTED,

@@ -199,7 +199,7 @@ static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
 static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
-    td_op           op = td__op_find(td__ops[s->op].inverse);
+    td_op           op = td__op_find(td__row(s->op)->inverse);
     td_value        in[TD_MAX_ARGS + 2];
     int             n = 0;
     td_tensor      *base = td__fval_value(v->up);
@@ -207,7 +207,7 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     if (s->op == TD_OP_view_dtype && !(value = lay_out_exactly(v, value))) return NULL;
     in[n++] = td_value_tensor(base);
     in[n++] = td_value_tensor(value);
-    if (td__ops[s->op].flags & TD_OPF_MULTI) in[n++] = td_value_int(v->nr);
+    if (td__row(s->op)->flags & TD_OPF_MULTI) in[n++] = td_value_int(v->nr);
     for (int i = 1; i < s->n_in; i++) in[n++] = s->in[i];
     return td__func_call1(f, op, in, n);
 }

@@ -10,8 +10,8 @@
 /* The flags of an op and of its functional twin. */
 static uint32_t flags_of(td_op op) {
     td_op    pure = td__opinfo(op)->pure;
-    uint32_t twin = pure != TD_OP_COUNT ? td__ops[pure].flags : 0;
-    return td__ops[op].flags | twin;
+    uint32_t twin = pure != TD_OP_COUNT ? td__row(pure)->flags : 0;
+    return td__row(op)->flags | twin;
 }
 
 bool td__op_draws(td_op op) {
@@ -34,7 +34,7 @@ static bool has_number(const td_gnode *n, int k, double value) {
 bool td__gnode_is_idle(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     td_op            pure = td__opinfo(n->op)->pure;
-    const char      *idle = td__ops[pure != TD_OP_COUNT ? pure : n->op].idle;
+    const char      *idle = td__row(pure != TD_OP_COUNT ? pure : n->op)->idle;
     const td_schema *s = &td__opinfo(n->op)->s;
     char             name[24];
     double           value;
@@ -61,7 +61,8 @@ bool td__graph_flags(const td_graph *g, uint32_t flags) {
 
 bool td__gnode_is_fixed(const td_gnode *n) {
     if (n->kind != TD_N_OP || td__gnode_draws(n)) return true;
-    return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
+    bool effect = td__row(n->op)->flags & TD_OPF_EFFECT;
+    return effect || td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
 /* Does the type have a symbolic size? */
@@ -94,7 +95,7 @@ static bool has_new_size(const td_gnode *n, const td_gtype *l) {
  * symbol or a number? A composite, which a program records whole, may have such an op
  * in it. */
 bool td__gnode_shows(const td_gnode *n) {
-    const td_opdef *op = &td__ops[n->op];
+    const td_opdef *op = td__row(n->op);
     bool            composite = op->decomp || op->decomp_fn;
     if (!(op->flags & TD_OPF_DYNAMIC) && !composite) return false;
     if (!composite && n->origin != TD_FROM_BEFORE) return true;
@@ -109,7 +110,7 @@ bool td__gnode_shows(const td_gnode *n) {
  * PICKY (division) fails for integers only. A view was checked when it was
  * traced, unless the storage size was symbolic. */
 static bool may_fail(const td_gnode *n) {
-    uint32_t        flags = td__ops[n->op].flags;
+    uint32_t        flags = td__row(n->op)->flags;
     const td_gtype *l = n->n_out > 0 ? n->out[0]->type : NULL;
     if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
     if (flags & TD_OPF_VIEW)
@@ -155,7 +156,7 @@ static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 /* May result r share storage with argument i? */
 static bool shares(const td_gnode *n, int r, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
-    if (td__ops[n->op].flags & TD_OPF_SHARE && i == 0) return true;
+    if (td__row(n->op)->flags & TD_OPF_SHARE && i == 0) return true;
     if (s->n_out == 0) return false;
     char letter = s->out[r < s->n_out ? r : s->n_out - 1].alias;
     return letter && i < s->n_in && s->in[i].alias == letter;
@@ -167,7 +168,7 @@ static void mark_moved(const td_effects *e, const td_gnode *n, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
     if (i >= s->n_in || !s->in[i].write || n->in[i].kind != TD_G_VALUE) return;
     bool *arg = &e->moved[n->in[i].u.v->id];
-    *arg |= (td__ops[n->op].flags & TD_OPF_META) != 0;
+    *arg |= (td__row(n->op)->flags & TD_OPF_META) != 0;
     for (int r = 0; r < n->n_out; r++) {
         bool *out = &e->moved[n->out[r]->id];
         if (shares(n, r, i)) *arg = *out = *arg || *out;

@@ -60,7 +60,7 @@ static bool is_known(const folding *f, const td_gnode *n, bool *any) {
         td__garg_each(&n->in[i], look_at, &r);
     }
     *any = r.any;
-    return !r.unknown && (r.any || td__ops[n->op].flags & TD_OPF_CREATE);
+    return !r.unknown && (r.any || td__row(n->op)->flags & TD_OPF_CREATE);
 }
 
 /* Computes the node without modes and without history. A node that fails stays
@@ -135,7 +135,7 @@ static bool is_alias(const td_gnode *n) {
     const td_schema *s = &td__opinfo(n->op)->s;
     for (int i = 0; i < s->n_out; i++)
         if (s->out[i].alias) return true;
-    return (td__ops[n->op].flags & TD_OPF_SHARE) != 0;
+    return (td__row(n->op)->flags & TD_OPF_SHARE) != 0;
 }
 
 /* Computes nodes whose arguments are all known, with the eager kernels. Views and

@@ -52,7 +52,7 @@ static bool has_value(const td_garg *a) {
 /* Ops that write have a double border, backward nodes a colour; arguments that are no
  * values are in the label. */
 static void dot_node(td_buf *b, const td_labels *l, const td_gnode *n) {
-    td__buf_printf(b, "  n%d [label=\"%s", (int)n->id, td__ops[n->op].name);
+    td__buf_printf(b, "  n%d [label=\"%s", (int)n->id, td__row(n->op)->name);
     for (int i = 0; i < n->n_in; i++) {
         td_buf t = {0};
         if (has_value(&n->in[i])) continue;

@@ -129,11 +129,26 @@ static bool put_arg(td_image *m, const td_garg *a) {
 
 /* ---- graphs ------------------------------------------------------------- */
 
+/* A registered op has another number in every process: its name and its mark stand for
+ * it, behind the number that no op has. */
+static bool put_op(td_image *m, td_op op) {
+    bool own = op > TD_OP_COUNT;
+    td__put_uint(m->b, own ? TD_OP_COUNT : op);
+    if (!own) return true;
+    if (!td__user_op_mark(op)) {
+        m->why = "it calls a registered op without td_op_opts.version";
+        return false;
+    }
+    td__put_text(m->b, td__row(op)->name);
+    td__put_uint(m->b, td__user_op_mark(op));
+    return true;
+}
+
 static bool put_node(td_image *m, const td_gnode *n, int32_t *next) {
     td__put_uint(m->b, n->kind);
     td__put_uint(m->b, n->region);
     td__put_uint(m->b, n->origin);
-    td__put_uint(m->b, n->op);
+    if (!put_op(m, n->op)) return false;
     td__put_uint(m->b, n->tags);
     put_place(m, n);
     td__put_uint(m->b, (uint64_t)n->n_in);

@@ -180,6 +180,17 @@ static bool read_results(reading *x, td_gnode *n) {
     return true;
 }
 
+/* See put_op; an op that is not registered, or differs, makes the image unfit. */
+static td_op read_op(reading *x) {
+    td_op op = (td_op)td__get_below(x->r, TD_OP_COUNT + 1);
+    if (op != TD_OP_COUNT || x->r->bad) return op;
+    const char *name = td__get_text(x->r, &x->g->arena);
+    uint64_t    mark = td__get_uint(x->r);
+    op = name ? td__user_op_find(name) : TD_OP_COUNT;
+    if (op == TD_OP_COUNT || td__user_op_mark(op) != mark) x->r->bad = true;
+    return op;
+}
+
 /* Regions have neither arguments nor results. */
 static bool read_node(reading *x) {
     td_gnode *n = alloc_items(x, 1, sizeof *n);
@@ -187,7 +198,7 @@ static bool read_node(reading *x) {
     n->kind = (uint8_t)td__get_below(x->r, TD_N_LEAVE + 1);
     n->region = (uint8_t)td__get_below(x->r, TD_R_COUNT);
     n->origin = (uint8_t)td__get_below(x->r, TD_FROM_COUNT);
-    n->op = (td_op)td__get_below(x->r, TD_OP_COUNT);
+    n->op = read_op(x);
     n->tags = (uint32_t)td__get_uint(x->r);
     n->id = x->g->nodes.n;
     if (TD_TAG_POLICY(n->tags) > TD_MUST_RECOMPUTE) return bad(x);

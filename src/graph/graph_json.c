@@ -143,7 +143,7 @@ static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
         else td__buf_printf(b, "{\"enter\":\"%s\"}", td__region_words[n->region]);
         return;
     }
-    td__buf_printf(b, "{\"op\":\"%s\",\"args\":[", td__ops[n->op].name);
+    td__buf_printf(b, "{\"op\":\"%s\",\"args\":[", td__row(n->op)->name);
     for (int i = 0; i < n->n_in; i++) {
         if (i) td__buf_add(b, ",");
         json_arg(b, l, &n->in[i]);

@@ -247,7 +247,7 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
         td__buf_add(b, l->name[n->out[i]->id]);
     }
     if (!bare) td__buf_add(b, " = ");
-    td__buf_add(b, td__ops[n->op].name);
+    td__buf_add(b, td__row(n->op)->name);
     td__buf_add(b, "(");
     for (int i = 0; i < n->n_in; i++) {
         if (i) td__buf_add(b, ", ");
@@ -279,7 +279,7 @@ void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n) {
         b->failed = true;
         return;
     }
-    td__buf_printf(b, "%s(", td__ops[n->op].name);
+    td__buf_printf(b, "%s(", td__row(n->op)->name);
     for (int i = 1; i < n->n_in; i++) {
         if (i > 1) td__buf_add(b, ", ");
         td__text_arg(b, &l, &n->in[i], 0);

@@ -100,7 +100,7 @@ static bool is_as_stated(inferring *f, const td_gnode *n, const td_gval *v,
            td__fail(f->g->cx, TD_E_ARG,
                     "graph @%.60s: node %d (%s): its result is %s, but its "
                     "stated type is %s%s",
-                    f->g->name, (int)n->id, td__ops[n->op].name, td__type_str(t),
+                    f->g->name, (int)n->id, td__row(n->op)->name, td__type_str(t),
                     td_dtype_name((td_dtype)l->dtype), td__sizes_str(l->rank, l->size));
 }
 

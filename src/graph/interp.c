@@ -258,13 +258,13 @@ static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) 
     while (got < n->n_out && !td_is_nil(out[got])) got++;
     return got == n->n_out ||
            td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, but the graph names %d",
-                    td__ops[n->op].name, got, (int)n->n_out);
+                    td__row(n->op)->name, got, (int)n->n_out);
 }
 
 /* The size that depends on values, where code is for this one alone; -1: any. A program
  * has a list of them, and is run for other sizes, too. */
 static int64_t size_for(const td_graph *g, const td_gnode *n) {
-    bool dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC && !g->sizes.n;
+    bool dynamic = td__row(n->op)->flags & TD_OPF_DYNAMIC && !g->sizes.n;
     return dynamic && td__gtype_is_concrete(n->out[0]->type) ? n->out[0]->type->size[0]
                                                              : -1;
 }
@@ -324,8 +324,8 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     if (td__node_is_guess(n) && (r->g->cx->sizes_seen || td__dim_is_given()))
         return true;
-    if (td__ops[n->op].flags & TD_OPF_NESTS &&
-        !td__stack_holds(r->g->cx, td__ops[n->op].name))
+    if (td__row(n->op)->flags & TD_OPF_NESTS &&
+        !td__stack_holds(r->g->cx, td__row(n->op)->name))
         return false;
     td_where was = td_here;
     td_ctx  *cx = r->g->cx;

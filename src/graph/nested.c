@@ -19,7 +19,7 @@ static bool arg_draws(const td_garg *a) {
 bool td__gnode_draws(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     if (td__op_draws(n->op)) return !td__gnode_is_idle(n);
-    bool nests = td__ops[n->op].flags & TD_OPF_NESTS;
+    bool nests = td__row(n->op)->flags & TD_OPF_NESTS;
     for (int i = 0; nests && i < n->n_in; i++)
         if (arg_draws(&n->in[i])) return true;
     return false;
@@ -50,7 +50,7 @@ bool td__nested_grad(const td_opcall *c, int i) {
     for (int k = c->n_in - 1; k >= 0 && !last; k--) {
         if (c->in[k].kind != TD_K_GRAPH) continue;
         if (i < c->in[k].u.g->outputs.n && needs_grad(c->in[k].u.g, i)) return true;
-        last = c->def != &td__ops[TD_OP_cond];
+        last = c->def != td__row(TD_OP_cond);
     }
     return false;
 }

@@ -38,7 +38,7 @@ static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
     if (!c->node)
         return td__fail(c->g->cx, TD_E_ARG, "graph @%.60s: %s: %s", c->g->name,
                         c->where, text);
-    const char *op = c->node->kind == TD_N_OP ? td__ops[c->node->op].name : "region";
+    const char *op = c->node->kind == TD_N_OP ? td__row(c->node->op)->name : "region";
     if (c->node->here.file)
         return td__fail(c->g->cx, TD_E_ARG, "%s:%d: %s: %s", c->node->here.file,
                         c->node->here.line, op, text);
@@ -146,7 +146,7 @@ static bool is_final_copy(const checker *c, const td_gnode *n) {
 /* A node fits its op's schema; outside of programs it writes nothing except the final
  * copy_ into an input; in a joint graph, forward nodes do not depend on tangents. */
 static bool check_op(checker *c, const td_gnode *n) {
-    if ((unsigned)n->op >= TD_OP_COUNT) return wrong(c, "no such op");
+    if (!td__op_exists(n->op)) return wrong(c, "no such op");
     const td_opinfo *info = td__opinfo(n->op);
     bool             list = info->s.n_out == 1 && info->s.out[0].type == TD_T_TENSORS;
     if (!list && n->n_out != info->s.n_out)

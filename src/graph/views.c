@@ -24,7 +24,7 @@ static td_gval *current(void *env, td_gval *v) {
 static td_gval *viewed(const viewing *w, const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || !w->free[n->id] || n->n_out != 1) return NULL;
     int      at = td__opinfo(n->op)->view_of;
-    uint32_t flags = td__ops[n->op].flags;
+    uint32_t flags = td__row(n->op)->flags;
     if (at != 0 || n->n_in < 1 || n->in[0].kind != TD_G_VALUE) return NULL;
     if (flags & (TD_OPF_DETACH | TD_OPF_MULTI) || td__opinfo(n->op)->writes)
         return NULL;

@@ -130,7 +130,7 @@ static void tag_backward(td_graph *g, int first) {
     bool shows = false;
     for (int i = 0; i < first; i++) g->nodes.v[i]->origin = TD_FROM_FORWARD;
     for (int i = first; i < g->nodes.n; i++)
-        shows |= (td__ops[g->nodes.v[i]->op].flags & TD_OPF_DYNAMIC) != 0;
+        shows |= (td__row(g->nodes.v[i]->op)->flags & TD_OPF_DYNAMIC) != 0;
     for (int i = first; i < g->nodes.n; i++)
         g->nodes.v[i]->origin = shows || g->nodes.v[i]->op != TD_OP_expect
                                     ? TD_FROM_BACKWARD

@@ -96,7 +96,7 @@ static bool reads_beyond(const td_joint *j, const td_gnode *n) {
 /* Does the node need the strides and offset of the written input itself? Its result is
  * a copy in any case. */
 static bool needs_layout(const td_joint *j, const td_gnode *n) {
-    bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
+    bool exact = td__row(n->op)->flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
     const td_gnode *from = exact ? n->in[0].u.v->node : NULL;
     if (from && reads_beyond(j, from)) return overlaps(n->in[0].u.v->type);
     if (!exact || from || !is_written(j, n->in[0].u.v)) return false;
@@ -109,7 +109,7 @@ static bool needs_layout(const td_joint *j, const td_gnode *n) {
 static void skip_aliases(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (!(td__ops[n->op].flags & TD_OPF_EXACT)) continue;
+        if (!(td__row(n->op)->flags & TD_OPF_EXACT)) continue;
         td_garg *a = &n->in[0];
         while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)
             *a = a->u.v->node->in[0];
@@ -119,7 +119,7 @@ static void skip_aliases(const td_graph *g) {
 /* The argument of n that must have the strides it was traced with: as_strided counts
  * from the start of the storage, and results of others get the strides. NULL: none. */
 static td_garg *exact_arg(td_gnode *n) {
-    bool exact = td__ops[n->op].flags & TD_OPF_EXACT ||
+    bool exact = td__row(n->op)->flags & TD_OPF_EXACT ||
                  (n->op == TD_OP_as_strided && n->in[3].kind == TD_G_INT);
     return exact && n->in[0].kind == TD_G_VALUE ? &n->in[0] : NULL;
 }
@@ -255,7 +255,7 @@ static bool has_free_offset(const td_gval *v) {
     for (const td_guse *u = v->uses; u; u = u->next) {
         const td_gnode *n = u->node;
         if (n &&
-            (td__opinfo(n->op)->view_of >= 0 || td__ops[n->op].flags & TD_OPF_EXACT))
+            (td__opinfo(n->op)->view_of >= 0 || td__row(n->op)->flags & TD_OPF_EXACT))
             return false;
     }
     return true;

@@ -7,9 +7,9 @@ td_gval *td__joint_root(td_gval *v) {
     while (v->node) {
         const td_gnode  *n = v->node;
         const td_opinfo *info = td__opinfo(n->op);
-        int              at = info->view_of >= 0                    ? info->view_of
-                              : td__ops[n->op].flags & TD_OPF_SHARE ? 0
-                                                                    : -1;
+        int              at = info->view_of >= 0                     ? info->view_of
+                              : td__row(n->op)->flags & TD_OPF_SHARE ? 0
+                                                                     : -1;
         if (at < 0 || n->in[at].kind != TD_G_VALUE) break;
         v = n->in[at].u.v;
     }

@@ -59,7 +59,7 @@ static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
 /* Is a number operand of halves passed to the loop, which computes in f32, without
  * rounding it to the half first? */
 static bool is_exact_number(const td_pw *w) {
-    return td__is_half(w->common) && td__ops[w->op].dtypes & TD_DT_EXACT_NUMBER;
+    return td__is_half(w->common) && td__row(w->op)->dtypes & TD_DT_EXACT_NUMBER;
 }
 
 /* The bits of number operand v in the type the loop computes in. */
@@ -123,7 +123,7 @@ static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
 
 bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
     return td__is_half(w->common) && t->rank == 0 &&
-           td__ops[w->op].dtypes & TD_DT_EXACT_0_DIM;
+           td__row(w->op)->dtypes & TD_DT_EXACT_0_DIM;
 }
 
 static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {
@@ -207,7 +207,7 @@ bool td__pw_run(td_pw *w, td_opcall *c) {
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
     td_tensor    *out = c->out[0];
-    bool          bools = td__ops[w->op].dtypes & TD_DT_BOOL_OUT;
+    bool          bools = td__row(w->op)->dtypes & TD_DT_BOOL_OUT;
     if (!loop)
         return td__op_fail(c, TD_E_DTYPE, "is not defined on %s",
                            td_dtype_name(w->common));
@@ -248,7 +248,7 @@ bool td__pw_describe(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtyp
     td_value  args[TD_MAX_ARGS];
     td_meta   meta = {.dtype = out};
     td_tensor none = {.numel = 0, .dtype = (uint8_t)out}, *result = &none;
-    td_opcall c = {.cx = cx, .def = &td__ops[op], .info = td__opinfo(op)};
+    td_opcall c = {.cx = cx, .def = td__row(op), .info = td__opinfo(op)};
     c.in = args;
     c.n_in = c.info->s.n_in;
     c.n_out = 1;

@@ -280,8 +280,8 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
     td_ctx          *to = live ? cx : td__current_ctx();
     const td_schema *s = td__table_init() ? &td__opinfo(op)->s : NULL;
     int              i = 0;
-    if (live || !s || td__ops[op].flags & TD_OPF_CREATE) {
-        td__enter(cx, TD_H_CTX, td__ops[op].name);
+    if (live || !s || td__row(op)->flags & TD_OPF_CREATE) {
+        td__enter(cx, TD_H_CTX, td__row(op)->name);
         return to;
     }
     for (i = 0; i < n_in && i < s->n_in; i++) {
@@ -315,7 +315,7 @@ typedef enum outcome { DONE, NIL, FAILED } outcome;
 /* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
  * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
-    c->def = &td__ops[op];
+    c->def = td__row(op);
     c->info = td__opinfo(op);
     c->n_in = c->info->s.n_in;
     c->describe = NULL;
@@ -382,7 +382,7 @@ int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor 
     td_value  args[TD_MAX_ARGS];
     td_opcall c;
     if (TD_UNLIKELY(!td__is_usable(cx, TD_H_CTX)) ||
-        !td__has_room(cx, td__ops[op].name, out, cap)) {
+        !td__has_room(cx, td__row(op)->name, out, cap)) {
         if (!td__is_usable(cx, TD_H_CTX)) cx = fail_nowhere(cx, op, in, n_in);
         td__nil_tensors(cx, out, cap);
         return -1;

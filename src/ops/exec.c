@@ -32,7 +32,7 @@ static void bump(td_opcall *c, td_tensor *t) {
         return;
     }
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
-    t->st->writer = td__ops[c->info->op].name;
+    t->st->writer = td__row(c->info->op)->name;
 }
 
 /* ---- fresh results ------------------------------------------------------ */
@@ -183,7 +183,7 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
     const td_opdef *pure =
-        c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
+        c->info->pure == TD_OP_COUNT ? c->def : td__row(c->info->pure);
     if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))
         return td__op_fail(c, TD_E_ALIAS,
                            "several elements of the written tensor %s have the same "
@@ -250,7 +250,7 @@ static bool read_elsewhere(const td_opcall *c, const td_tensor *self) {
  * results are computed from the old elements, and the last in row-major order stays. */
 static bool exec_twin(td_opcall *c) {
     td_tensor      *self = td__in(c, 0);
-    const td_opdef *own = c->def, *pure = &td__ops[c->info->pure];
+    const td_opdef *own = c->def, *pure = td__row(c->info->pure);
     c->def = pure; /* shape rules and kernels look at the twin's flags */
     bool ok = pure->shape(c) && result_fits(c, self);
     if (ok && !td__call_is_fake(c)) {

@@ -43,7 +43,7 @@ int td__work_parse(const td_schema *s, const char *text, td_work_term *terms) {
 /* Recomputing must give the same values, so ops that draw are not cheap, and neither
  * are ops whose sizes depend on values. */
 bool td__op_is_cheap(td_op op) {
-    const td_opdef *def = &td__ops[op];
+    const td_opdef *def = td__row(op);
     uint32_t        kinds =
         TD_OPF_CHEAP | TD_OPF_POINTWISE | TD_OPF_VIEW | TD_OPF_SHARE | TD_OPF_CREATE;
     return (def->flags & kinds) && !def->work && !td__opinfo(op)->writes &&

@@ -62,7 +62,11 @@ enum {
     TD_OPF_TAPE = 1 << 26, /* sets flags or history; the tape does it, not a kernel */
 
     /* -- the C function -- */
-    TD_OPF_FROM_ZERO = 1 << 27 /* the macro may omit the first argument, which is 0 */
+    TD_OPF_FROM_ZERO = 1 << 27, /* the macro may omit the first argument, which is 0 */
+
+    /* -- registered ops -- */
+    TD_OPF_EFFECT =
+        1 << 28 /* does more than compute its results: runs once, in order */
 };
 
 /* How a pointwise op treats dtypes and numbers. Without a bit, all operands are
@@ -186,7 +190,11 @@ typedef enum td_op {
     TD_OP_COUNT
 } td_op;
 
-extern const td_opdef td__ops[TD_OP_COUNT];
+extern const td_opdef td__ops[TD_OP_COUNT]; /* the library's rows; see td__row */
+
+/* Ops that programs register (user_ops.c) have numbers above TD_OP_COUNT, which stands
+ * for no op; all numbers are below TD_OP_LIMIT. */
+enum { TD_MOST_USER_OPS = 256, TD_OP_LIMIT = TD_OP_COUNT + 1 + TD_MOST_USER_OPS };
 
 /* ---- schemas (schema.c) ------------------------------------------------- */
 
@@ -276,6 +284,18 @@ struct td_opinfo {
     uint32_t          saves_in, saves_out; /* of vjp_fn, or the union of terms */
 };
 
+/* Of a registered op (user_ops.c); td__user_op_find: TD_OP_COUNT when unknown. */
+const td_opdef *td__user_row(td_op op);
+td_opinfo      *td__user_info(td_op op);
+td_op           td__user_op_find(const char *name);
+bool            td__op_exists(td_op op); /* a row of the library or a registered one */
+/* Stands for a registered op in cached graphs; 0: it has no version. */
+uint64_t        td__user_op_mark(td_op op);
+/* Derives the info of a registered row; false and a message: the row is wrong. */
+bool            td__table_add(td_op op, char *msg, size_t cap);
+static inline const td_opdef *td__row(td_op op) {
+    return TD_LIKELY(op < TD_OP_COUNT) ? &td__ops[op] : td__user_row(op);
+}
 bool             td__table_init(void); /* idempotent; false: td__table_why says why */
 const char      *td__table_why(void);
 const td_opinfo *td__opinfo(td_op op);
@@ -286,7 +306,7 @@ td_view_kind       td__op_view_kind(td_op op);
 /* Does it change sizes, strides, offset or storage of its first argument? META ops that
  * the tape does change flags and histories only. */
 static inline bool td__op_writes_geometry(td_op op) {
-    return (td__ops[op].flags & (TD_OPF_META | TD_OPF_TAPE)) == TD_OPF_META;
+    return (td__row(op)->flags & (TD_OPF_META | TD_OPF_TAPE)) == TD_OPF_META;
 }
 /* The op that was probably meant by a name that is none; NULL: no name is close. */
 const char *td__op_near(const char *name);

@@ -24,25 +24,29 @@ static atomic_bool ready;
 static int         done; /* rows whose rules are read; a failed start goes on here */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const td_opinfo *td__opinfo(td_op op) { return &infos[op]; }
+static td_opinfo *info_at(td_op op) {
+    return TD_LIKELY(op < TD_OP_COUNT) ? &infos[op] : td__user_info(op);
+}
+
+const td_opinfo *td__opinfo(td_op op) { return info_at(op); }
 const char      *td__table_why(void) { return why; }
 
 /* By name, as formulas and graph text give it. */
 td_op td__op_find(const char *name) {
     const td_opdef *def = td__map_get(&by_name, name);
-    return def ? (td_op)(def - td__ops) : TD_OP_COUNT;
+    return def ? (td_op)(def - td__ops) : td__user_op_find(name);
 }
 
 int td__op_arg(td_op op, const char *name) {
-    const td_schema *s = &infos[op].s;
+    const td_schema *s = &info_at(op)->s;
     for (int i = 0; i < s->n_in; i++)
         if (!strcmp(s->in[i].name, name)) return i;
     return -1;
 }
 
 td_view_kind td__op_view_kind(td_op op) {
-    bool own = infos[op].pure == TD_OP_COUNT;
-    return (td_view_kind)td__ops[own ? op : infos[op].pure].view;
+    td_op pure = info_at(op)->pure;
+    return (td_view_kind)td__row(pure == TD_OP_COUNT ? op : pure)->view;
 }
 
 /* The least edit distance; of equal ones the name of the same length, which is the
@@ -62,14 +66,14 @@ const char *td__op_near(const char *name) {
 static bool wrong(td_op op, const char *what) {
     char was[200];
     snprintf(was, sizeof was, "%s", what);
-    snprintf(why, sizeof why, "op table: %s: %s", td__ops[op].name, was);
+    snprintf(why, sizeof why, "op table: %s: %s", td__row(op)->name, was);
     return false;
 }
 
 /* Parses the row's schema; a writer without one derives it from its functional twin. */
 static bool init_schema(td_op op) {
-    const td_opdef *def = &td__ops[op];
-    td_opinfo      *info = &infos[op];
+    const td_opdef *def = td__row(op);
+    td_opinfo      *info = info_at(op);
     info->op = op;
     info->pure = def->pure ? td__op_find(def->pure) : TD_OP_COUNT;
     if (def->pure && info->pure == TD_OP_COUNT) return wrong(op, "no such twin");
@@ -80,7 +84,7 @@ static bool init_schema(td_op op) {
     } else {
         td_schema twin;
         if (!def->pure) return wrong(op, "has no schema");
-        if (!td__schema_parse(td__ops[info->pure].schema, &twin, text, sizeof text) ||
+        if (!td__schema_parse(td__row(info->pure)->schema, &twin, text, sizeof text) ||
             !td__schema_writer(&twin, &info->s, text, sizeof text))
             return wrong(op, text);
     }
@@ -89,8 +93,8 @@ static bool init_schema(td_op op) {
 
 /* Which argument a view views, and whether the op writes. */
 static void init_aliases(td_op op) {
-    const td_opdef *def = &td__ops[op];
-    td_opinfo      *info = &infos[op];
+    const td_opdef *def = td__row(op);
+    td_opinfo      *info = info_at(op);
     info->view_of = -1;
     for (int i = 0; i < info->s.n_in; i++) {
         const td_param *p = &info->s.in[i];
@@ -110,7 +114,7 @@ static int find_arg(const td_schema *s, const char *name, size_t n) {
 /* One term "a: formula" of a row's vjp: parses it and records which values it reads, so
  * that the tape saves these and no others. */
 static bool add_term(td_op op, char *text) {
-    td_opinfo *info = &infos[op];
+    td_opinfo *info = info_at(op);
     char       msg[160], *colon = strchr(text, ':');
     if (!colon) return wrong(op, "vjp: expected `argument: formula`");
     while (*text == ' ' || *text == '\n') text++;
@@ -159,7 +163,7 @@ static bool add_saved(td_opinfo *info, int of, const char *name, size_t n) {
 
 /* "a b out" for the gradients of all arguments, or "a: a b; b: a out" for each. */
 static bool add_saves(td_op op, const char *saves) {
-    td_opinfo *info = &infos[op];
+    td_opinfo *info = info_at(op);
     int        of = -1;
     for (const char *p = saves; *p;) {
         size_t n = strcspn(p, " :;");
@@ -175,11 +179,12 @@ static bool add_saves(td_op op, const char *saves) {
 /* Formulas, derivatives and what they save. A derivative via the twin takes the twin's
  * row. */
 static bool init_rules(td_op op) {
-    const td_opdef *def = &td__ops[op];
-    td_opinfo      *info = &infos[op];
+    const td_opdef *def = td__row(op);
+    td_opinfo      *info = info_at(op);
     char            msg[160];
-    bool            twin_composite = info->pure != TD_OP_COUNT && !def->cpu &&
-                          (td__ops[info->pure].decomp || td__ops[info->pure].decomp_fn);
+    bool            twin_composite =
+        info->pure != TD_OP_COUNT && !def->cpu &&
+        (td__row(info->pure)->decomp || td__row(info->pure)->decomp_fn);
     td_work_term work[TD_WORK_TERMS];
     if (def->work && td__work_parse(&info->s, def->work, work) < 0)
         return wrong(op, "work: not a product of arguments and sizes");
@@ -194,12 +199,12 @@ static bool init_rules(td_op op) {
         if (!info->simpler) return wrong(op, msg);
     }
     const td_opdef *own = def;
-    if (info->pure != TD_OP_COUNT && !def->cpu) own = &td__ops[info->pure];
+    if (info->pure != TD_OP_COUNT && !def->cpu) own = td__row(info->pure);
     info->has_simpler = info->composite || own->simpler || own->simpler_fn;
     const td_opdef *rule = def;
     if (def->vjp && !strcmp(def->vjp, TD_VIA_PURE)) {
         if (info->pure == TD_OP_COUNT) return wrong(op, "vjp: has no twin");
-        rule = &td__ops[info->pure];
+        rule = td__row(info->pure);
     }
     if (!rule->vjp && !rule->vjp_fn)
         return wrong(op, "has no vjp and no reason for none");
@@ -216,7 +221,7 @@ static bool init_rules(td_op op) {
  * table that the next call completes. */
 static bool init_all(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
-        if (!td__map_put(&by_name, td__ops[op].name, (void *)(uintptr_t)&td__ops[op])) {
+        if (!td__map_put(&by_name, td__ops[op].name, (void *)(uintptr_t)td__row(op))) {
             snprintf(why, sizeof why, "op table: out of memory");
             return false;
         }
@@ -227,6 +232,20 @@ static bool init_all(void) {
         if (!init_rules((td_op)done)) return false;
     }
     return true;
+}
+
+/* The row of a registered op, whose mistakes are the caller's to report: they do not
+ * count as errors of the table. */
+bool td__table_add(td_op op, char *msg, size_t cap) {
+    pthread_mutex_lock(&lock);
+    bool ok = init_schema(op);
+    if (ok) init_aliases(op);
+    ok = ok && init_rules(op);
+    const char *text = strchr(why, ':'); /* "op table: NAME: ..." */
+    if (!ok) snprintf(msg, cap, "%s", text ? text + 2 : why);
+    why[0] = 0;
+    pthread_mutex_unlock(&lock);
+    return ok;
 }
 
 /* Idempotent and thread-safe; after the first success it costs one load. */

@@ -42,7 +42,7 @@ static bool is_reduction(const td_part *p, int i) {
 static td_reason reason_to_save(const td_part *p, int i, td_bans b, int32_t *todo) {
     td_op op = p->g->nodes.v[i]->op;
     if (p->firm[i] || p->must_recompute[i] || p->view[i]) return (td_reason)p->firm[i];
-    if (td__ops[op].work) return TD_REASON_HEAVY;
+    if (td__row(op)->work) return TD_REASON_HEAVY;
     if (!b.aggressive && !td__op_is_cheap(op)) return TD_REASON_NOT_CHEAP;
     if (b.materialized && is_materialized(p, i, todo)) return TD_REASON_MATERIALIZED;
     return b.reductions && is_reduction(p, i) ? TD_REASON_REDUCTION : TD_REASON_FREE;

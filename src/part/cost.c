@@ -71,7 +71,7 @@ static double term_value(const td_graph *g, const td_gnode *n, const int64_t *bo
 /* Two per multiply-add, from the row's .work; 0 for ops without one. */
 double td__node_flops(const td_graph *g, const td_gnode *n, const int64_t *bound) {
     td_work_term term[TD_WORK_TERMS];
-    const char  *text = td__ops[n->op].work;
+    const char  *text = td__row(n->op)->work;
     double       flops = 1;
     int          count = text ? td__work_parse(&td__opinfo(n->op)->s, text, term) : 0;
     for (int i = 0; i < count; i++) flops *= term_value(g, n, bound, term[i]);

@@ -128,7 +128,7 @@ static void vertex_name(const net *n, int vertex, char *out, size_t cap) {
     for (int i = 0; i < p->n_nodes && vertex >= FIRST; i++)
         if (n->node[i] == vertex)
             snprintf(out, cap, "node %d (%.40s)", i,
-                     td__ops[p->g->nodes.v[i]->op].name);
+                     td__row(p->g->nodes.v[i]->op)->name);
     for (int v = 0; v < p->n_values && vertex >= FIRST; v++)
         if (n->value[v] == vertex) snprintf(out, cap, "value %d", v);
 }

@@ -113,7 +113,7 @@ static bool flatten_users(td_part *p) {
  * its argument); -1: none. */
 int td__part_shares(const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
-    if (at < 0 && td__ops[n->op].flags & TD_OPF_SHARE) at = 0;
+    if (at < 0 && td__row(n->op)->flags & TD_OPF_SHARE) at = 0;
     return at >= 0 && at < n->n_in && n->in[at].kind == TD_G_VALUE ? n->in[at].u.v->id
                                                                    : -1;
 }

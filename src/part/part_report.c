@@ -37,8 +37,8 @@ static const char *recompute_reason(const td_part *p, int i, td_arena *a) {
         return "a view of an available value";
     if (p->reason[i])
         return td__arena_printf(a, "memory budget (%s)", reasons[p->reason[i]]);
-    return td__ops[n->op].flags & TD_OPF_POINTWISE ? "cheap: pointwise"
-                                                   : "cheap: one pass";
+    return td__row(n->op)->flags & TD_OPF_POINTWISE ? "cheap: pointwise"
+                                                    : "cheap: one pass";
 }
 
 /* Adds the note of a value. False: out of memory. */
@@ -49,7 +49,7 @@ static bool add_note(const td_part *p, td_halves *h, const td_gval *v, bool save
     note->recomputed = !saved;
     note->value = v->name ? td__arena_strdup(&h->arena, v->name)
                           : td__arena_printf(&h->arena, "%d", (int)v->id);
-    note->op = n ? td__ops[n->op].name : "input";
+    note->op = n ? td__row(n->op)->name : "input";
     note->why = saved ? saved_reason(p, v->id) : recompute_reason(p, n->id, &h->arena);
     h->n_notes++;
     return note->value && note->why;

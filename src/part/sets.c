@@ -39,7 +39,7 @@ static bool find_backward(td_part *p) {
         if (p->bwd_only[i] && n->origin == TD_FROM_FORWARD)
             return td__fail(p->cx, TD_E_ARG,
                             "partition: forward node %d (%s) depends on a tangent", i,
-                            td__ops[n->op].name);
+                            td__row(n->op)->name);
     }
     for (int v = 0; v < p->n_values; v++)
         if (p->is_out[v] && p->bwd_only_v[v])

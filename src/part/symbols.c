@@ -56,7 +56,7 @@ static void mark_all(const td_part *p, marks *m) {
     }
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = g->nodes.v[i];
-        bool            dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC;
+        bool            dynamic = td__row(n->op)->flags & TD_OPF_DYNAMIC;
         for (int k = 0; k < n->n_out; k++) {
             bool in = p->passed[n->out[k]->id];
             if (in || p->in_bwd[i]) mark_read_type(m, n->out[k]->type);

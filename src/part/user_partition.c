@@ -34,7 +34,7 @@ td_split_value td_split_value_at(const td_split *s, int i) {
     int made = p->maker[i];
     return (td_split_value){.name = s->name[i],
                             .op = made < 0 ? "input"
-                                           : td__ops[p->g->nodes.v[made]->op].name,
+                                           : td__row(p->g->nodes.v[made]->op)->name,
                             .bytes = p->bytes[i],
                             .forward = is_forward(p, i),
                             .saved = p->saved[i]};

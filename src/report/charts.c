@@ -91,7 +91,7 @@ typedef struct timeline {
 /* The callback of td__peak_walk. */
 static void on_node(void *env, const td_gnode *n, bool bwd, int64_t alive) {
     timeline *t = env;
-    moment    m = {td__ops[n->op].name, alive, bwd};
+    moment    m = {td__row(n->op)->name, alive, bwd};
     t->failed |= !td__vec_push(&t->at, m);
     t->fwd += !bwd;
     if (alive > t->most) t->most = alive;

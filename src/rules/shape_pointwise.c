@@ -44,8 +44,8 @@ static void read_args(td_pw_args *a, const td_schema *s, const char *expr) {
 /* Once per process, when the first pointwise op is called. */
 static void read_table(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
-        if (td__ops[op].flags & TD_OPF_POINTWISE)
-            read_args(&table[op], &td__opinfo((td_op)op)->s, td__ops[op].expr);
+        if (td__row(op)->flags & TD_OPF_POINTWISE)
+            read_args(&table[op], &td__opinfo((td_op)op)->s, td__row(op)->expr);
     atomic_store_explicit(&ready, true, memory_order_release);
 }
 

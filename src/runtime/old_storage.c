@@ -23,7 +23,7 @@ bool td__plan_reads_storage(const td_plan *p, int i) {
     const td_graph *g = p->j->g;
     for (int k = 0; k < g->nodes.n; k++) {
         const td_gnode *n = g->nodes.v[k];
-        if (!(td__ops[n->op].flags & TD_OPF_PLACES) || !n->n_in) continue;
+        if (!(td__row(n->op)->flags & TD_OPF_PLACES) || !n->n_in) continue;
         const td_gval *v = input_of(n);
         if (v && v->nr == i) return true;
     }

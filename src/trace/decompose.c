@@ -11,7 +11,7 @@
 /* One decomposition on the mode stack. */
 typedef struct decompose {
     td_mode mode; /* first: the mode is this */
-    bool    want[TD_OP_COUNT];
+    bool    want[TD_OP_LIMIT];
 } decompose;
 
 /* td_mode.call: decomposes chosen ops, passes the others on. */
@@ -37,7 +37,7 @@ static bool want_one(td_ctx *cx, decompose *d, const char *name, size_t n) {
         return td__fail(cx, TD_E_ARG,
                         "decompose: op %s has no decomposition (docs/ops.md lists the "
                         "ops that do)",
-                        td__ops[op].name);
+                        td__row(op)->name);
     d->want[op] = true;
     return true;
 }

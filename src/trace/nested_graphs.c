@@ -80,7 +80,7 @@ static bool grad_inside(td_gregion r) {
 /* An op writes the arguments that its schema marks. */
 static void note_op(writes *w, const td_gnode *n, bool grad) {
     const td_schema *s = &td__opinfo(n->op)->s;
-    uint32_t         flags = td__ops[n->op].flags;
+    uint32_t         flags = td__row(n->op)->flags;
     if (td__gnode_is_idle(n)) return;
     w->mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
     w->meta = flags & TD_OPF_META;
@@ -184,8 +184,8 @@ static td_tensor *operand(const td_opcall *c, int at) {
  * none. The body of a loop gives its state, the backward of a loop the gradients, which
  * are the last operands. */
 static int next_operand(const td_opcall *c, int k, int i) {
-    if (c->def == &td__ops[TD_OP_while_loop]) return k == 1 ? i : -1;
-    if (c->def != &td__ops[TD_OP_while_loop_backward] || k == 0) return -1;
+    if (c->def == td__row(TD_OP_while_loop)) return k == 1 ? i : -1;
+    if (c->def != td__row(TD_OP_while_loop_backward) || k == 0) return -1;
     return k == 1 ? i : (int)(c->in[3].n + c->in[4].n) + i;
 }
 

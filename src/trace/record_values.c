@@ -43,8 +43,9 @@ static bool find_file(td_record *r) {
 static uint32_t tags_of(const td_ctx *cx, td_op op) {
     const td_wish *w = cx->wish;
     if (!w) return TD_TAG_WISH(cx->tags);
-    td_policy p = w->policy ? w->policy(w->env, td__ops[op].name) : TD_PREFER_RECOMPUTE;
-    bool      known = p > TD_POLICY_NONE && p <= TD_MUST_RECOMPUTE;
+    td_policy p =
+        w->policy ? w->policy(w->env, td__row(op)->name) : TD_PREFER_RECOMPUTE;
+    bool known = p > TD_POLICY_NONE && p <= TD_MUST_RECOMPUTE;
     return known ? TD_TAG(p, w->region) : 0;
 }
 
@@ -176,7 +177,7 @@ static bool has_written(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
         if (n->kind == TD_N_OP &&
-            (td__opinfo(n->op)->writes || td__ops[n->op].flags & TD_OPF_META))
+            (td__opinfo(n->op)->writes || td__row(n->op)->flags & TD_OPF_META))
             return true;
     }
     return false;

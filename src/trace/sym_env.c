@@ -13,7 +13,7 @@
 static bool note_op(td_mode *m, td_opcall *c) {
     td_symenv  *e = (td_symenv *)m;
     const char *op = e->op;
-    if (!op) e->op = td__ops[c->info->op].name;
+    if (!op) e->op = td__row(c->info->op)->name;
     bool ok = td__call_below(m, c);
     e->op = op;
     return ok;
