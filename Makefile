@@ -51,7 +51,13 @@ CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc -I$(G)/src
 CPPFLAGS += $(if $(DEBUG),-DTD_DEBUG_LIFETIMES -DTD_NO_CACHE)
 CFLAGS   += $(if $(DEBUG),-fno-omit-frame-pointer)
 ALL_C     = -std=c11 $(CPPFLAGS) $(WARN) -fvisibility=hidden -fPIC $(CFLAGS) $(HARDEN_C) $(SAN)
-LIBS     := -ldnnl -lopenblas -lxxhash -lcjson -lpthread -lm
+# The remote cache uses hiredis, and nettle for its signatures, where the build finds them;
+# REMOTE= builds without.
+REMOTE   := hiredis nettle
+REMOTE   := $(foreach p,$(REMOTE),$(if $(shell pkg-config --libs $(p) 2>/dev/null),$(p)))
+CPPFLAGS += $(if $(filter hiredis,$(REMOTE)),-DTD_HAVE_HIREDIS) \
+            $(if $(filter nettle,$(REMOTE)),-DTD_HAVE_NETTLE)
+LIBS     := -ldnnl -lopenblas -lxxhash -lcjson $(REMOTE:%=-l%) -lpthread -lm
 
 # Vector kernels: the same sources once per CPU level, chosen when they run.
 # Results may not depend on the level, so nothing here may reorder or contract.
@@ -159,6 +165,9 @@ $(B)/obj/src/build/cc.o: private CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
 
 # It links C++ programs with the library.
 $(B)/obj/tests/programs/headers.o: private CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
+
+# It installs with the libraries of the build.
+$(B)/obj/tests/programs/install.o: private CPPFLAGS += -DTD_LIBS='"$(LIBS)"'
 
 # It builds a library with one op more.
 $(B)/obj/tests/programs/add_an_op.o: private CPPFLAGS += -DTD_CC='"$(CC)"' -DTD_LIBS='"$(LIBS)"' \
@@ -479,7 +488,7 @@ debug: ## libtandem-debug, which remembers freed objects longer, below build/deb
 	    $(B)/debug/libtandem.so
 
 install: all debug ## headers, libraries, command, pkg-config and CMake files, man pages, docs
-	@tools/install.sh $(B) '$(DESTDIR)' '$(PREFIX)' $(VERSION)
+	@tools/install.sh $(B) '$(DESTDIR)' '$(PREFIX)' $(VERSION) '$(LIBS)'
 
 uninstall: ## remove what make install with the same PREFIX copied
 	@tools/uninstall.sh '$(DESTDIR)' '$(PREFIX)'

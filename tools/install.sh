@@ -1,8 +1,9 @@
 #!/bin/sh
-# install.sh BUILD DESTDIR PREFIX VERSION -- copies what `make` built, and the docs, below
-# DESTDIR/PREFIX. PREFIX alone is written into pkg-config and CMake files.
+# install.sh BUILD DESTDIR PREFIX VERSION LIBS -- copies what `make` built, and the docs, below
+# DESTDIR/PREFIX. PREFIX alone is written into pkg-config and CMake files, with LIBS, which
+# the static library needs.
 set -eu
-build=$1 to=$2$3 prefix=$3 version=$4
+build=$1 to=$2$3 prefix=$3 version=$4 libs=$5
 major=${version%%.*}
 cd "$(dirname "$0")/.."
 
@@ -22,7 +23,8 @@ fi
 install -m 755 "$build/tandem" "$to/bin"
 
 fill() { # FILE: with its @NAMES@ replaced
-    sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "tools/$1"
+    sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" -e "s|@LIBS@|$libs|g" \
+        -e "s|@LIST@|$(echo "$libs" | sed 's/-l//g; s/  */;/g')|g" "tools/$1"
 }
 fill tandem.pc.in >"$to/lib/pkgconfig/tandem.pc"
 if [ -e "$build/debug/libtandem.so" ]; then

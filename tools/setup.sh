@@ -8,7 +8,8 @@ set -u
 [ "${SETUP:-}" = skip ] && exit 0
 
 packages="gcc make pkg-config libc6-dev libdnnl-dev libopenblas-dev libxxhash-dev
-libcjson-dev libcriterion-dev clang clang-format cppcheck valgrind"
+libcjson-dev libhiredis-dev nettle-dev libcriterion-dev redis-tools clang clang-format
+cppcheck valgrind"
 
 if ! command -v dpkg-query >/dev/null; then
     for h in dnnl.h cblas.h xxhash.h cjson/cJSON.h criterion/criterion.h; do

@@ -75,6 +75,9 @@ typedef struct td_config {
     int64_t cc_seconds           TD_0;
     const char *cache_dir        TD_0;
     int64_t cache_disk_mb        TD_0;
+    const char *cache_remote     TD_0;
+    const char *cache_remote_key TD_0;
+    int64_t cache_remote_ms      TD_0;
     /* looking */
     const char *log              TD_0;
     const char *trace_file       TD_0;

@@ -5,6 +5,7 @@
 #include "tandem/version.h"
 #include "tandem/tensor.h"
 #include "tandem/config.h"
+#include "tandem/cache.h"
 #include "tandem/ops.h"
 #include "tandem/user_op.h"
 #include "tandem/grad.h"

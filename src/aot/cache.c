@@ -45,6 +45,7 @@ static bool affects_graphs(int knob) {
     case TD_KNOB_NR_backward_limit:
     case TD_KNOB_NR_cc_seconds:
     case TD_KNOB_NR_cache_disk_mb:
+    case TD_KNOB_NR_cache_remote_ms:
     case TD_KNOB_NR_strict: return false;
     default: return td__knobs[knob].kind != TD_KNOB_TEXT;
     }

@@ -2,6 +2,7 @@
  * into memory once, and everything after that uses those bytes. Nothing here fails a
  * call: a miss compiles. */
 #include "build/disk.h"
+#include "build/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,12 +114,23 @@ static const char *verify(const td_disk *d, td_disk_entry *e, const char *name,
     return NULL;
 }
 
+/* Reads and verifies a file; fetches it from the remote cache first if it is missing
+ * or unusable. */
+static const char *read_entry(td_disk *d, const char *name, const char *key,
+                              td_disk_entry *e) {
+    const char *bad = read_file(d, name, e);
+    if (!bad) bad = verify(d, e, name, key);
+    if (!bad || !td__disk_fetch(d, name, key)) return bad;
+    td__disk_entry_free(e);
+    bad = read_file(d, name, e);
+    return bad ? bad : verify(d, e, name, key);
+}
+
 const char *td__disk_read(td_disk *d, const char *name, const char *key,
                           td_disk_entry *e) {
     *e = (td_disk_entry){.fd = -1};
     if (d->fd < 0) return "there is no cache";
-    const char *bad = read_file(d, name, e);
-    if (!bad) bad = verify(d, e, name, key);
+    const char *bad = read_entry(d, name, key, e);
     if (!bad) (void)futimens(e->fd, NULL); /* for eviction by last use */
     return bad;
 }
@@ -216,29 +228,42 @@ static bool store(td_disk *d, const td_buf *b, const char *const *names, int n) 
     return false;
 }
 
+void td__disk_store_local(td_disk *d, const td_disk_item *item, const char *key) {
+    td_buf b = {0}, note = {0};
+    bool   one = item->name[0][0] != 'k';
+    if (d->fd < 0 || !d->signs || !item->bytes) return;
+    td__buf_addn(&b, item->bytes, item->size);
+    if (one) td__buf_printf(&note, "entry %s\n", item->name[0]);
+    td__buf_add(&note, item->note);
+    bool ok = !note.failed && add_footer(d, &b, key, td__buf_str(&note)) &&
+              store(d, &b, item->name, item->n);
+    if (ok && one)
+        td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", item->name[0], b.n);
+    else if (ok)
+        td__log(d->cx, TD_LOG_cache, "stored %d kernel%s, %zu bytes", item->n,
+                item->n == 1 ? "" : "s", b.n);
+    td__buf_free(&b);
+    td__buf_free(&note);
+}
+
 void td__disk_store(td_disk *d, const td_buf *library, const char *key,
                     const char *const *names, int n) {
-    td_buf b = {0}, note = {0};
-    if (d->fd < 0 || !d->signs || !library->n) return;
+    td_buf note = {0};
+    if (d->fd < 0 || !library->n) return;
     td__buf_add(&note, "kernels");
     for (int i = 0; i < n; i++) td__buf_printf(&note, " %s", names[i]);
-    td__buf_addn(&b, library->s, library->n);
-    bool ok = !note.failed && add_footer(d, &b, key, note.s) && store(d, &b, names, n);
-    if (ok)
-        td__log(d->cx, TD_LOG_cache, "stored %d kernel%s, %zu bytes", n,
-                n == 1 ? "" : "s", b.n);
-    td__buf_free(&b);
+    td_disk_item item = {names, n, td__buf_str(&note), library->s, library->n};
+    if (!note.failed) {
+        td__disk_store_local(d, &item, key);
+        td__disk_share(d, &item, key);
+    }
     td__buf_free(&note);
 }
 
 void td__disk_store_entry(td_disk *d, const char *name, const char *key,
                           const char *note, const td_buf *bytes) {
-    td_buf b = {0}, more = {0};
-    if (d->fd < 0 || !d->signs || !bytes->n) return;
-    td__buf_addn(&b, bytes->s, bytes->n);
-    td__buf_printf(&more, "entry %s\n%s", name, note);
-    bool ok = !more.failed && add_footer(d, &b, key, more.s) && store(d, &b, &name, 1);
-    if (ok) td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", name, b.n);
-    td__buf_free(&b);
-    td__buf_free(&more);
+    td_disk_item item = {&name, 1, note, bytes->s, bytes->n};
+    if (!bytes->n) return;
+    td__disk_store_local(d, &item, key);
+    td__disk_share(d, &item, key);
 }

@@ -25,6 +25,7 @@ typedef struct td_disk {
     bool    signs;     /* `secret` is valid */
     bool    bound;     /* thread cancellation is disabled until td__disk_close */
     int     cancel;    /* the state of cancellation before */
+    double  waited;    /* seconds spent on the remote store since td__disk_open */
     char    dir[1024]; /* "" if there is none */
     uint8_t secret[TD_SECRET_BYTES];
 } td_disk;
@@ -81,6 +82,24 @@ void        td__disk_entry_free(td_disk_entry *e);
  * for td__disk_store. */
 void        td__disk_store_entry(td_disk *d, const char *name, const char *key,
                                  const char *note, const td_buf *bytes);
+
+/* A file to be stored: its names, one unless they are kernels of a library. */
+typedef struct td_disk_item {
+    const char *const *name;
+    int                n;
+    const char        *note; /* the last line of its footer */
+    const char        *bytes;
+    size_t             size;
+} td_disk_item;
+/* Stores on this machine only. Failures as for td__disk_store. */
+void td__disk_store_local(td_disk *d, const td_disk_item *item, const char *key);
+
+/* ---- the remote cache (disk_remote.c) ------------------------------------- */
+
+/* Stores the entry on the remote store, if there is one and its kind is shared. */
+void td__disk_share(td_disk *d, const td_disk_item *item, const char *key);
+/* Copies the entry from the remote store to the directory. False: it is not there. */
+bool td__disk_fetch(td_disk *d, const char *name, const char *key);
 
 /* ---- listing and evicting (disk_files.c) ---------------------------------- */
 

@@ -1,6 +1,6 @@
 /* cmd_cache.c -- `tandem cache`: lists, verifies and clears the cache on disk, and
  * explains hits and misses. */
-#include "build/disk.h"
+#include "build/remote.h"
 #include "build/unit.h"
 #include "cli/case_run.h"
 #include "cli/cli.h"
@@ -77,6 +77,16 @@ static int count_kind(const cache *c, char kind) {
     return n;
 }
 
+/* The remote cache, if there is one: whether it is reached, and with which key. */
+static void print_remote(const cache *c) {
+    td_remote_state s;
+    char            line[600];
+    td__remote_state(c->cx, &s);
+    if (!s.on) return;
+    td__remote_text(&s, line, sizeof line);
+    printf("remote: %s\n", line);
+}
+
 /* One line per file; names that are hard links to one library share it. */
 static int list_text(cache *c) {
     char age[40];
@@ -99,6 +109,7 @@ static int list_text(cache *c) {
            count_files(c), cli_plural(count_files(c)), k, cli_plural(k), g,
            cli_plural(g), f, cli_plural(f), (double)td__disk_bytes(&c->files) / 0x1p20,
            (long long)td__config(c->cx)->cache_disk_mb);
+    print_remote(c);
     return CLI_OK;
 }
 
@@ -136,13 +147,26 @@ static bool add_file(cache *c, cJSON *files, const td_disk_file *f) {
     return ok;
 }
 
+/* Adds the object "remote"; without a remote cache nothing. */
+static bool add_remote(cache *c, cJSON *all) {
+    td_remote_state s;
+    td__remote_state(c->cx, &s);
+    cJSON *r = s.on ? cJSON_AddObjectToObject(all, "remote") : NULL;
+    if (!s.on) return true;
+    return r && cli_json_text(r, "store", s.name) &&
+           cJSON_AddBoolToObject(r, "reached", s.reached) &&
+           cJSON_AddNumberToObject(r, "ms", s.ms) &&
+           cli_json_text(r, "key", s.keyed ? s.id : "") &&
+           cli_json_text(r, "reason", s.reached ? "" : s.why);
+}
+
 static int list_json(cache *c) {
     cJSON *all = cJSON_CreateObject();
     double most = (double)td__config(c->cx)->cache_disk_mb * 0x1p20;
     bool   ok =
         all && cli_json_text(all, "directory", c->d.dir) &&
         cJSON_AddNumberToObject(all, "bytes", (double)td__disk_bytes(&c->files)) &&
-        cJSON_AddNumberToObject(all, "most_bytes", most);
+        cJSON_AddNumberToObject(all, "most_bytes", most) && add_remote(c, all);
     cJSON *files = ok ? cJSON_AddArrayToObject(all, "files") : NULL;
     ok = files != NULL;
     for (int i = 0; i < c->files.n && ok; i += count_names(c, i))
@@ -236,7 +260,8 @@ static void on_log(void *env, const char *topic, const char *text) {
     bool     hit = !strncmp(text, "hit: ", 5), miss = !strncmp(text, "miss: ", 6);
     if (!strcmp(topic, "warning")) fprintf(stderr, "tandem cache: %s\n", text);
     if (!strncmp(text, "bypass: ", 8)) printf("  not cached: %s\n", text + 8);
-    else if (strstr(text, " is f_")) printf("  %s\n", text);
+    else if (strstr(text, " is f_") || !strncmp(text, "remote: ", 8))
+        printf("  %s\n", text);
     if (!hit && !miss) return;
     printf("  %s %s\n", hit ? "hit " : "miss", strchr(text, ' ') + 1);
     h->hits += hit;
@@ -339,7 +364,8 @@ const cli_command cli_cache = {
         "\n"
         "The directory is $TD_CACHE_DIR, else $XDG_CACHE_HOME/tandem, else\n"
         "~/.cache/tandem. TD_CACHE_DISK_MB bounds its size. TD_LOG=cache logs every\n"
-        "lookup and every file stored.\n",
+        "lookup and every file stored. TD_CACHE_REMOTE=redis://host:port/db shares\n"
+        "entries with other machines; list prints whether that server is reached.\n",
     .examples = "tandem cache list\n"
                 "tandem cache why f.td\n"
                 "tandem cache list --json | jq '[.files[].bytes] | add'\n"

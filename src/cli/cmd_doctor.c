@@ -1,6 +1,6 @@
 /* cmd_doctor.c -- `tandem doctor`: describes the build and the machine, for bug
  * reports. */
-#include "build/disk.h"
+#include "build/remote.h"
 #include "build/unit.h"
 #include "cli/cli.h"
 #include "core/cpu.h"
@@ -110,11 +110,20 @@ static void show_cache(const cli_term *t, td_ctx *cx) {
     td__disk_close(&d);
 }
 
+static void show_remote(const cli_term *t, td_ctx *cx) {
+    td_remote_state s;
+    char            text[600];
+    td__remote_state(cx, &s);
+    if (s.on) td__remote_text(&s, text, sizeof text);
+    line(t, "remote", "%s", s.on ? text : "none (TD_CACHE_REMOTE is not set)");
+}
+
 static void show_native(const cli_term *t) {
     td_ctx *cx = td_open();
     if (!cx) return;
     show_compiler(t, cx);
     show_cache(t, cx);
+    show_remote(t, cx);
     td_close(cx);
 }
 

@@ -495,7 +495,9 @@ struct td_ctx {
     };
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
     const td_ctx_hooks *hooks;
-    void               *eager; /* eager's own state */
+    void               *eager;  /* eager's own state */
+    struct td_remote   *remote; /* the remote cache in use (build); NULL: none yet */
+    void (*drop_remote)(td_ctx *cx); /* frees it; NULL: none yet */
     uint64_t saver; /* a hash of the compiled code that saves values; 0: an op
                                 * saves them, or no hook receives them */
 

@@ -84,6 +84,7 @@ void td__ctx_free(td_ctx *cx) {
             t->ag = NULL;
         }
     if (cx->hooks && cx->hooks->close) cx->hooks->close(cx);
+    if (cx->drop_remote) cx->drop_remote(cx);
     for (td_tensor *t = cx->all, *next; t; t = next) {
         next = t->next;
         td__view_step_drop(t->steps);

@@ -68,7 +68,17 @@ static void test_empty(void) {
     says(0, "cache list", "0 files, 0 kernels");
     says(0, "cache verify", "0 files, all whole");
     says(0, "cache why", "tandem |ops |level |compiler |flags |directory ");
-    says(0, "doctor", "cc |cc flags |cache ");
+    says(0, "doctor", "cc |cc flags |cache |remote     none (TD_CACHE_REMOTE");
+#ifdef TD_HAVE_HIREDIS
+    setenv("TD_CACHE_REMOTE", "redis://me:secret@127.0.0.1:1/3", 1);
+    says(0, "doctor", "remote |not reached: |no key: graphs only");
+    says(0, "cache list", "0 files, 0 kernels|remote: |127.0.0.1:1/3, not reached: ");
+    says(0, "cache list --json", "\"reached\":\tfalse|\"key\":\t\"\"");
+    check(!strstr(run("cache list")->text, "secret"), "passwords are not printed");
+    setenv("TD_CACHE_REMOTE", "ftp://x", 1);
+    says(0, "doctor", "does not begin with redis://|remote     not usable");
+    unsetenv("TD_CACHE_REMOTE");
+#endif
 }
 
 /* What is kept is kept for these as they are. */

@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     char  line[2048];
     char *end = strrchr(argv[0], '/'); /* BUILD/programs/install */
     if (!mkdtemp(root) || !end) return 1;
-    snprintf(line, sizeof line, "tools/install.sh %.*s/.. '' %s 0.1.0",
+    snprintf(line, sizeof line, "tools/install.sh %.*s/.. '' %s 0.1.0 '" TD_LIBS "'",
              (int)(end - argv[0]), argv[0], root);
     check(works(line), "tools/install.sh");
     test_files();

@@ -58,6 +58,8 @@ static const field_row ctx_rows[] = {
     {"tape", "a constant; td_outside.below has what is below it"},
     {"hooks", "a constant"},
     {"eager", "td_eager, see below"},
+    {"remote", "where compiled code is shared changes no result"},
+    {"drop_remote", "frees it"},
     {"print_precision", "read by td_print only"},
     {"print_edge", "read by td_print only"},
     {"print_width", "read by td_print only"},
