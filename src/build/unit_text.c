@@ -115,15 +115,17 @@ static void add_named(td_buf *b, const char *text, const char *name) {
     td__buf_add(b, from);
 }
 
-/* A comment; an end-of-comment mark inside the note is broken up. */
+/* A comment that the note cannot end: names come from files. A backslash, also as the
+ * trigraph ??/, could join a star with a slash of the next line, so it is replaced, as
+ * are question marks and control characters; a star and a slash are separated. */
 static void add_note(td_buf *b, const char *note) {
     if (!note || !*note) return;
     td__buf_add(b, "/* ");
-    for (const char *end; (end = strstr(note, "*/")); note = end + 1) {
-        td__buf_addn(b, note, (size_t)(end + 1 - note));
-        td__buf_add(b, " ");
+    for (const char *p = note; *p; p++) {
+        bool plain = (unsigned char)*p >= ' ' && *p != '\\' && *p != '?';
+        td__buf_addn(b, plain || *p == '\n' ? p : ".", 1);
+        if (p[0] == '*' && p[1] == '/') td__buf_add(b, " ");
     }
-    td__buf_add(b, note);
     td__buf_add(b, " */\n");
 }
 

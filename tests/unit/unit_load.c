@@ -186,3 +186,22 @@ TEST(a_thread_cancelled_while_it_compiles_leaves_nobody_waiting) {
     td_close(cx);
     unlink(path);
 }
+
+TEST(no_name_ends_a_comment_of_emitted_code) {
+    static const char *const notes[] = {"a */ b", "a *\\\n/ b", "a *\?\?/\n/ b",
+                                        "**/",    "*\\\r\n/",   "*\x01/"};
+    for (int i = 0; i < TD_COUNT(notes); i++) {
+        td_ctx         *cx = td_open();
+        td_buf          text = {0};
+        int             units;
+        td_kernel       k = {.text = "void KERNEL(void) {}", .note = notes[i]};
+        td_named_kernel a = {.k = &k, .name = "k_1"};
+        CHECK(td__unit_texts(cx, &a, 1, &text, 1, &units));
+        const char *at = strstr(text.s, "/* "), *end = strstr(text.s, "*/");
+        CHECK(at && end && !strncmp(end, "*/\nvoid k_1", 11));
+        CHECK(!memchr(at, '\\', (size_t)(end - at)) &&
+              !memchr(at, '?', (size_t)(end - at)));
+        td__buf_free(&text);
+        td_close(cx);
+    }
+}
