@@ -42,7 +42,7 @@ run() {
     printf '%-11s %-16s %s\n' "$1" "$2${3:+ wide}" "$line"
 }
 
-parts='none closed hooks checkpoint autocast custom masks functions grads module branches all'
+parts='none closed hooks checkpoint autocast custom masks functions grads module branches user all'
 mkdir -p "$save"
 rows=
 for way; do

@@ -170,9 +170,17 @@ static bool make_dense(td_opcall *c, const user_op *u, td_value *in) {
     return true;
 }
 
+/* Ops that a kernel calls on its results count no writes: the results are new. */
+static void set_versions(const td_opcall *c, uint64_t *v, bool back) {
+    for (int i = 0; i < c->n_out; i++)
+        if (back) atomic_store(&c->out[i]->st->version, v[i]);
+        else v[i] = td__version(c->out[i]);
+}
+
 static bool run_kernel(td_opcall *c) {
     const user_op *u = of_call(c->def);
     td_value       in[TD_MAX_ARGS];
+    uint64_t       versions[TD_MAX_RESULTS];
     if (!td__scope_push(c->cx)) return false;
     td_op_run     r = {.cx = c->cx,
                        .env = u->opts.env,
@@ -181,7 +189,9 @@ static bool run_kernel(td_opcall *c) {
                        .n_out = c->n_out,
                        .out = c->out};
     td_mode_scope o = td__modes_enter_plain(c->cx, NULL);
+    set_versions(c, versions, false);
     bool ok = make_dense(c, u, in) && call_user(c, u->opts.kernel, &r, "its kernel");
+    set_versions(c, versions, true);
     td__modes_leave(c->cx, &o);
     td__scope_pop(c->cx, NULL, 0);
     return ok;

@@ -32,7 +32,8 @@ enum {
     PROG_MASKS = 128,     /* masks, sizes that depend on values */
     PROG_FUNCTIONS = 256, /* a second function that takes the results of the first */
     PROG_BRANCHES = 512,  /* cond and while_loop, as ops or by td_cond and td_while */
-    PROG_ALL = 1023
+    PROG_USER = 1024,     /* registered ops */
+    PROG_ALL = 2047
 };
 extern unsigned prog_with;
 
@@ -101,7 +102,11 @@ typedef struct prog_taste {
     int views, writers, metas, randoms;
 } prog_taste;
 
-extern int64_t prog_calls[TD_OP_COUNT]; /* ops that made it into programs */
+extern int64_t prog_calls[TD_OP_LIMIT]; /* ops that made it into programs */
+
+/* Registers ops for PROG_USER (prog_user_ops.c), and one of them. */
+bool  prog_register_ops(td_ctx *cx);
+td_op prog_user_op(prog_world *w);
 
 /* One more statement, or none when nothing fits. */
 void            prog_statement(prog_world *w, const prog_taste *taste);

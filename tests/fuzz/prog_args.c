@@ -18,7 +18,7 @@ static bool one_of(const char *name, const char *words) {
 }
 
 static wanted what_fits(const prog_call *c, const td_param *p) {
-    unsigned dtypes = td__ops[c->op].dtypes;
+    unsigned dtypes = td__row(c->op)->dtypes;
     bool     mask = prog_with & PROG_MASKS && one_of(p->name, "indices") &&
                 prog_chance(&c->w->r, 60);
     if (mask) return MASK;

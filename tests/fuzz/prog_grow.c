@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t  prog_calls[TD_OP_COUNT];
+int64_t  prog_calls[TD_OP_LIMIT];
 bool     prog_public;
 unsigned prog_with;
 
@@ -27,16 +27,16 @@ static bool is_step(td_op op) {
 
 static bool is_inverse(td_op op) {
     for (int i = 0; i < TD_OP_COUNT; i++)
-        if (td__ops[i].inverse && !strcmp(td__ops[i].inverse, td__ops[op].name))
-            return (td__ops[op].flags & TD_OPF_INTERNAL) != 0;
+        if (td__row(i)->inverse && !strcmp(td__row(i)->inverse, td__row(op)->name))
+            return (td__row(op)->flags & TD_OPF_INTERNAL) != 0;
     return false;
 }
 
 /* Graphs are no arguments we could make, and bytes taken over are gone for others. */
 static bool is_left_out(td_op op) {
-    if (prog_public && td__ops[op].flags & TD_OPF_INTERNAL) return true;
+    if (prog_public && td__row(op)->flags & TD_OPF_INTERNAL) return true;
     if (is_step(op)) return true;
-    return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
+    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
 }
 
 static bool gives_unset(td_op op) {
@@ -47,7 +47,7 @@ static bool gives_unset(td_op op) {
 /* Has it a mask or indices, or results whose sizes depend on values? */
 static bool takes_mask(td_op op) {
     const td_schema *s = &td__opinfo(op)->s;
-    bool             any = td__ops[op].flags & TD_OPF_DYNAMIC;
+    bool             any = td__row(op)->flags & TD_OPF_DYNAMIC;
     for (int i = 0; i < s->n_in; i++)
         any |= !strcmp(s->in[i].name, "mask") || !strcmp(s->in[i].name, "condition") ||
                !strcmp(s->in[i].name, "indices");
@@ -56,7 +56,7 @@ static bool takes_mask(td_op op) {
 
 static bool is_of(td_op op, family f) {
     const td_opinfo *i = td__opinfo(op);
-    uint64_t         flags = td__ops[op].flags;
+    uint64_t         flags = td__row(op)->flags;
     bool             alias = i->s.n_out > 0 && i->s.out[0].alias && !i->writes;
     switch (f) {
     case ANY_OP: return true;
@@ -77,10 +77,12 @@ static td_op some_op(prog_world *w, const prog_taste *t) {
     else if ((p -= t->metas) < 0) f = METAS;
     else if ((p -= t->randoms) < 0) f = RANDOMS;
     else if (prog_with & PROG_MASKS && (p -= 10) < 0) f = MASKS;
+    if (prog_with & PROG_USER && !prog_public && prog_chance(&w->r, 8))
+        return prog_user_op(w);
     for (int tries = 0; tries < 10000; tries++) {
         td_op op = (td_op)prog_upto(&w->r, TD_OP_COUNT);
         bool  rare =
-            f != MASKS && td__ops[op].flags & TD_OPF_DYNAMIC && prog_chance(&w->r, 90);
+            f != MASKS && td__row(op)->flags & TD_OPF_DYNAMIC && prog_chance(&w->r, 90);
         if (is_of(op, f) && !is_left_out(op) && !rare) return op;
     }
     return TD_OP_add;
@@ -202,7 +204,7 @@ static void write_down(prog_call *c, td_tensor **out, int n) {
         snprintf(entry, sizeof entry, "%.15s.%d", name, i);
         take(w, out[i], entry);
     }
-    td__buf_printf(&w->text, "%s%s(%s)%s", named ? " = " : "", td__ops[c->op].name,
+    td__buf_printf(&w->text, "%s%s(%s)%s", named ? " = " : "", td__row(c->op)->name,
                    td__buf_str(&c->text), wishes[w->wish]);
     if (w->wish) td__buf_printf(&w->text, " %d", w->regions);
     td__buf_add(&w->text, "\n");
@@ -228,7 +230,7 @@ static const prog_call *trying; /* NULL: none */
 
 void prog_unfinished_call(void (*say)(const char *text, size_t n)) {
     if (!trying) return;
-    const char *name = td__ops[trying->op].name;
+    const char *name = td__row(trying->op)->name;
     if (trying->before.n) say(trying->before.s, trying->before.n);
     say(name, strlen(name));
     say("(", 1);
@@ -256,7 +258,7 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     if (is == FAILED && fail) {
         add_fresh(&c);
         prog_indent(&w->text, w);
-        td__buf_printf(&w->text, "%s(%s)\n", td__ops[op].name, td__buf_str(&c.text));
+        td__buf_printf(&w->text, "%s(%s)\n", td__row(op)->name, td__buf_str(&c.text));
     }
     td_clear(w->cx);
     call_end(&c);

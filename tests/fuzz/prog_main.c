@@ -260,7 +260,7 @@ static int replay(int argc, char **argv) {
 
 static const char *const parts[] = {"closed",    "hooks",    "checkpoint", "autocast",
                                     "custom",    "grads",    "module",     "masks",
-                                    "functions", "branches", "all"};
+                                    "functions", "branches", "user",       "all"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* --with=closed,hooks or --with=all */
@@ -400,12 +400,22 @@ static void bound_memory(void) {
 #endif
 }
 
+/* Programs of any seed may call them; a kept one does by name. */
+static bool register_ops(void) {
+    td_ctx *cx = td_open();
+    bool    ok = prog_register_ops(cx);
+    if (!ok) fprintf(stderr, "%s\n", td_message(cx));
+    td_close(cx);
+    return ok;
+}
+
 int main(int argc, char **argv) {
     /* Native code takes a compiler's time: TD_BACKEND=native asks for it. */
     setenv("TD_BACKEND", "interp", 0);
     setenv("TD_CACHE_DISK_MB", "0", 0); /* nobody asks for a random program again */
     catch_crashes();
     td_set_threads(1);
+    if (!register_ops()) return 2;
     if (argc < 2 || argv[1][0] != '-') return run_as_test(argc > 1 ? argv[1] : NULL);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--replay")) {
