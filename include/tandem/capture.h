@@ -49,6 +49,16 @@ TD_API td_tensor *td_arg(td_call *c, int i);
  * needs another program. */
 TD_API double     td_arg_number(td_call *c, int i);
 TD_API int64_t    td_arg_int(td_call *c, int i);
+/* The same without that: in a compiled function, a number that changed between calls
+ * becomes an input of the code, and further values do not compile again
+ * (docs/symbolic-shapes.md). td_sym_arg gives an int as a handle, as td_sym_size does.
+ * td_arg_value gives an argument of any kind, as it was passed, for ops that take a
+ * tensor or a number: pass it on, do not look inside.
+ *
+ *     td_mul(td_arg(c, 0), td_arg_value(c, 1));
+ *     td_narrow(td_arg(c, 0), 0, 0, td_sym_arg(c, 2)); */
+TD_API int64_t    td_sym_arg(td_call *c, int i);
+TD_API td_value   td_arg_value(td_call *c, int i);
 TD_API bool       td_arg_absent(const td_call *c, int i);
 /* Makes the n bytes at `bytes`, for example a number in the body's env, part of the
  * key of a compiled function: each call compares them, and other bytes are another

@@ -152,6 +152,8 @@ static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int 
 #define td_arg(...) TD__CALL(td_arg, __VA_ARGS__)
 #define td_arg_number(...) TD__CALL(td_arg_number, __VA_ARGS__)
 #define td_arg_int(...) TD__CALL(td_arg_int, __VA_ARGS__)
+#define td_sym_arg(...) TD__CALL(td_sym_arg, __VA_ARGS__)
+#define td_arg_value(...) TD__CALL(td_arg_value, __VA_ARGS__)
 #define td_arg_absent(...) TD__CALL(td_arg_absent, __VA_ARGS__)
 #define td_watch(...) TD__CALL(td_watch, __VA_ARGS__)
 #define td_return_values(...) TD__CALL(td_return_values, __VA_ARGS__)

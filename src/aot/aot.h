@@ -52,12 +52,13 @@ typedef enum td_key_bit {
     TD_KEY_READONLY = TD_KEY_CREATION + 4,
     TD_KEY_STALE, /* a stale view: its base was written since it was made */
     TD_KEY_OFFSET,
-    TD_KEY_BASE,  /* not an argument: the base of a view earlier in the key */
-    TD_KEY_MOVED, /* a view whose base was moved to another storage (set_) */
-    TD_KEY_OWN,   /* a view with requires_grad set on itself, not through its base */
-    TD_KEY_APART, /* a view whose grad_fn does not derive from its base's */
-    TD_KEY_REST,  /* the bytes of storage after the last element follow */
-    TD_KEY_READ   /* a leaf that was read: its accumulation node lives, its rank follows
+    TD_KEY_BASE,   /* not an argument: the base of a view earlier in the key */
+    TD_KEY_MOVED,  /* a view whose base was moved to another storage (set_) */
+    TD_KEY_OWN,    /* a view with requires_grad set on itself, not through its base */
+    TD_KEY_APART,  /* a view whose grad_fn does not derive from its base's */
+    TD_KEY_NUMBER, /* a tensor that stands for a number (numbers.c) */
+    TD_KEY_REST,   /* the bytes of storage after the last element follow */
+    TD_KEY_READ /* a leaf that was read: its accumulation node lives, its rank follows
                    * and sizes; -1: those of the tensor */
 } td_key_bit;
 
@@ -189,7 +190,33 @@ struct td_fn {
     int              loss;    /* of an export: td_joint_opts.loss */
     bool             forward; /* differentiates nothing, even if inputs require grad */
     struct td_step  *step;    /* of td_aot_step; else NULL */
+    uint8_t         *numbers; /* by argument: what is known of numbers (numbers.c) */
+    int              n_numbers;
+    int              n_lifted; /* numbers that are passed as tensors */
 };
+
+/* ---- numbers.c ---------------------------------------------------------- */
+
+/* The arguments of a call, with tensors for numbers that vary. */
+typedef struct td_lifted {
+    td_values given, args;
+    int       n_lifted;
+    td_value  few[16], *heap;
+} td_lifted;
+
+/* Makes room for what is known of n arguments. False after td__fail. */
+bool td__numbers_reserve(td_fn *f, int n);
+/* Sets l->args from l->given. False after td__fail; td__lifted_end either way. */
+bool td__lifted_make(td_fn *f, td_lifted *l);
+void td__lifted_end(td_lifted *l);
+/* Finds numbers in which the call differs from earlier ones, to be passed as tensors
+ * from now on. False: there are none, or td__fail. */
+bool td__numbers_learn(td_fn *f, td_values args);
+/* After a trace with tensors for numbers failed: clears the error, and the next trace
+ * has constants instead. td__numbers_decide ends this: for good if that trace
+ * succeeded; else the call fails in any case, and nothing is known. */
+void td__numbers_forbid(td_fn *f, const td_lifted *l);
+void td__numbers_decide(td_fn *f, bool constants);
 
 /* ---- fn_options.c ------------------------------------------------------- */
 
@@ -424,9 +451,13 @@ typedef enum td_vary {
  * symbols in any case. False after td__fail: if s->varies, a trace with numbers may
  * still succeed. */
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how);
+/* Marks dims, and numbers, in which the call differs from s. False: it differs in other
+ * properties, or td__fail. */
+bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks);
+
 /* ---- marked.c ----------------------------------------------------------- */
 
-/* Has an argument marks, strong or weak? */
+/* Has an argument dims marked with td_mark_dynamic? */
 bool td__marked_any(td_values args);
 /* Do calls with marked dims need symbols in the code of s? */
 bool td__marks_count(const td_spec *s);

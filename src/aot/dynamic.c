@@ -18,7 +18,8 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     if (a[0] != b[0]) return false;
     if (a[0] != TD_K_TENSOR) {
         *at += a[0] == TD_K_NONE ? 1 : 2;
-        return a[0] == TD_K_NONE || a[1] == b[1];
+        if (a[0] != TD_K_NONE && a[1] != b[1]) *marks = 1;
+        return true;
     }
     int rank = (int)(a[1] >> TD_KEY_RANK & 255);
     if (a[1] != b[1] || a[2] != b[2]) return false;
@@ -29,12 +30,9 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     return true;
 }
 
-/* Marks the sizes in which the call differs from s. False: it differs in other
- * properties, or s has symbolic sizes already. */
-static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
+bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
     int at = 2;
     if (!td__key_make(f, &f->key, args, s) || f->key.n != s->key.n) return false;
-    if (s->guards && s->guards->loads.n > 0) return false; /* symbolic already */
     if (f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1]) return false;
     for (int i = 0; i < args.n; i++)
         if (!mark_arg(&marks[i], &f->key, &s->key, &at)) return false;
@@ -42,9 +40,15 @@ static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *m
                    sizeof *s->key.v * (size_t)(s->key.n - at));
 }
 
+static bool numbers_differ(td_values args, const uint32_t *marks) {
+    for (int i = 0; i < args.n; i++)
+        if (args.v[i].kind != TD_K_TENSOR && marks[i]) return true;
+    return false;
+}
+
 /* Fills marks, a bit per dim and argument: td_mark_dynamic and its kin and, if
- * `changes`, mark_changes against every specialization. False: nothing is marked, or
- * td__fail. */
+ * `changes`, td__spec_changes against every specialization. False: nothing is marked,
+ * or td__fail. */
 static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) {
     size_t    bytes = sizeof *marks * ((size_t)args.n + 1);
     uint32_t *more = td__alloc(bytes);
@@ -57,7 +61,9 @@ static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) 
     }
     for (const td_spec *s = changes ? f->specs : NULL; s; s = s->next) {
         memset(more, 0, bytes);
-        if (!mark_changes(f, s, args, more)) continue;
+        bool symbolic = s->guards && s->guards->loads.n > 0;
+        if (symbolic || !td__spec_changes(f, s, args, more)) continue;
+        if (numbers_differ(args, more)) continue;
         for (int i = 0; i < args.n; i++) {
             marks[i] |= more[i];
             any |= more[i] != 0;

@@ -99,6 +99,7 @@ void td__fn_free(td_fn *f) {
     forget(f);
     td__state_drop(f->state);
     td__free(f->step);
+    td__free(f->numbers);
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);
     td__arg_aliases_free(&f->aliases);
@@ -244,9 +245,9 @@ static td_spec *add_spec(td_fn *f, td_values args, td_dim_list *sizes) {
     return f->specs = s;
 }
 
-/* The specialization that the call fits, moved to the front of the list; compiles one
- * if there is none. NULL: as for add_spec. */
-static td_spec *pick(td_fn *f, td_values args) {
+/* The specialization that the call fits, moved to the front of the list; NULL: none, or
+ * td__fail. */
+static td_spec *find(td_fn *f, td_values args) {
     for (td_spec **at = &f->specs; *at; at = &(*at)->next) {
         td_spec *s = *at;
         if (!fits(f, s, args)) continue;
@@ -254,13 +255,35 @@ static td_spec *pick(td_fn *f, td_values args) {
         s->next = f->specs;
         return f->specs = s;
     }
-    if (!td_ok(f->cx)) return NULL;
-    td__log_mismatch(f, args);
-    return td_ok(f->cx) ? add_spec(f, args, NULL) : NULL;
+    return NULL;
+}
+
+/* Finds or compiles one for l->args. NULL: as for add_spec. */
+static td_spec *find_or_add(td_fn *f, td_lifted *l) {
+    if (!td__lifted_make(f, l)) return NULL;
+    td_spec *s = find(f, l->args);
+    return s || !td_ok(f->cx) ? s : add_spec(f, l->args, NULL);
+}
+
+/* The specialization for l->given; sets l->args to what it is called with. Numbers that
+ * changed become inputs of its code, unless that fails. NULL: as for add_spec. */
+static td_spec *pick(td_fn *f, td_lifted *l) {
+    td_spec *s = td__lifted_make(f, l) ? find(f, l->args) : NULL;
+    if (s || !td_ok(f->cx)) return s;
+    td__log_mismatch(f, l->args);
+    if (f->specs) (void)td__numbers_learn(f, l->given);
+    s = td_ok(f->cx) ? find_or_add(f, l) : NULL;
+    if (s || td_ok(f->cx) || !l->n_lifted || td__error(f->cx) == TD_E_MEMORY) return s;
+    td__numbers_forbid(f, l);
+    s = find_or_add(f, l);
+    td__numbers_decide(f, s != NULL);
+    return s;
 }
 
 bool td__fn_prepare(td_fn *f, td_values args) {
-    if (check_args(f, args, false)) (void)pick(f, args);
+    td_lifted l = {.given = args, .args = args};
+    if (check_args(f, args, false)) (void)pick(f, &l);
+    td__lifted_end(&l);
     return td_ok(f->cx);
 }
 
@@ -271,9 +294,10 @@ static bool must_check(const td_fn *f, const td_spec *s) {
 }
 
 /* Runs s. Returns the number of results, -1 after td__fail. */
-static int call_spec(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out,
+static int call_spec(td_fn *f, td_spec *s, const td_lifted *l, bool *own, td_value *out,
                      int n_out) {
-    if (!s || !s->plan || must_check(f, s)) return run_eager(f, args, out, n_out);
+    td_values args = l->args;
+    if (!s || !s->plan || must_check(f, s)) return run_eager(f, l->given, out, n_out);
     if (!td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
     int      n_all = s->plan->j->n_results; /* gradients that are left, too */
@@ -306,17 +330,21 @@ static td_spec *next_spec(td_fn *f, const td_spec *s, td_values args, bool *made
  * except where the code writes inputs itself (keep_mutations). Returns the number of
  * results, -1 after td__fail. */
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
-    uint64_t offset = f->cx->rng_offset;
-    td_spec *s = check_args(f, args, !f->inner) ? pick(f, args) : NULL;
-    if (!td_ok(f->cx)) return -1;
-    int  n = call_spec(f, s, args, own, out, n_out);
-    bool made = false;
+    uint64_t  offset = f->cx->rng_offset;
+    td_lifted l;
+    l.given = l.args = args;
+    l.heap = NULL;
+    l.n_lifted = 0;
+    td_spec *s = check_args(f, args, !f->inner) ? pick(f, &l) : NULL;
+    int      n = td_ok(f->cx) ? call_spec(f, s, &l, own, out, n_out) : -1;
+    bool     made = false;
     while (n < 0 && f->cx->other_size && s && !made &&
            !(s->plan && s->plan->n_inside)) {
         f->cx->rng_offset = offset;
-        if ((s = next_spec(f, s, args, &made)))
-            n = call_spec(f, s, args, own, out, n_out);
+        if ((s = next_spec(f, s, l.args, &made)))
+            n = call_spec(f, s, &l, own, out, n_out);
     }
+    td__lifted_end(&l);
     return n;
 }
 

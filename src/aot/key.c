@@ -208,7 +208,7 @@ static const td_node *read_of(const subject *s, const td_tensor *t) {
 /* The bits word of a tensor: dtype, rank and the flags that eager's rules depend on. */
 static int64_t bits_word(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
-    bool plain = !(t->flags & TD_TF_INFERENCE) && !t->st->readonly;
+    bool plain = !(t->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)) && !t->st->readonly;
     if (TD_LIKELY(!t->base && plain && !t->cx->fake)) /* the common case, for speed */
         return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
                bit(TD_KEY_NEEDS, needs) | bit(TD_KEY_LEAF, needs && !td__has_node(t));
@@ -217,7 +217,8 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
            bit(TD_KEY_NEEDS, needs) |
            bit(TD_KEY_LEAF, needs && (stale ? !td__has_node(t) : td_is_leaf(t))) |
-           bit(TD_KEY_INFERENCE, td_is_inference(t)) | bit(TD_KEY_VIEW, view) |
+           bit(TD_KEY_INFERENCE, td_is_inference(t)) |
+           bit(TD_KEY_NUMBER, t->flags & TD_TF_NUMBER) | bit(TD_KEY_VIEW, view) |
            (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
            bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |

@@ -109,6 +109,7 @@ typedef struct flag_text {
 static const flag_text flags[] = {
     {TD_KEY_NEEDS, "requires grad now", "no longer requires grad"},
     {TD_KEY_LEAF, "is a leaf now", "is no longer a leaf"},
+    {TD_KEY_NUMBER, "is a number that varies now", "is no longer a number that varies"},
     {TD_KEY_INFERENCE, "is an inference tensor now",
      "is no longer an inference tensor"},
     {TD_KEY_VIEW, "is a view now", "is no longer a view"},
@@ -390,6 +391,11 @@ static void tensor_text(td_buf *b, subject s, const key_item *t) {
                                        "made by a custom function"};
     char                     other[120];
     int64_t                  how = t->bits >> TD_KEY_CREATION & 15;
+    if (has(t, TD_KEY_NUMBER)) { /* passed as a tensor (numbers.c) */
+        td__buf_add(b, t->rank ? "an int that varies" : "a float that varies");
+        if (t->rank && t->size[0] >= 0) td__buf_printf(b, ": %" PRId64, t->size[0]);
+        return;
+    }
     td__buf_add(b, td_dtype_name(dtype_of(t)));
     dims_text(b, "[]", t->size, t->rank);
     if (!is_dense(t)) dims_text(b, "{}", t->stride, t->rank);

@@ -32,7 +32,7 @@ bool td__marks_count(const td_spec *s) {
 bool td__marked_any(td_values args) {
     for (int i = 0; i < args.n; i++) {
         const td_tensor *t = tensor_of(args.v[i]);
-        if (t && (t->marks || t->maybe)) return true;
+        if (t && t->marks) return true;
     }
     return false;
 }

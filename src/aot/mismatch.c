@@ -52,9 +52,10 @@ static void add_remedy(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     td_key_change change = made ? td__key_change(&f->key, &s->key) : TD_CHANGE_OTHER;
     const td_guard_line *read = read_guard(s);
     if (change == TD_CHANGE_NUMBER)
-        td__buf_add(b,
-                    "every value of a number argument needs code of its own: pass a "
-                    "number that changes as a 0-d tensor, td_full(cx, TD_SHAPE(), v)");
+        td__buf_add(
+            b, "every value of a number that the body reads needs code of its own: "
+               "read it with td_arg_value or td_sym_arg, or pass a 0-d tensor, "
+               "td_full(cx, TD_SHAPE(), v)");
     else if (change == TD_CHANGE_SIZE && read) {
         td__buf_add(b, "the body reads this size as a number");
         if (read->here.file)

@@ -36,7 +36,9 @@ static const char *name_of(void *env, const td_tensor *t) {
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
-    td_closure close = {{f->members, f->n_state}, fakes, true, name_of, f};
+    td_closure close = {{f->members, f->n_state}, fakes, true, name_of, f, NULL};
+    if (!f->graph && !td__numbers_reserve(f, args.n)) return NULL;
+    if (!f->graph) close.reads = f->numbers;
     if (!td__deps_begin(deps, td__state_module(f))) return NULL;
     cx->deps = deps;
     td_graph *g = f->graph ? capture_graph(f, args, &close)

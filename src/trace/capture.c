@@ -16,6 +16,7 @@ struct td_call {
     TD_HANDLE_FIELDS;
     void     *env;
     td_values args;           /* borrowed; fake copies during a capture */
+    uint8_t  *reads;          /* td_closure.reads */
     bool      returned;       /* td_return was called */
     TD_VEC(td_value) results; /* owned: one reference per tensor */
 };
@@ -37,11 +38,17 @@ int td_arg_count(const td_call *c) {
 
 td_values td__call_args(const td_call *c) { return c->args; }
 
-/* The kind of argument i; a NULL tensor counts as absent, an index out of range
- * as a string, which no accessor accepts. */
+static bool is_stand_in(td_value v) {
+    return v.kind == TD_K_TENSOR && td__is_live(v.u.t, TD_H_TENSOR) &&
+           v.u.t->flags & TD_TF_NUMBER;
+}
+
+/* The kind of argument i; a NULL tensor counts as absent, a tensor that stands for a
+ * number as the number, an index out of range as a string: no accessor accepts it. */
 static td_kind kind_of(const td_call *c, int i) {
     if (i < 0 || i >= c->args.n) return TD_K_STR;
     const td_value *v = &c->args.v[i];
+    if (is_stand_in(*v)) return v->u.t->dtype == TD_F64 ? TD_K_FLOAT : TD_K_INT;
     return v->kind == TD_K_TENSOR && !v->u.t ? TD_K_NONE : (td_kind)v->kind;
 }
 
@@ -81,16 +88,51 @@ static bool is_number(td_kind k) {
     return k == TD_K_INT || k == TD_K_FLOAT || k == TD_K_BOOL;
 }
 
+/* Number i for C code: a constant of the program. A symbol is fixed by a guard; a float
+ * that is an input of the program cannot be. */
+static td_value number_at(td_call *c, int i) {
+    td_value v = c->args.v[i];
+    if (c->reads) c->reads[i] |= TD_ARG_READ;
+    if (v.kind == TD_K_INT) v.u.i = td__dim_fixed(v.u.i);
+    if (!is_stand_in(v)) return v;
+    if (kind_of(c, i) == TD_K_INT) return td_value_int(td__dim_fixed(v.u.t->size[0]));
+    td__fail(c->cx, TD_E_UNSUPPORTED,
+             "argument %d is a float that varies, and the body reads it as a number; "
+             "read it with td_arg_value",
+             i);
+    return td_value_float(0);
+}
+
+int64_t td_sym_arg(td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return 0;
+    td_kind k = kind_of(c, i);
+    if (k == TD_K_INT)
+        return is_stand_in(c->args.v[i]) ? c->args.v[i].u.t->size[0] : c->args.v[i].u.i;
+    if (k == TD_K_BOOL) return td__value_i(number_at(c, i));
+    fail_arg(c, "td_sym_arg", i, "an int");
+    return 0;
+}
+
+td_value td_arg_value(td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return TD_NONE;
+    td_kind k = kind_of(c, i);
+    if (k == TD_K_NONE) return TD_NONE;
+    if (k == TD_K_INT) return td_value_int(td_sym_arg(c, i));
+    if (k == TD_K_TENSOR || is_number(k)) return c->args.v[i];
+    fail_arg(c, "td_arg_value", i, "a tensor or a number");
+    return TD_NONE;
+}
+
 double td_arg_number(td_call *c, int i) {
     if (!TD_ENTER(c, CALL)) return 0.0;
-    if (is_number(kind_of(c, i))) return td__value_f(c->args.v[i]);
+    if (is_number(kind_of(c, i))) return td__value_f(number_at(c, i));
     fail_arg(c, "td_arg_number", i, "a number");
     return 0.0;
 }
 
 int64_t td_arg_int(td_call *c, int i) {
     if (!TD_ENTER(c, CALL)) return 0;
-    if (is_number(kind_of(c, i))) return td__value_i(c->args.v[i]);
+    if (is_number(kind_of(c, i))) return td__value_i(number_at(c, i));
     fail_arg(c, "td_arg_int", i, "a number");
     return 0;
 }
@@ -128,6 +170,10 @@ static bool take_result(td_call *c, td_value v) {
                         "td_return: result %d is a list, a string or a dtype; a body "
                         "returns tensors, numbers or NULL",
                         c->results.n);
+    if (is_stand_in(v))
+        return td__fail(c->cx, TD_E_UNSUPPORTED,
+                        "td_return: result %d is a float argument that varies",
+                        c->results.n);
     if (v.kind == TD_K_TENSOR && v.u.t->cx != c->cx)
         return td__fail(c->cx, TD_E_ARG,
                         "td_return: result %d belongs to another context than the call",
@@ -155,7 +201,9 @@ bool td__call_inner(td_call *c, td_body *body, void *env, int skip) {
     td_values args = c->args;
     c->env = env;
     c->args = (td_values){args.v + skip, args.n - skip};
+    if (c->reads) c->reads += skip;
     bool ok = body(c);
+    if (c->reads) c->reads -= skip;
     c->env = was;
     c->args = args;
     return ok;
@@ -270,7 +318,9 @@ static bool take_args(td_record *r, td_values args, td_value *to) {
                             i);
         if (!td__record_outer(r, &to[i].u.t)) return false;
         snprintf(name, sizeof name, "x%d", i);
+        bool number = is_stand_in(to[i]) && (r->close.reads || r->lift);
         if (!(to[i].u.t = td__record_input(r, to[i].u.t, name))) return false;
+        if (number) to[i].u.t->flags |= TD_TF_NUMBER;
     }
     return true;
 }
@@ -401,7 +451,8 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     r.outer = outer;
     r.close = how->close;
     td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = {copies, args.n}};
-    bool    ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&
+    c.reads = how->close.reads;
+    bool ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&
               (r.lift || td__record_siblings(&r)) && take_lifted(&r) &&
               run_body(&r, &o, body, &c);
     td__ambient_restore(cx, &o, true);

@@ -181,9 +181,10 @@ int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool s
 typedef struct td_symhow {
     uint32_t         dims; /* bit per dim; 0: its strides and offset are numbers too */
     bool             duck; /* equal sizes share a symbol */
+    bool             number; /* the size stands for an int argument */
     const td_bounds *bounds; /* by dim; NULL: any size */
 } td_symhow;
-#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false, NULL})
+#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false, false, NULL})
 /* The geometry of input `arg` with symbols for its sizes. Strides are
  * expressions of sizes where they follow from them, else symbols. What stays a
  * number is guarded. False after td__fail. */

@@ -28,8 +28,9 @@ static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
     if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
-    bool all = a->plan.dynamic == TD_DYNAMIC_ALL;
-    return (td_symhow){dims, a->plan.duck || (all && !a->plan.no_duck), t->bounds};
+    bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
+    bool duck = !number && (a->plan.duck || (all && !a->plan.no_duck));
+    return (td_symhow){dims, duck, number, t->bounds};
 }
 
 static bool same_numbers(const int64_t *a, const int64_t *b, int n) {
@@ -96,7 +97,9 @@ static bool copy_all(td_symargs *a, td_values args) {
         td_tensor *t = tensor_of(args.v[i]);
         a->v[i] = args.v[i];
         if (!t) continue;
+        uint8_t number = t->flags & TD_TF_NUMBER;
         if (!(t = td__fake_copy(&a->fakes, t))) return false;
+        t->flags |= number;
         a->v[i] = td_value_tensor(t);
     }
     return true;

@@ -125,8 +125,11 @@ typedef struct td_closure {
                           them, because the caller compares aliasing at each call */
     /* What messages call a real tensor, such as "fc1.weight"; NULL: nobody knows. */
     const char *(*name)(void *env, const td_tensor *t);
-    void *env;
+    void    *env;
+    uint8_t *reads; /* by argument: gets TD_ARG_READ where the body reads a number as
+                          a C number; NULL: nobody asks, no tensor stands for one */
 } td_closure;
+enum { TD_ARG_READ = 1 };
 
 /* State of one capture. The mode stack during a capture, from the top: `mode`
  * (records), `inside` (sees the parts of composite ops), the tape, `mark` (tags

@@ -190,6 +190,26 @@ TEST(stages_honour_marks) {
     td_close(cx);
 }
 
+TEST(exports_honour_marks) {
+    td_ctx        *cx = td_open();
+    td_export_opts o = {TD_EXPORT_OPTS};
+    td_exported   *e =
+        td_export_joint(cx, doubles, NULL, TD_ARGS(within(cx, 5, 2, 9)), &o);
+    td_value out;
+    CHECK(td_exported_run(e, TD_ARGS(of(cx, 9)), &out, 1));
+    CHECK(!td_exported_run(e, TD_ARGS(of(cx, 10)), &out, 1));
+    CHECK(strstr(td_message(cx), "from 2 to 9"));
+    td_clear(cx);
+    td_exported_drop(e);
+    td_tensor *weak = of(cx, 5);
+    td_mark_maybe_dynamic(weak, 0);
+    e = td_export_joint(cx, doubles, NULL, TD_ARGS(weak), &o);
+    CHECK(!td_exported_run(e, TD_ARGS(of(cx, 9)), &out, 1));
+    td_clear(cx);
+    td_exported_drop(e);
+    td_close(cx);
+}
+
 TEST(an_entry_on_disk_for_one_size_does_not_serve_a_marked_dim) {
     td_ctx     *cx = enter("cache");
     td_aot_opts o = {TD_AOT_OPTS, .version = "1"};
