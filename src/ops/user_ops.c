@@ -439,7 +439,12 @@ bool(td_call_op)(td_ctx *cx, const char *name, td_values args, td_tensor **out,
         return false;
     if (!td__table_init()) return td__fail(cx, TD_E_ARG, "%s", td__table_why());
     td_op op = td__op_find(name);
-    if (op == TD_OP_COUNT || td__row(op)->flags & TD_OPF_NESTS) {
+    if (op != TD_OP_COUNT && td__row(op)->flags & TD_OPF_NESTS)
+        return td__fail(cx, TD_E_ARG,
+                        "td_call_op: op %s takes graphs; call td_cond, td_while or "
+                        "td_function",
+                        name);
+    if (op == TD_OP_COUNT) {
         const char *near = td__op_near(name);
         return td__fail(cx, TD_E_ARG, "td_call_op: there is no op %.60s%s%s", name,
                         near ? "; did you mean " : "", near ? near : "");
@@ -447,10 +452,11 @@ bool(td_call_op)(td_ctx *cx, const char *name, td_values args, td_tensor **out,
     const td_schema *s = &td__opinfo(op)->s;
     bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
     if (args.n > s->n_in || (!list && n_out != s->n_out))
-        return td__fail(cx, TD_E_ARG,
-                        "td_call_op: %s takes up to %d arguments and gives %d results; "
-                        "%d and %d were given",
-                        s->name, s->n_in, s->n_out, args.n, n_out);
+        return td__fail(
+            cx, TD_E_ARG,
+            "td_call_op: %s: arguments: %d, at most %d are allowed; results: "
+            "%d, and out is for %d",
+            s->name, args.n, s->n_in, s->n_out, n_out);
     return list ? td__call_list(cx, op, args.v, args.n, out, n_out) >= 0
                 : td__call(cx, op, args.v, args.n, out, n_out);
 }

@@ -141,21 +141,31 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     return true;
 }
 
+/* May backward recompute graph g of an op? Not where that would draw other numbers, or
+ * repeat an effect. `what` is as below. */
+static bool check_repeats(td_ctx *cx, const td_graph *g, const char *what) {
+    bool        loop = !strcmp(what, "body") || !strcmp(what, "test");
+    const char *who = loop ? "td_while: the" : "td_cond: branch";
+    if (td__graph_draws(g))
+        return td__fail(cx, TD_E_UNSUPPORTED,
+                        "%s %s draws random numbers; its backward recomputes it and "
+                        "would draw different ones. Draw them outside and %s",
+                        who, what,
+                        loop ? "read them in the body" : "pass them as arguments");
+    return !td__graph_flags(g, TD_OPF_EFFECT) ||
+           td__fail(cx, TD_E_UNSUPPORTED,
+                    "%s %s calls an op with an effect; its backward recomputes it, and "
+                    "the effect would happen again. Call the op outside",
+                    who, what);
+}
+
 /* Captures the backward graph of j->g, which is the graph argument `what` of an
  * op: "yes", "no" (of cond), "body" (of while_loop). NULL after td__fail. */
 static td_graph *capture_backward(td_ctx *cx, job *j, td_values args,
                                   const char *what) {
     char name[40];
     snprintf(name, sizeof name, "%s_backward", what);
-    if (td__graph_draws(j->g)) {
-        bool loop = !strcmp(what, "body");
-        td__fail(cx, TD_E_UNSUPPORTED,
-                 "%s %s draws random numbers; its backward recomputes it and would "
-                 "draw different ones. Draw them outside and %s",
-                 loop ? "td_while: the" : "td_cond: branch", what,
-                 loop ? "read them in the body" : "pass them as arguments");
-        return NULL;
-    }
+    if (!check_repeats(cx, j->g, what)) return NULL;
     bool was = cx->grad_enabled, inference = cx->inference;
     cx->grad_enabled = true;
     cx->inference = false;
@@ -371,7 +381,8 @@ static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
 /* Captures the backward of the body and calls while_loop_backward, which runs it for
  * each iteration in reverse. */
 static bool run_loop_rule(td_vjp *v, loop_grad *l) {
-    if (!prepare_loop(v, l)) return false;
+    if (!check_repeats(v->cx, v->in[0].u.g, "test") || !prepare_loop(v, l))
+        return false;
     td_graph *back = capture_iteration(v, l);
     if (!back) return false;
     td_tensors grads = {l->grads, l->n_grads};

@@ -186,6 +186,12 @@ static bool note_back(const td_op_run *r) {
     return td_call_op(r->cx, "my_note", TD_ARGS(r->g[0], td_value_str("g")), r->grad,
                       1);
 }
+static bool register_note(td_ctx *cx) {
+    return td_register_op(
+        cx, &(td_op_opts){TD_OP_OPTS, .schema = "my_note(Tensor x, str s) -> Tensor",
+                          .shape = "x", .kernel = note, .backward = note_back,
+                          .effect = TD_EFFECT_ORDERED});
+}
 static bool notes(td_call *c) {
     td_ctx    *cx = td_call_ctx(c);
     td_tensor *x = td_arg(c, 0), *a, *b, *unused;
@@ -197,10 +203,7 @@ static bool notes(td_call *c) {
 
 TEST(effects_happen_as_often_and_in_the_order_of_eager) {
     td_ctx *cx = td_open();
-    CHECK(td_register_op(
-        cx, &(td_op_opts){TD_OP_OPTS, .schema = "my_note(Tensor x, str s) -> Tensor",
-                          .shape = "x", .kernel = note, .backward = note_back,
-                          .effect = TD_EFFECT_ORDERED}));
+    CHECK(register_note(cx));
     td_fn *f = td_aot_function(cx, notes, NULL, NULL);
     for (int i = 0; i < 3; i++) {
         td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3))), *y;
@@ -213,6 +216,34 @@ TEST(effects_happen_as_often_and_in_the_order_of_eager) {
         TD_CHECK_THAT(!strcmp(seen, "aubgg"), "run %d: %s", i, seen);
     }
     CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool noting_branch(td_call *c) {
+    td_tensor *y;
+    return td_call_op(td_call_ctx(c), "my_note",
+                      TD_ARGS(td_arg(c, 0), td_value_str("n")), &y, 1) &&
+           td_return(c, y);
+}
+static bool quiet_branch(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 2)); }
+static bool branches(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y;
+    td_branches of = {.yes = noting_branch, .no = quiet_branch};
+    return td_cond(td_gt(td_sum(td_detach(x)), 0.0), of, TD_ARGS(x), &y, 1) &&
+           td_return(c, y);
+}
+
+TEST(the_backward_of_a_branch_does_not_repeat_an_effect) {
+    td_ctx *cx = td_open();
+    CHECK(register_note(cx));
+    td_fn     *f = td_aot_function(cx, branches, NULL, NULL);
+    td_tensor *x = td_ones(cx, TD_SHAPE(3)), *y;
+    seen[0] = 0;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && !strcmp(seen, "n"));
+    CHECK(td_invoke(f, TD_ARGS(td_neg(x)), &y, 1) && !strcmp(seen, "n"));
+    CHECK(!td_invoke(f, TD_ARGS(td_requires_grad_(x)), &y, 1));
+    CHECK(strstr(td_message(cx), "branch yes calls an op with an effect") != NULL);
+    td_clear(cx);
     td_close(cx);
 }
 
