@@ -103,6 +103,55 @@ typedef struct td_chooser {
     void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
 } td_chooser;
 
+/* ---- saved values, packed ------------------------------------------------ */
+
+/* A value that forward saves for backward. Texts are borrowed for the call. */
+typedef struct td_saved_at {
+    const char *function; /* the compiled function */
+    int         index;    /* <saved index> of the graphs without packing */
+    const char *value;    /* its name in the forward graph; "": it has none */
+    const char *op;       /* the op that computes it; "input": an input */
+    const char *reader;   /* the first op of backward that reads it; "": none */
+    const char *state;    /* of a parameter or buffer: "fc.weight"; or NULL */
+    const char *scope;    /* where it was computed: "model/attn"; "": no scope */
+    const char *file;     /* ...in the user's source; NULL: not known */
+    int         line;
+    bool        donated; /* only backward reads it: no input, no result */
+} td_saved_at;
+
+/* Which saved values are packed. Generator states and sizes never are, nor inputs with
+ * gaps, overlaps or an offset. */
+typedef enum td_saved_filter {
+    TD_SAVED_DONATED,   /* those that are neither inputs nor results */
+    TD_SAVED_NO_STATIC, /* all but parameters, buffers and closed-over tensors */
+    TD_SAVED_ALL
+} td_saved_filter;
+
+enum { TD_PACKED_MOST = 8 }; /* values in place of one */
+
+/* Saved-tensor hooks that are traced into the graphs: forward saves what pack returns
+ * in place of a value, and backward computes the value from it. Both are called on
+ * fake tensors while the function is compiled, and run as its code, without gradients.
+ * They may only call ops that return new tensors and draw no random numbers, on their
+ * arguments. docs/packing.md has the contract.
+ *
+ *   pack    stores at most TD_PACKED_MOST tensors and returns their number; 0, or t
+ *           itself: the value is saved as it is; -1 after td_fail
+ *   unpack  returns a tensor of the dtype and sizes that pack got; NULL after td_fail
+ *   version where it is the same, so are pack, unpack and env; NULL: what is compiled
+ *           is not cached on disk
+ *   drop    as that of a backend; may be NULL */
+typedef struct td_packing {
+    int (*pack)(void *env, const td_saved_at *at, td_tensor *t,
+                td_tensor **packed) TD_0;
+    td_tensor *(*unpack)(void *env, const td_saved_at *at, td_tensor *const *packed,
+                         int n)TD_0;
+    td_saved_filter filter TD_0;
+    const char *version    TD_0;
+    void *env              TD_0;
+    void (*drop)(void *env) TD_0;
+} td_packing;
+
 /* ---- functions ---------------------------------------------------------- */
 
 /* Options of a function. Zero fields are taken from `config`, which defaults to the
@@ -137,6 +186,7 @@ typedef struct td_aot_opts {
      * free, as for parameters. A module's members have no index. */
     const int *static_args TD_0;
     int n_static_args      TD_0;
+    td_packing saved       TD_0; /* pack and unpack what is saved for backward */
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 

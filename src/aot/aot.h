@@ -291,6 +291,12 @@ bool        td__state_name(const td_fn *f, td_graph *program, const td_deps *d);
  * is no step. False after td__fail. */
 bool td__step_check(const td_fn *f, const td_joint *j);
 
+/* ---- pack_saved.c ------------------------------------------------------- */
+
+/* Traces td_aot_opts.saved for the saved values of s->h and joins both functions to it;
+ * s->h stays as it is if pack returns nothing. False after td__fail. */
+bool td__spec_pack(const td_fn *f, td_spec *s, const td_part_opts *o);
+
 /* ---- joint_pass.c ------------------------------------------------------- */
 
 /* Applies td_aot_opts.decompose and td_aot_opts.pass to the joint graph. Runs dead

@@ -28,6 +28,8 @@ static const char *bypass_reason(const td_fn *f) {
     if (o->pass.run && !vouched) return "its pass has no version (td_aot_opts.stages)";
     if (o->chooser.choose && !vouched)
         return "its partitioner has no version (td_aot_opts.stages)";
+    if (o->saved.pack && !o->saved.version && !f->inner)
+        return "its saved-tensor hooks have no version (td_aot_opts.saved.version)";
     return NULL;
 }
 
@@ -74,6 +76,8 @@ static void add_options(td_buf *b, const td_fn *f) {
     td__put_text(b, f->name);
     td__put_text(b, own ? o->decompose : NULL);
     td__put_text(b, own ? o->stages : NULL);
+    td__put_text(b, own && o->saved.pack ? o->saved.version : NULL);
+    td__put_int(b, own && o->saved.pack ? (int)o->saved.filter : -1);
     td__put_int(b, o->n_params);
     td__put_int(b, o->n_buffers);
     td__put_int(b, o->n_static_args);

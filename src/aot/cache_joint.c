@@ -7,7 +7,7 @@ _Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 48 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
                    sizeof(td_geom) == 32 && sizeof(td_primal) == 8,
                "a field of the joint graph is not written");
-_Static_assert(sizeof(td_halves) == 128 && sizeof(td_saved_value) == 16 &&
+_Static_assert(sizeof(td_halves) == 152 && sizeof(td_saved_value) == 16 &&
                    sizeof(td_part_note) == 40,
                "a field of the halves is not written");
 
@@ -97,7 +97,7 @@ static void put_note(td_image *m, const td_part_note *n) {
     put_flag(m, n->recomputed);
 }
 
-bool td__put_halves(td_image *m, const td_halves *h) {
+static bool put_plain(td_image *m, const td_halves *h) {
     bool ok = td__image_graph(m, h->fwd) && td__image_graph(m, h->bwd);
     put_nr(m, h->n_fwd);
     put_nr(m, h->n_saved);
@@ -115,4 +115,12 @@ bool td__put_halves(td_image *m, const td_halves *h) {
     td__put_f64(m->b, h->cost_recompute);
     put_flag(m, h->fell_back);
     return ok && !m->b->failed;
+}
+
+/* Of a packed partition, the one before and the two graphs that make it. */
+bool td__put_halves(td_image *m, const td_halves *h) {
+    put_flag(m, h->plain != NULL);
+    if (!h->plain) return put_plain(m, h);
+    return put_plain(m, h->plain) && td__image_graph(m, h->pack) &&
+           td__image_graph(m, h->unpack);
 }

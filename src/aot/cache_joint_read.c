@@ -442,7 +442,7 @@ static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,
     return !r->bad && halves_fit(h, j);
 }
 
-td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *program) {
+static td_halves *get_plain(td_reader *r, const td_joint *j, const td_graph *program) {
     td_halves *h = td__zalloc(sizeof *h);
     if (h) {
         h->cx = j->cx;
@@ -451,4 +451,30 @@ td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *progr
     td__halves_drop(h);
     r->bad = true;
     return NULL;
+}
+
+/* Reads pack or unpack. NULL: the reader is bad. */
+static td_graph *get_hook(td_reader *r, const td_joint *j, const td_graph *program) {
+    td_graph *g = r->bad ? NULL : td__image_read(r, j->cx, program);
+    if (g && td__graph_verify(g, TD_STAGE_FUNCTIONAL)) return g;
+    td__graph_drop(g);
+    r->bad = true;
+    return NULL;
+}
+
+/* A packed partition is made again from the one before and the traced hooks. */
+td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *program) {
+    td_part_opts o = td__part_defaults();
+    bool         packed = td__get_bool(r);
+    td_halves   *h = r->bad ? NULL : get_plain(r, j, program);
+    if (!h || !packed) return h;
+    td_graph *pack = get_hook(r, j, program), *unpack = get_hook(r, j, program);
+    if (unpack) h = td__part_pack(h, pack, unpack, &o);
+    else {
+        td__halves_drop(h);
+        td__graph_drop(pack);
+        h = NULL;
+    }
+    r->bad |= !h;
+    return h;
 }

@@ -229,7 +229,8 @@ bool td__spec_later(td_fn *f, td_spec *s) {
     f->shared->refs++;
     s->arrived = NULL;
     s->plan->later = (td_later_traces){.drop = drop, .env = a};
-    if (s->set.double_backward) s->plan->later.plan = next_plan;
+    bool packed = s->plan->h && s->plan->h->plain;
+    if (s->set.double_backward && !packed) s->plan->later.plan = next_plan;
     if (!copy_orders(a, f)) return td__fail_memory(f->cx);
     bool nests = td__graph_flags(a->program, TD_OPF_NESTS);
     if (s->plan->j->n_tangents < (nests ? 1 : 2) || own) return true;

@@ -190,6 +190,25 @@ static void donated(td_buf *b, const td_plan *p) {
     if (n) td__buf_add(b, "\n");
 }
 
+static int64_t bytes_of(const td_halves *h, int i) { return h->saved[i].bytes; }
+
+/* Which saved values pack replaced, and by what. */
+static void packed(td_buf *b, const td_halves *h) {
+    const td_graph *g = h->pack;
+    for (int k = 0; g && k < g->outputs.n;) {
+        int     i = g->out_desc.v[k].index, n = 0;
+        int64_t bytes = 0;
+        char    before[32], after[32];
+        td__buf_printf(b, "    saved value %d is packed:", i);
+        for (; k < g->outputs.n && g->out_desc.v[k].index == i; k++, n++) {
+            td__buf_printf(b, " <saved %d>", k);
+            bytes += bytes_of(h, k);
+        }
+        td__buf_printf(b, ", %s of %s\n", td__size_text(after, bytes),
+                       td__size_text(before, bytes_of(h->plain, i)));
+    }
+}
+
 /* Bytes saved and the estimated peak, against saving everything as eager does. */
 static void memory(td_buf *b, const td_halves *h) {
     char one[32], most[32];
@@ -305,6 +324,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);
     if (td__spec_partition(s)) notes(b, td__spec_partition(s));
+    if (h) packed(b, h);
     if (h) donated(b, s->plan);
     if (h) saved_for_double(b, s->plan);
     if (td__spec_partition(s)) memory(b, td__spec_partition(s));

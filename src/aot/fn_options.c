@@ -70,6 +70,18 @@ static bool check_callback(td_ctx *cx, const char *field, bool function, bool an
                     field);
 }
 
+/* td_aot_opts.saved: both functions, or nothing at all. */
+static bool check_packing(td_ctx *cx, const td_packing *k) {
+    bool any = k->pack || k->unpack || k->filter || k->version || k->env || k->drop;
+    if ((unsigned)k->filter > TD_SAVED_ALL)
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.saved.filter is %d, and must be TD_SAVED_DONATED, "
+                        "TD_SAVED_NO_STATIC or TD_SAVED_ALL",
+                        (int)k->filter);
+    return check_callback(cx, "saved.pack", k->pack, any) &&
+           check_callback(cx, "saved.unpack", k->unpack, any);
+}
+
 static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
     const td_pass    *p = &o->pass;
     const td_chooser *c = &o->chooser;
@@ -78,7 +90,8 @@ static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
            check_backend(cx, "inference", o->inference) &&
            check_callback(cx, "pass.run", p->run, p->name || p->env || p->drop) &&
            check_callback(cx, "chooser.choose", c->choose,
-                          c->name || c->env || c->drop);
+                          c->name || c->env || c->drop) &&
+           check_packing(cx, &o->saved);
 }
 
 static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
@@ -135,6 +148,7 @@ static void drop_callbacks(const td_aot_opts *o) {
     }
     if (o->pass.drop) o->pass.drop(o->pass.env);
     if (o->chooser.drop) o->chooser.drop(o->chooser.env);
+    if (o->saved.drop) o->saved.drop(o->saved.env);
 }
 
 /* Copies everything that the options point to. False: out of memory. */
@@ -145,7 +159,7 @@ static bool fill(td_shared_opts *h) {
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
            copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_names(h) && copy_static_args(h);
+           copy_text(h, &o->saved.version) && copy_names(h) && copy_static_args(h);
 }
 
 /* Options are shared by a function, its double backwards and its nodes, because each of

@@ -43,6 +43,15 @@ static bool check_state(td_ctx *cx, const td_aot_opts *o) {
     return true;
 }
 
+/* Forward and backward of a step are one graph, which saves nothing. */
+static bool check_saved(td_ctx *cx, const td_aot_opts *o) {
+    return !o->saved.pack ||
+           td__fail(cx, TD_E_UNSUPPORTED,
+                    "td_aot_step: unsupported: td_aot_opts.saved, because a step saves "
+                    "nothing between two calls. Compile the model with td_aot_module "
+                    "or td_aot_function, or use td_aot_opts.config's memory_budget");
+}
+
 /* A step writes parameters, so writes stay in the graph. Its state is the module's
  * members, td_aot_opts.state and whatever else the body closes over. */
 td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
@@ -58,7 +67,7 @@ td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts
     f->body = step_body;
     f->env = f;
     if (f->step && td__has(cx, "td_aot_step", "the body", body) &&
-        check_state(cx, &f->opts) &&
+        check_state(cx, &f->opts) && check_saved(cx, &f->opts) &&
         td__state_make(f, f->opts.module, f->opts.state, false))
         return td__fn_give(cx, f);
     td__fn_free(f);

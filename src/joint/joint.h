@@ -182,6 +182,10 @@ bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *loo
 /* Gives every forward output that becomes a tensor a storage of its own: no input's, no
  * other output's. To be called again after passes that merge values. */
 bool               td__joint_separate(td_joint *j);
+/* The value whose storage v shares: the end of a chain of views. */
+td_gval           *td__joint_root(td_gval *v);
+/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
+bool               td__gtype_is_packed(const td_gtype *l);
 /* Does it switch requires_grad off? */
 static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&

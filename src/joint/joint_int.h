@@ -133,9 +133,6 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, input_copies.c ------------------------------------------------- */
 
-td_gval *td__joint_root(td_gval *v);
-/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
-bool     td__gtype_is_packed(const td_gtype *l);
 /* A copy of v with these strides, as the last node; NULL after td__fail. */
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride);
 bool     td__joint_copy_inputs(td_joint *j);

@@ -22,6 +22,9 @@ void td__halves_drop(td_halves *h) {
     if (!h) return;
     td__graph_drop(h->fwd);
     td__graph_drop(h->bwd);
+    td__graph_drop(h->pack);
+    td__graph_drop(h->unpack);
+    td__halves_drop(h->plain);
     td__arena_free(&h->arena);
     td__free(h);
 }

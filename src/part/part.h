@@ -38,22 +38,26 @@ typedef struct td_part_note {
  * the gradients in target order, NONE where there is none. Its nodes with origin
  * FORWARD are recomputed. A graph without tangents and gradients has no backward. */
 typedef struct td_halves {
-    td_ctx         *cx;
-    td_arena        arena;
-    td_graph       *fwd, *bwd; /* bwd NULL: nothing to differentiate */
-    int             n_fwd;     /* outputs before the saved ones */
-    int             n_saved;   /* of which the last n_saved_syms are symbolic sizes */
-    int             n_saved_syms;
-    td_saved_value *saved;
-    int             n_draws; /* generator states among the saved tensors */
-    int             n_notes;
-    td_part_note   *notes;
-    int64_t         bytes_saved;    /* saved outputs and fresh values, not primals */
-    int64_t         bytes_most;     /* the same for the default partition */
-    int64_t         peak;           /* td__peak_bytes of this partition */
-    int64_t         peak_most;      /* the same for the default partition */
-    double          cost_recompute; /* of all recomputation, see td_part_opts.cost */
-    bool            fell_back; /* the default was used: min-cut had a higher peak */
+    td_ctx           *cx;
+    td_arena          arena;
+    td_graph         *fwd, *bwd; /* bwd NULL: nothing to differentiate */
+    int               n_fwd;     /* outputs before the saved ones */
+    int               n_saved;   /* of which the last n_saved_syms are symbolic sizes */
+    int               n_saved_syms;
+    td_saved_value   *saved;
+    int               n_draws; /* generator states among the saved tensors */
+    int               n_notes;
+    td_part_note     *notes;
+    int64_t           bytes_saved;    /* saved outputs and fresh values, not primals */
+    int64_t           bytes_most;     /* the same for the default partition */
+    int64_t           peak;           /* td__peak_bytes of this partition */
+    int64_t           peak_most;      /* the same for the default partition */
+    double            cost_recompute; /* of all recomputation, see td_part_opts.cost */
+    bool              fell_back; /* the default was used: min-cut had a higher peak */
+    /* Of a partition whose saved values are packed: the one before, what pack and
+     * unpack do as graphs; all owned. NULL: they are saved as they are. */
+    struct td_halves *plain;
+    td_graph         *pack, *unpack;
 } td_halves;
 
 /* Options. Zero-initialized is not valid: start from td__part_defaults. */
@@ -86,6 +90,22 @@ void       td__halves_drop(td_halves *h); /* NULL is allowed */
  * reads the values that the forward graph of h saves: its inputs are those of h->bwd.
  * Both joint graphs must have gone through the same passes. NULL after td__fail. */
 td_graph  *td__part_reuse(const td_halves *h, const td_joint *j);
+/* Joins the user's pack and unpack to a partition (td_aot_opts.saved).
+ *
+ *   pack    inputs: those of forward, then any of its saved values (<saved i>).
+ *           Outputs: values saved in place of value i, with its descriptor, in order
+ *           of i
+ *   unpack  inputs: what the new partition saves, in order: outputs of pack, the other
+ *           saved values of `plain`, and integers for sizes that none of them shows.
+ *           Outputs: the values, with their descriptors <saved i>
+ *
+ * Takes over all three, also on failure. NULL after td__fail: a value that unpack
+ * computes has another type. */
+td_halves *td__part_pack(td_halves *plain, td_graph *pack, td_graph *unpack,
+                         const td_part_opts *o);
+/* A backward graph for h->plain as one for h, which unpacks first. NULL after td__fail.
+ */
+td_graph  *td__part_unpacked(const td_halves *h, const td_graph *bwd);
 /* The table of notes as text. */
 bool       td__halves_report(td_buf *b, const td_halves *h);
 

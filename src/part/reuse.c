@@ -129,7 +129,7 @@ static td_graph *cut(const td_halves *h, const td_joint *j, td_graph *g) {
 }
 
 /* Merge, then cut; the twin, late and used arrays share one allocation. */
-td_graph *td__part_reuse(const td_halves *h, const td_joint *j) {
+static td_graph *reuse(const td_halves *h, const td_joint *j) {
     pairing   p = {.j = j, .g = td__graph_clone(h->fwd), .n = h->fwd->nodes.n};
     td_graph *to = NULL;
     if (!p.g) return NULL;
@@ -150,4 +150,12 @@ td_graph *td__part_reuse(const td_halves *h, const td_joint *j) {
     td__free(p.hash);
     td__graph_drop(p.g);
     return to;
+}
+
+td_graph *td__part_reuse(const td_halves *h, const td_joint *j) {
+    if (!h->plain) return reuse(h, j);
+    td_graph *bwd = reuse(h->plain, j);
+    td_graph *g = bwd ? td__part_unpacked(h, bwd) : NULL;
+    td__graph_drop(bwd);
+    return g;
 }

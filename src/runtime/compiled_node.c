@@ -236,6 +236,14 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
             "before the call, which then runs op by op",
             f->p->name);
     if (f->p->later.plan) return td__node_run_next(n, g, need, grads);
+    if (f->p->h->plain)
+        return td__fail(
+            n->cx, TD_E_UNSUPPORTED,
+            "%s: unsupported: create_graph through values that td_aot_opts.saved "
+            "packs, because double backward repeats forward from the inputs. Compile "
+            "the function without td_aot_opts.saved, or go backward without "
+            "create_graph",
+            f->p->name);
     return td__fail(n->cx, TD_E_UNSUPPORTED,
                     "%s was compiled with double_backward off: its gradients have no "
                     "history; switch the setting on, or go backward without "

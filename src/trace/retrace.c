@@ -50,8 +50,9 @@ static bool copy_names(td_graph *to, const td_graph *g, const td_value *in) {
 /* Captures the replay and copies names; NULL after td__fail. */
 static td_graph *capture(td_retrace *a, const td_value *in, const td_closure *close) {
     const td_graph *g = a->g;
-    td_graph       *to =
-        td__capture_closing(g->cx, replay_body, a, (td_values){in, g->inputs.n}, close);
+    td_values       args = {in, g->inputs.n};
+    td_graph *to = a->body ? td__capture_closing(g->cx, a->body, a->env, args, close)
+                           : td__capture_closing(g->cx, replay_body, a, args, close);
     if (!to || copy_names(to, g, in)) return to;
     td__graph_drop(to);
     return NULL;
@@ -99,9 +100,9 @@ td_graph *td__capture_replay(const td_graph *program, const td_value *in) {
 
 td_graph *td__capture_cast(const td_graph *g, const td_value *in,
                            const td_closure *close) {
-    return capture(&(td_retrace){g, NULL}, in, close);
+    return capture(&(td_retrace){.g = g}, in, close);
 }
 
 td_graph *td__capture_graph(const td_graph *g, const td_value *in) {
-    return td__retrace(&(td_retrace){g, NULL}, in);
+    return td__retrace(&(td_retrace){.g = g}, in);
 }

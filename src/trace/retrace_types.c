@@ -276,9 +276,13 @@ static td_graph *capture_types(td_retrace *a) {
 }
 
 td_graph *td__capture_types(const td_graph *g) {
-    return capture_types(&(td_retrace){g, NULL});
+    return capture_types(&(td_retrace){.g = g});
 }
 
 td_graph *td__graph_decompose(const td_graph *g, const char *ops) {
-    return capture_types(&(td_retrace){g, ops});
+    return capture_types(&(td_retrace){.g = g, .simpler = ops});
+}
+
+td_graph *td__capture_types_of(const td_graph *g, td_body *body, void *env) {
+    return capture_types(&(td_retrace){.g = g, .body = body, .env = env});
 }

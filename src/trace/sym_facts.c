@@ -38,7 +38,8 @@ bool td__sym_facts(td_symenv *e, td_graph *g) {
 
 /* ---- from a graph into a trace ------------------------------------------ */
 
-/* A symbol of the graph as a new one. Its hint is arbitrary: a trace from types
+/* A symbol of the graph as a new one of the same name: other graphs of the program use
+ * it, too. Its hint is arbitrary: a trace from types
  * refuses every guard, so no decision is based on hints. */
 static int64_t make_symbol(td_symenv *e, const td_gdim *d) {
     char      name[24];
@@ -49,7 +50,11 @@ static int64_t make_symbol(td_symenv *e, const td_gdim *d) {
                    .hint = 64,
                    .first = {-TD_DIM_HUGE, TD_DIM_HUGE}};
     snprintf(name, sizeof name, "%c%d", d->letter, (int)d->nr);
-    return td__sym_input(e, s, NULL);
+    int64_t tag = td__sym_input(e, s, NULL);
+    if (!td__dim_is_sym(tag)) return tag;
+    e->symbols.v[e->symbols.n - 1].nr = d->nr;
+    if (e->n_backed <= d->nr) e->n_backed = d->nr + 1;
+    return tag;
 }
 
 /* The reverse: symbols and facts of a graph as symbols of this environment; bound[i] is

@@ -251,6 +251,9 @@ bool      td__call_map(td_call *c, td_tensor *(*fn)(td_tensor *t));
 /* Captures a graph from its input types alone, without tensors. NULL after
  * td__fail, which names an input without a type. */
 td_graph *td__capture_types(const td_graph *g);
+/* Captures a body for arguments of the types of a graph's inputs. Inputs have its
+ * descriptors; tensors that the body closes over follow them. */
+td_graph *td__capture_types_of(const td_graph *g, td_body *body, void *env);
 /* td__capture_types with ops replaced by their decompositions: op names
  * separated by commas, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);

@@ -27,10 +27,12 @@ bool td__record_fix_call(td_record *r, td_opcall *c, td_value *in);
 /* ---- retrace.c ---------------------------------------------------------- */
 
 /* A graph to replay, and the ops to decompose on the way ("mul,silu"); NULL:
- * none. */
+ * none. body not NULL: runs in place of the replay. */
 typedef struct td_retrace {
     const td_graph *g;
     const char     *simpler;
+    td_body        *body;
+    void           *env;
 } td_retrace;
 /* Captures the graph by replaying it on these inputs; numbers become constants. */
 td_graph *td__retrace(td_retrace *a, const td_value *in);

@@ -93,8 +93,8 @@ static double kept(td_ctx *cx) {
 }
 static double cut_inside(td_ctx *cx) { return run(cx, cut, NULL); }
 
-static double looped(td_ctx *cx) {
-    td_fn     *f = td_aot_function(cx, looping, NULL, NULL);
+/* One result alone: the other tangent is missing. Drops f. */
+static double backward_of(td_ctx *cx, td_fn *f) {
     td_tensor *x = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.3)), *y[2];
     td_tensor *w = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.2));
     if (td_invoke(f, TD_ARGS(x, w), y, 2)) td_backward(td_sum(y[1]));
@@ -103,9 +103,36 @@ static double looped(td_ctx *cx) {
     return sum;
 }
 
+static int pack(void *env, const td_saved_at *at, td_tensor *t, td_tensor **to) {
+    (void)env, (void)at;
+    if (td_dtype_of(t) != TD_F32 || td_rank(t) == 0) return 0;
+    to[0] = td_mul(t, 0.5);
+    to[1] = td_transpose(to[0], 0, -1);
+    return 2;
+}
+static td_tensor *unpack(void *env, const td_saved_at *at, td_tensor *const *from,
+                         int n) {
+    (void)env, (void)at, (void)n;
+    return td_add(from[0], td_transpose(from[1], 0, -1));
+}
+static bool waves(td_call *c) {
+    td_tensor *a = td_exp(td_mul(td_arg(c, 0), td_arg(c, 1)));
+    return td_return(c, a, td_sin(a));
+}
+static double packed(td_ctx *cx) {
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
+                     .saved = {.pack = pack, .unpack = unpack, .filter = TD_SAVED_ALL}};
+    return backward_of(cx, td_aot_function(cx, waves, NULL, &o));
+}
+
+static double looped(td_ctx *cx) {
+    return backward_of(cx, td_aot_function(cx, looping, NULL, NULL));
+}
+
 static const td_fault_case cases[] = {{.name = "plain", .run = plain},
                                       {.name = "kept", .run = kept},
                                       {.name = "cut", .run = cut_inside},
+                                      {.name = "packed", .run = packed},
                                       {.name = "looped", .run = looped}};
 
 int main(int argc, char **argv) {

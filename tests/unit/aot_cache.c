@@ -113,6 +113,49 @@ TEST(a_pass_without_a_version_is_not_cached) {
     leave(cx);
 }
 
+/* Counts its calls; exact. */
+static int n_packs;
+static int pack_twice(void *env, const td_saved_at *at, td_tensor *t,
+                      td_tensor **packed) {
+    (void)env, (void)at;
+    n_packs++;
+    packed[0] = packed[1] = td_mul(t, 0.5);
+    return 2;
+}
+static td_tensor *unpack_sum(void *env, const td_saved_at *at, td_tensor *const *packed,
+                             int n) {
+    (void)env, (void)at;
+    return n == 2 ? td_add(packed[0], packed[1]) : NULL;
+}
+
+TEST(packed_values_are_cached_by_the_version_of_their_hooks) {
+    outcome     a, b;
+    td_ctx     *cx = enter("cache");
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT};
+    call(cx, &o, &a);
+    o.saved =
+        (td_packing){.pack = pack_twice, .unpack = unpack_sum, .filter = TD_SAVED_ALL};
+    call(cx, &o, &b);
+    CHECK(!memcmp(&a, &b, sizeof a) && n_packs > 0);
+    CHECK(count("bypass: f: its saved-tensor hooks have no version") == 1);
+    o.saved.version = "1";
+    call(cx, &o, &b);
+    int traced = n_packs;
+    CHECK(count("hit: f_") == 0 && count("stored f_") == 2);
+    call(cx, &o, &b);
+    CHECK(!memcmp(&a, &b, sizeof a));
+    CHECK(count("hit: f_") == 1 && n_packs == traced); /* neither function was called */
+    o.saved.version = "2";
+    call(cx, &o, &b);
+    CHECK(count("hit: f_") == 1 && n_packs > traced);
+    o.saved.filter = TD_SAVED_DONATED;
+    call(cx, &o, &b);
+    o.saved = (td_packing){0};
+    call(cx, &o, &b);
+    CHECK(count("hit: f_") == 2 && !memcmp(&a, &b, sizeof a));
+    leave(cx);
+}
+
 /* ---- sizes -------------------------------------------------------------- */
 
 static void call_of(td_fn *f, int64_t n) {

@@ -1,0 +1,375 @@
+/* aot_packed.c -- saved-tensor hooks that are compiled (td_aot_opts.saved): pack joins
+ * the forward graph and unpack the backward graph, for values a filter admits. */
+#include "aot_help.h"
+
+/* ---- hooks -------------------------------------------------------------- */
+
+/* What hooks were called with, as text: "exp>mul ". */
+static char offered[512];
+static int  n_pack, n_unpack;
+
+static int to_bf16(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    size_t n = strlen(offered);
+    (void)env;
+    n_pack++;
+    snprintf(offered + n, sizeof offered - n, "%s>%s ", at->op, at->reader);
+    if (td_dtype_of(t) != TD_F32) return 0;
+    packed[0] = td_to(t, TD_BF16);
+    return 1;
+}
+static td_tensor *from_bf16(void *env, const td_saved_at *at, td_tensor *const *packed,
+                            int n) {
+    (void)env, (void)at, (void)n;
+    n_unpack++;
+    return td_to(packed[0], TD_F32);
+}
+
+/* Loses nothing: two halves of a product. */
+static int to_two(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at;
+    packed[0] = td_mul(t, 0.5);
+    packed[1] = td_reshape(td_transpose(packed[0], 0, -1), TD_SHAPE(-1));
+    return 2;
+}
+static td_tensor *from_two(void *env, const td_saved_at *at, td_tensor *const *packed,
+                           int n) {
+    (void)env, (void)at;
+    CHECK(n == 2);
+    return td_mul(packed[0], 2.0);
+}
+
+static td_aot_opts packing(td_packing p) {
+    offered[0] = 0;
+    n_pack = n_unpack = 0;
+    return (td_aot_opts){TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT, .saved = p};
+}
+static const td_packing bf16 = {.pack = to_bf16, .unpack = from_bf16};
+static const td_packing two = {.pack = to_two, .unpack = from_two};
+
+/* ---- programs ----------------------------------------------------------- */
+
+static bool deep(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    for (int i = 1; i < td_arg_count(c); i++) x = td_tanh(td_matmul(x, td_arg(c, i)));
+    return td_return(c, td_sum(td_exp(x)));
+}
+static bool pair(td_call *c) {
+    td_tensor *a = td_exp(td_arg(c, 0)), *b = td_sin(td_mul(a, td_arg(c, 1)));
+    return td_return(c, td_sum(a), td_sum(td_mul(b, b)));
+}
+
+typedef struct run {
+    double     loss;
+    td_tensor *grad[3];
+    size_t     saved; /* bytes that the history of the call has live */
+    size_t     peak;  /* of forward and backward */
+} run;
+
+/* Forward and backward of @deep on n x n matrices, eagerly where f is NULL. */
+static run train(td_ctx *cx, td_fn *f, int64_t n) {
+    td_tensor *in[3], *out[1];
+    td_value   v = TD_NONE;
+    run        r = {0};
+    td_seed(cx, 3);
+    for (int i = 0; i < 3; i++)
+        in[i] = td_requires_grad_(td_mul(td_randn(cx, TD_SHAPE(n, n)), 0.3));
+    size_t before = td_memory_live();
+    td_memory_peak_reset();
+    if (f) CHECK(td_invoke(f, TD_ARGS(in[0], in[1], in[2]), out, 1));
+    else {
+        CHECK(td_call_body(cx, deep, NULL, TD_ARGS(in[0], in[1], in[2]), &v, 1) == 1);
+        out[0] = v.u.t;
+    }
+    r.saved = td_memory_live() - before;
+    CHECK(td_backward(out[0]));
+    r.peak = td_memory_peak() - before;
+    r.loss = td_item(out[0]);
+    for (int i = 0; i < 3; i++) r.grad[i] = td_grad_of(in[i]);
+    CHECK_OK(cx);
+    return r;
+}
+
+static double distance(const run *a, const run *b) {
+    double most = 0;
+    for (int i = 0; i < 3; i++) {
+        double d = td_item(td_amax(td_abs(td_sub(a->grad[i], b->grad[i]))));
+        double s = td_item(td_amax(td_abs(b->grad[i])));
+        if (d / s > most) most = d / s;
+    }
+    return most;
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+TEST(packed_values_lose_what_pack_loses) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = packing(bf16);
+    td_fn      *f = td_aot_function(cx, deep, NULL, &o);
+    run         eager = train(cx, NULL, 16), r = train(cx, f, 16);
+    double      d = distance(&r, &eager);
+    CHECK(is_number(cx, r.loss, eager.loss, 1e-6));
+    CHECK(d > 1e-5 && d < 1e-1);
+    CHECK_STR(offered, "tanh>t tanh>tanh_backward exp>mul ");
+    CHECK(n_pack == 3 && n_unpack == 3);
+    r = train(cx, f, 16);
+    CHECK(n_pack == 3 && n_unpack == 3); /* traced, not called */
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(several_packed_values_and_views_give_the_exact_gradients) {
+    td_ctx    *cx = td_open();
+    td_packing all = two;
+    all.filter = TD_SAVED_ALL;
+    td_aot_opts o = packing(two), o_all = packing(all);
+    td_fn      *f = td_aot_function(cx, deep, NULL, &o);
+    td_fn      *g = td_aot_function(cx, deep, NULL, &o_all);
+    run         eager = train(cx, NULL, 8), a = train(cx, f, 8), b = train(cx, g, 8);
+    CHECK(distance(&a, &eager) < 1e-6 && distance(&b, &eager) < 1e-6);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_close(cx);
+}
+
+TEST(packed_values_take_less_memory) {
+    td_ctx *cx = td_open();
+    td_config_set(cx, "lazy_backward", "off");
+    td_aot_opts o = packing(bf16), plain = packing((td_packing){0});
+    td_fn      *f = td_aot_function(cx, deep, NULL, &o);
+    td_fn      *g = td_aot_function(cx, deep, NULL, &plain);
+    td_scope_begin(cx, NULL);
+    train(cx, f, 256), train(cx, g, 256); /* compiles */
+    td_scope_end(cx, NULL, NULL);
+    run    a = train(cx, f, 256), b = train(cx, g, 256);
+    size_t unit = 256 * 256 * 4;
+    CHECK(b.saved >= 3 * unit && a.saved <= b.saved - 3 * unit / 2 + 4096);
+    CHECK(a.peak <= b.peak);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_close(cx);
+}
+
+/* ---- filters ------------------------------------------------------------ */
+
+static bool affine(td_call *c) {
+    td_tensor *h = td_mul(td_arg(c, 0), td_arg(c, 1)); /* a parameter, an input */
+    return td_return(c, td_exp(h));
+}
+
+static const char *offered_with(td_saved_filter filter) {
+    td_ctx    *cx = td_open();
+    td_packing p = bf16;
+    p.filter = filter;
+    td_aot_opts o = packing(p);
+    o.n_params = 1;
+    td_fn     *f = td_aot_function(cx, affine, NULL, &o);
+    td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(4))), *y[1];
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(4)));
+    CHECK(td_invoke(f, TD_ARGS(w, x), y, 1));
+    CHECK(td_backward(td_sum(y[0])));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+    return offered;
+}
+
+/* The result exp is saved as well, and is no buffer of the call's own. */
+TEST(filters_admit_donated_values_all_but_state_or_all) {
+    CHECK_STR(offered_with(TD_SAVED_DONATED), "");
+    CHECK_STR(offered_with(TD_SAVED_NO_STATIC), "input>mul exp>mul ");
+    CHECK_STR(offered_with(TD_SAVED_ALL), "input>mul input>mul exp>mul ");
+}
+
+/* ---- backwards ---------------------------------------------------------- */
+
+/* A gradient of one result alone: the engine is traced again, and reads what forward
+ * packed. */
+TEST(a_missing_tangent_reads_packed_values) {
+    td_ctx    *cx = td_open();
+    td_packing all = two;
+    all.filter = TD_SAVED_ALL;
+    td_aot_opts o = packing(all);
+    td_fn      *f = td_aot_function(cx, pair, NULL, &o);
+    for (int which = 0; which < 2; which++) {
+        td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.3)), *y[2];
+        td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.7)), *want[2];
+        td_tensor *in[2] = {x, w};
+        td_value   v[2];
+        CHECK(td_call_body(cx, pair, NULL, TD_ARGS(x, w), v, 2) == 2);
+        td_grad_opts may = {TD_GRAD_OPTS, .allow_unused = true};
+        CHECK(td_grad((td_tensors){&v[which].u.t, 1}, (td_tensors){in, 2}, want, &may));
+        CHECK(td_invoke(f, TD_ARGS(x, w), y, 2));
+        CHECK(td_backward(y[which]));
+        CHECK(fabs(td_item(td_sum(td_grad_of(x))) - td_item(td_sum(want[0]))) < 1e-5);
+        CHECK(td_has_grad(w) == (which == 1));
+        if (which)
+            CHECK(fabs(td_item(td_sum(td_grad_of(w))) - td_item(td_sum(want[1]))) <
+                  1e-5);
+    }
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(retain_graph_unpacks_twice) {
+    td_ctx          *cx = td_open();
+    td_aot_opts      o = packing(two);
+    td_fn           *f = td_aot_function(cx, deep, NULL, &o);
+    td_tensor       *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 2), 0.3)), *y[1];
+    td_tensor       *w = td_full(cx, TD_SHAPE(2, 2), 0.2);
+    td_backward_opts keep = {TD_BACKWARD_OPTS, .retain_graph = true};
+    CHECK(td_invoke(f, TD_ARGS(x, w), y, 1));
+    CHECK(td_backward_with((td_tensors){y, 1}, (td_tensors){0}, &keep));
+    double once = td_item(td_sum(td_grad_of(x)));
+    CHECK(td_backward(y[0]));
+    CHECK(fabs(td_item(td_sum(td_grad_of(x))) - 2 * once) < 1e-5);
+    CHECK(!td_backward(y[0]) && td_error(cx) == TD_E_GRAD);
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(create_graph_through_packed_values_is_refused) {
+    td_ctx          *cx = td_open();
+    td_aot_opts      o = packing(two);
+    td_fn           *f = td_aot_function(cx, deep, NULL, &o);
+    td_tensor       *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 2), 0.3)), *y[1];
+    td_backward_opts twice = {TD_BACKWARD_OPTS, .create_graph = true};
+    CHECK(td_invoke(f, TD_ARGS(x, x), y, 1));
+    CHECK(!td_backward_with((td_tensors){y, 1}, (td_tensors){0}, &twice));
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    CHECK(strstr(td_message(cx), "td_aot_opts.saved"));
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(packed_values_may_have_symbolic_sizes) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = packing(two);
+    o.dynamic = TD_SHAPES_DYNAMIC;
+    td_fn *f = td_aot_function(cx, deep, NULL, &o);
+    for (int64_t n = 4; n < 8; n++) {
+        run eager = train(cx, NULL, n), r = train(cx, f, n);
+        CHECK(distance(&r, &eager) < 1e-5);
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* The result is donated to nobody; what pack made of it is backward's. */
+TEST(packed_values_are_donated) {
+    td_ctx    *cx = td_open();
+    td_packing p = two;
+    char       text[4096];
+    p.filter = TD_SAVED_NO_STATIC;
+    td_aot_opts o = packing(p);
+    td_fn      *f = td_aot_function(cx, affine, NULL, &o);
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2, 3))), *y[1];
+    CHECK(td_invoke(f, TD_ARGS(x, x), y, 1));
+    td_explain(f, text, sizeof text);
+    CHECK(strstr(text, "saved value 1 is packed: <saved 2> <saved 3>, 48 B of 24 B"));
+    CHECK(strstr(text, "donated to backward: <saved 0> <saved 1> <saved 2> <saved 3>"));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- hooks around a call -------------------------------------------------- */
+
+static int   around;
+static void *keep_it(void *env, td_tensor *t) {
+    (void)env;
+    around++;
+    return td_keep(t);
+}
+static td_tensor *give_it(void *env, void *packed, td_ctx *cx) {
+    (void)env, (void)cx;
+    return packed;
+}
+static void drop_it(void *env, void *packed) {
+    (void)env;
+    td_drop(packed);
+}
+
+TEST(hooks_around_the_call_get_the_packed_values) {
+    td_ctx        *cx = td_open();
+    td_aot_opts    o = packing(bf16);
+    td_fn         *f = td_aot_function(cx, deep, NULL, &o);
+    td_saved_hooks h = {.pack = keep_it, .unpack = give_it, .drop = drop_it};
+    run            alone = train(cx, f, 8);
+    around = 0;
+    CHECK(td_saved_hooks_push(cx, &h));
+    run both = train(cx, f, 8);
+    td_saved_hooks_pop(cx);
+    CHECK(around > 0 && distance(&alone, &both) == 0);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- errors ------------------------------------------------------------- */
+
+static int writes(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at;
+    packed[0] = td_mul_(t, 2.0);
+    return 1;
+}
+static int draws(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at;
+    packed[0] = td_add(t, td_rand_like(t));
+    return 1;
+}
+static int reads(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)at;
+    packed[0] = td_mul(t, (td_tensor *)env);
+    return 1;
+}
+static int nothing(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at, (void)t, (void)packed;
+    return 1;
+}
+static int fails(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at, (void)t, (void)packed;
+    return -1;
+}
+static td_tensor *half(void *env, const td_saved_at *at, td_tensor *const *packed,
+                       int n) {
+    (void)env, (void)at, (void)n;
+    return packed[0];
+}
+
+static void refused(td_packing p, td_code code, const char *text) {
+    td_ctx     *cx = td_open();
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3))), *y[1];
+    td_tensor  *other = td_ones(cx, TD_SHAPE(3));
+    td_aot_opts o = packing(p);
+    if (p.pack == reads) o.saved.env = other;
+    td_fn *f = td_aot_function(cx, pair, NULL, &o);
+    CHECK(td_is_nil(f) || !td_invoke(f, TD_ARGS(x, x), y, 1));
+    CHECK(td_error(cx) == code);
+    if (!strstr(td_message(cx), text)) CHECK_STR(td_message(cx), text);
+    td_clear(cx);
+    CHECK(td_item(td_sum(x)) == 3);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(hooks_that_write_draw_or_read_others_are_refused) {
+    refused((td_packing){.pack = writes, .unpack = from_bf16}, TD_E_UNSUPPORTED,
+            "writes a tensor");
+    refused((td_packing){.pack = draws, .unpack = from_bf16}, TD_E_UNSUPPORTED,
+            "draws random numbers");
+    refused((td_packing){.pack = reads, .unpack = from_bf16}, TD_E_UNSUPPORTED,
+            "not its argument");
+}
+TEST(hooks_that_return_nothing_fail) {
+    refused((td_packing){.pack = nothing, .unpack = from_bf16}, TD_E_ARG,
+            "NULL or nil");
+    refused((td_packing){.pack = fails, .unpack = from_bf16}, TD_E_ARG, "-1");
+    refused((td_packing){.pack = to_bf16, .unpack = half}, TD_E_SHAPE,
+            "unpack returned bf16[3]");
+    refused((td_packing){.pack = to_bf16}, TD_E_ARG, "unpack");
+    refused((td_packing){.unpack = half}, TD_E_ARG, "pack");
+}
