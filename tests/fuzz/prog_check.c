@@ -226,7 +226,7 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
     case_way     w = *way;
     if (td__config(f->cx)->backend == TD_BACKEND_INTERP) return false;
     if (!prog_only_numbers(why)) return false;
-    for (int i = 0; i < CASE_COMPILED; i++)
+    for (int i = 0; i <= CASE_PACKED; i++)
         if (way->env == case_compiled[i].env) w.against = &case_replayed[i];
     bool same = w.against && case_check(f, c, &w, &v) != CASE_DIFFERS;
     td__buf_free(&v.why);
@@ -279,6 +279,8 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     return is != CASE_DIFFERS;
 }
 
+bool prog_all_passes;
+
 /* ---- with other settings ------------------------------------------------ */
 
 /* Calls fn for a compiled way with less memory for what is kept, without some of the
@@ -287,7 +289,8 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
                           prog_way_fn *fn, prog_result *r) {
     char      name[128];
     td_config was = *td__config(f->cx), now = was;
-    case_way  way = case_compiled[hash / 2 % CASE_COMPILED];
+    int       ways = CASE_COMPILED + !prog_all_passes; /* create_graph is refused */
+    case_way  way = case_compiled[hash / 2 % (unsigned)ways];
     now.memory_budget = (double)(hash % 2) / 2;
     now.debug_asserts = true;
     now.merge_writes = hash >> 32 & 1;
@@ -302,8 +305,6 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
     bool ok = td_config_put(f->cx, &now) && fn(f, c, &way, r);
     return td_config_put(f->cx, &was) && ok;
 }
-
-bool prog_all_passes;
 
 /* A gradient that comes through a view shares the tangent's storage, one that reaches
  * the leaf directly is a copy; so a pass that drops views changes which tangents a

@@ -373,3 +373,59 @@ TEST(hooks_that_return_nothing_fail) {
     refused((td_packing){.pack = to_bf16}, TD_E_ARG, "unpack");
     refused((td_packing){.unpack = half}, TD_E_ARG, "pack");
 }
+
+/* ---- registered ops ------------------------------------------------------- */
+
+static bool square(const td_op_run *r) {
+    const float *x = td_data(r->in[0].u.t);
+    float       *y = td_data(r->out[0]);
+    for (int64_t i = 0; i < td_numel(r->out[0]); i++) y[i] = x[i] * x[i];
+    return true;
+}
+static td_tensor *call_square(const char *name, td_tensor *x) {
+    td_tensor *y;
+    td_call_op(td_ctx_of(x), name, TD_ARGS(x), &y, 1);
+    return y;
+}
+static bool squares(td_call *c) {
+    return td_return(c, td_sum(td_exp(call_square("packed_square", td_arg(c, 0)))));
+}
+static int squared(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)at;
+    packed[0] = call_square(env, t);
+    return 1;
+}
+static td_tensor *rooted(void *env, const td_saved_at *at, td_tensor *const *packed,
+                         int n) {
+    (void)env, (void)at, (void)n;
+    return td_sqrt(packed[0]);
+}
+
+/* The value is computed by one, and pack calls one; one with an effect is refused. */
+TEST(registered_ops_make_and_pack_saved_values) {
+    td_ctx    *cx = td_open();
+    td_op_opts pure = {TD_OP_OPTS, .schema = "packed_square(Tensor x) -> Tensor",
+                       .shape = "x", .kernel = square, .derivative = "x: 2 * g * x"};
+    td_op_opts loud = pure;
+    loud.schema = "loud_square(Tensor x) -> Tensor";
+    loud.effect = TD_EFFECT_ORDERED;
+    CHECK(td_register_op(cx, &pure) && td_register_op(cx, &loud));
+    td_packing  p = {.pack = squared,
+                     .unpack = rooted,
+                     .env = "packed_square",
+                     .filter = TD_SAVED_ALL};
+    td_aot_opts o = packing(p);
+    td_fn      *f = td_aot_function(cx, squares, NULL, &o);
+    td_tensor  *x = td_requires_grad_(td_full(cx, TD_SHAPE(4), 0.5)), *y[1];
+    CHECK(td_invoke(f, TD_ARGS(x), y, 1) && td_backward(y[0]));
+    CHECK(fabs(td_item(td_sum(td_grad_of(x))) - 4 * exp(0.25)) < 1e-5);
+    CHECK_OK(cx);
+    o.saved.env = "loud_square";
+    td_fn *g = td_aot_function(cx, squares, NULL, &o);
+    CHECK(!td_invoke(g, TD_ARGS(x), y, 1) && td_error(cx) == TD_E_UNSUPPORTED);
+    CHECK(strstr(td_message(cx), "loud_square, which has an effect"));
+    td_clear(cx);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_close(cx);
+}
