@@ -97,33 +97,36 @@ typedef struct lie {
     bool        endless; /* the bytes are repeated */
     bool        slow;    /* ...one every 20 ms */
     bool        hangs;   /* the connection stays open after them */
+    bool        answers; /* each request is answered with them */
 } lie;
 
 static const lie lies[] = {
-    {"closes at once", "", false, false, false},
-    {"never answers", "", false, false, true},
-    {"a status", "+OK\r\n", false, false, true},
-    {"a number", ":1\r\n", false, false, true},
-    {"an error", "-LOADING the dataset\r\n", false, false, true},
-    {"a large array", "*1000000000\r\n", false, false, true},
-    {"an array of a negative size", "*-7\r\n", false, false, true},
-    {"arrays of arrays", "*1\r\n", true, false, true},
-    {"an array of values", "*2\r\n$1\r\na\r\n$1\r\nb\r\n", false, false, true},
-    {"a value of a negative size", "$-5\r\n", false, false, true},
-    {"a value of a huge size", "$9223372036854775807\r\nabc", false, false, true},
-    {"a size that is no number", "$12x\r\nabc\r\n", false, false, true},
-    {"half a value", "$100\r\nabc", false, false, true},
-    {"a value without its end", "$3\r\nabcdefgh", false, false, false},
-    {"an empty value", "$0\r\n\r\n", false, false, true},
+    {"closes at once", "", false, false, false, false},
+    {"never answers", "", false, false, true, false},
+    {"a status", "+OK\r\n", false, false, true, false},
+    {"a number", ":1\r\n", false, false, true, false},
+    {"an error", "-LOADING the dataset\r\n", false, false, true, false},
+    {"a large array", "*1000000000\r\n", false, false, true, false},
+    {"an array of a negative size", "*-7\r\n", false, false, true, false},
+    {"arrays of arrays", "*1\r\n", true, false, true, false},
+    {"an array of values", "*2\r\n$1\r\na\r\n$1\r\nb\r\n", false, false, true, false},
+    {"a value of a negative size", "$-5\r\n", false, false, true, false},
+    {"a value of a huge size", "$9223372036854775807\r\nabc", false, false, true,
+     false},
+    {"a size that is no number", "$12x\r\nabc\r\n", false, false, true, false},
+    {"half a value", "$100\r\nabc", false, false, true, false},
+    {"a value without its end", "$3\r\nabcdefgh", false, false, false, false},
+    {"an empty value", "$0\r\n\r\n", false, false, true, false},
     {"a status without end", "+aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true,
-     false, true},
+     false, true, false},
     {"a value without end", "$999999999\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true, false,
-     true},
+     true, false},
     {"a slow value", "$100\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true, true,
-     true},
-    {"HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", false, false, false},
-    {"noise", "\xff\xfe\x01\x02\x80\x7f%2\r\n#t\r\n", false, false, true},
-    {"many answers", "$-1\r\n$-1\r\n$-1\r\n$-1\r\n", true, false, true},
+     true, false},
+    {"HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", false, false, false, false},
+    {"noise", "\xff\xfe\x01\x02\x80\x7f%2\r\n#t\r\n", false, false, true, false},
+    {"a slow no", "$-1\r\n", false, true, false, true},
+    {"many answers", "$-1\r\n$-1\r\n$-1\r\n$-1\r\n", true, false, true, false},
 };
 enum { lie_count = (int)(sizeof lies / sizeof *lies) };
 
@@ -131,16 +134,18 @@ static int *served; /* connections of the present liar, shared with it */
 
 static inline int connections(void) { return *served; }
 
-static inline void tell(int fd, const lie *l) {
-    char   request[4096];
+/* Receives one request and answers it. False: the client is gone. */
+static inline bool tell(int fd, const lie *l) {
+    char   request[65536];
     size_t n = strlen(l->bytes);
-    if (recv(fd, request, sizeof request, 0) <= 0) return;
+    if (recv(fd, request, sizeof request, 0) <= 0) return false;
     for (bool go = n > 0; go; go = go && l->endless)
         for (size_t i = 0; i < n && go; i += l->slow ? 1 : n) {
             go = send(fd, l->bytes + i, l->slow ? 1 : n, MSG_NOSIGNAL) > 0;
             if (l->slow) usleep(20000);
         }
     while (l->hangs && recv(fd, request, sizeof request, 0) > 0) continue;
+    return l->answers;
 }
 
 /* Starts a server that tells lie i; url gets its address. */
@@ -157,7 +162,7 @@ static inline pid_t start_liar(int i, char *url, size_t cap) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int one; (one = accept(fd, NULL, NULL)) >= 0; close(one)) {
             ++*served;
-            tell(one, &lies[i]);
+            while (tell(one, &lies[i])) continue;
         }
         _exit(0);
     }
