@@ -75,6 +75,8 @@ static td_tensor *pow_grad_base(td_vjp *v) {
     td_tensor *g = v->g[0];
     td_value   a = v->in[0], b = v->in[1];
     if (b.kind != TD_K_TENSOR) {
+        if (b.kind != TD_K_FLOAT)
+            b.u.i = td__dim_fixed(b.u.i); /* it is subtracted from */
         if (td__value_f(b) == 0.0) return td_op_zeros_like(g, TD_DTYPE_NONE);
         bool     whole = b.kind != TD_K_FLOAT && b.u.i != INT64_MIN;
         td_value less =
