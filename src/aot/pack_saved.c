@@ -83,11 +83,13 @@ static bool list_values(tracing *t) {
     int              tensors = h->n_saved - h->n_saved_syms - h->n_draws;
     size_t           n = (size_t)h->n_saved + 1;
     size_t           n_in = (size_t)h->bwd->inputs.n + 1;
-    bool *beside = td__arena_zalloc(&t->arena, 2 * n_in), *writes = beside + n_in;
+    bool            *beside = td__arena_zalloc(&t->arena, n_in);
+    bool            *writes = td__arena_zalloc(&t->arena, n_in);
     t->which = td__arena_zalloc(&t->arena, sizeof *t->which * n);
     t->count = td__arena_zalloc(&t->arena, sizeof *t->count * n);
     t->at = td__arena_zalloc(&t->arena, sizeof *t->at * n);
-    if (!beside || !t->which || !t->count || !t->at) return td__fail_memory(h->cx);
+    if (!beside || !writes || !t->which || !t->count || !t->at)
+        return td__fail_memory(h->cx);
     if (!td__graph_reads_beside(h->bwd, beside)) return false;
     td__graph_written_inputs(h->bwd, writes);
     for (int i = 0; i < tensors; i++) {

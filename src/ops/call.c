@@ -385,8 +385,8 @@ typedef enum outcome { DONE, NIL, FAILED } outcome;
 /* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
  * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
-    c->def = td__row(op);
     c->info = td__opinfo(op);
+    c->def = c->info->def;
     c->n_in = c->info->s.n_in;
     c->describe = NULL;
     c->out = c->few;

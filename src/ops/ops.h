@@ -272,6 +272,7 @@ typedef struct td_term {
 
 struct td_opinfo {
     td_op             op;
+    const td_opdef   *def;
     td_schema         s;
     td_op             pure;        /* of a writer; TD_OP_COUNT: none */
     bool              composite;   /* decomp or decomp_fn */
@@ -285,17 +286,16 @@ struct td_opinfo {
 };
 
 /* Of a registered op (user_ops.c); td__user_op_find: TD_OP_COUNT when unknown. */
-const td_opdef *td__user_row(td_op op);
-td_opinfo      *td__user_info(td_op op);
-td_op           td__user_op_find(const char *name);
-bool            td__op_exists(td_op op); /* a row of the library or a registered one */
+const td_opdef  *td__user_row(td_op op);
+td_opinfo       *td__user_info(td_op op);
+td_op            td__user_op_find(const char *name);
+bool             td__op_exists(td_op op); /* a row of the library or a registered one */
 /* Stands for a registered op in cached graphs; 0: it has no version. */
-uint64_t        td__user_op_mark(td_op op);
+uint64_t         td__user_op_mark(td_op op);
 /* Derives the info of a registered row; false and a message: the row is wrong. */
-bool            td__table_add(td_op op, char *msg, size_t cap);
-static inline const td_opdef *td__row(td_op op) {
-    return TD_LIKELY(op < TD_OP_COUNT) ? &td__ops[op] : td__user_row(op);
-}
+bool             td__table_add(td_op op, char *msg, size_t cap);
+/* The row of an op, of the library or registered. */
+const td_opdef  *td__row(td_op op);
 bool             td__table_init(void); /* idempotent; false: td__table_why says why */
 const char      *td__table_why(void);
 const td_opinfo *td__opinfo(td_op op);

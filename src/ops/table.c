@@ -28,6 +28,10 @@ static td_opinfo *info_at(td_op op) {
     return TD_LIKELY(op < TD_OP_COUNT) ? &infos[op] : td__user_info(op);
 }
 
+const td_opdef *td__row(td_op op) {
+    return TD_LIKELY(op < TD_OP_COUNT) ? &td__ops[op] : td__user_row(op);
+}
+
 const td_opinfo *td__opinfo(td_op op) { return info_at(op); }
 const char      *td__table_why(void) { return why; }
 
@@ -75,6 +79,7 @@ static bool init_schema(td_op op) {
     const td_opdef *def = td__row(op);
     td_opinfo      *info = info_at(op);
     info->op = op;
+    info->def = def;
     info->pure = def->pure ? td__op_find(def->pure) : TD_OP_COUNT;
     if (def->pure && info->pure == TD_OP_COUNT) return wrong(op, "no such twin");
     char text[160];
