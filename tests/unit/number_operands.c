@@ -1,6 +1,7 @@
 /* number_operands.c -- each op of the table that takes a number takes one that varies:
  * an int argument of a compiled function, which is a symbol there. C rules that compute
- * with such a number must fix its value; results and gradients show where one did not. */
+ * with such a number must fix its value; results and gradients show where one does
+ * not. */
 #include "aot_help.h"
 
 #include "graph/graph.h"
