@@ -94,9 +94,9 @@ static td_tensor *unpack(void *env, const td_saved_at *at, td_tensor *const *fro
     (void)env, (void)at, (void)n;
     return td_rank(from[0]) ? td_transpose(from[0], 0, -1) : from[0];
 }
-static const td_packing turned = {.pack = pack,
-                                  .unpack = unpack,
-                                  .filter = TD_SAVED_ALL};
+static const td_packing transposing = {.pack = pack,
+                                       .unpack = unpack,
+                                       .filter = TD_SAVED_ALL};
 
 /* ---- functions ---------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     const td_backend *b = v && v->replayed ? &td__replayed : NULL;
     td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
                               .inference = b};
-    if (v && v->packed) opts.saved = turned;
+    if (v && v->packed) opts.saved = transposing;
     return k ? td_aot_function(fn->cx, run_closure, k, &opts) : td_aot_graph(fn, &opts);
 }
 

@@ -15,7 +15,6 @@ unsigned prog_with;
 
 typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS, MASKS } family;
 
-/* Puts a changed view back: only the functional mode calls it. */
 /* What only the plan of a compiled call has. */
 static bool is_step(td_op op) {
     static const td_op steps[] = {TD_OP__made, TD_OP__assign, TD_OP__bump, TD_OP__touch,
@@ -25,6 +24,7 @@ static bool is_step(td_op op) {
     return false;
 }
 
+/* Puts a changed view back: only the functional mode calls it. */
 static bool is_inverse(td_op op) {
     for (int i = 0; i < TD_OP_COUNT; i++)
         if (td__row(i)->inverse && !strcmp(td__row(i)->inverse, td__row(op)->name))

@@ -441,14 +441,14 @@ static bool differ(td_call *c) {
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0), td_arg(c, 1)), &y, 1) &&
            td_return(c, y);
 }
-static bool turned(td_call *c) { /* its sum with 0 is no view */
+static bool transposed(td_call *c) { /* its sum with 0 is no view */
     td_tensor *t = td_t(td_contiguous(td_t(td_arg(c, 0))));
     return td_return(c, td_add(t, 0));
 }
 static bool contiguous(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 3)); }
 static bool other_strides(td_call *c) {
     td_tensor  *y;
-    td_branches of = {.yes = contiguous, .no = turned};
+    td_branches of = {.yes = contiguous, .no = transposed};
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
            td_return(c, y);
 }
