@@ -266,26 +266,9 @@ static int bind(td_opcall *c, const td_value *in, int n_in) {
 
 /* ---- floats that are inputs of the program ------------------------------- */
 
-/* Ops whose kernels compute the same with a number and with a 0-d tensor of the dtype
- * in which they compute. */
 static bool takes_stand_in(const td_opcall *c) {
-    switch (c->info->op) {
-    case TD_OP_add:
-    case TD_OP_sub:
-    case TD_OP_mul:
-    case TD_OP_div:
-    case TD_OP_add_:
-    case TD_OP_sub_:
-    case TD_OP_mul_:
-    case TD_OP_div_:
-    case TD_OP_eq:
-    case TD_OP_ne:
-    case TD_OP_lt:
-    case TD_OP_le:
-    case TD_OP_gt:
-    case TD_OP_ge: return true;
-    default: return false;
-    }
+    td_op pure = c->info->pure;
+    return (pure == TD_OP_COUNT ? c->def : td__row(pure))->flags & TD_OPF_TAKES_0D;
 }
 
 /* The dtype in which the op computes with the tensor beside a float number; NONE: there

@@ -64,6 +64,10 @@ enum {
     /* -- the C function -- */
     TD_OPF_FROM_ZERO = 1 << 27, /* the macro may omit the first argument, which is 0 */
 
+    /* Computes the same with a number and with a 0-d tensor of the dtype in which it
+     * computes: a float that varies between calls may be passed as one. */
+    TD_OPF_TAKES_0D = 1 << 29,
+
     /* -- registered ops -- */
     TD_OPF_EFFECT =
         1 << 28 /* does more than compute its results: runs once, in order */
