@@ -9,7 +9,9 @@
 # after the table, where a reader of the last lines finds it.
 #
 # As many programs as there are CPUs run at a time (JOBS=1: one after the other); the
-# table has their order.
+# table has their order. Unit tests built without Criterion (sanitizers, valgrind) run
+# one after the other in their process, so there are as many processes as CPUs, each
+# with a part of the tests.
 #
 # Functions are compiled for the interpreter unless a program asks for more: most
 # tests are about what surrounds the code, and native code takes a compiler's time.
@@ -17,7 +19,15 @@ set -u
 export TD_BACKEND=${TD_BACKEND:-interp}
 word=$1
 shift
-programs=("$@")
+jobs=${JOBS:-$(nproc)}
+programs=() # "PROGRAM", or "PROGRAM K/N" for part K of its tests
+for program in "$@"; do
+    if [ "$(basename "$program")" = unit ] && ! grep -qa 'libcriterion' "$program"; then
+        for ((k = 1; k <= jobs; k++)); do programs+=("$program $k/$jobs"); done
+    else
+        programs+=("$program")
+    fi
+done
 passed=0 failed=0
 # For each program a log, and NAME.end with its status and time when it is done.
 logs=$(mktemp -d) || exit 1
@@ -25,9 +35,10 @@ logs=$(mktemp -d) || exit 1
 export TD_CACHE_DIR="${TD_CACHE_DIR:-$PWD/build/cache}"
 trap 'rm -rf "$logs"' EXIT
 
-run() { # PROGRAM
+run() { # PROGRAM [PART]
     local args=()
-    if [ "$(basename "$1")" = unit ] && grep -qa 'libcriterion' "$1"; then
+    [ $# -gt 1 ] && export TD_TEST_PART=$2
+    if [ "$(basename "$1")" = unit ] && [ $# -eq 1 ]; then
         args=(--jobs "$(nproc)" --timeout 120)
         [ -n "$word" ] && args+=(--filter "*$word*")
     elif [ -n "$word" ]; then
@@ -40,7 +51,8 @@ run() { # PROGRAM
 run_one() { # NUMBER: runs that program; for a process of its own
     local start status
     start=$(date +%s%N)
-    run "${programs[$1]}" >"$logs/$1" 2>&1
+    # shellcheck disable=SC2086  # a program and its part
+    run ${programs[$1]} >"$logs/$1" 2>&1
     status=$?
     echo "$status $((($(date +%s%N) - start) / 1000000))" >"$logs/$1.part"
     mv "$logs/$1.part" "$logs/$1.end"
@@ -88,7 +100,6 @@ show_done() { # in order, as far as they are done
     done
 }
 
-jobs=${JOBS:-$(nproc)}
 for ((i = 0; i < ${#programs[@]}; i++)); do
     while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
         wait -n
