@@ -1,13 +1,14 @@
-#!/bin/sh
+#!/bin/bash
 # hunt.sh -- COUNT random programs in each group of ways, spread over the parts of the
 # grammar (--with=), each with and without --wide; no program comes twice.
 # usage: hunt.sh PROGRAMS COUNT SEED SAVE [WAY]...
 # WAY is functional, compiled, dynamic or native; all when none is given. A line for
-# each part, and in the end the table of docs/testing.md.
+# each part, and in the end the table of docs/testing.md. As many parts as there are
+# CPUs run at a time (JOBS=1: one after the other).
 programs=$1 count=$2 seed=$3 save=$4
 shift 4
 [ $# -gt 0 ] || set -- functional compiled dynamic native
-bad=0
+bad=0 jobs=${JOBS:-$(nproc)}
 
 # Native code without optimization has the same bits and is made in a fraction of the
 # time, most of all by clang.
@@ -20,7 +21,7 @@ number() {
         echo 0
 }
 
-# run WAY PART WIDE: one line, and the sums of the way
+# run WAY PART WIDE SEED: the programs of one part, in a process of its own
 run() {
     words=$1 with=--with=$2 name=$1-$2$3 batch=1
     [ "$2" = none ] && with=
@@ -29,16 +30,20 @@ run() {
     compiled) words='compiled,!dynamic' ;;
     native) words='compiled,!dynamic' batch=500 ;;
     esac
-    out=$save/$name.txt
     # shellcheck disable=SC2086  # an empty option is none
-    TD_BACKEND=$backend "$programs" --seed="$seed" --count="$each" --way="$words" \
-        --save="$save/$name" --most-bad=1000000 --batch=$batch $with $3 >"$out" 2>&1
+    TD_BACKEND=$backend "$programs" --seed="$4" --count="$each" --way="$words" \
+        --save="$save/$name" --most-bad=1000000 --batch=$batch $with $3 \
+        >"$save/$name.txt" 2>&1
+}
+
+# sum WAY PART WIDE: one line of what the part did, and the sums of the way
+sum() {
+    out=$save/$1-$2$3.txt
     line=$(grep ' disagree$' "$out") || line='0 programs: it stopped; 1 disagree'
     done=$((done + $(number programs "$line")))
     refused=$((refused + $(number refused "$line")))
     disagree=$((disagree + $(number disagree "$line")))
     round=$((round + $(number 'round otherwise' "$(grep 'round otherwise$' "$out")")))
-    seed=$((seed + each))
     printf '%-11s %-16s %s\n' "$1" "$2${3:+ wide}" "$line"
 }
 
@@ -51,7 +56,15 @@ for way; do
     # shellcheck disable=SC2086
     each=$(set -- $parts && echo $(((count + 2 * $# - 1) / (2 * $#))))
     for part in $parts; do
-        for wide in '' --wide; do run "$way" "$part" $wide; done
+        for wide in '' --wide; do
+            while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n; done
+            run "$way" "$part" "$wide" "$seed" &
+            seed=$((seed + each))
+        done
+    done
+    wait
+    for part in $parts; do
+        for wide in '' --wide; do sum "$way" "$part" "$wide"; done
     done
     [ $disagree = 0 ] || bad=1
     rows="$rows| $way | $done | $first | $refused | $round | $disagree | $(($(date +%s) - start)) |
