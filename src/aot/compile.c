@@ -89,24 +89,25 @@ static bool has_backward(const td_graph *program) {
 /* ---- all stages --------------------------------------------------------- */
 
 /* Discards a failed trace with symbolic sizes; the captured program stays. */
-static void start_over(td_fn *f, td_spec *s) {
+static void start_over(td_fn *f, td_spec *s, const char *why) {
     td__log(f->cx, TD_LOG_guards, "%s: compiled for these sizes only: %s", f->name,
-            td__message(f->cx));
+            why);
     td_clear(f->cx);
     td__joint_drop(s->j);
     s->j = NULL;
     s->has = 0;
 }
 
-/* Traces with numbers, after a trace with symbols failed. What succeeds only with
- * numbers is an error where the user marked a size. `change` may be NULL. */
-static bool trace_numbers(td_fn *f, td_spec *s, td_values args,
+/* Traces with numbers, after a trace with symbols failed with this message. What
+ * succeeds only with numbers is an error where the user marked a size. `change` may be
+ * NULL. */
+static bool trace_numbers(td_fn *f, td_spec *s, td_values args, const char *message,
                           void (*change)(td_spec *s)) {
     char why[400];
     snprintf(why, sizeof why,
              "the trace cannot have a symbol there: %.300s. Avoid that",
-             td__message(f->cx));
-    start_over(f, s);
+             message);
+    start_over(f, s, message);
     if (change) change(s);
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS) &&
            (s->set.dynamic == TD_SHAPES_STATIC || td__marked_refuse(f, args, why));
@@ -120,7 +121,7 @@ static bool trace_sizes(td_fn *f, td_spec *s, td_values args) {
     if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
     td_code code = td__error(f->cx);
     if (!s->varies || code == TD_E_MEMORY || code == TD_E_GUARD) return false;
-    return trace_numbers(f, s, args, NULL);
+    return trace_numbers(f, s, args, td__message(f->cx), NULL);
 }
 
 bool td__spec_measure(td_fn *f, const td_spec *s, td_values args, td_dim_list *to) {
@@ -152,9 +153,11 @@ static void drop_guesses(td_spec *s) {
 
 /* If that fails, too, sizes that depend on values are those of this call. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
+    char message[304];
     if (trace_sizes(f, s, args)) return true;
+    snprintf(message, sizeof message, "%.300s", td__message(f->cx));
     if (s->sizes.n || !td__spec_measure(f, s, args, &s->sizes)) return false;
-    return trace_numbers(f, s, args, drop_guesses);
+    return trace_numbers(f, s, args, message, drop_guesses);
 }
 
 /* All stages, or what the disk cache has of them, then the key. False after td__fail.

@@ -93,6 +93,7 @@ void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
 
 int td__wrap_dim(int64_t dim, int rank) {
     int n = rank > 0 ? rank : 1;
+    dim = td__dim_fixed(dim);
     if (dim < -n || dim >= n) return -1;
     return (int)(dim < 0 ? dim + n : dim);
 }

@@ -392,6 +392,10 @@ static inline td_tensor *td__in(const td_opcall *c, int i) {
     return c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
 }
 static inline int64_t td__in_int(const td_opcall *c, int i) { return c->in[i].u.i; }
+/* For rules that compute with the integer in C: a symbol is fixed by a guard. */
+static inline int64_t td__in_number(const td_opcall *c, int i) {
+    return td__dim_fixed(c->in[i].u.i);
+}
 static inline bool td__in_bool(const td_opcall *c, int i) { return c->in[i].u.i != 0; }
 static inline bool td__in_none(const td_opcall *c, int i) {
     return c->in[i].kind == TD_K_NONE;

@@ -181,7 +181,7 @@ bool td__decomp_take_along_dim(td_opcall *c) {
  * here, before the scatter. */
 bool td__decomp_one_hot(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
-    int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
+    int64_t    classes = td__in_number(c, 1), size[TD_MAX_RANK];
     if (self->dtype != TD_I64)
         return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s",
                            td__type_str(self));

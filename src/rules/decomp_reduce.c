@@ -84,7 +84,7 @@ bool td__decomp_argsort(td_opcall *c) {
  * differ. */
 bool td__decomp_diff(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    int64_t    n = td__in_int(c, 1);
+    int64_t    n = td__in_number(c, 1);
     int        dim = td__op_dim(c, td__in_int(c, 2), t->rank);
     if (dim < 0) return false;
     if (n < 0 || t->rank == 0)

@@ -185,7 +185,7 @@ bool td__decomp_narrow(td_opcall *c) {
  * shorter. A dim of size 0 gives exactly `chunks` empty pieces. */
 bool td__decomp_chunk(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    int64_t    chunks = td__in_int(c, 1);
+    int64_t    chunks = td__in_number(c, 1);
     if (chunks <= 0)
         return td__op_fail(c, TD_E_ARG, "chunks must be positive, got %lld",
                            (long long)chunks);

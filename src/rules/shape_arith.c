@@ -132,7 +132,7 @@ bool td__shape_pow(td_opcall *c) {
 /* decimals other than 0 are for floats. */
 bool td__shape_round(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    if (td__in_int(c, 1) != 0 && !td__is_float((td_dtype)t->dtype))
+    if (td__in_number(c, 1) != 0 && !td__is_float((td_dtype)t->dtype))
         return td__op_fail(c, TD_E_DTYPE,
                            "with decimals is defined on floats only, got %s",
                            td__type_str(t));

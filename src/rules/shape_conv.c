@@ -43,7 +43,7 @@ static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w
 
 /* stride, padding, dilation and groups into p. */
 static bool read_options(td_opcall *c, td_conv *p) {
-    p->groups = td__in_int(c, GROUPS);
+    p->groups = td__in_number(c, GROUPS);
     if (p->groups < 1)
         return td__op_fail(c, TD_E_ARG, "groups must be positive, got %lld",
                            (long long)p->groups);

@@ -477,7 +477,8 @@ bool td__shape_unfold_backward(td_opcall *c) {
     int rank = part.rank, dim = td__op_dim(c, td__in_int(c, 2), rank);
     if (dim < 0) return false;
     int64_t n = rank ? part.size[dim] : 1;
-    if (size < 0 || step <= 0 || rank == TD_MAX_RANK || td__dim_lt(n, size))
+    if (td__dim_lt(size, 0) || td__dim_lt(step, 1) || rank == TD_MAX_RANK ||
+        td__dim_lt(n, size))
         return td__op_fail(c, TD_E_ARG,
                            "size %lld must be from 0 to the size of the dim, %lld, and "
                            "step %lld positive",

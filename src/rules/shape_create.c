@@ -232,7 +232,7 @@ static int64_t count_lower(int64_t n, int64_t m, int64_t k) {
 /* in: row, col, offset, dtype. [2, number of elements of the triangle]; tril_indices
  * and triu_indices share the rule. */
 bool td__shape_tri_indices(td_opcall *c) {
-    int64_t  n = td__in_int(c, 0), m = td__in_int(c, 1), k = td__in_int(c, 2);
+    int64_t  n = td__in_number(c, 0), m = td__in_number(c, 1), k = td__in_number(c, 2);
     td_dtype dt = td__create_dtype(c, TD_I64);
     if (n < 0 || m < 0 || n > INT32_MAX || m > INT32_MAX)
         return td__op_fail(c, TD_E_ARG,

@@ -66,14 +66,14 @@ bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
 /* in: low, high, size, dtype. */
 bool td__shape_randint(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
-    return check_range(c, dt, td__in_int(c, 0), td__in_int(c, 1)) &&
+    return check_range(c, dt, td__in_number(c, 0), td__in_number(c, 1)) &&
            td__create_sizes(c, 2, dt);
 }
 
 /* in: self, low, high, dtype. */
 bool td__shape_randint_like(td_opcall *c) {
     td__create_like(c);
-    return check_range(c, c->meta[0].dtype, td__in_int(c, 1), td__in_int(c, 2));
+    return check_range(c, c->meta[0].dtype, td__in_number(c, 1), td__in_number(c, 2));
 }
 
 /* Counting must stay exact: a float holds integers up to 2^digits. */
@@ -146,8 +146,8 @@ bool td__shape_exponential(td_opcall *c) {
 bool td__shape_random(td_opcall *c) {
     td__create_like(c);
     td_dtype dt = c->meta[0].dtype;
-    int64_t  from = td__in_none(c, 1) ? 0 : td__in_int(c, 1);
-    if (!td__in_none(c, 2)) return check_range(c, dt, from, td__in_int(c, 2));
+    int64_t  from = td__in_none(c, 1) ? 0 : td__in_number(c, 1);
+    if (!td__in_none(c, 2)) return check_range(c, dt, from, td__in_number(c, 2));
     if (!int_in(dt, (double)from))
         return td__op_fail(c, TD_E_ARG, "dtype %s cannot represent from = %lld",
                            td_dtype_name(dt), (long long)from);
@@ -172,7 +172,7 @@ bool td__shape_bernoulli_p(td_opcall *c) {
  * num_samples]. */
 bool td__shape_multinomial(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
-    int64_t    n = td__in_int(c, 1), size[2];
+    int64_t    n = td__in_number(c, 1), size[2];
     if (!floats_only(c, (td_dtype)p->dtype)) return false;
     if (p->rank != 1 && p->rank != 2)
         return td__op_fail(c, TD_E_SHAPE, "needs a vector or a matrix, got %s",

@@ -355,7 +355,7 @@ bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args) {
     int dim = td__op_dim(c, args[0].u.i, m->rank);
     if (dim < 0) return false;
     int64_t step = args[3].u.i, n = m->size[dim], start_at = 0, end = n;
-    if (step <= 0)
+    if (td__dim_lt(step, 1))
         return td__op_fail(c, TD_E_ARG, "step must be positive, got %lld",
                            (long long)step);
     if (args[1].kind != TD_K_NONE) start_at = clamp_bound(args[1].u.i, 0, n);
@@ -409,7 +409,7 @@ bool td__shape_unfold(td_opcall *c) {
     int64_t  size = td__in_int(c, 2), step = td__in_int(c, 3);
     if (dim < 0 || !rank_ok(c, rank + 1)) return false;
     int64_t n = rank ? m->size[dim] : 1;
-    if (size < 0 || step <= 0)
+    if (td__dim_lt(size, 0) || td__dim_lt(step, 1))
         return td__op_fail(c, TD_E_ARG,
                            "size %lld must not be negative, step %lld positive",
                            (long long)size, (long long)step);

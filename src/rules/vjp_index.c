@@ -112,7 +112,7 @@ static td_tensor *frequencies(td_tensor *g, td_tensor *indices, int64_t rows) {
  * padding row, divided by the frequency where the op divided. */
 bool td__vjp_embedding_dense_backward(td_vjp *v) {
     td_tensor *g = v->g[0], *indices = v->in[1].u.t;
-    int64_t    pad = v->in[3].u.i;
+    int64_t    pad = td__dim_fixed(v->in[3].u.i);
     td_tensor *rows = td_op_embedding(g, indices, -1, false);
     if (pad >= 0) {
         td_tensor *mask = td_op_unsqueeze(td_op_eq(indices, td_value_int(pad)), -1);

@@ -182,26 +182,59 @@ bool td__vjp_as_strided(td_vjp *v) {
                                           stride, off));
 }
 
-/* g may have other strides than the result had: it is copied into the
- * result's geometry first, which is that of self. */
+/* The place behind the last one that a geometry of at least one element shows. */
+static int64_t extent(td_ints size, td_ints stride, int64_t offset) {
+    int64_t last = offset;
+    for (int d = 0; d < size.n; d++)
+        last =
+            td__dim_add(last, td__dim_mul(td__dim_sub(size.v[d], 1), stride.v[d]));
+    return td__dim_add(last, 1);
+}
+
+/* Has a tensor like m expanded dims? */
+static bool is_expanded(const td_meta *m) {
+    bool    again[TD_MAX_RANK];
+    int64_t dims[2][TD_MAX_RANK];
+    return td__dims_apart(m->rank, m->size, m->stride, dims[0], dims[1], again) <
+           m->rank;
+}
+
+/* in: self, src, size, stride, storage_offset. The result has the geometry of self, m.
+ * The part that src replaces may lie beyond what that shows of its storage, and there
+ * may be gaps. So the gradient of the storage is made first: zeros, and g where the
+ * result lies. A result that shows all of it is that storage. */
 bool td__vjp_as_strided_scatter(td_vjp *v) {
     const td_meta *m = v->in_meta[0], *s = v->in_meta[1];
-    td_value       off = v->in[4];
     td_ints        size = ints(v->in[2].u.ints, (int)v->in[2].n);
     td_ints        stride = ints(v->in[3].u.ints, (int)v->in[3].n);
-    if (td__dim_seems_eq(td__numel(m->rank, m->size), 0)) /* shows nothing of src */
+    td_ints        sizes = ints(m->size, m->rank), strides = ints(m->stride, m->rank);
+    td_value       off = v->in[4];
+    int64_t        numel = td__numel(m->rank, m->size), places, one = 1;
+    if (off.kind == TD_K_NONE) off = td_value_int(m->offset);
+    if (td__dim_seems_eq(numel, 0) || td__dim_seems_eq(td__numel(s->rank, s->size), 0))
         return (!v->need[0] || give(v, 0, v->g[0])) &&
-               (!v->need[1] || give(v, 1, zeros(v, s)));
-    if (!td__is_dense(m->rank, m->size, m->stride) || m->offset != 0)
+               (!v->need[1] || give(v, 1, zeros(v, s))); /* nothing of src shows */
+    if (is_expanded(m)) /* the result is a dense copy */
         return td__fail(v->cx, TD_E_UNSUPPORTED,
-                        "as_strided_scatter: unsupported: its gradient is implemented "
-                        "for a row-major self only; pass self through contiguous");
-    td_tensor *g = td_op_contiguous(v->g[0]);
+                        "as_strided_scatter: unsupported: its gradient is not "
+                        "implemented for an expanded self; pass self through "
+                        "contiguous");
+    places = td__dim_max(extent(sizes, strides, m->offset),
+                         extent(size, stride, off.u.i));
+    bool all = td__is_dense(m->rank, m->size, m->stride) &&
+               td__dim_seems_eq(places, numel);
+    td_tensor *g = all ? td_op_contiguous(v->g[0])
+                       : td_op_as_strided_backward(v->g[0], ints(&places, 1),
+                                                   ints(&one, 1), 0, sizes, strides,
+                                                   m->offset);
     if (g->offset != 0 && !td_is_nil(g)) g = td_op_clone(g, true);
-    if (off.kind == TD_K_NONE) off = td_value_int(0);
-    if (v->need[0] &&
-        !give(v, 0, td_op_as_strided_scatter(g, zeros(v, s), size, stride, off)))
+    if (v->need[1] &&
+        !give(v, 1, td_op_contiguous(td_op_as_strided(g, size, stride, off))))
         return false;
-    return !v->need[1] ||
-           give(v, 1, td_op_contiguous(td_op_as_strided(g, size, stride, off)));
+    if (!v->need[0]) return true;
+    g = td_op_as_strided_scatter(g, zeros(v, s), size, stride, off);
+    if (!all)
+        g = td_op_as_strided_backward(g, sizes, strides, m->offset, ints(&places, 1),
+                                      ints(&one, 1), 0);
+    return give(v, 0, g);
 }
