@@ -238,6 +238,19 @@ static bool set_mode(case_run *run, const td_gstep *s) {
     return true;
 }
 
+/* Marks dims of the call's tensors, for dynamic=. False after td__fail. */
+static bool mark_dims(const td_gstep *s, const td_value *in) {
+    bool maybe = s->dynamic && !strcmp(s->dynamic, "maybe");
+    bool first = s->dynamic && !strcmp(s->dynamic, "first"), ok = true;
+    for (int i = 0; s->dynamic && i < s->fn->inputs.n; i++) {
+        if (in[i].kind != TD_K_TENSOR || case_is_closed_over(s->fn, i)) continue;
+        for (int d = 0; ok && d < in[i].u.t->rank && (d == 0 || !first); d++)
+            ok = maybe ? td_mark_maybe_dynamic(in[i].u.t, d)
+                       : td_mark_dynamic(in[i].u.t, d);
+    }
+    return ok;
+}
+
 static bool call_or_checkpoint(case_run *run, const td_gstep *s, const td_value *in,
                                td_value *out) {
     return s->checkpoint ? checkpointed(run, s, in, out) : call_way(run, s, in, out);
@@ -302,7 +315,8 @@ bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *o
     td_ctx          *cx = run->file->cx;
     td_autocast_mode was = {0};
     run->step = s;
-    if (!set_mode(run, s) || !case_hooks_begin(run, s)) return false;
+    if (!set_mode(run, s) || !mark_dims(s, in) || !case_hooks_begin(run, s))
+        return false;
     if (s->autocast)
         was = td_autocast_begin(cx, strcmp(s->autocast, "f16") ? TD_BF16 : TD_F16);
     bool ok = s->rehearse ? rehearse(run, s, in) : call_or_checkpoint(run, s, in, out);

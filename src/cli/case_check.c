@@ -150,6 +150,7 @@ static bool is_unsupported(const check *k) {
     if (k->backward && k->eager.code == TD_E_UNSUPPORTED) return true;
     bool compiles =
         k->other.run.refused || (k->backward && k->other.run.way->saves_copies);
+    if (k->other.run.refused && code == TD_E_GUARD) return true; /* of a marked dim */
     return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
 }
 

@@ -28,7 +28,7 @@ struct case_closure {
 };
 
 static bool needs_closure(const td_gstep *s) {
-    bool any = s->grads || s->module || s->control;
+    bool any = s->grads || s->module || s->control || s->body;
     for (int i = 0; i < s->fn->inputs.n; i++)
         any |= case_is_closed_over(s->fn, i) && !case_is_literal(s->fn, i);
     return any;
@@ -48,15 +48,18 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
     bool same = k->s->grads == s->grads && !k->s->module == !s->module &&
-                k->s->control == s->control;
+                k->s->control == s->control && k->s->body == s->body;
     for (int i = 0; same && i < s->fn->inputs.n; i++)
         if (case_is_closed_over(s->fn, i))
             same = k->in[i].kind == in[i].kind && k->in[i].u.t == in[i].u.t;
     return same;
 }
 
-static td_value argument(td_call *c, int i, uint32_t kind) {
+/* Argument i of a body. With body=true a number may vary (td_arg_value); else it is a
+ * constant of the code. */
+static td_value argument(td_call *c, int i, uint32_t kind, bool varies) {
     if (td_arg_absent(c, i)) return TD_NONE;
+    if (varies) return td_arg_value(c, i);
     switch (kind) {
     case TD_K_TENSOR: return td_value_tensor(td_arg(c, i));
     case TD_K_INT: return td_value_int(td_arg_int(c, i));
@@ -72,8 +75,9 @@ static bool run_closure(td_call *c) {
     if (!v) return td__fail_memory(td_call_ctx(c));
     td_value *out = v + n;
     for (int i = 0, arg = 0; i < n; i++)
-        v[i] = case_is_closed_over(k->s->fn, i) ? k->in[i]
-                                                : argument(c, arg++, k->in[i].kind);
+        v[i] = case_is_closed_over(k->s->fn, i)
+                   ? k->in[i]
+                   : argument(c, arg++, k->in[i].kind, k->s->body);
     bool ok =
         case_body(k->run, k->s, v, out) && td_return_values(c, (td_values){out, n_out});
     td__free(v);
@@ -150,12 +154,20 @@ static bool invoke(const case_fn *c, const td_value *in, td_value *out, int n_ou
     return ok;
 }
 
+/* Has one of them a dim that must be symbolic? Then TD_E_GUARD is a refusal. */
+static bool has_marks(const td_graph *fn, const td_value *in) {
+    for (int i = 0; i < fn->inputs.n; i++)
+        if (in[i].kind == TD_K_TENSOR && in[i].u.t->marks) return true;
+    return false;
+}
+
 static bool call_compiled(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out) {
     const case_fn *c = compiled(run, fn, in);
     bool           ok = c && invoke(c, in, out, case_results(run->step));
     td_code        code = td_error(fn->cx);
-    run->refused = !ok && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
+    run->refused = !ok && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE ||
+                           (code == TD_E_GUARD && has_marks(fn, in)));
     return ok;
 }
 

@@ -27,6 +27,8 @@ static const struct option {
     {"checkpoint", ON_CALL, FLAG, offsetof(td_gstep, checkpoint), NULL},
     {"grads", ON_CALL, FLAG, offsetof(td_gstep, grads), NULL},
     {"control", ON_CALL, FLAG, offsetof(td_gstep, control), NULL},
+    {"body", ON_CALL, FLAG, offsetof(td_gstep, body), NULL},
+    {"dynamic", ON_CALL, WORD, offsetof(td_gstep, dynamic), "first all maybe"},
     {"rehearse", ON_CALL, FLAG, offsetof(td_gstep, rehearse), NULL},
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };

@@ -368,8 +368,8 @@ typedef enum td_gstep_kind {
 typedef struct td_gstep {
     uint8_t     kind; /* td_gstep_kind */
     bool        seeded, requires_grad, retain_graph, create_graph;
-    bool        checkpoint, grads, rehearse, control; /* of a call */
-    const char *autocast, *module;                    /* of a call: words; NULL: none */
+    bool        checkpoint, grads, rehearse, control, body; /* of a call */
+    const char *autocast, *module, *dynamic; /* of a call: words; NULL: none */
     const char *hooks; /* of a call or backward: word; NULL: none */
     int         line;
     int64_t     seed;

@@ -148,6 +148,19 @@ static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
                     r->g->name);
 }
 
+static bool is_integer(td_value v) {
+    return v.kind == TD_K_INT || v.kind == TD_K_BOOL;
+}
+
+static bool fail_integer(const td_replay *r, uint32_t i, td_value v) {
+    return td__fail(r->g->cx, TD_E_ARG,
+                    "@%.60s: a list of integers has %s at place %u", r->g->name,
+                    v.kind == TD_K_FLOAT    ? "a float"
+                    : v.kind == TD_K_TENSOR ? "a tensor"
+                                            : "no number",
+                    i);
+}
+
 /* A list in r->ints. u.i is its start, not its address: the array may still be
  * reallocated (place_lists). */
 static bool list_ints(td_replay *r, const td_garg *a, td_value *out) {
@@ -159,7 +172,8 @@ static bool list_ints(td_replay *r, const td_garg *a, td_value *out) {
         if (a->kind == TD_G_INTS ? !dim_value(r, x, &x)
                                  : !scalar_value(r, &a->u.list[i], &v))
             return false;
-        if (a->kind == TD_G_LIST) x = td__value_i(v);
+        if (a->kind == TD_G_LIST && !is_integer(v)) return fail_integer(r, i, v);
+        if (a->kind == TD_G_LIST) x = v.u.i;
         if (!td__vec_push(&r->ints, x)) return td__fail_memory(r->g->cx);
     }
     return true;
@@ -179,17 +193,19 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
-/* A list of integers, or of values typed as numbers? An empty one is of tensors. */
-static bool is_int_list(const td_garg *a) {
+/* A list of integers, or of values that are numbers? An empty one is of tensors. */
+static bool is_int_list(const td_replay *r, const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
-    if (e->kind == TD_G_VALUE) return e->u.v->type && e->u.v->type->kind != TD_K_TENSOR;
+    if (e->kind == TD_G_VALUE && e->u.v->type)
+        return e->u.v->type->kind != TD_K_TENSOR;
+    if (e->kind == TD_G_VALUE) return is_integer(r->val[e->u.v->id]);
     return e->kind == TD_G_INT || e->kind == TD_G_SYM;
 }
 
 static bool arg_value(td_replay *r, const td_garg *a, td_value *out) {
     if (a->kind != TD_G_INTS && a->kind != TD_G_LIST) return scalar_value(r, a, out);
-    return is_int_list(a) ? list_ints(r, a, out) : list_tensors(r, a, out);
+    return is_int_list(r, a) ? list_ints(r, a, out) : list_tensors(r, a, out);
 }
 
 /* Replaces the start of a list by its address, once all lists of the call are

@@ -33,13 +33,15 @@ enum {
     PROG_FUNCTIONS = 256, /* a second function that takes the results of the first */
     PROG_BRANCHES = 512,  /* cond and while_loop, as ops or by td_cond and td_while */
     PROG_USER = 1024,     /* registered ops */
-    PROG_ALL = 2047
+    PROG_NUMBERS = 2048,  /* numbers among the arguments, other ones in later calls */
+    PROG_MARKS = 4096,    /* dims marked with td_mark_dynamic, other sizes later */
+    PROG_ALL = 8191
 };
 extern unsigned prog_with;
 
 /* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) ------------------- */
 
-enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160 };
+enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160, PROG_NUMBER_ARGS = 3 };
 
 typedef struct prog_val {
     td_tensor *t;
@@ -64,6 +66,8 @@ typedef struct prog_world {
     int       wish;    /* of the checkpoint region that is open; 0: none */
     int       regions; /* checkpoint regions so far */
     bool      control; /* its calls have control=true */
+    int       n_numbers; /* its number arguments: %n0 %n1 ... */
+    td_value  number[PROG_NUMBER_ARGS];
 } prog_world;
 
 /* One call under way. */
@@ -94,6 +98,8 @@ td_dtype   prog_dtype(prog_rng *r);
 int        prog_size(prog_world *w);
 int        prog_rank(prog_world *w);
 int        prog_sizes(prog_world *w, int64_t *size); /* the rank */
+td_value   prog_number(prog_rng *r); /* an int or a float to pass as an argument */
+void       prog_print_number(td_buf *b, td_value v);
 void       prog_print_ints(td_buf *b, const int64_t *v, int n);
 void       prog_indent(td_buf *b, const prog_world *w);
 
@@ -140,6 +146,7 @@ typedef struct prog_maker {
     prog_val   result[PROG_OUTPUTS];
     int        n_args, n_out, n_grad_out;
     int        types; /* 0: none, 1: dtype and sizes, 2: all */
+    bool       reads; /* its numbers vary: calls have body=true */
     td_buf     head, out;
     prog_world second; /* the body of a function of the results, and */
     td_buf     call;   /* ...its call; empty: there is none */
@@ -172,7 +179,7 @@ typedef struct prog_result {
     bool         failed;    /* the case fails, in all ways alike */
     bool         rounds;    /* it only rounds otherwise; `why` says where */
     double       off;       /* of the difference: case_verdict.off */
-    char         kind[160]; /* of the difference or refusal: which way, what */
+    char         kind[320]; /* of the difference or refusal: which way, what */
     char         why[1200]; /* for people */
 } prog_result;
 

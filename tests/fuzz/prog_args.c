@@ -165,8 +165,51 @@ static int64_t some_int(prog_call *c, const char *name) {
     return prog_range(r, -1, 4);
 }
 
+td_value prog_number(prog_rng *r) {
+    if (prog_chance(r, 50)) return td_value_float(prog_range(r, -6, 8) * 0.25);
+    return td_value_int(prog_chance(r, 90) ? prog_range(r, 2, 4)
+                                           : prog_range(r, -1, 1));
+}
+
+void prog_print_number(td_buf *b, td_value v) {
+    if (v.kind == TD_K_FLOAT) print_float(b, v.u.f);
+    else td__buf_printf(b, "%lld", (long long)v.u.i);
+}
+
+/* Names an argument of the function that is a number, by chance; an int where `ints`.
+ * False: none, nothing is printed. */
+static bool number_argument(prog_call *c, int percent, bool ints, td_value *v) {
+    prog_world *w = c->w;
+    if (!w->n_numbers || !prog_chance(&w->r, percent)) return false;
+    int i = prog_upto(&w->r, w->n_numbers);
+    if (ints && w->number[i].kind != TD_K_INT) return false;
+    td__buf_printf(&c->text, "%%n%d", i);
+    *v = w->number[i];
+    return true;
+}
+
+/* A list, with names of arguments for some of its elements that have their value. */
+static void print_list(prog_call *c, const int64_t *v, int n) {
+    prog_world *w = c->w;
+    if (!w->n_numbers) {
+        prog_print_ints(&c->text, v, n);
+        return;
+    }
+    td__buf_add(&c->text, "[");
+    for (int i = 0; i < n; i++) {
+        int      k = prog_upto(&w->r, w->n_numbers);
+        td_value x = w->number[k];
+        td__buf_add(&c->text, i ? ", " : "");
+        if (x.kind == TD_K_INT && x.u.i == v[i]) td__buf_printf(&c->text, "%%n%d", k);
+        else td__buf_printf(&c->text, "%lld", (long long)v[i]);
+    }
+    td__buf_add(&c->text, "]");
+}
+
 static td_value some_scalar(prog_call *c) {
     prog_rng *r = &c->w->r;
+    td_value  given;
+    if (number_argument(c, 60, false, &given)) return given;
     int       how = prog_upto(r, 10);
     if (how == 0) {
         bool b = prog_chance(r, 50);
@@ -336,6 +379,7 @@ static bool scalar_arg(prog_call *c, const td_param *p, td_value *v) {
     switch ((td_type)p->type) {
     case TD_T_INT:
     case TD_T_OPT_INT:
+        if (number_argument(c, 30, true, v)) return true;
         *v = td_value_int(some_int(c, p->name));
         td__buf_printf(&c->text, "%lld", (long long)v->u.i);
         return true;
@@ -379,7 +423,7 @@ static bool one_arg(prog_call *c, int i, const td_param *p) {
         int n = some_ints(c, p->name, c->ints[i]);
         c->list_len = n;
         *v = td__value_ints((td_ints){c->ints[i], n});
-        prog_print_ints(&c->text, c->ints[i], n);
+        print_list(c, c->ints[i], n);
         return true;
     }
     default: return scalar_arg(c, p, v);

@@ -15,6 +15,7 @@ typedef struct ending {
     int         n_more; /* values named so far: %b0 %b1 ...; with any, arguments may
                          * depend on each other */
     char        arg[PROG_INPUTS][PROG_NAME];
+    td_value    number[PROG_NUMBER_ARGS];
 } ending;
 
 /* ---- calls -------------------------------------------------------------- */
@@ -23,7 +24,17 @@ static void print_args(const ending *e) {
     td__buf_add(e->b, "  call @f(");
     for (int i = 0; i < e->m->n_args; i++)
         td__buf_printf(e->b, i ? ", %s" : "%s", e->arg[i]);
+    for (int i = 0; i < e->m->body.n_numbers; i++) {
+        td__buf_add(e->b, ", ");
+        prog_print_number(e->b, e->number[i]);
+    }
     td__buf_add(e->b, ")");
+}
+
+/* What every call of the function has. */
+static void print_ways(const ending *e) {
+    if (e->m->body.control) td__buf_add(e->b, " control=true");
+    if (e->m->reads) td__buf_add(e->b, " body=true");
 }
 
 /* An option of a call, with one of two words. */
@@ -69,7 +80,12 @@ static void print_call(const ending *e) {
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");
     option(e, PROG_MODULE, 60, " module=train", " module=eval");
-    if (e->m->body.control) td__buf_add(e->b, " control=true");
+    /* most programs of several parts have a dim that cannot be symbolic */
+    const char *must = prog_with != PROG_MARKS    ? " dynamic=maybe"
+                       : prog_chance(e->r, 70) ? " dynamic=first"
+                                               : " dynamic=all";
+    option(e, PROG_MARKS, 60, " dynamic=maybe", must);
+    print_ways(e);
     td__buf_add(e->b, "\n");
 }
 
@@ -120,7 +136,7 @@ static void visit(const ending *e) {
     print_args(e);
     td__buf_add(e->b, prog_chance(e->r, 50) ? " hooks=bf16" : " hooks=twice");
     as_region(e, 20);
-    if (e->m->body.control) td__buf_add(e->b, " control=true");
+    print_ways(e);
     td__buf_add(e->b, " rehearse=true\n");
 }
 
@@ -131,6 +147,20 @@ static void lengthen(ending *e) {
         if (e->m->arg[i].t->rank == 0) continue;
         snprintf(twice, sizeof twice, "[%s, %s]", e->arg[i], e->arg[i]);
         name_more(e, i, "cat", twice, ", 0");
+    }
+}
+
+/* Other numbers for some of the arguments, seldom of another kind. */
+static void vary_numbers(ending *e) {
+    for (int i = 0; i < e->m->body.n_numbers; i++) {
+        if (!prog_chance(e->r, 70)) continue;
+        td_value v = prog_number(e->r);
+        bool     other = v.kind != e->number[i].kind;
+        for (int k = 0; other && k < 6 && prog_chance(e->r, 90); k++) {
+            v = prog_number(e->r);
+            other = v.kind != e->number[i].kind;
+        }
+        e->number[i] = v;
     }
 }
 
@@ -265,10 +295,23 @@ static void call_again(ending *e, bool back) {
         for (int i = 0; i < e->m->n_args; i++)
             if (prog_chance(e->r, 40)) vary(e, i);
     if (e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
+    vary_numbers(e);
     if (off) td__buf_add(e->b, prog_chance(e->r, 70) ? "no_grad {\n" : "inference {\n");
     print_call(e);
     if (off) td__buf_add(e->b, "}\n");
     if (back && !off && prog_chance(e->r, 50)) go_back(e);
+}
+
+/* Calls with other numbers and sizes, where the program is about them. */
+static void call_others(ending *e, bool back) {
+    if (!(prog_with & (PROG_NUMBERS | PROG_MARKS)) || !looks_stayed(e->m)) return;
+    for (int more = prog_upto(e->r, 4); more > 0; more--) {
+        vary_numbers(e);
+        if (prog_with & PROG_MARKS && e->m->types == 0 && prog_chance(e->r, 50))
+            lengthen(e);
+        print_call(e);
+        if (back && prog_chance(e->r, 60)) print_backward(e, "", "");
+    }
 }
 
 /* Calls with the same arguments, backwards from all results. */
@@ -281,6 +324,7 @@ static void finish_plain(ending *e, bool back) {
     if (prog_chance(e->r, 15))
         td__buf_printf(e->b, "  no_grad {\n    fill_(%%out.%d, 1)\n  }\n",
                        prog_upto(e->r, e->m->n_out));
+    call_others(e, back);
     if (!looks_stayed(e->m) || !prog_chance(e->r, 25)) return;
     print_call(e);
     if (back && prog_chance(e->r, 50)) print_backward(e, "", "");
@@ -291,6 +335,7 @@ static void finish_wide(ending *e, bool back) {
     td__buf_add(e->b, td__buf_str(&e->m->call));
     if (back) go_back(e);
     if (prog_chance(e->r, 10)) write_something(e);
+    call_others(e, back);
     for (int more = 2; more > 0 && looks_stayed(e->m) && prog_chance(e->r, 30); more--)
         call_again(e, back);
 }
@@ -300,6 +345,7 @@ void prog_finish(prog_maker *m) {
     bool   back = m->n_grad_out && prog_chance(e.r, 70);
     for (int i = 0; i < m->n_args; i++)
         snprintf(e.arg[i], sizeof e.arg[i], "%s", m->arg[i].name);
+    memcpy(e.number, m->body.number, sizeof e.number);
     visit(&e);
     if (prog_wide) finish_wide(&e, back);
     else finish_plain(&e, back);

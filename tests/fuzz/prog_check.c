@@ -67,11 +67,13 @@ static bool clean(td_graph *g, td_stage stage, unsigned nr) {
 
 /* ---- ways --------------------------------------------------------------- */
 
-/* Passes may leave the graph constants of its own behind its inputs. */
+/* Numbers are constants of a captured graph, and none of its inputs. Passes may leave
+ * it constants of its own behind these. */
 static bool replay(const td_graph *g, int n, const td_value *in, td_value *out) {
     td_value *all = td__zalloc(sizeof *all * ((size_t)(g->inputs.n + n) + 1));
     if (!all) return td__fail_memory(g->cx);
-    for (int i = 0; i < n; i++) all[i] = in[i];
+    for (int i = 0, k = 0; i < n; i++)
+        if (in[i].kind == TD_K_TENSOR) all[k++] = in[i];
     bool ok = td__graph_replay(g, all, out);
     td__free(all);
     return ok;

@@ -83,15 +83,15 @@ static int64_t n_done, n_agree, n_fail, n_refused, n_rounds, n_bad;
 /* Refusals are counted by reason, whichever way gives it. */
 static void count_refusal(const char *kind, uint64_t seed) {
     const char *reason = strstr(kind, ": ");
-    kind = reason ? reason + 2 : kind;
+    tally       t = {.n = 1, .seed = seed};
+    /* behind the way, of which the end of a long reason depends */
+    snprintf(t.kind, sizeof t.kind, "%.110s", reason ? reason + 2 : kind);
     n_refused++;
     for (int i = 0; i < refusals.n; i++)
-        if (!strcmp(refusals.v[i].kind, kind)) {
+        if (!strcmp(refusals.v[i].kind, t.kind)) {
             refusals.v[i].n++;
             return;
         }
-    tally t = {.n = 1, .seed = seed};
-    snprintf(t.kind, sizeof t.kind, "%s", kind);
     td__vec_push(&refusals, t);
 }
 
@@ -260,7 +260,8 @@ static int replay(int argc, char **argv) {
 
 static const char *const parts[] = {"closed",    "hooks",    "checkpoint", "autocast",
                                     "custom",    "grads",    "module",     "masks",
-                                    "functions", "branches", "user",       "all"};
+                                    "functions", "branches", "user",       "numbers",
+                                    "marks",     "all"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* --with=closed,hooks or --with=all */

@@ -59,6 +59,18 @@ static int storage_number(const prog_maker *m, int i) {
     return n;
 }
 
+/* Numbers behind the tensors, of any kind. */
+static void choose_numbers(prog_maker *m) {
+    prog_rng *r = &m->inputs.r;
+    if (!(prog_with & PROG_NUMBERS) || m->n_args == 0) return;
+    m->body.n_numbers = prog_range(r, 1, PROG_NUMBER_ARGS);
+    m->reads = prog_chance(r, 90);
+    for (int i = 0; i < m->body.n_numbers; i++) {
+        m->body.number[i] = prog_number(r);
+        td__buf_printf(&m->head, ", %%n%d", i);
+    }
+}
+
 static void choose_args(prog_maker *m) {
     prog_world *w = &m->inputs;
     td_buf     *b = &m->head;
@@ -85,6 +97,7 @@ static void choose_args(prog_maker *m) {
         td__vec_push(&m->body.vals, p);
         m->n_args++;
     }
+    choose_numbers(m);
     td__buf_add(b, ") {\n");
 }
 
@@ -204,6 +217,7 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     if (prog_with & PROG_BRANCHES) m.body.control = prog_chance(&r, 60);
     m.second.control = m.body.control;
     m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;
+    if (prog_with & PROG_MARKS && prog_chance(&r, 50)) m.types = 0;
     td_seed(cx, 0);
     td_scope_begin(cx, "program");
     growing = &m;
