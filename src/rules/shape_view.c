@@ -354,8 +354,9 @@ bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args) {
     if (m->rank == 0) return td__op_fail(c, TD_E_SHAPE, "self has no dim to slice");
     int dim = td__op_dim(c, args[0].u.i, m->rank);
     if (dim < 0) return false;
-    int64_t step = args[3].u.i, n = m->size[dim], start_at = 0, end = n;
-    if (td__dim_lt(step, 1))
+    int64_t step = td__dim_fixed(args[3].u.i), n = m->size[dim];
+    int64_t start_at = 0, end = n;
+    if (step < 1)
         return td__op_fail(c, TD_E_ARG, "step must be positive, got %lld",
                            (long long)step);
     if (args[1].kind != TD_K_NONE) start_at = clamp_bound(args[1].u.i, 0, n);
@@ -374,7 +375,7 @@ bool td__shape_slice(td_opcall *c) { return td__slice_part(c, start(c), &c->in[1
 
 /* args: offset, dim1, dim2, as in diagonal's schema. */
 bool td__diagonal_part(td_opcall *c, td_meta *m, const td_value *args) {
-    int64_t off = args[0].u.i;
+    int64_t off = td__dim_fixed(args[0].u.i); /* its sign decides */
     int     a = td__op_dim(c, args[1].u.i, m->rank);
     int     b = a < 0 ? -1 : td__op_dim(c, args[2].u.i, m->rank);
     if (b < 0) return false;
