@@ -105,8 +105,7 @@ static bool trace_numbers(td_fn *f, td_spec *s, td_values args, const char *mess
                           void (*change)(td_spec *s)) {
     char why[400];
     snprintf(why, sizeof why,
-             "the trace cannot have a symbol there: %.300s. Avoid that",
-             message);
+             "the trace cannot have a symbol there: %.300s. Avoid that", message);
     start_over(f, s, message);
     if (change) change(s);
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS) &&

@@ -114,8 +114,8 @@ static td_gnode *as_it_is(void *env, const td_gnode *was, td_gnode *now) {
  * keeps its place. */
 static bool add_like(td_graph *g, td_gval *const *twin, const td_gval *v, td_desc d) {
     const td_gtype *was = twin[v->id]->type;
-    bool     made = was && (was->kind == TD_K_TENSOR || was->kind == TD_K_INT);
-    td_gtype l = made ? *was : (td_gtype){.kind = TD_K_TENSOR, .dtype = TD_F32};
+    bool            made = was && (was->kind == TD_K_TENSOR || was->kind == TD_K_INT);
+    td_gtype        l = made ? *was : (td_gtype){.kind = TD_K_TENSOR, .dtype = TD_F32};
     l.storage = -1;
     l.grad = false;
     const td_gtype *type = td__graph_type_of(g, l);

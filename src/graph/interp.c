@@ -148,13 +148,11 @@ static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
                     r->g->name);
 }
 
-static bool is_integer(td_value v) {
-    return v.kind == TD_K_INT || v.kind == TD_K_BOOL;
-}
+static bool is_integer(td_value v) { return v.kind == TD_K_INT || v.kind == TD_K_BOOL; }
 
 static bool fail_integer(const td_replay *r, uint32_t i, td_value v) {
-    return td__fail(r->g->cx, TD_E_ARG,
-                    "@%.60s: a list of integers has %s at place %u", r->g->name,
+    return td__fail(r->g->cx, TD_E_ARG, "@%.60s: a list of integers has %s at place %u",
+                    r->g->name,
                     v.kind == TD_K_FLOAT    ? "a float"
                     : v.kind == TD_K_TENSOR ? "a tensor"
                                             : "no number",
@@ -197,8 +195,7 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
 static bool is_int_list(const td_replay *r, const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
-    if (e->kind == TD_G_VALUE && e->u.v->type)
-        return e->u.v->type->kind != TD_K_TENSOR;
+    if (e->kind == TD_G_VALUE && e->u.v->type) return e->u.v->type->kind != TD_K_TENSOR;
     if (e->kind == TD_G_VALUE) return is_integer(r->val[e->u.v->id]);
     return e->kind == TD_G_INT || e->kind == TD_G_SYM;
 }

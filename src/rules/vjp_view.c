@@ -186,8 +186,7 @@ bool td__vjp_as_strided(td_vjp *v) {
 static int64_t extent(td_ints size, td_ints stride, int64_t offset) {
     int64_t last = offset;
     for (int d = 0; d < size.n; d++)
-        last =
-            td__dim_add(last, td__dim_mul(td__dim_sub(size.v[d], 1), stride.v[d]));
+        last = td__dim_add(last, td__dim_mul(td__dim_sub(size.v[d], 1), stride.v[d]));
     return td__dim_add(last, 1);
 }
 
@@ -219,14 +218,14 @@ bool td__vjp_as_strided_scatter(td_vjp *v) {
                         "as_strided_scatter: unsupported: its gradient is not "
                         "implemented for an expanded self; pass self through "
                         "contiguous");
-    places = td__dim_max(extent(sizes, strides, m->offset),
-                         extent(size, stride, off.u.i));
-    bool all = td__is_dense(m->rank, m->size, m->stride) &&
-               td__dim_seems_eq(places, numel);
-    td_tensor *g = all ? td_op_contiguous(v->g[0])
-                       : td_op_as_strided_backward(v->g[0], ints(&places, 1),
-                                                   ints(&one, 1), 0, sizes, strides,
-                                                   m->offset);
+    places =
+        td__dim_max(extent(sizes, strides, m->offset), extent(size, stride, off.u.i));
+    bool all =
+        td__is_dense(m->rank, m->size, m->stride) && td__dim_seems_eq(places, numel);
+    td_tensor *g =
+        all ? td_op_contiguous(v->g[0])
+            : td_op_as_strided_backward(v->g[0], ints(&places, 1), ints(&one, 1), 0,
+                                        sizes, strides, m->offset);
     if (g->offset != 0 && !td_is_nil(g)) g = td_op_clone(g, true);
     if (v->need[1] &&
         !give(v, 1, td_op_contiguous(td_op_as_strided(g, size, stride, off))))

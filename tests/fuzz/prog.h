@@ -62,10 +62,10 @@ typedef struct prog_world {
     bool      is_case; /* draws carry seeds, leaves may require grad */
     int       grads;   /* percent of float leaves that require grad */
     uint8_t   modes[4];
-    int       depth;   /* open regions */
-    int       wish;    /* of the checkpoint region that is open; 0: none */
-    int       regions; /* checkpoint regions so far */
-    bool      control; /* its calls have control=true */
+    int       depth;     /* open regions */
+    int       wish;      /* of the checkpoint region that is open; 0: none */
+    int       regions;   /* checkpoint regions so far */
+    bool      control;   /* its calls have control=true */
     int       n_numbers; /* its number arguments: %n0 %n1 ... */
     td_value  number[PROG_NUMBER_ARGS];
 } prog_world;

@@ -188,10 +188,12 @@ static bool number_argument(prog_call *c, int percent, bool ints, td_value *v) {
     return true;
 }
 
-/* A list, with names of arguments for some of its elements that have their value. */
+/* A list, with names of arguments for some of its elements that have their value. Other
+ * numbers would leave gaps in an empty tensor of given strides. */
 static void print_list(prog_call *c, const int64_t *v, int n) {
     prog_world *w = c->w;
-    if (!w->n_numbers) {
+    bool fresh = c->op == TD_OP_empty_strided || c->op == TD_OP_new_empty_strided;
+    if (!w->n_numbers || fresh) {
         prog_print_ints(&c->text, v, n);
         return;
     }
@@ -210,7 +212,7 @@ static td_value some_scalar(prog_call *c) {
     prog_rng *r = &c->w->r;
     td_value  given;
     if (number_argument(c, 60, false, &given)) return given;
-    int       how = prog_upto(r, 10);
+    int how = prog_upto(r, 10);
     if (how == 0) {
         bool b = prog_chance(r, 50);
         td__buf_add(&c->text, b ? "true" : "false");

@@ -81,7 +81,7 @@ static void print_call(const ending *e) {
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");
     option(e, PROG_MODULE, 60, " module=train", " module=eval");
     /* most programs of several parts have a dim that cannot be symbolic */
-    const char *must = prog_with != PROG_MARKS    ? " dynamic=maybe"
+    const char *must = prog_with != PROG_MARKS ? " dynamic=maybe"
                        : prog_chance(e->r, 70) ? " dynamic=first"
                                                : " dynamic=all";
     option(e, PROG_MARKS, 60, " dynamic=maybe", must);

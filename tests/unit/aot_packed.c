@@ -435,11 +435,11 @@ TEST(numbers_that_a_graph_is_called_with_are_not_packed) {
     static const char text[] = "func @f(%x: f32[3], %n, %none) {\n"
                                "  %y = exp(%x)\n  %z = mul(%y, %n)\n"
                                "  %s = sum(%z)\n  return %s\n}\n";
-    td_ctx     *cx = td_open();
-    td_gfile   *file = td__gfile_parse(cx, text, sizeof text - 1, "numbers.td");
-    td_aot_opts o = packing(two);
-    td_fn      *f = td_aot_graph(td_graphs_at(file, 0), &o);
-    td_tensor  *x = td_requires_grad_(td_zeros(cx, TD_SHAPE(3))), *y;
+    td_ctx           *cx = td_open();
+    td_gfile         *file = td__gfile_parse(cx, text, sizeof text - 1, "numbers.td");
+    td_aot_opts       o = packing(two);
+    td_fn            *f = td_aot_graph(td_graphs_at(file, 0), &o);
+    td_tensor        *x = td_requires_grad_(td_zeros(cx, TD_SHAPE(3))), *y;
     for (int n = 2; n < 4; n++) {
         CHECK(td_invoke(f, TD_ARGS(x, n, TD_NONE), &y, 1) && td_backward(y));
         CHECK(td_item(y) == 3 * n);
