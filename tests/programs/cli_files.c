@@ -136,7 +136,7 @@ static void test_options(void) {
         {"%a, %b, %c = call @f(%x, %x) grads=true module=eval autocast=f16",
          "  %a, %b, %c = call @f(%x, %x) autocast=f16 module=eval grads=true\n"},
         {"call @f(%x, %x) dynamic=maybe body=true",
-         "  call @f(%x, %x) body=true dynamic=maybe\n"},
+         "  %out.0 = call @f(%x, %x) body=true dynamic=maybe\n"},
         {"call @f(%x, %x) dynamic=last",
          "!unknown value of option dynamic; known are: first all maybe"},
         {"call @f(%x, %x)\nbackward hooks=clone seed=3",
