@@ -210,6 +210,18 @@ static void spread(const td_effects *e, const td_gnode *n) {
     for (int i = 0; i < n->n_in; i++) mark_moved(e, n, i);
 }
 
+/* One tensor may be passed as several inputs: where the metadata of one is written, that
+ * of every input with its storage may be. */
+static void mark_inputs(const td_effects *e, const td_graph *g) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_gval *a = g->inputs.v[i];
+        for (int k = 0; a->type && e->moved[a->id] && k < g->inputs.n; k++) {
+            const td_gval *b = g->inputs.v[k];
+            if (b->type && b->type->storage == a->type->storage) e->moved[b->id] = true;
+        }
+    }
+}
+
 /* One backward pass from outputs and writes to their sources, then one forward pass to
  * other views of what is written. */
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
@@ -238,5 +250,6 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
     for (int i = 0; i < g->nodes.n; i++)
         if (!g->nodes.v[i]->dead && g->nodes.v[i]->kind == TD_N_OP)
             spread(e, g->nodes.v[i]);
+    mark_inputs(e, g);
     return true;
 }
