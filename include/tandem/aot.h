@@ -53,15 +53,35 @@ typedef struct td_runner {
                  td_value *out) TD_0;
 } td_runner;
 
+/* Appends n bytes of code to the entry `to` of the cache. False: it is too long, or
+ * memory is exhausted. */
+typedef bool td_code_put(void *to, const void *bytes, size_t n);
+
 /* Compiles graphs. The graph stays valid as long as the code. False after td_fail.
  * `drop` is called once, when neither the function nor a history made by it needs the
- * backend; a backend given for several halves counts once. */
+ * backend; a backend given for several halves counts once.
+ *
+ * A backend with version, save and load has its code cached on disk: before compile,
+ * load is called with the bytes that save wrote for an equal graph, by a backend of the
+ * same name and version, in this or another process. docs/own-backend.md has an
+ * example.
+ *
+ *   version  stands for the backend: where name and version are the same, so is the
+ *            code. NULL: nothing is cached
+ *   save     calls put once or several times. False: this code is not cached, which
+ *            is no failure of the call
+ *   load     makes code of the bytes, which are valid during the call only. False, also
+ *            after td_fail: the error is cleared, and compile is called */
 typedef struct td_backend {
     const char *name TD_0;
     bool (*compile)(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *code) TD_0;
     void *env TD_0;
     void (*drop)(void *env) TD_0; /* may be NULL */
+    const char *version TD_0;
+    bool (*save)(void *env, const td_runner *code, td_code_put *put, void *to) TD_0;
+    bool (*load)(void *env, const td_graph *g, const td_compile_info *info,
+                 const void *bytes, size_t n, td_runner *code) TD_0;
 } td_backend;
 
 /* ---- user-defined passes --------------------------------------------------- */

@@ -14,7 +14,7 @@ static bool copy_backend(td_shared_opts *h, int i, const td_backend **b) {
     if (!*b) return true;
     h->backends[i] = **b;
     *b = &h->backends[i];
-    return copy_text(h, &h->backends[i].name);
+    return copy_text(h, &h->backends[i].name) && copy_text(h, &h->backends[i].version);
 }
 
 /* Settings that a shorter, older td_config does not have come from the context. */
@@ -53,12 +53,22 @@ static bool copy_static_args(td_shared_opts *h) {
     return true;
 }
 
+/* A backend compiles. Its code is cached with save, load and version, or not at all. */
 static bool check_backend(td_ctx *cx, const char *field, const td_backend *b) {
-    return !b || b->compile ||
+    const char *name = b && b->name ? b->name : "without a name";
+    if (b && !b->compile)
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.%s: the backend %.40s has no compile; set the "
+                        "function, or leave the field NULL for the usual backend",
+                        field, name);
+    return !b || (!b->save == !b->load && (b->version || !b->save)) ||
            td__fail(cx, TD_E_ARG,
-                    "td_aot_opts.%s: the backend %.40s has no compile; set the "
-                    "function, or leave the field NULL for the usual backend",
-                    field, b->name ? b->name : "without a name");
+                    "td_aot_opts.%s: the backend %.40s has no %s; to cache its code "
+                    "set version, save and load, else leave save and load NULL",
+                    field, name,
+                    !b->save   ? "save"
+                    : !b->load ? "load"
+                               : "version");
 }
 
 /* A user callback: if any field of its struct is set, its function must be. */

@@ -54,9 +54,25 @@ td_native_part td__native_part(const td_runner *r, int i);
 /* Appends the loop nest of kernel i, before it became C. False: out of memory. */
 bool           td__native_nest(td_buf *b, const td_runner *r, int i);
 
-/* Compiles g with backend b. False after td__fail; the message names the backend. */
+/* ---- compile_graph.c, code_image.c --------------------------------------- */
+
+/* Compiles g with backend b, or reads its code from the disk cache. False after
+ * td__fail; the message names the backend. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code);
 void td__runner_drop(td_runner *code); /* an empty runner is allowed, and is left */
+
+/* Where the code of a user's backend is in the disk cache. */
+typedef struct td_code_entry {
+    char   name[48]; /* "u_..."; "": it is not cached */
+    td_buf key;      /* what entries of this build are written for */
+} td_code_entry;
+/* Finds code of g by b in the disk cache; fills *at for td__code_store. False: there
+ * is none, and no error. */
+bool td__code_find(const td_backend *b, const td_graph *g, const td_compile_info *info,
+                   td_code_entry *at, td_runner *code);
+/* Writes code to the disk cache, unless at->name is "". Never fails a call. */
+void td__code_store(const td_backend *b, const td_graph *g, const td_code_entry *at,
+                    const td_runner *code);
 
 #endif

@@ -196,32 +196,3 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
 }
 
 const td_backend td__interp = {.name = "interp", .compile = compile};
-
-/* Calls a backend. One that fails without an error gets one here; *code is empty after
- * a failure. */
-bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
-                 const td_compile_info *info, td_runner *code) {
-    static const char *const which[] = {"forward", "backward", "inference"};
-    static const char *const span[] = {"compile forward", "compile backward",
-                                       "compile inference"};
-    const char              *name = b->name ? b->name : "?";
-    *code = (td_runner){0};
-    td__log(cx, TD_LOG_compile, "@%.60s #%d: %s graph of %d nodes, by %.40s", g->name,
-            info->nr, which[info->half], g->nodes.n, name);
-    td__span_begin(cx, span[info->half]);
-    td__span_arg(cx, "nodes", g->nodes.n);
-    bool ok = b->compile(b->env, g, info, code) && code->run;
-    td__span_end(cx, span[info->half]);
-    if (ok) return true;
-    if (td_ok(cx))
-        td__fail(cx, TD_E_UNSUPPORTED,
-                 "backend %.40s: compile returned no %s code for @%.60s", name,
-                 which[info->half], g->name);
-    td__runner_drop(code);
-    return false;
-}
-
-void td__runner_drop(td_runner *code) {
-    if (code->drop) code->drop(code->env);
-    *code = (td_runner){0};
-}

@@ -1,7 +1,8 @@
 /* build/disk.h -- the cache on disk. Entries: libraries of kernels (k_), found by the
  * names of their kernels, which are hashes of everything their code depends on
  * (unit.h); native code of graphs (n_) and whole specializations (f_), found by a
- * hash of their sources; compilers that were used (c_).
+ * hash of their sources, like the code of users' backends (u_); compilers that were
+ * used (c_).
  *
  * A file is a payload and a footer: what it was compiled from, as text, then a tail
  * of fixed size with a message authentication code (MAC) of everything before it,

@@ -13,7 +13,7 @@
 
 /* A name that the cache makes; other files in the directory are never touched. */
 static bool is_ours(const char *name) {
-    return (strchr("kfnc", name[0]) && name[0] && name[1] == '_') ||
+    return (strchr("kfnuc", name[0]) && name[0] && name[1] == '_') ||
            !strncmp(name, "tmp-", 4);
 }
 

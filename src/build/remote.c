@@ -157,7 +157,7 @@ bool td_cache_remote(td_ctx *cx, const td_cache_store *store) {
 
 /* Graphs are data. Everything else is code, which only a key vouches for. */
 static bool is_shared(const td_remote *r, const char *name) {
-    return name[0] == 'f' || (r->seal.keyed && strchr("nkl", name[0]));
+    return name[0] == 'f' || (r->seal.keyed && strchr("nklu", name[0]));
 }
 
 #if defined(__x86_64__)

@@ -104,7 +104,8 @@ static int list_text(cache *c) {
         print_note(c, f);
         putchar('\n');
     }
-    int k = count_kind(c, 'k'), g = count_kind(c, 'n'), f = count_kind(c, 'f');
+    int k = count_kind(c, 'k'), f = count_kind(c, 'f');
+    int g = count_kind(c, 'n') + count_kind(c, 'u'); /* native, and by users */
     printf("%d file%s, %d kernel%s, %d graph%s, %d function%s, %.1f of %lld MiB\n",
            count_files(c), cli_plural(count_files(c)), k, cli_plural(k), g,
            cli_plural(g), f, cli_plural(f), (double)td__disk_bytes(&c->files) / 0x1p20,

@@ -159,7 +159,8 @@ static bool spy_compile(void *env, const td_graph *g, const td_compile_info *inf
 static void spy_drop(void *env) { ((spy *)env)->gone++; }
 
 static td_fn *spying(td_ctx *cx, spy *s, td_backend *b) {
-    *b = (td_backend){"spy", spy_compile, s, spy_drop};
+    *b =
+        (td_backend){.name = "spy", .compile = spy_compile, .env = s, .drop = spy_drop};
     td_aot_opts opts = {TD_AOT_OPTS, .name = "watched", .forward = b, .backward = b,
                         .inference = b};
     return td_aot_function(cx, product_body, NULL, &opts);
