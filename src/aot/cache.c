@@ -7,9 +7,6 @@
  * compiles. docs/cache.md has the details. */
 #include "aot/cache_int.h"
 #include "build/disk.h"
-#include "build/unit.h"
-#include "core/sources.h"
-#include "trace/sym.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -143,18 +140,11 @@ static bool find_parts(td_fn *f, const td_spec *s, td_values args, parts *p) {
     return ok;
 }
 
-/* Identifies this build of the library; every entry's footer begins with it. */
-static bool library_key(td_buf *b) {
-    td__unit_library(b);
-    td__buf_printf(b, "sources %s\n", td__sources);
-    return !b->failed;
-}
-
 /* Fills s->cache.name with "f_" and a 128-bit hash. False: out of memory. */
 static bool choose_name(td_fn *f, td_spec *s, td_values args) {
     td_buf b = {0};
     parts  p = {0};
-    bool   ok = find_parts(f, s, args, &p) && library_key(&b);
+    bool   ok = find_parts(f, s, args, &p) && td__image_library(&b);
     td__buf_addn(&b, (const char *)&p, sizeof p);
     ok = ok && !b.failed;
     if (ok) {
@@ -176,83 +166,6 @@ static void entry_name(const td_spec *s, int nr, char *to, size_t cap) {
 
 /* ---- reading ------------------------------------------------------------ */
 
-static bool get_key(td_reader *r, td_key *k) {
-    int n = td__get_count(r);
-    k->n = 0;
-    for (int i = 0; !r->bad && i < n; i++)
-        if (!td__vec_push(k, td__get_int(r))) r->bad = true;
-    return !r->bad;
-}
-
-/* Frees everything that get_entry set, and clears the error. */
-static void discard_entry(td_fn *f, td_spec *s) {
-    td__joint_drop(s->j);
-    td__halves_drop(s->h);
-    td__guards_drop(s->guards);
-    s->j = NULL;
-    s->h = NULL;
-    s->guards = NULL;
-    s->key.n = 0;
-    if (f->opts.version && !f->graph) {
-        td__graph_drop(s->program);
-        s->program = NULL;
-    }
-    td_clear(f->cx);
-}
-
-/* Reads the program, which an entry contains only if the caller gave a version. Every
- * get_ function validates what it reads; false, or a bad reader: the entry is
- * unusable. */
-static bool get_program(td_reader *r, td_fn *f, td_spec *s) {
-    bool inside = td__get_bool(r);
-    if (r->bad || inside != (f->opts.version && !f->graph)) return false;
-    if (inside) s->program = td__image_read(r, f->cx, NULL);
-    const td_graph *p = td__spec_program(f, s);
-    return p && (!inside || td__graph_verify(p, TD_STAGE_PROGRAM));
-}
-
-/* Reads the joint graph; its inputs must have the types of this call's arguments. */
-static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
-                           const td_graph *program) {
-    td_arena  a = {0};
-    int       n = program->inputs.n;
-    td_value *in = td__arena_zalloc(&a, sizeof *in * ((size_t)n + 1));
-    if (in) td__spec_args(s, s->cache.args, in, n);
-    td_joint *j = in ? td__get_joint(r, cx, program, in) : NULL;
-    td__arena_free(&a);
-    return j;
-}
-
-/* Reads a whole entry: s->key, s->program, s->guards, s->j, s->h and flags. */
-static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
-    td_key words = {0};
-    s->offsets = td__get_bool(r);
-    s->views = td__get_bool(r);
-    s->reads = td__get_bool(r);
-    s->measures = td__get_bool(r);
-    s->replayed = td__get_bool(r);
-    bool ok = get_key(r, &words);
-    td__vec_free(&s->key);
-    s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
-    if (!ok || r->bad || !get_program(r, f, s)) return false;
-    const td_graph *program = td__spec_program(f, s);
-    if (td__get_bool(r)) s->guards = td__get_guards(r, s->cache.args, program);
-    if (r->bad) return false;
-    if (!(s->j = get_joint(r, f->cx, s, program))) return false;
-    if (s->j->order != f->n_orders) return false;
-    bool halves = td__get_bool(r);
-    if (r->bad || halves != (s->j->n_tangents > 0)) return false;
-    if (halves) s->h = td__get_halves(r, s->j, program);
-    return !r->bad && r->p == r->end;
-}
-
-/* Does the entry's key fit this call, and do its guards pass? */
-static bool fits_call(td_fn *f, td_spec *s) {
-    td_values args = s->cache.args;
-    return td__key_find_grads(s, args) && td__key_fits(f, args, s) &&
-           (!s->guards || td__guards_run(s->guards, args.v) < 0);
-}
-
 /* Reads entry number nr. 1: it fits; 0: not, but there may be others; -1: no more. */
 static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) {
     char          name[64];
@@ -260,11 +173,13 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     entry_name(s, nr, name, sizeof name);
     const char *bad = td__disk_read(d, name, key, &m);
     bool        none = bad != NULL, whole = false, fits = false;
+    bool        captured = s->program != NULL;
     if (!bad) {
         td_reader r = td__reader(m.bytes, m.payload);
-        whole = get_entry(&r, f, s);
+        whole = td__get_spec(&r, f, s);
         if (!whole) bad = "is damaged, or memory ran out";
-        else if (!(fits = fits_call(f, s))) bad = "is for other sizes or offsets";
+        else if (!(fits = td__spec_fits_call(f, s)))
+            bad = "is for other sizes or offsets";
     }
     td__disk_entry_free(&m);
     if (fits) td__log(f->cx, TD_LOG_cache, "hit: %s, %s", name, f->name);
@@ -272,7 +187,7 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
         td__log(f->cx, TD_LOG_cache, "miss: %s %s %.200s", name, bad,
                 td__message(f->cx));
     if (fits) return 1;
-    discard_entry(f, s);
+    td__spec_discard(f, s, captured);
     if (!whole && s->cache.slot < 0) s->cache.slot = nr; /* a whole one serves others */
     return none ? -1 : 0;
 }
@@ -285,7 +200,7 @@ static bool find_entry(td_fn *f, td_spec *s) {
     int     got = 0;
     s->cache.slot = -1;
     td__disk_open(&d, f->cx, true);
-    bool ok = library_key(&key) && d.fd >= 0;
+    bool ok = td__image_library(&key) && d.fd >= 0;
     for (int i = 0; ok && got == 0 && i < MOST_ENTRIES; i++)
         got = try_entry(f, s, &d, key.s, i);
     td__disk_close(&d);
@@ -293,7 +208,7 @@ static bool find_entry(td_fn *f, td_spec *s) {
     return got > 0;
 }
 
-/* Sets s->cache.found and, if true, everything that get_entry reads. */
+/* Sets s->cache.found and, if true, everything that td__get_spec reads. */
 static bool find(td_fn *f, td_spec *s, td_values args) {
     td__span_begin(f->cx, "find");
     bool ok = choose_name(f, s, args);
@@ -334,30 +249,13 @@ bool td__cache_find(td_fn *f, td_spec *s, td_values args) {
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* Writes the program if the caller gave a version; see get_program. */
-static bool put_program(td_buf *b, const td_fn *f, const td_spec *s) {
-    bool inside = f->opts.version && !f->graph;
-    td__put_uint(b, inside);
-    if (!inside) return true;
-    td_image m;
-    bool ok = td__image_begin(&m, b, NULL, false) && td__image_graph(&m, s->program);
-    td__image_end(&m);
-    return ok;
-}
-
-static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
-    td__put_uint(b, s->guards != NULL);
-    if (s->guards) td__put_guards(b, s->guards, program);
-    return !b->failed;
-}
-
 /* Serializes the specialization into cache.bytes while the graphs still are as traced;
  * it is stored after compiling. A function that cannot be cached logs the reason and
  * goes on without. */
 void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
     const td_graph *program = td__spec_program(f, s);
     td_buf         *b = &s->cache.bytes;
-    td_image        m = {0};
+    const char     *why = NULL;
     if (!s->cache.on || s->cache.found || !*s->cache.name) return;
     if (f->opts.version && !f->graph && program->consts.n) {
         td__log(f->cx, TD_LOG_cache,
@@ -373,28 +271,11 @@ void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halve
                 f->name);
         return;
     }
-    bool ok = put_program(b, f, s) && put_guards(b, s, program) &&
-              td__image_begin(&m, b, program, false) && td__put_joint(&m, j);
-    td__put_uint(b, h != NULL);
-    ok = ok && (!h || td__put_halves(&m, h));
-    td__image_end(&m);
-    if (ok && !b->failed) return;
-    if (m.why) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, m.why);
+    if (td__put_spec(b, f, s, j, h, f->opts.version && !f->graph, &why)) return;
+    if (why) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, why);
     td__buf_free(b);
     *b = (td_buf){0};
     td_clear(f->cx);
-}
-
-/* What get_entry reads before the program: flags and the key. */
-static bool put_head(td_buf *b, const td_spec *s) {
-    td__put_uint(b, s->offsets);
-    td__put_uint(b, s->views);
-    td__put_uint(b, s->reads);
-    td__put_uint(b, s->measures);
-    td__put_uint(b, s->replayed);
-    td__put_uint(b, (uint64_t)s->key.n);
-    for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
-    return !b->failed;
 }
 
 /* Writes the entry. An argument that tracing changed (a stale view whose history was
@@ -410,7 +291,7 @@ void td__cache_store(td_fn *f, td_spec *s) {
                 f->name);
         return;
     }
-    bool ok = put_head(&b, s) && library_key(&key);
+    bool ok = td__put_spec_head(&b, s) && td__image_library(&key);
     td__buf_addn(&b, s->cache.bytes.s, s->cache.bytes.n);
     int slot = s->cache.slot >= 0 ? s->cache.slot : s->nr % MOST_ENTRIES;
     entry_name(s, slot, name, sizeof name);

@@ -18,6 +18,27 @@ td_joint  *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
                          const td_value *in);
 td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *program);
 
+/* ---- spec_image.c: specializations as bytes ------------------------------ */
+
+/* Appends what identifies this build of the library: only it reads what it wrote.
+ * False: out of memory. */
+bool td__image_library(td_buf *b);
+/* Append a specialization: its flags and key (the head), which are known last, then
+ * the program, guards, joint graph and halves (NULL: none), which the plan modifies.
+ * program: the reader has none of its own. False: out of memory, or *why says what
+ * cannot be written. */
+bool td__put_spec_head(td_buf *b, const td_spec *s);
+bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, const td_joint *j,
+                  const td_halves *h, bool program, const char **why);
+/* Reads both into s, for a call with s->cache.args. False: the bytes are unusable;
+ * call td__spec_discard. */
+bool td__get_spec(td_reader *r, td_fn *f, td_spec *s);
+/* Does its key fit this call, and do its guards pass? */
+bool td__spec_fits_call(td_fn *f, td_spec *s);
+/* Frees everything that td__get_spec set, and clears the error. captured: s had a
+ * program before. */
+void td__spec_discard(td_fn *f, td_spec *s, bool captured);
+
 /* ---- cache_guards.c ----------------------------------------------------- */
 
 /* Source lines are written as nodes of the program: the process that reads has
