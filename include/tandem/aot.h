@@ -15,6 +15,7 @@
 #include "tandem/capture.h"
 #include "tandem/config.h"
 #include "tandem/graph.h"
+#include "tandem/mode.h"
 #include "tandem/module.h"
 
 #ifdef __cplusplus
@@ -95,6 +96,36 @@ typedef struct td_pass {
     void *env TD_0;
     void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
 } td_pass;
+
+/* ---- decompositions by the user --------------------------------------------- */
+
+/* Where in a joint graph an op is. Texts are borrowed for the call. */
+typedef struct td_op_site {
+    size_t      size;
+    const char *function; /* the compiled function */
+    const char *op;
+    td_half     half;  /* TD_FORWARD, or TD_BACKWARD: it computes gradients */
+    const char *scope; /* "model/attn"; "": no scope */
+    const char *file;  /* of the user's source; NULL: not known */
+    int         line;
+} td_op_site;
+
+/* Replaces an op by other ops, in the joint graph of each specialization, forward and
+ * backward. `run` is called for each place where the op is, on fake tensors, and
+ * decides there: it computes the results and gives each with td_mode_call_answer; it
+ * declines with td_mode_call_go, and the op stays; or it takes the library's own
+ * decomposition (td_mode_call_simpler). Results must have the dtype, sizes and strides
+ * that the op gives. Ops that it calls are not decomposed again by the table, so that
+ * it may call the op itself. False after td_fail.
+ *
+ *   op    an op that returns new tensors: it writes nothing, draws nothing, is no view
+ *   drop  as that of a backend; may be NULL */
+typedef struct td_decomposition {
+    const char *op TD_0;
+    bool (*run)(void *env, td_mode_call *h, const td_op_site *at) TD_0;
+    void *env TD_0;
+    void (*drop)(void *env) TD_0;
+} td_decomposition;
 
 /* A joint graph during partitioning, for td_chooser: which forward values are saved
  * for backward? The others are recomputed. */
@@ -196,8 +227,8 @@ typedef struct td_aot_opts {
     td_chooser chooser             TD_0;
     td_module *module              TD_0; /* td_aot_step: its members are state */
     td_tensor_list state TD_0; /* td_aot_step: more state; names in state_names */
-    const char *stages   TD_0; /* a version of pass and chooser: with one, what they
-                                * did is kept on disk (docs/cache.md) */
+    const char *stages   TD_0; /* a version of pass, chooser and decompositions: with
+                                * one, what they did is kept on disk (docs/cache.md) */
     const char *version
         TD_0; /* of body, env, pass and chooser: where this is the same, so
                           * are they. A call that is found on disk runs no body */
@@ -207,6 +238,10 @@ typedef struct td_aot_opts {
     const int *static_args TD_0;
     int n_static_args      TD_0;
     td_packing saved       TD_0; /* pack and unpack what is saved for backward */
+    bool savable           TD_0; /* keep in memory what td_fn_save writes */
+    /* Before the library's own decompositions (.decompose), at most one for an op. */
+    const td_decomposition *decompositions TD_0;
+    int n_decompositions                   TD_0;
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 
@@ -244,6 +279,34 @@ TD_API int  td_fn_specializations(const td_fn *f);
 /* Drops all compiled code: the next call compiles again. For changes that no guard
  * detects. */
 TD_API void td_fn_forget(td_fn *f);
+
+/* Writes the function to a file, with all its specializations: keys, guards, programs,
+ * joint graphs, forward and backward graphs, what a call does besides. td_fn_load makes
+ * a function of it in another process, which has no body. Machine code is not in the
+ * file: it is compiled where the file is loaded, or found in the cache there. The
+ * function must have been made with td_aot_opts.savable.
+ *
+ *   returns  false after a failure; a file that exists is replaced whole or not at all
+ *   fails    TD_E_UNSUPPORTED  a specialization closes over tensors, reads modules that
+ *                              are not its own, or is not savable for another reason,
+ *                              which the message names
+ *            TD_E_ARG          it has no specialization yet: call it first
+ *            TD_E_IO           the file cannot be written
+ *   since    0.1 */
+TD_API bool   td_fn_save(const td_fn *f, const char *path);
+/* Reads a function that td_fn_save wrote, by the same build of the library. It behaves
+ * as the one that was saved, in calls that fit a specialization in the file; it never
+ * compiles another, and a call that fits none fails with TD_E_ARG and the difference.
+ *
+ *   opts     may be NULL. backends, log, config; module and state, which a compiled
+ *            module or step needs again: members are found by their names. All else was
+ *            decided when the function was made, and must be zero
+ *   returns  nil after a failure
+ *   owns     the caller, until td_fn_drop
+ *   fails    TD_E_IO   the file cannot be read, is damaged, or is of another build
+ *            TD_E_ARG  an option that must be zero, or members that differ
+ *   since    0.1 */
+TD_API td_fn *td_fn_load(td_ctx *cx, const char *path, const td_aot_opts *opts);
 
 /* As td_invoke, and takes over one reference to each argument, also on failure: that
  * of td_keep, or else the scope's. Each argument is dropped after its last use;

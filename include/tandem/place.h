@@ -119,6 +119,8 @@ static inline int td__to_invoke_values(td_fn *f, td_values args, td__room_for_va
 #define td_invoke_values(...) TD__STRICT(td__to_invoke_values, __VA_ARGS__)
 #define td_fn_specializations(...) TD__CALL(td_fn_specializations, __VA_ARGS__)
 #define td_fn_forget(...) TD__CALL(td_fn_forget, __VA_ARGS__)
+#define td_fn_save(...) TD__CALL(td_fn_save, __VA_ARGS__)
+#define td_fn_load(...) TD__CALL(td_fn_load, __VA_ARGS__)
 static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int n, td__room_for_tensors out, int n_out) {
     return td_invoke_boxed(f, TD__ROOM(args), n, TD__ROOM(out), n_out);
 }

@@ -148,6 +148,7 @@ typedef struct td_spec {
     td_config             set;     /* the settings it was compiled with */
     td_dim_list           sizes;   /* those of its program (td_graph.sizes), or empty */
     td_cache_state        cache;
+    td_buf                image;             /* for td_fn_save, without its head */
     int64_t               ns[TD_PIPE_COUNT]; /* time spent per stage */
 } td_spec;
 
@@ -193,6 +194,10 @@ struct td_fn {
     uint8_t         *numbers; /* by argument: what is known of numbers (numbers.c) */
     int              n_numbers;
     int              n_lifted; /* numbers that are passed as tensors */
+    TD_VEC(td_buf) images;     /* what td_fn_save writes, or td_fn_load read */
+    char *unsaved;   /* why a specialization has no image; NULL: all have one */
+    char *loaded;    /* the file it was read from: it has no body; else NULL */
+    bool  own_graph; /* of a loaded function: the user replaced its joint graphs */
 };
 
 /* ---- numbers.c ---------------------------------------------------------- */
@@ -275,6 +280,8 @@ const char *td__state_form(const td_fn *f);
 /* Appends how the module's form differs from the one s was compiled for. */
 void        td__state_difference(td_buf *b, const td_fn *f, const td_spec *s);
 td_module  *td__state_module(const td_fn *f); /* NULL: it has none */
+/* The number of a form, as td_fn.mode; -1 after td__fail. */
+int         td__state_form_nr(td_fn *f, const char *form);
 /* The name of leading argument i, a member: its path in the module, or its entry in
  * td_aot_opts.state_names. NULL: it has none. */
 const char *td__state_member(const td_fn *f, int i);
@@ -302,8 +309,8 @@ bool td__spec_pack(const td_fn *f, td_spec *s, const td_part_opts *o);
 /* Applies td_aot_opts.decompose and td_aot_opts.pass to the joint graph. Runs dead
  * code elimination and, if cse, CSE around them. False after td__fail. */
 bool td__joint_change(td_fn *f, td_joint *j, bool cse);
-/* Decompositions alone, with the same clean-up around them; ops NULL: the clean-up. */
-bool td__joint_decompose(td_joint *j, const char *ops, bool cse);
+/* The decompositions of the options alone, with the same clean-up around them. */
+bool td__joint_decompose(td_joint *j, const td_aot_opts *o, bool cse);
 /* Replaces the joint graph by a copy of g, after checking that inputs and outputs
  * have the same meaning and types. `who` is named in errors. False after td__fail. */
 bool td__joint_become(td_joint *j, const td_graph *g, const char *who);
@@ -338,6 +345,9 @@ typedef enum td_key_change {
 td_key_change td__key_change(const td_key *now, const td_key *was);
 /* The number of words that differ; 1 << 20 for keys of different lengths. */
 int           td__key_distance(const td_key *a, const td_key *b);
+/* May the words be a key? Those of a file may be anything; all other functions take
+ * keys that are. */
+bool          td__key_valid(const td_key *k);
 /* Calls fn with one line of text for each property in the key. */
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env);
 
@@ -445,6 +455,23 @@ bool td__cache_find(td_fn *f, td_spec *s, td_values args);
  */
 void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h);
 void td__cache_store(td_fn *f, td_spec *s); /* writes s->cache.bytes to disk */
+
+/* ---- fn_file.c, fn_file_read.c ------------------------------------------ */
+
+/* Serializes j and h (NULL: none) into s->image, before the plan modifies them, if the
+ * function may be saved. False after td__fail: out of memory. */
+bool   td__image_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h);
+/* Adds s to td_fn.images; its key is known. False after td__fail. */
+bool   td__image_keep(td_fn *f, td_spec *s);
+void   td__images_drop(td_fn *f);
+/* Finds the specialization of a loaded function for these arguments: as
+ * td__cache_find_version. False after td__fail, which names the differences. */
+bool   td__image_find(td_fn *f, td_spec *s, td_values args);
+/* Fails: the function has no body, which `what` needs. Returns false. */
+bool   td__fail_loaded(const td_fn *f, const char *what);
+/* A function of the bytes of a file. Takes over h. NULL after td__fail. */
+td_fn *td__fn_read(td_ctx *cx, td_shared_opts *h, const void *bytes, size_t n,
+                   const char *path);
 
 /* ---- dynamic.c ---------------------------------------------------------- */
 

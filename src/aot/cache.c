@@ -25,6 +25,8 @@ static const char *bypass_reason(const td_fn *f) {
     if (o->pass.run && !vouched) return "its pass has no version (td_aot_opts.stages)";
     if (o->chooser.choose && !vouched)
         return "its partitioner has no version (td_aot_opts.stages)";
+    if (o->n_decompositions && !vouched)
+        return "its decompositions have no version (td_aot_opts.stages)";
     if (o->saved.pack && !o->saved.version && !f->inner)
         return "its saved-tensor hooks have no version (td_aot_opts.saved.version)";
     return NULL;
@@ -34,7 +36,7 @@ static const char *bypass_reason(const td_fn *f) {
 
 /* Does the setting influence the graphs? Text settings and those of the backend,
  * which has its own cache, do not. */
-static bool affects_graphs(int knob) {
+bool td__knob_in_graphs(int knob) {
     switch (knob) {
     case TD_KNOB_NR_specialization_limit:
     case TD_KNOB_NR_fallback:
@@ -56,7 +58,7 @@ static void add_settings(td_buf *b, const td_config *c) {
     static const size_t bytes[] = {sizeof(bool), sizeof(int64_t), sizeof(double),
                                    sizeof(int), 0};
     for (int i = 0; i < TD_KNOB_FIELDS; i++)
-        if (affects_graphs(i))
+        if (td__knob_in_graphs(i))
             td__buf_addn(b, (const char *)c + td__knobs[i].at,
                          bytes[td__knobs[i].kind]);
 }
@@ -73,6 +75,9 @@ static void add_options(td_buf *b, const td_fn *f) {
     td__put_text(b, f->name);
     td__put_text(b, own ? o->decompose : NULL);
     td__put_text(b, own ? o->stages : NULL);
+    td__put_int(b, own ? o->n_decompositions : 0);
+    for (int i = 0; own && i < o->n_decompositions; i++)
+        td__put_text(b, o->decompositions[i].op);
     td__put_text(b, own && o->saved.pack ? o->saved.version : NULL);
     td__put_int(b, own && o->saved.pack ? (int)o->saved.filter : -1);
     td__put_int(b, o->n_params);
@@ -176,7 +181,7 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     bool        captured = s->program != NULL;
     if (!bad) {
         td_reader r = td__reader(m.bytes, m.payload);
-        whole = td__get_spec(&r, f, s);
+        whole = td__get_spec_program(&r, f, s) && td__get_spec_graphs(&r, f, s);
         if (!whole) bad = "is damaged, or memory ran out";
         else if (!(fits = td__spec_fits_call(f, s)))
             bad = "is for other sizes or offsets";
@@ -208,7 +213,7 @@ static bool find_entry(td_fn *f, td_spec *s) {
     return got > 0;
 }
 
-/* Sets s->cache.found and, if true, everything that td__get_spec reads. */
+/* Sets s->cache.found and, if true, everything that the td__get_ functions read. */
 static bool find(td_fn *f, td_spec *s, td_values args) {
     td__span_begin(f->cx, "find");
     bool ok = choose_name(f, s, args);

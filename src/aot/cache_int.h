@@ -30,9 +30,13 @@ bool td__image_library(td_buf *b);
 bool td__put_spec_head(td_buf *b, const td_spec *s);
 bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, const td_joint *j,
                   const td_halves *h, bool program, const char **why);
-/* Reads both into s, for a call with s->cache.args. False: the bytes are unusable;
- * call td__spec_discard. */
-bool td__get_spec(td_reader *r, td_fn *f, td_spec *s);
+/* Reads flags, key and program into s. False: the bytes are unusable; call
+ * td__spec_discard. */
+bool td__get_spec_program(td_reader *r, td_fn *f, td_spec *s);
+/* Reads the rest, for a call with s->cache.args. */
+bool td__get_spec_graphs(td_reader *r, td_fn *f, td_spec *s);
+/* Does the setting influence graphs? */
+bool td__knob_in_graphs(int knob);
 /* Does its key fit this call, and do its guards pass? */
 bool td__spec_fits_call(td_fn *f, td_spec *s);
 /* Frees everything that td__get_spec set, and clears the error. captured: s had a

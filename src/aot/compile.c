@@ -162,7 +162,9 @@ static bool trace(td_fn *f, td_spec *s, td_values args) {
 /* All stages, or what the disk cache has of them, then the key. False after td__fail.
  */
 static bool specialize(td_fn *f, td_spec *s, td_values args) {
-    if (!td__cache_find_version(f, s, args) && !trace(f, s, args)) return false;
+    bool found =
+        f->loaded ? td__image_find(f, s, args) : td__cache_find_version(f, s, args);
+    if (!found && (f->loaded || !trace(f, s, args))) return false;
     const td_graph *program = td__spec_program(f, s);
     if (s->cache.found) td__stage_log(f, s, &td__stages[TD_PIPE_PASSES]);
     s->offsets = addresses_storage(program, s->j);
@@ -170,7 +172,8 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
     if (!td__spec_arrive(f, s, args) ||
         !td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
-        !td__spec_later(f, s) || !td__key_make(f, &s->key, args, s))
+        !td__spec_later(f, s) || !td__key_make(f, &s->key, args, s) ||
+        !td__image_keep(f, s))
         return false;
     td__cache_store(f, s);
     td__log_guards(f, s);
@@ -233,7 +236,7 @@ static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
 static bool stage_plan(td_fn *f, td_spec *s, td_values args) {
     return td__joint_clean(s->j, s->set.cse) &&
            td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) &&
-           td__spec_later(f, s);
+           td__spec_later(f, s) && td__image_keep(f, s);
 }
 
 /* s->offsets is set in any case: the graph that the user puts in between may address
@@ -284,6 +287,7 @@ void td__spec_drop(td_spec *s) {
     td__halves_drop(s->step);
     td__halves_drop(s->h);
     td__buf_free(&s->cache.bytes);
+    td__buf_free(&s->image);
     td__arrived_drop(s->arrived);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);

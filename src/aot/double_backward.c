@@ -210,7 +210,7 @@ static bool copy_orders(td_trace_source *a, const td_fn *f) {
  * there. Missing tangents are traced where there are several, or a custom function
  * that runs without any, and zeros where the user replaced the graph. */
 bool td__spec_later(td_fn *f, td_spec *s) {
-    bool own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
+    bool own = f->staged || f->own_graph || (f->opts.pass.run && !f->inner);
     if (!s->plan->h) return true;
     td_trace_source *a = td__zalloc(sizeof *a);
     if (!a) return td__fail_memory(f->cx);

@@ -320,6 +320,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
                        ? "a training step: forward, backward and update in one graph"
                    : h ? "forward and backward"
                        : "forward only");
+    if (f->loaded) td__buf_printf(b, "  loaded from %s, without a body\n", f->loaded);
     captured(b, f, s);
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);

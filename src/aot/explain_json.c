@@ -322,6 +322,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__buf_add(b, "{");
     number(b, "nr", s->nr, &any);
     text(b, "kind", !s->plan ? "as is" : s->plan->h ? "training" : "inference", &any);
+    if (f->loaded) text(b, "loaded", f->loaded, &any);
     if (s->plan) compiled(b, f, s, &any);
     key(b, "guards", &any);
     td__buf_add(b, "[");

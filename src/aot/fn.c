@@ -72,6 +72,7 @@ td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
 /* Drops all specializations: the next call compiles again. Nodes of earlier calls keep
  * what they need. */
 static void forget(td_fn *f) {
+    if (!f->loaded) td__images_drop(f);
     for (td_spec *s = f->specs, *next; s; s = next) {
         next = s->next;
         td__spec_drop(s);
@@ -97,6 +98,8 @@ void td__fn_free(td_fn *f) {
         return;
     }
     forget(f);
+    td__images_drop(f);
+    td__free(f->loaded);
     td__state_drop(f->state);
     td__free(f->step);
     td__free(f->numbers);
@@ -131,6 +134,10 @@ static bool is_intercepted(const td_fn *f) {
 /* Runs the body, or replays the graph, without compiling. Returns the number of
  * results, -1 after td__fail. */
 static int run_eager(td_fn *f, td_values args, td_value *out, int n_out) {
+    if (!f->graph && !f->body) {
+        td__fail_loaded(f, "a capture, a mode that sees its ops, or anomaly mode");
+        return -1;
+    }
     if (!f->graph) return td_call_body(f->cx, f->body, f->env, args, out, n_out);
     int       n = f->graph->outputs.n;
     td_value *all = td__zalloc(sizeof *all * (size_t)(n + 1));
@@ -194,7 +201,7 @@ static bool fits(td_fn *f, td_spec *s, td_values args) {
  * per *warned) and clears the error. False: the error stands. */
 static bool falls_back(td_fn *f, const td_config *c, bool *warned) {
     td_code code = td__error(f->cx);
-    if (c->fallback != TD_FALLBACK_EAGER) return false;
+    if (c->fallback != TD_FALLBACK_EAGER || f->loaded) return false;
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE && code != TD_E_BUILD)
         return false;
     if (!*warned)
@@ -232,7 +239,8 @@ static td_spec *add_spec(td_fn *f, td_values args, td_dim_list *sizes) {
         td__buf_free(&why);
         return NULL;
     }
-    if (f->n_specs >= c.specialization_limit) {
+    if (f->loaded && sizes) return td__fail_loaded(f, "another size"), NULL;
+    if (f->n_specs >= c.specialization_limit && !f->loaded) {
         td__fail_limit(f, args, c.specialization_limit);
         falls_back(f, &c, &f->limit_warned);
         return NULL;
@@ -273,7 +281,9 @@ static td_spec *pick(td_fn *f, td_lifted *l) {
     td__log_mismatch(f, l->args);
     if (f->specs) (void)td__numbers_learn(f, l->given);
     s = td_ok(f->cx) ? find_or_add(f, l) : NULL;
-    if (s || td_ok(f->cx) || !l->n_lifted || td__error(f->cx) == TD_E_MEMORY) return s;
+    if (s || td_ok(f->cx) || !l->n_lifted || f->loaded ||
+        td__error(f->cx) == TD_E_MEMORY)
+        return s;
     td__numbers_forbid(f, l);
     s = find_or_add(f, l);
     td__numbers_decide(f, s != NULL);

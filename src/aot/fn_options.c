@@ -42,6 +42,19 @@ static bool copy_names(td_shared_opts *h) {
     return true;
 }
 
+static bool copy_decompositions(td_shared_opts *h) {
+    td_aot_opts      *o = &h->opts;
+    size_t            n = (size_t)o->n_decompositions;
+    td_decomposition *to = n ? td__arena_alloc(&h->arena, sizeof *to * n) : NULL;
+    if (!n) return true;
+    if (!to) return false;
+    memcpy(to, o->decompositions, sizeof *to * n);
+    for (size_t i = 0; i < n; i++)
+        if (!copy_text(h, &to[i].op)) return false;
+    o->decompositions = to;
+    return true;
+}
+
 static bool copy_static_args(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
     size_t       n = (size_t)o->n_static_args;
@@ -92,6 +105,29 @@ static bool check_packing(td_ctx *cx, const td_packing *k) {
            check_callback(cx, "saved.unpack", k->unpack, any);
 }
 
+/* Each names another op, which can be replaced, and has a function. */
+static bool check_decompositions(td_ctx *cx, const td_aot_opts *o) {
+    const td_decomposition *d = o->decompositions;
+    if (o->n_decompositions < 0 || (o->n_decompositions && !d))
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.decompositions is %s, and n_decompositions is %d",
+                        d ? "a list" : "NULL", o->n_decompositions);
+    for (int i = 0; i < o->n_decompositions; i++) {
+        if (!d[i].op || !d[i].run)
+            return td__fail(cx, TD_E_ARG,
+                            "td_aot_opts.decompositions[%d] has no %s; set both", i,
+                            d[i].op ? "run" : "op");
+        if (!td__decompose_by_check(cx, d[i].op)) return false;
+        for (int k = 0; k < i; k++)
+            if (!strcmp(d[k].op, d[i].op))
+                return td__fail(cx, TD_E_ARG,
+                                "td_aot_opts.decompositions: [%d] and [%d] are both "
+                                "for %.40s; give one that decides",
+                                k, i, d[i].op);
+    }
+    return true;
+}
+
 static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
     const td_pass    *p = &o->pass;
     const td_chooser *c = &o->chooser;
@@ -101,7 +137,7 @@ static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
            check_callback(cx, "pass.run", p->run, p->name || p->env || p->drop) &&
            check_callback(cx, "chooser.choose", c->choose,
                           c->name || c->env || c->drop) &&
-           check_packing(cx, &o->saved);
+           check_packing(cx, &o->saved) && check_decompositions(cx, o);
 }
 
 static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
@@ -146,6 +182,17 @@ static bool check(td_ctx *cx, const td_aot_opts *o) {
                     near ? "; did you mean " : "", near ? near : "");
 }
 
+/* Rows with the same drop and env are one object to the user. */
+static void drop_decompositions(const td_aot_opts *o) {
+    const td_decomposition *d = o->decompositions;
+    for (int i = 0; d && i < o->n_decompositions; i++) {
+        bool done = !d[i].drop;
+        for (int k = 0; k < i && !done; k++)
+            done = d[k].drop == d[i].drop && d[k].env == d[i].env;
+        if (!done) d[i].drop(d[i].env);
+    }
+}
+
 /* Calls each drop function once. Two backends with the same drop and env are the same
  * backend to the user. */
 static void drop_callbacks(const td_aot_opts *o) {
@@ -159,6 +206,7 @@ static void drop_callbacks(const td_aot_opts *o) {
     if (o->pass.drop) o->pass.drop(o->pass.env);
     if (o->chooser.drop) o->chooser.drop(o->chooser.env);
     if (o->saved.drop) o->saved.drop(o->saved.env);
+    drop_decompositions(o);
 }
 
 /* Copies everything that the options point to. False: out of memory. */
@@ -169,7 +217,8 @@ static bool fill(td_shared_opts *h) {
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
            copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_text(h, &o->saved.version) && copy_names(h) && copy_static_args(h);
+           copy_text(h, &o->saved.version) && copy_names(h) && copy_static_args(h) &&
+           copy_decompositions(h);
 }
 
 /* Options are shared by a function, its double backwards and its nodes, because each of

@@ -137,18 +137,19 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
 
 /* ---- decompositions ------------------------------------------------------ */
 
-/* Replaces the ops named in `ops` by simpler ones, forward and backward, without
- * recording history. Guards on symbolic sizes become facts of the graph first, because
- * decomposing may ask for them. */
-bool td__joint_decompose(td_joint *j, const char *ops, bool cse) {
-    td_ctx *cx = j->cx;
-    bool    grad = cx->grad_enabled;
+/* Replaces ops by the user's decompositions and by simpler ops, forward and backward,
+ * without recording history. Guards on symbolic sizes become facts of the graph first,
+ * because decomposing may ask for them. */
+bool td__joint_decompose(td_joint *j, const td_aot_opts *o, bool cse) {
+    td_ctx         *cx = j->cx;
+    bool            grad = cx->grad_enabled;
+    td_decompose_by by = {o->decompositions, o->n_decompositions, j->g->name};
     if (!td__joint_tidy(j, cse)) return false;
-    if (!ops) return true;
+    if (!o->decompose && !by.n) return true;
     if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))
         return false;
     cx->grad_enabled = false;
-    td_graph *to = td__graph_decompose(j->g, ops);
+    td_graph *to = td__graph_decompose_by(j->g, by.n ? &by : NULL, o->decompose);
     cx->grad_enabled = grad;
     if (!to) return false;
     td__graph_drop(j->g);
@@ -176,8 +177,9 @@ static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
 /* Applies the user's decompositions and pass, in this order. Double backward (f->inner)
  * has decompositions of its own and no pass. */
 bool td__joint_change(td_fn *f, td_joint *j, bool cse) {
-    bool any = f->staged || f->opts.decompose || f->opts.pass.run;
+    bool any =
+        f->staged || f->opts.decompose || f->opts.n_decompositions || f->opts.pass.run;
     if (f->inner || !any) return true;
-    if (!td__joint_decompose(j, f->opts.decompose, cse)) return false;
+    if (!td__joint_decompose(j, &f->opts, cse)) return false;
     return !f->opts.pass.run || run_pass(j, &f->opts.pass, cse);
 }

@@ -47,6 +47,33 @@ static key_item next_item(const td_key *k, int *at) {
     return s;
 }
 
+/* The words of the item at word `at`, which may be anything; 0: they are none. */
+static int item_words(const td_key *k, int at) {
+    const int64_t *v = k->v + at;
+    int            left = k->n - at, n = left > 0 && v[0] == TD_KEY_GRAD ? 2 : 0;
+    if (left < n + 1 || (n && (v[1] < 0 || v[1] >= k->n))) return 0;
+    int64_t kind = v[n++];
+    if (kind == TD_K_NONE) return n;
+    if (left < ++n || kind < 0 || kind > UINT8_MAX) return 0;
+    if (kind != TD_K_TENSOR) return n;
+    int64_t bits = v[n - 1], rank = bits >> TD_KEY_RANK & 255;
+    if (rank > TD_MAX_RANK || left < ++n || v[n - 1] < 0 || v[n - 1] > 2 * k->n)
+        return 0;
+    n += 2 * (int)rank + (int)(bits >> TD_KEY_OFFSET & 1) +
+         (int)(bits >> TD_KEY_REST & 1);
+    if (!(bits >> TD_KEY_READ & 1)) return n <= left ? n : 0;
+    if (left < ++n || v[n - 1] < -1 || v[n - 1] > TD_MAX_RANK) return 0;
+    n += v[n - 1] > 0 ? (int)v[n - 1] : 0;
+    return n <= left ? n : 0;
+}
+
+bool td__key_valid(const td_key *k) {
+    int at = 2, words = 1;
+    if (k->n < 2 || k->v[0] < 0 || k->v[0] > k->n || k->v[1] < 0) return false;
+    for (; words && at < k->n; at += words) words = item_words(k, at);
+    return words != 0;
+}
+
 static td_dtype dtype_of(const key_item *s) { return (td_dtype)(s->bits & 255); }
 
 static bool has(const key_item *s, td_key_bit bit) { return s->bits >> bit & 1; }

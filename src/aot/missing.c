@@ -84,9 +84,10 @@ static td_joint *join(td_trace_source *t, const td_value *in, const uint64_t *mi
     td_joint_opts o = t->opts;
     bool          cse = t->set.cse;
     o.missing = missing;
-    td_joint   *j = td__joint(t->program, in, &o);
-    const char *ops = t->inner ? NULL : t->shared->opts.decompose;
-    bool        ok = j && (!ops || td__joint_decompose(j, ops, cse)) &&
+    td_joint          *j = td__joint(t->program, in, &o);
+    const td_aot_opts *by = &t->shared->opts;
+    bool               own = !t->inner && (by->decompose || by->n_decompositions);
+    bool               ok = j && (!own || td__joint_decompose(j, by, cse)) &&
               td__joint_clean(j, cse) && check_same(t, j);
     if (ok) return j;
     td__joint_drop(j);

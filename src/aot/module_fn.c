@@ -33,6 +33,10 @@ static int form_nr(td_state *s, td_ctx *cx, const char *form) {
     return -1;
 }
 
+int td__state_form_nr(td_fn *f, const char *form) {
+    return f->state ? form_nr(f->state, f->cx, form) : 0;
+}
+
 const char *td__state_form(const td_fn *f) {
     const td_state *s = f->state;
     return s && f->mode < s->forms.n ? s->forms.v[f->mode] : NULL;

@@ -124,7 +124,8 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
  * the body read as an alias without history, and its views have other flags. The call's
  * dependencies are recorded and thrown away. */
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
-    if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
+    if (!s->set.debug_asserts || !s->program || f->inner || f->loaded || !is_due(s))
+        return true;
     td_deps      deps = {0}; /* those of the specialization stay */
     td_dim_given given = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
     td_graph    *now = td__spec_capture_numbers(f, args, &deps);

@@ -104,8 +104,7 @@ static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
     return j;
 }
 
-/* Reads s->key, s->program, s->guards, s->j, s->h and flags. */
-bool td__get_spec(td_reader *r, td_fn *f, td_spec *s) {
+bool td__get_spec_program(td_reader *r, td_fn *f, td_spec *s) {
     td_key words = {0};
     s->offsets = td__get_bool(r);
     s->views = td__get_bool(r);
@@ -115,7 +114,10 @@ bool td__get_spec(td_reader *r, td_fn *f, td_spec *s) {
     bool ok = get_key(r, &words);
     td__vec_free(&s->key);
     s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
-    if (!ok || r->bad || !get_program(r, f, s)) return false;
+    return ok && !r->bad && get_program(r, f, s);
+}
+
+bool td__get_spec_graphs(td_reader *r, td_fn *f, td_spec *s) {
     const td_graph *program = td__spec_program(f, s);
     if (td__get_bool(r)) s->guards = td__get_guards(r, s->cache.args, program);
     if (r->bad) return false;

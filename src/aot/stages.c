@@ -37,6 +37,7 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
     td_closure close = {{f->members, f->n_state}, fakes, true, name_of, f, NULL};
+    if (!f->body && !f->graph) return td__fail_loaded(f, "capture"), NULL;
     if (!f->graph && !td__numbers_reserve(f, args.n)) return NULL;
     if (!f->graph) close.reads = f->numbers;
     if (!td__deps_begin(deps, td__state_module(f))) return NULL;
@@ -336,10 +337,11 @@ static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r)
 
 /* Serializes for the disk cache at the right moment: a joint graph without tangents
  * before the partition, which modifies it, any other together with its two halves. */
-static void serialize(td_fn *f, td_spec *s, const td_stage_row *r) {
+static bool serialize(td_fn *f, td_spec *s, const td_stage_row *r) {
     bool halves = (s->has & r->makes) != 0;
-    if (r->stores && halves == (s->j->n_tangents > 0))
-        td__cache_serialize(f, s, s->j, s->h);
+    if (!r->stores || halves != (s->j->n_tangents > 0)) return true;
+    td__cache_serialize(f, s, s->j, s->h);
+    return td__image_serialize(f, s, s->j, s->h);
 }
 
 /* Runs the rows first..last. A row whose results exist already (from the cache) is
@@ -349,11 +351,11 @@ bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_pipe_stage first,
                     td_pipe_stage last) {
     for (const td_stage_row *r = td__stages + first; r <= td__stages + last; r++) {
         if (r->looks_up) (void)td__cache_find(f, s, args);
+        if (!serialize(f, s, r)) return false; /* also what was found */
         if (s->has & r->makes || (r->for_log && !td__log_on(f->cx, r->for_log)))
             continue;
-        serialize(f, s, r);
         if ((s->has & r->needs) != r->needs || !run_row(f, s, args, r)) return false;
-        serialize(f, s, r);
+        if (!serialize(f, s, r)) return false;
     }
     return true;
 }

@@ -63,11 +63,13 @@ static line next_line(const char **at) {
     line        l = {0};
     if (!*s || !end) return l;
     *at = end + 1;
-    l.kind = *s;
     l.path = s + 2;
-    l.path_n = (int)strcspn(l.path, " ");
-    l.rest = l.path + l.path_n + 1;
+    if (end - s < 2) return l; /* no line of a form: it is from a damaged file */
+    const char *gap = memchr(l.path, ' ', (size_t)(end - l.path));
+    l.path_n = (int)((gap ? gap : end) - l.path);
+    l.rest = gap ? gap + 1 : end;
     l.rest_n = (int)(end - l.rest);
+    l.kind = *s;
     return l;
 }
 

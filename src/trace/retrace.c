@@ -4,10 +4,21 @@
 
 #include "tandem/mode.h"
 
+/* Replays the graph, under the user's decompositions where there are some. The modes
+ * of a replay that fails are dropped with the capture's. */
+static bool replay_by(td_ctx *cx, const td_retrace *a, const td_value *in,
+                      td_value *out) {
+    if (!a->by) return td__graph_replay(a->g, in, out);
+    if (!td__decompose_by_begin(cx, a->by) || !td__graph_replay(a->g, in, out))
+        return false;
+    td__decompose_by_end(cx);
+    return true;
+}
+
 /* Replays the graph, inside a decomposition where one is asked for. */
 static bool replay(td_ctx *cx, const td_retrace *a, const td_value *in, td_value *out) {
-    if (!a->simpler) return td__graph_replay(a->g, in, out);
-    return td_decompose_begin(cx, a->simpler) && td__graph_replay(a->g, in, out) &&
+    if (!a->simpler) return replay_by(cx, a, in, out);
+    return td_decompose_begin(cx, a->simpler) && replay_by(cx, a, in, out) &&
            td_decompose_end(cx);
 }
 

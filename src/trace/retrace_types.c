@@ -283,6 +283,11 @@ td_graph *td__graph_decompose(const td_graph *g, const char *ops) {
     return capture_types(&(td_retrace){.g = g, .simpler = ops});
 }
 
+td_graph *td__graph_decompose_by(const td_graph *g, const td_decompose_by *by,
+                                 const char *ops) {
+    return capture_types(&(td_retrace){.g = g, .simpler = ops, .by = by});
+}
+
 td_graph *td__capture_types_of(const td_graph *g, td_body *body, void *env) {
     return capture_types(&(td_retrace){.g = g, .body = body, .env = env});
 }

@@ -258,6 +258,24 @@ td_graph *td__capture_types_of(const td_graph *g, td_body *body, void *env);
  * separated by commas, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);
 
+/* ---- decompose_by.c: decompositions by the user --------------------------- */
+
+/* The table of td_aot_opts.decompositions, and the function it belongs to. */
+typedef struct td_decompose_by {
+    const struct td_decomposition *v;
+    int                            n;
+    const char                    *function;
+} td_decompose_by;
+
+/* Can the op named be decomposed by the user? False after td__fail. */
+bool      td__decompose_by_check(td_ctx *cx, const char *op);
+/* A mode that calls the user's functions, while `by` lives. False after td__fail. */
+bool      td__decompose_by_begin(td_ctx *cx, const td_decompose_by *by);
+void      td__decompose_by_end(td_ctx *cx);
+/* td__graph_decompose; `by` first, and then ops (NULL: none). */
+td_graph *td__graph_decompose_by(const td_graph *g, const td_decompose_by *by,
+                                 const char *ops);
+
 /* ---- programs (program_inputs.c) ---------------------------------------- */
 
 /* The inputs of a call, by input of the program: NONE takes the const it holds. False

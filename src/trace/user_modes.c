@@ -3,7 +3,7 @@
  * function as a td_mode_call, through which the user reads and changes arguments,
  * lets the call continue below, or supplies results. */
 #include "core/callback.h"
-#include "trace/trace.h"
+#include "trace/trace_int.h"
 
 #include "ops/call.h"
 #include "tandem/mode.h"
@@ -15,15 +15,6 @@ typedef struct mode_link {
     td_mode       mode; /* first: the mode is the link */
     td_mode_hook *hook;
 } mode_link;
-
-/* One op call as the user's function sees it; lives for the length of that
- * function. */
-struct td_mode_call {
-    TD_HANDLE_FIELDS;
-    td_mode   *mode; /* the link that received the call */
-    td_opcall *c;
-    bool gone; /* the call went on below: td_mode_call_go or td_mode_call_simpler */
-};
 
 /* ---- the stack ---------------------------------------------------------- */
 
@@ -207,5 +198,6 @@ bool td_mode_call_answer(td_mode_call *h, int i, td_tensor *t) {
             "td_mode_call_answer: the result is NULL, nil or a tensor of "
             "another context");
     c->out[i] = t;
+    h->answered = true;
     return true;
 }
