@@ -451,16 +451,16 @@ td_graph *td__spec_replay(const td_spec *s, td_values args);
 bool td__cache_find_version(td_fn *f, td_spec *s, td_values args);
 /* The same after the capture, with a hash of the captured program. */
 bool td__cache_find(td_fn *f, td_spec *s, td_values args);
-/* Serializes j and h (NULL: none) into s->cache.bytes, before the plan modifies them.
- */
-void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h);
+/* Serializes s->j and s->h (NULL: none) into s->cache.bytes, before the plan modifies
+ * them. */
+void td__cache_serialize(td_fn *f, td_spec *s);
 void td__cache_store(td_fn *f, td_spec *s); /* writes s->cache.bytes to disk */
 
 /* ---- fn_file.c, fn_file_read.c ------------------------------------------ */
 
-/* Serializes j and h (NULL: none) into s->image, before the plan modifies them, if the
- * function may be saved. False after td__fail: out of memory. */
-bool   td__image_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h);
+/* Serializes s->j and s->h (NULL: none) into s->image, before the plan modifies them,
+ * if the function may be saved. False after td__fail: out of memory. */
+bool   td__image_serialize(td_fn *f, td_spec *s);
 /* Adds s to td_fn.images; its key is known. False after td__fail. */
 bool   td__image_keep(td_fn *f, td_spec *s);
 void   td__images_drop(td_fn *f);

@@ -257,7 +257,7 @@ bool td__cache_find(td_fn *f, td_spec *s, td_values args) {
 /* Serializes the specialization into cache.bytes while the graphs still are as traced;
  * it is stored after compiling. A function that cannot be cached logs the reason and
  * goes on without. */
-void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
+void td__cache_serialize(td_fn *f, td_spec *s) {
     const td_graph *program = td__spec_program(f, s);
     td_buf         *b = &s->cache.bytes;
     const char     *why = NULL;
@@ -276,7 +276,7 @@ void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halve
                 f->name);
         return;
     }
-    if (td__put_spec(b, f, s, j, h, f->opts.version && !f->graph, &why)) return;
+    if (td__put_spec(b, f, s, f->opts.version && !f->graph, &why)) return;
     if (why) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, why);
     td__buf_free(b);
     *b = (td_buf){0};

@@ -24,12 +24,12 @@ td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *progr
  * False: out of memory. */
 bool td__image_library(td_buf *b);
 /* Append a specialization: its flags and key (the head), which are known last, then
- * the program, guards, joint graph and halves (NULL: none), which the plan modifies.
+ * the program, guards, s->j and s->h (NULL: none), which the plan modifies.
  * program: the reader has none of its own. False: out of memory, or *why says what
  * cannot be written. */
 bool td__put_spec_head(td_buf *b, const td_spec *s);
-bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, const td_joint *j,
-                  const td_halves *h, bool program, const char **why);
+bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, bool program,
+                  const char **why);
 /* Reads flags, key and program into s. False: the bytes are unusable; call
  * td__spec_discard. */
 bool td__get_spec_program(td_reader *r, td_fn *f, td_spec *s);

@@ -36,12 +36,12 @@ static const char *needs_process(const td_spec *s, const td_graph *program) {
     return NULL;
 }
 
-bool td__image_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
+bool td__image_serialize(td_fn *f, td_spec *s) {
     const char *why = NULL;
     if (!f->opts.savable || f->inner || f->loaded) return true;
     why = needs_process(s, td__spec_program(f, s));
     s->image.n = 0;
-    if (!why && td__put_spec(&s->image, f, s, j, h, true, &why)) return true;
+    if (!why && td__put_spec(&s->image, f, s, true, &why)) return true;
     td_clear(f->cx);
     td__buf_free(&s->image);
     s->image = (td_buf){0};

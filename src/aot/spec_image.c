@@ -43,14 +43,14 @@ static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
     return !b->failed;
 }
 
-bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, const td_joint *j,
-                  const td_halves *h, bool program, const char **why) {
+bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, bool program,
+                  const char **why) {
     const td_graph *of = td__spec_program(f, s);
     td_image        m = {0};
     bool            ok = put_program(b, s, program, why) && put_guards(b, s, of) &&
-              td__image_begin(&m, b, of, false) && td__put_joint(&m, j);
-    td__put_uint(b, h != NULL);
-    ok = ok && (!h || td__put_halves(&m, h));
+              td__image_begin(&m, b, of, false) && td__put_joint(&m, s->j);
+    td__put_uint(b, s->h != NULL);
+    ok = ok && (!s->h || td__put_halves(&m, s->h));
     if (m.why) *why = m.why;
     td__image_end(&m);
     return ok && !b->failed;

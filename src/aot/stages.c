@@ -340,8 +340,8 @@ static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r)
 static bool serialize(td_fn *f, td_spec *s, const td_stage_row *r) {
     bool halves = (s->has & r->makes) != 0;
     if (!r->stores || halves != (s->j->n_tangents > 0)) return true;
-    td__cache_serialize(f, s, s->j, s->h);
-    return td__image_serialize(f, s, s->j, s->h);
+    td__cache_serialize(f, s);
+    return td__image_serialize(f, s);
 }
 
 /* Runs the rows first..last. A row whose results exist already (from the cache) is

@@ -1,6 +1,6 @@
 /* fuzz_fn_file.c -- files of td_fn_save with any bytes in them. A file with a wrong
  * checksum is refused; with a right one, which anybody can compute, its bytes are read
- * with care: what is not consistent is an error, and what is taken runs without a crash.
+ * with care: what is not consistent is an error, and what is taken does not crash.
  *
  * The first byte chooses: 0, the rest is a file; 1, the rest is the contents of one,
  * between its magic and its checksum; else changes of a fresh file by four bytes each:

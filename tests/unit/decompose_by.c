@@ -1,5 +1,5 @@
-/* decompose_by.c -- decompositions by the user: which calls of an op they replace, where
- * they are asked, and what they may answer. */
+/* decompose_by.c -- decompositions by the user: which calls of an op they replace,
+ * where they are asked, and what they may answer. */
 #include "cache_help.h"
 
 /* What the function was told, and what it does. */
