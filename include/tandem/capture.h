@@ -132,6 +132,38 @@ typedef struct td_loop {
  * are required. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
+/* ---- regions ------------------------------------------------------------ */
+
+/* A part of a program that is called many times, such as a block of a transformer. */
+typedef struct td_region_body {
+    td_body *body    TD_0;
+    void *env        TD_0;
+    const char *name TD_0; /* in texts; NULL: "region" */
+    /* The body does the same whenever env and the kinds, types and numbers of its
+     * arguments are the same: during a capture it is called once for these. False: it
+     * is called each time, which is always right, and equal programs are shared. */
+    bool once        TD_0;
+} td_region_body;
+
+/* Calls the body on the arguments; it returns n_out tensors. Eagerly that is all.
+ * Captured, the body becomes a program of its own, a region, and tensors it closes over
+ * become operands of the call, so that blocks with other parameters are the same
+ * program. A compiled function contains it once: it is differentiated, partitioned
+ * and compiled once for all calls on operands of the same types (docs/regions.md).
+ *
+ * A body that writes arguments or closed-over tensors, or returns views, arguments or
+ * tensors it has written, behaves as in eager, but its ops become part of the program
+ * around it; the log topic capture says so. Unsupported: td_backward and td_grad with
+ * respect to arguments, inside of the body.
+ *
+ *     td_region_body of = {.body = block, .env = &layer[i]};
+ *     td_call_region(cx, of, TD_ARGS(x), &x, 1);
+ *
+ *   returns  false after a failure, with nil in out[]
+ *   fails    TD_E_ARG  the body returns another number of results, or not tensors */
+TD_API bool td_call_region(td_ctx *cx, td_region_body of, td_values args,
+                           td_tensor **out, int n_out);
+
 /* ---- programs ----------------------------------------------------------- */
 
 /* Captures the body for arguments like these, which are only inspected. Returns nil

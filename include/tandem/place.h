@@ -171,6 +171,10 @@ static inline bool td__to_while(td_ctx *cx, td_loop of, td_tensors state, td__ro
     return td_while(cx, of, state, TD__ROOM(out));
 }
 #define td_while(...) TD__STRICT(td__to_while, __VA_ARGS__)
+static inline bool td__to_call_region(td_ctx *cx, td_region_body of, td_values args, td__room_for_tensors out, int n_out) {
+    return td_call_region(cx, of, args, TD__ROOM(out), n_out);
+}
+#define td_call_region(...) TD__STRICT(td__to_call_region, __VA_ARGS__)
 #define td_capture(...) TD__CALL(td_capture, __VA_ARGS__)
 #define td_capture_with(...) TD__CALL(td_capture_with, __VA_ARGS__)
 #define td_expect(...) TD__CALL(td_expect, __VA_ARGS__)

@@ -361,13 +361,44 @@ static td_native *find_or_make(const td_graph *g, bool interpreted) {
     return NULL;
 }
 
+/* ---- graphs that the code calls ------------------------------------------ */
+
+static bool compile(void *env, const td_graph *g, const td_compile_info *info,
+                    td_runner *to);
+
+static void drop_code(void *env) {
+    td__runner_drop(env);
+    td__free(env);
+}
+
+static bool run_code(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+    const td_runner *code = env;
+    return code->run(code->env, cx, in, out);
+}
+
+/* Compiles every graph that op call calls, unless it has code already: all calls of a
+ * graph, in whatever function, run the same. False after td__fail. */
+static bool compile_called(void *env, const td_graph *g, const td_compile_info *info) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP || n->op != TD_OP_call || n->in[0].u.g->code.env)
+            continue;
+        td_graph  *called = n->in[0].u.g;
+        td_runner *code = td__zalloc(sizeof *code);
+        if (!code) return td__fail_memory(g->cx);
+        if (!compile(env, called, info, code)) return td__free(code), false;
+        called->code = (td_gmade){.env = code, .drop = drop_code, .run = run_code};
+    }
+    return true;
+}
+
 /* The entry point of the backend. A function from the cache has no loops as data; they
  * are rebuilt only if a log asks for them. */
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     td_native *c = find_or_make(g, env == &td__replayed);
-    (void)info;
     if (!c) return false;
+    if (!compile_called(env, c->g, info)) return td__native_drop(c), false;
     if (!td__runner_make(c->g, td__native_walk, c, td__native_drop, to)) {
         td__native_drop(c);
         return false;

@@ -424,6 +424,7 @@ typedef struct td_autocast {
     const td_wish *wish;        /* of the checkpoint region being captured */        \
     int            regions;     /* checkpoint regions of this capture so far */      \
     int            inlined;     /* custom functions whose forward was inlined */     \
+    bool           whole;       /* a trace in which regions are their ops */         \
     int            missed;      /* scopes begun but not opened: no memory */         \
     uint64_t       rng_seed, rng_offset;                                             \
     uint32_t       last_serial; /* of the last object made before the trace */       \

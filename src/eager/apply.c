@@ -196,11 +196,13 @@ static void op_destroy(td_node *n) {
         if (n->in[i].kind == TD_K_GRAPH) td__graph_drop(n->in[i].u.g);
 }
 
-/* A branch or loop that was captured is one node; eager's ops connect its results to
- * the operands they read alone. Where no gradient came, eager has no edge. */
+/* A branch, loop or region that was captured is one node; eager's ops connect its
+ * results to the operands they read alone. Where no gradient came, eager has no
+ * edge. */
 static bool is_apart(const td_node *n, int i) {
     (void)i;
-    return n->def == td__row(TD_OP_cond) || n->def == td__row(TD_OP_while_loop);
+    return n->def == td__row(TD_OP_cond) || n->def == td__row(TD_OP_while_loop) ||
+           n->def == td__row(TD_OP_call_forward);
 }
 
 const td_node_kind td__op_kind = {.name = "op",

@@ -147,10 +147,12 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
 }
 
 /* The error of a saved value that was written since. Captured branches and loops save
- * all their operands: eager, which runs their ops, may save none of them. */
+ * all their operands: eager, which runs their ops, may save none of them. A region
+ * saves what its ops save. */
 static bool fail_version(td_node *n, const td_saved *s) {
-    td_tensor  *t = s->t;
-    bool        nests = n->def && n->def->flags & TD_OPF_NESTS;
+    td_tensor *t = s->t;
+    bool       nests =
+        n->def && n->def->flags & TD_OPF_NESTS && n->def != td__row(TD_OP_call_forward);
     const char *writer = t->st != s->st  ? "set_"
                          : t->st->writer ? t->st->writer
                          : t->moves > 0  ? "set_"

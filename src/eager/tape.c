@@ -109,6 +109,18 @@ static void plan_terms(const td_opcall *c, plan *p) {
     if (p->zero) p->keep_in = p->keep_out = 0;
 }
 
+/* Is this entry of a list that the derivative reads saved? */
+static bool keeps(const td_opcall *c, int arg, int item) {
+    return !(c->def->flags & TD_OPF_NESTS) || td__nested_saves(c, arg, item);
+}
+
+/* Is result i saved? Bit 31 stands for all results from 31, and of an op with nested
+ * graphs the op decides about each. */
+static bool keeps_result(const td_opcall *c, const plan *p, int i) {
+    if (c->def->flags & TD_OPF_NESTS) return td__nested_saves(c, -1, i);
+    return p->keep_out >> (i < 31 ? i : 31) & 1;
+}
+
 /* Counts what the node's arrays must hold. */
 static void plan_size(const td_opcall *c, plan *p) {
     td_node_plan *s = &p->size;
@@ -122,14 +134,15 @@ static void plan_size(const td_opcall *c, plan *p) {
             s->n_saved += keep;
         } else if (v.kind == TD_K_TENSORS) {
             s->n_edge += (int)v.n;
-            s->n_saved += keep ? (int)v.n : 0;
+            for (uint32_t k = 0; keep && k < v.n; k++)
+                s->n_saved += keeps(c, i, (int)k);
             for (uint32_t k = 0; k < v.n; k++)
                 if (v.u.ts[k]) s->n_ints += 2 * v.u.ts[k]->rank;
         } else if (v.kind == TD_K_INTS) s->n_ints += (int)v.n;
         else if (v.kind == TD_K_STR) s->n_chars += (int)strlen(v.u.s) + 1;
     }
     for (int i = 0; i < c->n_out && p->keep_out; i++)
-        s->n_saved += (int)(p->keep_out >> (i < 31 ? i : 31) & 1);
+        s->n_saved += keeps_result(c, p, i);
 }
 
 /* ---- filling a node ----------------------------------------------------- */
@@ -162,9 +175,10 @@ static bool fill_list(filling *f, const td_opcall *c, const plan *p, int i) {
     f->n->in[i] = (td_value){TD_K_TENSORS, v.n, {0}};
     for (uint32_t k = 0; k < v.n; k++) {
         td_tensor *t = v.u.ts[k];
-        if (!fill_tensor(f, t, p->keep_in >> i & 1 ? t : NULL, p->needs >> i & 1, i,
-                         (int)k))
-            return false;
+        bool       keep = p->keep_in >> i & 1 && keeps(c, i, (int)k);
+        bool       leads = p->needs >> i & 1 &&
+                     (!(c->def->flags & TD_OPF_NESTS) || td__nested_leads(c, (int)k));
+        if (!fill_tensor(f, t, keep ? t : NULL, leads, i, (int)k)) return false;
     }
     return true;
 }
@@ -216,17 +230,6 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
     return NULL;
 }
 
-/* Saves results that the derivative reads; bit 31 stands for all results from 31. */
-static bool save_results(filling *f, const td_opcall *c, const plan *p) {
-    for (int i = 0; i < c->n_out && p->keep_out; i++) {
-        if (!(p->keep_out >> (i < 31 ? i : 31) & 1)) continue;
-        td_saved *s = &f->n->saved[f->n->n_saved++];
-        *s = (td_saved){.arg = (int16_t)(-1 - i)};
-        if (!td__save(s, c->out[i], true, i)) return false;
-    }
-    return true;
-}
-
 /* ---- results ------------------------------------------------------------ */
 
 static bool float_result(const td_tensor *t) {
@@ -246,6 +249,19 @@ static bool takes_history(const td_opcall *c, int i) {
     if (!float_result(c->out[i])) return false;
     return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i) ||
            from_initial_state(c, i);
+}
+
+/* Saves results that the derivative reads. One without history, such as a value that a
+ * region saves, cannot refer back to the node. */
+static bool save_results(filling *f, const td_opcall *c, const plan *p) {
+    for (int i = 0; i < c->n_out && p->keep_out; i++) {
+        if (!keeps_result(c, p, i)) continue;
+        td_saved *s = &f->n->saved[f->n->n_saved++];
+        *s = (td_saved){.arg = (int16_t)(-1 - i)};
+        bool nests = c->def->flags & TD_OPF_NESTS;
+        if (!td__save(s, c->out[i], !nests || takes_history(c, i), i)) return false;
+    }
+    return true;
 }
 
 /* Views remember the mode they were made in, which decides whether they may be

@@ -142,9 +142,30 @@ static td_graph *functional(td_ctx *cx, const td_graph *g, const td_value *args,
     return NULL;
 }
 
+/* The forward half of a region is a call of its graph. A saved value that is an operand
+ * or a result is that value, whatever is written to it afterwards. */
+static bool call_half(td_func *f, const td_value *in, td_tensor **out) {
+    const td_graph *g = in[TD_CALL_FORWARD].u.g;
+    td_value        args[] = {in[TD_CALL_FORWARD], in[TD_CALL_OPERANDS]};
+    size_t          bytes = sizeof(td_tensor *) * ((size_t)g->outputs.n + 1);
+    td_tensor     **got = td__arena_alloc(&f->cx->scratch, bytes);
+    if (!got) return td__fail_memory(f->cx);
+    if (!td__func_call(f, TD_OP_call, args, 2, got, g->outputs.n)) return false;
+    int64_t n = in[TD_CALL_RESULTS].u.i;
+    for (int64_t i = 0; i < n; i++) out[i] = got[i];
+    for (uint32_t k = 0; k < in[TD_CALL_SAVED].n; k++) {
+        int64_t at = in[TD_CALL_SAVED].u.ints[k];
+        out[n + k] = at < 0 ? in[TD_CALL_OPERANDS].u.ts[-1 - at] : got[at];
+    }
+    return true;
+}
+
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
     td_graph *made[TD_MAX_ARGS] = {0};
     bool      ok = true;
+    if (c->info->op == TD_OP_call_forward) return call_half(f, in, out);
+    if (c->info->op == TD_OP_call)
+        return td__func_call(f, TD_OP_call, in, c->n_in, out, c->n_out);
     for (int i = 0; i < c->n_in && ok; i++) {
         if (in[i].kind != TD_K_GRAPH) continue;
         made[i] = functional(f->cx, in[i].u.g, in, c->n_in);

@@ -245,6 +245,7 @@ bool td__parse_case(td_parser *ps) {
     if (!c || !td__vec_reserve(&f->cases))
         return lx->failed = true, td__fail_memory(lx->cx);
     c->line = lx->tok.line;
+    ps->defined.n = 0;
     td__lex_next(lx);
     if (lx->tok.kind != TD_TOK_STRING)
         return td__lex_fail(lx, "expected the name of a case: case \"...\" {");

@@ -1,6 +1,6 @@
 /* clone.c -- copies of graphs: a whole one, or appended to the nodes of another
- * graph. A copy shares only the tensors of consts with the original. */
-#include "core/stack.h"
+ * graph. A copy shares the tensors of consts and the nested graphs with the original:
+ * passes leave the meaning of a nested graph as it is. */
 #include "graph/graph_int.h"
 
 /* A copy in progress. */
@@ -96,8 +96,7 @@ static bool own_arg(copy *c, td_garg *a) {
         int64_t *ints = (int64_t *)(uintptr_t)a->u.ints;
         for (uint32_t i = 0; i < a->n; i++) ints[i] = own_dim(c, ints[i]);
     } else if (a->kind == TD_G_GRAPH) {
-        if (!td__stack_holds(c->to->cx, "a nested graph")) return false;
-        if (!(a->u.g = td__graph_clone(a->u.g))) return false;
+        td__graph_keep(a->u.g);
         return td__graph_own(c->to, a->u.g);
     }
     for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)

@@ -106,13 +106,24 @@ bool td__gnode_shows(const td_gnode *n) {
     return false;
 }
 
+/* Must a node of the graph run although nothing reads its results? */
+static bool graph_stays(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!g->nodes.v[i]->dead && g->nodes.v[i]->kind == TD_N_OP &&
+            td__gnode_stays(g->nodes.v[i]))
+            return true;
+    return false;
+}
+
 /* Can the node fail for certain values of its arguments? A pointwise op marked
  * PICKY (division) fails for integers only. A view was checked when it was
  * traced, unless the storage size was symbolic. */
 static bool may_fail(const td_gnode *n) {
     uint32_t        flags = td__row(n->op)->flags;
     const td_gtype *l = n->n_out > 0 ? n->out[0]->type : NULL;
-    if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
+    if (n->origin == TD_FROM_BEFORE) return false;
+    if (n->op == TD_OP_call || n->op == TD_OP_region) return graph_stays(n->in[0].u.g);
+    if (!(flags & TD_OPF_PICKY)) return false;
     if (flags & TD_OPF_VIEW)
         return n->in[0].kind == TD_G_VALUE && has_symbolic_sizes(n->in[0].u.v->type);
     return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);

@@ -16,16 +16,31 @@ td_graph *td__graph_make(td_ctx *cx, const char *name) {
 
 void td__graph_keep(td_graph *g) { g->holders++; }
 
+/* Graphs may share nested graphs, so a small file could describe one that is
+ * exponentially large when it is followed: the number of nodes of all levels is
+ * limited. */
 bool td__graph_own(td_graph *g, td_graph *nested) {
-    if (td__vec_push(&g->nested, nested)) return true;
+    enum { MOST = 1 << 26 };
+    int64_t inside = nested->inside + nested->nodes.n + 1;
+    bool    fits = g->inside + inside <= MOST;
+    if (fits && td__vec_push(&g->nested, nested)) {
+        g->inside += inside;
+        return true;
+    }
     td__graph_drop(nested);
-    return td__fail_memory(g->cx);
+    return fits ? td__fail_memory(g->cx)
+                : td__fail(g->cx, TD_E_UNSUPPORTED,
+                           "@%.60s: the graphs inside it have more than %d nodes in "
+                           "all calls together",
+                           g->name, (int)MOST);
 }
 
 /* `holders` counts references beyond the first. Nodes, values and types are in the
  * arena; lists and constants are not. */
 void td__graph_drop(td_graph *g) {
     if (!g || g->holders-- > 0) return;
+    if (g->parts.env) g->parts.drop(g->parts.env);
+    if (g->code.env) g->code.drop(g->code.env);
     for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
     for (int i = 0; i < g->nested.n; i++) td__graph_drop(g->nested.v[i]);
     td__vec_free(&g->inputs);

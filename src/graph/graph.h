@@ -183,6 +183,15 @@ typedef struct td_gfact {
     int64_t a, b;
 } td_gfact;
 
+/* Something that a later stage made of a graph and that is freed with it, such as its
+ * compiled code; all calls of the graph share it. */
+typedef struct td_gmade {
+    void *env; /* NULL: nothing was made */
+    void (*drop)(void *env);
+    /* Of code: runs below all modes; in[] by input, out[] by output. */
+    bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out);
+} td_gmade;
+
 struct td_graph {
     TD_HANDLE_FIELDS;    /* cx receives errors */
     int         holders; /* references besides the first */
@@ -201,12 +210,15 @@ struct td_graph {
     td_dim_list sizes;
     TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
     TD_VEC(td_gfact) facts;    /* known of them */
-    TD_VEC(td_graph *) nested; /* owned: graphs among the arguments */
+    TD_VEC(td_graph *) nested; /* owned: graphs among the arguments, one per use */
+    int64_t  inside;           /* nodes of nested graphs, counted once per use */
     int32_t *dim_slots;        /* hash table over dims */
     int      n_dim_slots;
     int32_t  n_values; /* ids given out */
     int32_t  n_storages;
-    uint8_t  left; /* 1 + the td_gregion that holds after it; 0: unchanged */
+    td_gmade parts; /* of the body of a region: its halves (part/region.c) */
+    td_gmade code;  /* of a graph that ops call: what a backend made of it */
+    uint8_t  left;  /* 1 + the td_gregion that holds after it; 0: unchanged */
     /* Converts a trace's symbolic dim into one of this graph; NULL outside traces. */
     int64_t (*dim_in)(void *env, td_graph *g, int64_t dim);
     void *dim_env;
@@ -479,17 +491,40 @@ bool td__graph_check_types(const td_graph *g);
 bool td__graph_flags(const td_graph *g, uint32_t flags);
 
 /* Does an op draw random numbers, itself or through its parts? */
-bool td__op_draws(td_op op);
+bool               td__op_draws(td_op op);
 /* Do its arguments say that it draws no random numbers and writes no statistics, such
  * as dropout with p = 0, or batch norm outside of training? */
-bool td__gnode_is_idle(const td_gnode *n);
+bool               td__gnode_is_idle(const td_gnode *n);
 /* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
-bool td__gnode_draws(const td_gnode *n);
-bool td__graph_draws(const td_graph *g);
+bool               td__gnode_draws(const td_gnode *n);
+bool               td__graph_draws(const td_graph *g);
 /* Is input i a const whose tensor the graph owns? */
-bool td__graph_holds(const td_graph *g, int i);
+bool               td__graph_holds(const td_graph *g, int i);
 /* For a call with nested graphs: does result i require grad in one of them? */
-bool td__nested_grad(const td_opcall *c, int i);
+bool               td__nested_grad(const td_opcall *c, int i);
+/* ...does the tape save entry `item` of its list argument `arg`, or, with arg -1, its
+ * result `item`? */
+bool               td__nested_saves(const td_opcall *c, int arg, int item);
+/* ...does a gradient lead from its results to entry `item` of its list argument? */
+bool               td__nested_leads(const td_opcall *c, int item);
+/* Are the graphs of this op functional, made for operands of given types, so that they
+ * stay as they are in every trace? */
+static inline bool td__op_calls(td_op op) {
+    return op == TD_OP_call || op == TD_OP_call_forward;
+}
+/* Arguments of op call_forward (ops/nested.def). */
+enum {
+    TD_CALL_BODY,
+    TD_CALL_BACKWARD,
+    TD_CALL_FORWARD,
+    TD_CALL_OPERANDS,
+    TD_CALL_RESULTS,
+    TD_CALL_SAVED,
+    TD_CALL_TANGENTS,
+    TD_CALL_GRADS,
+    TD_CALL_CHECKS,
+    TD_CALL_ARGS
+};
 /* td__refuse_capture, where one of the graphs of c fails on fake tensors. */
 bool td__nested_refuse(td_opcall *c);
 /* After a failure in a captured branch or loop: eager may not run what failed (a

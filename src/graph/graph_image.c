@@ -46,7 +46,10 @@ bool td__image_begin(td_image *m, td_buf *b, const td_graph *from, bool bare) {
     return true;
 }
 
-void td__image_end(td_image *m) { td__free(m->slot); }
+void td__image_end(td_image *m) {
+    td__free(m->slot);
+    td__vec_free(&m->done);
+}
 
 /* 0: none; 1: written out; 2 + i: that of node i of `from`. */
 static void put_place(td_image *m, const td_gnode *n) {
@@ -100,7 +103,19 @@ static void put_desc(td_buf *b, const td_desc *d) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Values are numbered in order of definition, nested graphs are written in place. */
+/* A nested graph is written where it is first an argument: 0, then the graph. Later it
+ * is 1 + its number among those written, so that a reader shares it, too. */
+static bool put_nested(td_image *m, const td_graph *g) {
+    for (int i = 0; i < m->done.n; i++)
+        if (m->done.v[i] == g) {
+            td__put_int(m->b, (int64_t)i + 1);
+            return !m->b->failed;
+        }
+    td__put_int(m->b, 0);
+    return td__image_graph(m, g) && td__vec_push(&m->done, g);
+}
+
+/* Values are numbered in order of definition. */
 static bool put_arg(td_image *m, const td_garg *a) {
     td_buf *b = m->b;
     td__put_uint(b, a->kind);
@@ -113,7 +128,7 @@ static bool put_arg(td_image *m, const td_garg *a) {
     case TD_G_FLOAT: td__put_f64(b, a->u.f); break;
     case TD_G_DTYPE: td__put_uint(b, a->u.dt); break;
     case TD_G_STR: td__put_text(b, a->u.s); break;
-    case TD_G_GRAPH: return td__image_graph(m, a->u.g);
+    case TD_G_GRAPH: return put_nested(m, a->u.g);
     case TD_G_INTS:
         td__put_uint(b, a->n);
         for (uint32_t i = 0; i < a->n; i++) td__put_int(b, a->u.ints[i]);
@@ -224,7 +239,7 @@ bool td__image_graph(td_image *m, const td_graph *g) {
         m->why = "graphs are nested too deeply";
         return false;
     }
-    m->deep++;
+    if (m->deep++ == 0) m->done.n = 0;
     m->nr = td__alloc(sizeof *m->nr * ((size_t)g->n_values + 1));
     td__put_text(b, m->bare ? NULL : g->name);
     put_dims(b, g);

@@ -19,7 +19,8 @@ typedef struct td_image {
     uint32_t        mask; /* slots - 1 */
     const char     *why;  /* reason it cannot be written; NULL: out of memory */
     int             deep; /* nesting of the graph being written */
-    int32_t        *nr;   /* by value id of that graph: its number in the image */
+    TD_VEC(const td_graph *) done; /* nested graphs of the outermost one so far */
+    int32_t *nr; /* by value id of that graph: its number in the image */
 } td_image;
 
 /* False: out of memory. Call td__image_end in either case. */

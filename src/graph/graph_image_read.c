@@ -4,16 +4,26 @@
 #include "graph/graph_int.h"
 #include "graph/graph_image.h"
 
+/* What the graphs of one image share. */
+typedef struct source {
+    td_reader      *r;
+    td_ctx         *cx;
+    const td_graph *from;
+    TD_VEC(td_graph *)
+    done; /* nested graphs that are complete; their owners keep them */
+} source;
+
 /* A graph being read. */
 typedef struct reading {
     td_reader      *r;
     td_graph       *g;
+    source         *src;
     const td_graph *from;
     TD_VEC(td_gval *) made; /* values by number */
     int deep;               /* nesting */
 } reading;
 
-static td_graph *read_graph(td_reader *r, td_ctx *cx, const td_graph *from, int deep);
+static td_graph *read_graph(source *src, int deep);
 
 /* Marks the image as invalid. */
 static bool bad(reading *x) {
@@ -103,9 +113,14 @@ static bool read_list(reading *x, td_garg *a, int deep) {
     return !x->r->bad;
 }
 
+/* A graph that follows, or one that is complete: no graph contains itself. */
 static bool read_nested(reading *x, td_garg *a) {
-    a->u.g = read_graph(x->r, x->g->cx, x->from, x->deep + 1);
-    return a->u.g && (td__graph_own(x->g, a->u.g) || bad(x));
+    int nr = td__get_within(x->r, 0, (int64_t)x->src->done.n + 1);
+    if (x->r->bad) return false;
+    if (nr > 0) td__graph_keep(a->u.g = x->src->done.v[nr - 1]);
+    else if (!(a->u.g = read_graph(x->src, x->deep + 1))) return false;
+    if (!td__graph_own(x->g, a->u.g)) return bad(x);
+    return nr > 0 || td__vec_push(&x->src->done, a->u.g) || bad(x);
 }
 
 /* Every number is checked against its range: an image is input from outside. Depth is
@@ -313,20 +328,23 @@ static bool read_all(reading *x) {
 
 /* Sets r->bad after any inconsistency; a partly read graph is freed. The result is not
  * verified yet: callers do that for their stage. */
-static td_graph *read_graph(td_reader *r, td_ctx *cx, const td_graph *from, int deep) {
-    reading x = {.r = r, .from = from, .deep = deep};
-    if (deep > TD_NEST_LIMIT || !(x.g = td__graph_make(cx, ""))) {
-        r->bad = true;
+static td_graph *read_graph(source *src, int deep) {
+    reading x = {.r = src->r, .src = src, .from = src->from, .deep = deep};
+    if (deep > TD_NEST_LIMIT || !(x.g = td__graph_make(src->cx, ""))) {
+        src->r->bad = true;
         return NULL;
     }
-    bool ok = read_all(&x) && !r->bad;
+    bool ok = read_all(&x) && !src->r->bad;
     td__vec_free(&x.made);
     if (ok) return x.g;
     td__graph_drop(x.g);
-    r->bad = true;
+    src->r->bad = true;
     return NULL;
 }
 
 td_graph *td__image_read(td_reader *r, td_ctx *cx, const td_graph *from) {
-    return read_graph(r, cx, from, 0);
+    source    src = {.r = r, .cx = cx, .from = from};
+    td_graph *g = read_graph(&src, 0);
+    td__vec_free(&src.done);
+    return g;
 }

@@ -33,9 +33,13 @@ bool   td__text_elements(td_buf *b, const td_tensor *t);
 
 /* ---- printing (graph_print.c) ------------------------------------------- */
 
+/* Nested graphs that a printout has defined so far, in order of the text. */
+typedef TD_VEC(const td_graph *) td_defined;
+
 /* How values and storages are named in one printout of a graph. */
 typedef struct td_labels {
     const td_graph *g;
+    td_defined     *defined; /* NULL: nested graphs are printed at each use */
     td_arena        arena;
     int             indent;  /* indentation of the current statement */
     const char    **name;    /* by value id */

@@ -182,7 +182,28 @@ bool td__parse_nested(td_parser *ps, td_garg *a) {
     if (!ok || !td__graph_own(outer->g, inner.g)) return ps->lx.failed = true, false;
     *a = (td_garg){TD_G_GRAPH, 0, {0}};
     a->u.g = inner.g;
-    return true;
+    if (td__vec_push(&ps->defined, inner.g)) return true;
+    return ps->lx.failed = true, td__fail_memory(ps->lx.cx);
+}
+
+/* @f: the last nested function of that name that is complete. Its owner is part of the
+ * function being read. */
+bool td__parse_defined(td_parser *ps, td_garg *a) {
+    td_token    at = ps->lx.tok;
+    const char *name = td__lex_name(&ps->lx, &ps->body->g->arena);
+    if (!name) return td__lex_fail(&ps->lx, "expected the name of a nested function");
+    for (int i = ps->defined.n - 1; i >= 0; i--) {
+        td_graph *g = ps->defined.v[i];
+        if (strcmp(g->name, name) != 0) continue;
+        *a = (td_garg){TD_G_GRAPH, 0, {0}};
+        a->u.g = g;
+        td__graph_keep(g);
+        return td__graph_own(ps->body->g, g) || !(ps->lx.failed = true);
+    }
+    return td__lex_fail_at(&ps->lx, &at,
+                           "no nested function @%.60s before this; define it at its "
+                           "first use: func @%.60s(...) {...}",
+                           name, name);
 }
 
 /* A function of the file. Names must be unique; the graph belongs to the file from here
@@ -198,6 +219,7 @@ static bool parse_func(td_parser *ps) {
                                 "func @\"any text\"(...)");
     if (td__gfile_find(ps->file, name))
         return td__lex_fail_at(lx, &at, "function @%.60s is defined already", name);
+    ps->defined.n = 0;
     bool ok = td__body_begin(ps, &body, name) && parse_body(ps);
     td__body_end(ps, &body, NULL);
     td_gfile *f = ps->file;
@@ -233,7 +255,9 @@ td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *na
     if (f->name) {
         td_parser ps = {.file = f};
         td__lex_begin(&ps.lx, cx, text, n, f->name);
-        if (parse_all(&ps)) return f;
+        bool ok = parse_all(&ps);
+        td__vec_free(&ps.defined);
+        if (ok) return f;
     } else td__fail_memory(cx);
     td__gfile_drop(f);
     return NULL;

@@ -182,9 +182,30 @@ static void list_text(td_buf *b, const td_labels *l, const td_garg *a, unsigned 
     td__buf_add(b, "]");
 }
 
-static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent);
+static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent,
+                       td_defined *defined);
 
-/* An argument as the parser reads it; a nested graph is printed in place, indented. */
+/* Is g the last graph of its name that the text defines? */
+static bool is_defined(const td_labels *l, const td_graph *g) {
+    for (int i = l->defined ? l->defined->n - 1 : -1; i >= 0; i--)
+        if (!strcmp(l->defined->v[i]->name, g->name)) return l->defined->v[i] == g;
+    return false;
+}
+
+/* A nested graph is printed in place, indented, at its first use, and by its name at
+ * later ones. Without names, for comparisons, it is printed at each. */
+static void text_nested(td_buf *b, const td_labels *l, const td_graph *g,
+                        unsigned how) {
+    if (how & TD_PRINT_BARE || !l->defined) {
+        print_func(b, g, how, l->indent + 2, NULL);
+    } else if (is_defined(l, g)) td__text_name(b, g->name);
+    else {
+        print_func(b, g, how, l->indent + 2, l->defined);
+        if (!td__vec_push(l->defined, g)) b->failed = true;
+    }
+}
+
+/* An argument as the parser reads it. */
 void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
     switch ((td_gkind)a->kind) {
     case TD_G_NONE: td__buf_add(b, "none"); break;
@@ -200,7 +221,7 @@ void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how)
     case TD_G_INTS:
     case TD_G_LIST: list_text(b, l, a, how); break;
     case TD_G_STR: td__text_string(b, a->u.s); break;
-    case TD_G_GRAPH: print_func(b, a->u.g, how, l->indent + 2); break;
+    case TD_G_GRAPH: text_nested(b, l, a->u.g, how); break;
     }
 }
 
@@ -394,12 +415,14 @@ static void facts(td_buf *b, const td_graph *g, int indent) {
 }
 
 /* The whole function; names are assigned first, over all values. */
-static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
+static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent,
+                       td_defined *defined) {
     td_labels l;
     if (!td__labels_make(&l, g, how & TD_PRINT_BARE)) {
         b->failed = true;
         return;
     }
+    l.defined = defined;
     header(b, &l, how, indent);
     facts(b, g, indent);
     if (!(how & TD_PRINT_OPS)) literals(b, &l, how, indent);
@@ -422,7 +445,9 @@ static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
 }
 
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how) {
-    print_func(b, g, how, 2);
+    td_defined defined = {0};
+    print_func(b, g, how, 2, &defined);
+    td__vec_free(&defined);
     td__buf_add(b, "\n");
     return !b->failed || td__fail_memory(g->cx);
 }

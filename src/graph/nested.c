@@ -43,10 +43,11 @@ static bool needs_grad(const td_graph *g, int i) {
     return !a->u.v->type || a->u.v->type->grad;
 }
 
-/* Results are those of both graphs of cond, and of the last graph of a loop: a test
- * gives no results, and the body no gradients. */
+/* Results are those of both graphs of cond, and of the last graph of other ops: a test
+ * gives no results, and the body of a loop no gradients. */
 bool td__nested_grad(const td_opcall *c, int i) {
-    bool last = false;
+    bool last = false, half = c->def == td__row(TD_OP_call_forward);
+    if (half && i >= td__in_int(c, TD_CALL_RESULTS)) return false; /* a saved value */
     for (int k = c->n_in - 1; k >= 0 && !last; k--) {
         if (c->in[k].kind != TD_K_GRAPH) continue;
         if (i < c->in[k].u.g->outputs.n && needs_grad(c->in[k].u.g, i)) return true;

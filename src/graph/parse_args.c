@@ -436,6 +436,7 @@ bool td__parse_arg(td_parser *ps, td_garg *a) {
                 (int)lx->tok.n, lx->tok.text, (int)lx->tok.n, lx->tok.text);
         return parse_word(ps, a);
     }
+    if (lx->tok.kind == TD_TOK_AT) return td__parse_defined(ps, a);
     if (td__lex_take(lx, "[")) return parse_list(ps, a);
     bool number = lx->tok.kind == TD_TOK_INT || lx->tok.kind == TD_TOK_FLOAT ||
                   td__lex_is(lx, "-") || td__lex_is(lx, "(");

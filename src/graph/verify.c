@@ -87,11 +87,14 @@ static void check_read(void *env, td_gval *v) {
     else c->reads_tangent |= c->tangent[v->id];
 }
 
-/* Nested graphs obey the contract of the same stage. */
+/* Nested graphs obey the contract of the same stage, those that are called that of
+ * functional graphs. */
 static bool check_nested(checker *c, const td_garg *a) {
     if (a->kind == TD_G_GRAPH) {
         if (!td__stack_holds(c->g->cx, "a nested graph")) return c->ok = false;
-        if (a->u.g && td__graph_verify(a->u.g, c->stage)) return true;
+        td_stage as =
+            c->node && c->node->op == TD_OP_call ? TD_STAGE_FUNCTIONAL : c->stage;
+        if (a->u.g && td__graph_verify(a->u.g, as)) return true;
         return c->ok = false;
     }
     for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)

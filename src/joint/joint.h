@@ -52,6 +52,7 @@ typedef struct td_primal {
     int  same;    /* the first input that is the same tensor */
     bool written; /* its elements change, also by an alias */
     bool touched; /* ...or metadata or flags, or its storage does */
+    bool saved;   /* a node of eager's history saves it */
 } td_primal;
 
 /* Where a gradient goes: the edge of an input, that of its base, or that of a leaf
@@ -79,6 +80,7 @@ typedef struct td_fwd {
     bool    made;          /* it becomes a tensor; else its elements are copied */
     bool    written;       /* the epilogue writes into it: nothing else may read it */
     bool    meta_written;  /* the epilogue changes its metadata */
+    bool    saved;         /* a node of eager's history saves it */
     int     tangent;       /* the result of the compiled node it is; -1: no history */
     int     input, result; /* the first it becomes or is written into; -1: none */
     td_geom geom;          /* made: that of eager's tensor */
@@ -124,7 +126,8 @@ typedef struct td_joint_opts {
     bool            merge_writes;   /* docs/plan.md has these three */
     bool            merge_made;
     bool            assign_writes;
-    bool            train; /* false: an inference graph, whatever requires grad */
+    bool            train;      /* false: an inference graph, whatever requires grad */
+    bool            find_saved; /* fill in td_primal.saved and td_fwd.saved */
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;

@@ -85,6 +85,25 @@ static bool follow(reaching *w) {
     return true;
 }
 
+/* Marks the inputs and results whose bytes a node has saved: eager's backward fails if
+ * they are written before. */
+static void note_saved(const reaching *w, const td_node *n) {
+    td_joint *j = w->r->to;
+    for (int k = 0; k < n->n_saved; k++) {
+        const void *st = n->saved[k].st;
+        for (int i = 0; i < j->n_primals; i++) {
+            const td_tensor *t = w->r->inputs[i].outer;
+            if (t && t->st == st) j->primals[i].saved = true;
+        }
+        for (int i = 0; i < j->n_fwd; i++) {
+            int              nr = j->fwd[i].result;
+            const td_tensor *t =
+                nr >= 0 && w->r->out[nr].kind == TD_K_TENSOR ? w->r->out[nr].u.t : NULL;
+            if (t && t->st == st) j->fwd[i].saved = true;
+        }
+    }
+}
+
 /* Two tangents whose histories share a node that saves values clash: a backward from
  * one, unless it retains the graph, frees what the other needs. */
 static void find_clashes(const reaching *w) {
@@ -92,6 +111,7 @@ static void find_clashes(const reaching *w) {
     for (int i = 0; i < w->all.n; i++) {
         const uint64_t *from = w->all.v[i].from;
         if (!td__node_saves(w->all.v[i].node)) continue;
+        if (w->r->opts.find_saved) note_saved(w, w->all.v[i].node);
         for (int k = 0; k < j->n_tangents; k++)
             if (td__set_has(from, k))
                 td__set_join(j->tangents[k].clash, from, w->words);

@@ -243,6 +243,7 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     bool    ok = give_inputs(r) && find_edges(r);
     td__modes_resume(cx, outside);
+    cx->whole = r->opts.n_orders > 0; /* a gradient is differentiated op by op */
     cx->grad_enabled &= r->opts.train;
     r->grad = cx->grad_enabled;
     r->inference = cx->inference;

@@ -420,15 +420,14 @@ typedef struct capture_opts {
     td_closure close;
 } capture_opts;
 
-/* The recorder of the innermost capture that is running; NULL: none. */
-static td_record *recorder_of(const td_ctx *cx) {
+td_record *td__recorder_of(const td_ctx *cx) {
     for (td_mode *m = cx->top; m; m = m->below)
         if (m->stand_in == td__record_stand_in && m->composites) return (td_record *)m;
     return NULL;
 }
 
 bool td__result_copy(td_ctx *cx, td_tensor **t, bool *outside) {
-    td_record *r = recorder_of(cx);
+    td_record *r = td__recorder_of(cx);
     *outside = r && !td__record_tag(r, *t);
     return !*outside || td__record_value(r, t, "a result");
 }
@@ -440,7 +439,7 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
                          const capture_opts *how) {
     td_ctx *cx = g->cx;
     if (how->lift && !td__stack_holds(cx, "a body inside another")) return false;
-    td_record  r, *outer = how->lift ? recorder_of(cx) : NULL;
+    td_record  r, *outer = how->lift ? td__recorder_of(cx) : NULL;
     td_outside o;
     td_value  *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
     if (!copies) return td__fail_memory(cx);

@@ -257,12 +257,13 @@ static bool own_graphs(td_record *r, td_opcall *c, bool again, const bool *grad)
 }
 
 /* A recorder of pure graphs (no composites) receives graphs that the functional
- * mode made, which fit. The graphs of a custom function stay as well: nothing
- * reads their types. The graphs of a loop are captured until it is clear which operands
- * require grad; each round adds one. */
+ * mode made, which fit. The graphs of a custom function and of regions stay as well:
+ * nothing reads their types, or they were made for them. The graphs of a loop are
+ * captured until it is clear which operands require grad; each round adds one. */
 bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args) {
     if (!(c->def->flags & TD_OPF_NESTS)) return true;
-    bool  again = r->mode.composites && !c->info->composite, more = true;
+    bool  calls = td__op_calls(c->info->op), more = true;
+    bool  again = r->mode.composites && !c->info->composite && !calls;
     int   n = operand_count(c);
     bool *grad = td__arena_zalloc(&c->cx->scratch, (size_t)n + 1);
     if (!grad) return td__fail_memory(c->cx);

@@ -225,4 +225,5 @@ void td__record_end(td_record *r) {
     td__vec_free(&r->expansions);
     td__vec_free(&r->open);
     td__buf_free(&r->path);
+    td__regions_free(r);
 }

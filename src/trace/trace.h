@@ -114,6 +114,20 @@ typedef struct td_lift {
     TD_VEC(td_tensor *) tensors; /* owned; in input order */
 } td_lift;
 
+/* A region (td_call_region) as it was captured; equal ones share one graph. */
+typedef struct td_captured_region {
+    td_graph *g;    /* referenced */
+    uint64_t  hash; /* of g */
+    td_body  *body;
+    void     *env;
+    int64_t
+        *key; /* with td_region_body.once: types and numbers of the arguments; NULL: its
+                      body is called again */
+    int  n_key;
+    bool plain;   /* its results are new tensors, never written */
+    td_lift lift; /* tensors that g closes over, with a key */
+} td_captured_region;
+
 /* How a capture treats real tensors that the body reads without receiving them
  * as arguments ("closes over"). */
 typedef struct td_closure {
@@ -162,7 +176,10 @@ struct td_record {
     const char       *file, *file_copy; /* source file of the last op; copy for nodes */
     struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
     int               guards; /* guards of `sym` that became asserts */
+    TD_VEC(td_captured_region) regions; /* of an outermost capture: the distinct ones */
 };
+/* The recorder of the innermost capture that is running; NULL: none. */
+td_record *td__recorder_of(const td_ctx *cx);
 
 /* Initializes a recorder that writes into g. It does not touch the mode stack:
  * the capture pushes the recorder's modes and td__ambient_restore removes them. */

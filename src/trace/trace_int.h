@@ -51,6 +51,7 @@ td_graph *td__retrace(td_retrace *a, const td_value *in);
 /* ---- record_values.c ----------------------------------------------------------- */
 
 /* The tag this recorder put on t; NULL: none. */
+void       td__regions_free(td_record *r); /* region_capture.c */
 td_tag    *td__record_tag(const td_record *r, const td_tensor *t);
 /* With symbolic sizes, captures start from fake arguments: the real tensor behind t. */
 td_tensor *td__record_real(const td_record *r, td_tensor *t);

@@ -1,0 +1,353 @@
+/* region.c -- the halves of a region. The body is joined and partitioned once for each
+ * list of operand types, alone: what surrounds it does not matter. The result belongs
+ * to the body's graph, which all calls share.
+ *
+ * A call of halves is one node of the tape where eager has many. Where that could be
+ * told apart, the region is inlined: its body's ops are called instead. */
+#include "part/region.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- keys --------------------------------------------------------------- */
+
+/* By operand: dtype, rank, requires grad, sizes, strides. */
+static int key_size(td_tensors ts) {
+    int n = 2;
+    for (int i = 0; i < ts.n; i++) n += 3 + 2 * ts.v[i]->rank;
+    return n;
+}
+
+static void make_key(const td_ctx *cx, td_tensors ts, int64_t *key) {
+    td_modes now = td__modes_of(&cx->ambient);
+    *key++ = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1;
+    *key++ = now.default_dtype;
+    for (int i = 0; i < ts.n; i++) {
+        const td_tensor *t = ts.v[i];
+        *key++ = t->dtype;
+        *key++ = t->rank;
+        *key++ = td__needs_grad(t);
+        for (int d = 0; d < t->rank; d++) *key++ = t->size[d];
+        for (int d = 0; d < t->rank; d++) *key++ = t->stride[d];
+    }
+}
+
+/* ---- freeing ------------------------------------------------------------ */
+
+static void drop_regions(void *env) {
+    for (td_region_parts *r = env, *next; r; r = next) {
+        next = r->next;
+        for (td_region_back *b = r->back; b; b = b->next) td__graph_drop(b->g);
+        td__graph_drop(r->forward);
+        td__halves_drop(r->h);
+        td__joint_drop(r->j);
+        td__arena_free(&r->arena);
+        td__free(r);
+    }
+}
+
+static void *room(td_region_parts *r, size_t n, size_t item) {
+    void *p = td__arena_zalloc(&r->arena, (n + 1) * item);
+    if (!p) td__fail_memory(r->body->cx);
+    return p;
+}
+
+/* ---- what may be one node ----------------------------------------------- */
+
+/* Why the ops of the body must be called; NULL: nothing is known against halves. */
+static const char *why_inline(const td_graph *body, td_tensors ts) {
+    for (int i = 0; i < ts.n; i++)
+        if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank))
+            return "sizes of its operands are symbols";
+    if (body->dims.n) return "sizes in its body are symbols";
+    if (td__graph_flags(body, TD_OPF_DYNAMIC))
+        return "a size in its body depends on values";
+    if (td__graph_flags(body, TD_OPF_EFFECT))
+        return "its body calls an op with effects";
+    if (td__graph_flags(body, TD_OPF_PLACES | TD_OPF_TAPE))
+        return "its body sets flags or histories, or addresses storages";
+    return NULL;
+}
+
+static bool is_whole(const uint64_t *set, int n) {
+    for (int i = 0; i < n; i++)
+        if (!td__set_has(set, i)) return false;
+    return true;
+}
+
+/* Does a backward from any result visit and free the same nodes of eager's history?
+ * Then one node behaves as they do. */
+static const char *why_apart(const td_joint *j) {
+    int words = td__set_words(j->n_tangents);
+    for (int i = 0; i < j->n_tangents; i++) {
+        const td_tangent *t = &j->tangents[i];
+        if (t->broken) return "its backward fails in eager";
+        if (td__set_any(t->feeds, words))
+            return "a result is computed from another one";
+        if (td__set_any(t->clash, words) != td__set_any(j->tangents[0].clash, words) ||
+            (td__set_any(t->clash, words) && !is_whole(t->clash, j->n_tangents)) ||
+            (!td__set_any(t->clash, words) && j->n_tangents > 1))
+            return "its results have separate histories";
+    }
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *t = &j->targets[i];
+        if (t->input < 0 || t->base || t->leaf) return "its body makes leaves";
+        if (td__set_any(t->from, words) && !is_whole(t->from, j->n_tangents))
+            return "its results have separate histories";
+    }
+    return NULL;
+}
+
+/* Does the call do nothing but return new tensors? */
+static const char *why_effects(const td_joint *j) {
+    for (int i = 0; i < j->n_primals; i++)
+        if (j->primals[i].written || j->primals[i].touched)
+            return "its body writes an operand";
+    if (j->n_fwd != j->n_results || j->left)
+        return "its results are not all new tensors";
+    for (int i = 0; i < j->n_fwd; i++)
+        if (!j->fwd[i].made || j->fwd[i].written || j->fwd[i].meta_written ||
+            j->fwd[i].result != i || j->g->outputs.v[i].kind != TD_G_VALUE)
+            return "its results are not all new tensors";
+    if (j->g->dims.n) return "sizes in its body are symbols";
+    return why_apart(j);
+}
+
+/* ---- joint graph and halves --------------------------------------------- */
+
+/* Tensors without bytes that look like the operands and share nothing. */
+static bool make_inputs(td_region_parts *r, td_tensors ts, td_value *in) {
+    const td_graph *b = r->body;
+    for (int i = 0, at = 0; i < b->inputs.n; i++) {
+        if (td__graph_holds(b, i)) continue;
+        td_meta m;
+        if (at >= ts.n)
+            return td__fail(b->cx, TD_E_ARG,
+                            "region: the graph @%.60s takes more than "
+                            "the %d operands given",
+                            b->name, ts.n);
+        td__tensor_meta(ts.v[at], &m);
+        m.offset = 0;
+        bool       grad = td__needs_grad(ts.v[at++]);
+        td_tensor *t = td__tensor_make(b->cx, &m, true);
+        td_mode   *top = td__modes_from(b->cx, b->cx->tape);
+        if (t && grad) t = td_set_requires_grad(t, true);
+        td__modes_from(b->cx, top);
+        if (!t || td_is_nil(t)) return false;
+        in[i] = td_value_tensor(t);
+    }
+    return true;
+}
+
+/* Joins the body on operands like ts; missing: tangents that do not arrive. NULL after
+ * td__fail. */
+static td_joint *join(td_region_parts *r, td_tensors ts, const uint64_t *missing) {
+    td_ctx       *cx = r->body->cx;
+    td_value     *in = room(r, (size_t)r->body->inputs.n, sizeof *in);
+    td_joint_opts o = {.train = cx->grad_enabled && !cx->inference,
+                       .find_saved = true,
+                       .missing = missing};
+    return in && make_inputs(r, ts, in) ? td__joint(r->body, in, &o) : NULL;
+}
+
+static bool name_graph(td_graph *g, const td_graph *body, const char *what) {
+    char name[100];
+    snprintf(name, sizeof name, "%.80s%s", body->name, what);
+    return (g->name = td__graph_str(g, name)) != NULL;
+}
+
+/* Takes gradients that are inputs, and those that are none, out of the outputs of a
+ * backward graph: a call gives new tensors only. grads[] gets where each is. */
+static bool sort_grads(td_region_parts *r, td_region_back *b) {
+    const td_joint *j = r->j;
+    int             kept = 0;
+    int             n = j->n_primals;
+    if (!(b->grads = room(r, (size_t)n, sizeof *b->grads))) return false;
+    for (int i = 0; i < n; i++) b->grads[i] = -1;
+    for (int i = 0; i < j->n_targets; i++) {
+        td_garg  a = b->g->outputs.v[i];
+        int64_t *to = &b->grads[j->targets[i].input];
+        if (a.kind != TD_G_VALUE) continue;
+        if (!a.u.v->node) {
+            *to = -2 - a.u.v->nr;
+            continue;
+        }
+        *to = kept;
+        b->g->out_desc.v[kept] = b->g->out_desc.v[i];
+        b->g->outputs.v[kept++] = a;
+    }
+    b->g->outputs.n = b->g->out_desc.n = kept;
+    return true;
+}
+
+/* Adds the backward graph g, whose reference it takes over. NULL after td__fail. */
+static td_region_back *add_back(td_region_parts *r, td_graph *g,
+                                const uint64_t *missing) {
+    int             words = td__set_words(r->j->n_tangents);
+    td_region_back *b = room(r, 1, sizeof *b), **at = &r->back;
+    if (b) b->missing = room(r, (size_t)words, sizeof *b->missing);
+    if (!b || !b->missing) return td__graph_drop(g), NULL;
+    if (missing) memcpy(b->missing, missing, sizeof *missing * (size_t)words);
+    b->g = g;
+    while (*at) at = &(*at)->next;
+    *at = b;
+    return name_graph(g, r->body, "_backward") && sort_grads(r, b) ? b : NULL;
+}
+
+/* The results that take gradients require grad in the forward graph. */
+static bool mark_grads(td_region_parts *r) {
+    for (int i = 0; i < r->j->n_results; i++) {
+        td_gval *v = r->forward->outputs.v[i].u.v;
+        td_gtype l = *v->type;
+        l.grad = r->j->fwd[i].tangent >= 0;
+        if (!(v->type = td__graph_type_of(r->forward, l))) return false;
+    }
+    return true;
+}
+
+/* The lists of op call_forward. */
+static bool make_lists(td_region_parts *r) {
+    const td_joint  *j = r->j;
+    const td_halves *h = r->h;
+    r->saved = room(r, (size_t)h->n_saved, sizeof *r->saved);
+    r->tangents = room(r, (size_t)j->n_tangents, sizeof *r->tangents);
+    r->checks = room(r, (size_t)(j->n_primals + j->n_fwd), sizeof *r->checks);
+    if (!r->saved || !r->tangents || !r->checks) return false;
+    for (int i = 0; i < h->n_saved; i++) {
+        bool primal = h->saved[i].from == TD_SAVED_PRIMAL;
+        r->saved[i] = primal ? -1 - h->saved[i].index : h->saved[i].index;
+    }
+    for (int i = 0; i < j->n_tangents; i++) r->tangents[i] = j->tangents[i].index;
+    for (int i = 0; i < j->n_primals; i++)
+        if (j->primals[i].saved) r->checks[r->n_checks++] = i;
+    for (int i = 0; i < j->n_fwd; i++)
+        if (j->fwd[i].saved) r->checks[r->n_checks++] = -1 - i;
+    return true;
+}
+
+static bool keeps_saving(const td_region_parts *r) {
+    bool eager = td__set_any(r->j->tangents[0].clash, td__set_words(r->j->n_tangents));
+    return eager == (r->h->n_saved + r->n_checks > 0);
+}
+
+/* From the joint graph to forward and backward. */
+static bool split(td_region_parts *r) {
+    td_joint    *j = r->j;
+    td_part_opts o = td__part_defaults();
+    if (!td__joint_clean(j, true)) return false;
+    if (!j->n_tangents) {
+        td__graph_keep(r->forward = j->g);
+        return name_graph(r->forward, r->body, "_inference");
+    }
+    o.budget = td__config(j->cx)->memory_budget;
+    o.make_notes = false;
+    if (!(r->h = td__part_mincut(j, &o))) return false;
+    td__graph_keep(r->forward = r->h->fwd);
+    td__graph_keep(r->h->bwd);
+    if (!name_graph(r->forward, r->body, "_forward") || !mark_grads(r)) return false;
+    if (!make_lists(r) || !add_back(r, r->h->bwd, NULL)) return false;
+    if (r->h->n_saved_syms) r->inlined = "a size in its body is a symbol";
+    else if (!keeps_saving(r)) r->inlined = "eager saves other values for its backward";
+    return true;
+}
+
+/* Makes everything, or finds out why it cannot be made. */
+static bool make(td_region_parts *r, td_tensors ts) {
+    td_ctx *cx = r->body->cx;
+    if ((r->inlined = why_inline(r->body, ts))) return true;
+    if (!td__scope_push(cx)) return false;
+    bool ok = (r->j = join(r, ts, NULL)) != NULL;
+    if (ok && !(r->inlined = why_effects(r->j))) ok = split(r);
+    td__scope_pop(cx, NULL, 0);
+    if (ok || td__error(cx) == TD_E_MEMORY) return ok;
+    td_clear(cx); /* the ops, called one by one, fail as they do in eager */
+    r->inlined = "its joint graph cannot be made";
+    return true;
+}
+
+static td_region_parts *find(td_region_parts *r, const int64_t *key, int n) {
+    for (; r; r = r->next)
+        if (r->n_key == n && !memcmp(r->key, key, sizeof *key * (size_t)n)) return r;
+    return NULL;
+}
+
+td_region_parts *td__region_for(td_graph *body, td_tensors ts) {
+    td_ctx          *cx = body->cx;
+    int              n = key_size(ts);
+    int64_t         *key = td__zalloc(sizeof *key * (size_t)n);
+    td_region_parts *r = NULL;
+    if (!key) return td__fail_memory(cx), NULL;
+    make_key(cx, ts, key);
+    if (!(r = find(body->parts.env, key, n)) && (r = td__zalloc(sizeof *r))) {
+        *r = (td_region_parts){.next = body->parts.env, .body = body, .n_key = n};
+        body->parts = (td_gmade){.env = r, .drop = drop_regions};
+        if ((r->key = room(r, (size_t)n, sizeof *key)))
+            memcpy(r->key, key, sizeof *key * (size_t)n);
+        if (!r->key || !make(r, ts)) {
+            body->parts.env = r->next;
+            r->next = NULL;
+            drop_regions(r);
+            r = NULL;
+        } else if (r->inlined)
+            td__log(cx, TD_LOG_joint, "region @%.60s is inlined: %s", body->name,
+                    r->inlined);
+    } else if (!r) td__fail_memory(cx);
+    td__free(key);
+    return r;
+}
+
+td_region_parts *td__region_of(const td_graph *body, const td_graph *forward) {
+    for (td_region_parts *r = body->parts.env; r; r = r->next)
+        if (r->forward == forward) return r;
+    return NULL;
+}
+
+/* ---- gradients that do not arrive --------------------------------------- */
+
+/* Operands like those that r was made for. */
+static bool operands_like(const td_region_parts *r, td_tensor **to, int *n) {
+    const td_graph *b = r->forward;
+    for (int i = 0; i < b->inputs.n; i++) {
+        td_meta m;
+        td__geom_to_meta(&b->inputs.v[i]->type->geom, &m);
+        m.offset = 0;
+        td_tensor *t = td__tensor_make(b->cx, &m, true);
+        td_mode   *top = td__modes_from(b->cx, b->cx->tape);
+        if (t && r->j->g->inputs.v[i]->type->grad) t = td_set_requires_grad(t, true);
+        td__modes_from(b->cx, top);
+        if (!t || td_is_nil(t)) return false;
+        to[(*n)++] = t;
+    }
+    return true;
+}
+
+/* The joint graph of the body without these tangents, cut where the forward half
+ * saved. */
+static td_graph *cut_again(td_region_parts *r, const uint64_t *missing) {
+    td_ctx     *cx = r->body->cx;
+    td_tensor **ts = room(r, (size_t)r->forward->inputs.n, sizeof(td_tensor *));
+    td_graph   *g = NULL;
+    int         n = 0;
+    bool        was = cx->grad_enabled;
+    if (!ts || !td__scope_push(cx)) return NULL;
+    cx->grad_enabled = true;
+    td_joint *j =
+        operands_like(r, ts, &n) ? join(r, (td_tensors){ts, n}, missing) : NULL;
+    cx->grad_enabled = was;
+    if (j && td__joint_clean(j, true)) g = td__part_reuse(r->h, j);
+    td__joint_drop(j);
+    td__scope_pop(cx, NULL, 0);
+    return g;
+}
+
+const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g) {
+    int       words = td__set_words(r->j->n_tangents);
+    uint64_t *missing = room(r, (size_t)words, sizeof *missing);
+    if (!missing) return NULL;
+    for (int i = 0; i < r->j->n_tangents; i++)
+        if (!g[r->tangents[i]]) td__set_add(missing, i);
+    for (const td_region_back *b = r->back; b; b = b->next)
+        if (!memcmp(b->missing, missing, sizeof *missing * (size_t)words)) return b;
+    td_graph *made = cut_again(r, missing);
+    return made ? add_back(r, made, missing) : NULL;
+}

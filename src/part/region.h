@@ -1,0 +1,42 @@
+/* part/region.h -- a region: a body that a program calls many times (td_call_region),
+ * with one forward and one backward graph for all calls on operands of the same
+ * types. */
+#ifndef TD_REGION_H
+#define TD_REGION_H
+
+#include "part/part.h"
+
+/* The backward graph for one set of gradients that arrive. */
+typedef struct td_region_back {
+    struct td_region_back *next;
+    uint64_t              *missing; /* a set of tangents that do not */
+    td_graph              *g;       /* inputs: saved values, then all tangents */
+    int64_t               *grads;   /* by operand, as in op call_forward */
+} td_region_back;
+
+/* What is made of a body for operands of given types, in given modes. */
+typedef struct td_region_parts {
+    struct td_region_parts *next; /* of the same body */
+    td_graph               *body; /* which owns this */
+    td_arena                arena;
+    int64_t                *key; /* types and modes */
+    int                     n_key;
+    const char *inlined; /* why the ops of the body are called; NULL: they are not */
+    td_joint   *j;
+    td_halves  *h; /* NULL: nothing requires grad */
+    td_graph   *forward;
+    td_region_back *back; /* of all tangents first */
+    int64_t        *saved, *tangents, *checks;
+    int             n_checks;
+} td_region_parts;
+
+/* The region of this body for these operands in the context's modes; found or made.
+ * NULL after td__fail. */
+td_region_parts      *td__region_for(td_graph *body, td_tensors operands);
+/* The backward graph for the gradients that arrive, by tangent; NULL after td__fail. */
+const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g);
+/* The region whose forward graph this is; NULL: none, as when a graph was read from
+ * text. */
+td_region_parts      *td__region_of(const td_graph *body, const td_graph *forward);
+
+#endif

@@ -1,0 +1,154 @@
+/* region_ops.c -- the ops of regions in a trace: region becomes a call of its halves,
+ * or the ops of its body; the derivative of the forward half is a call of the backward
+ * half. */
+#include "part/region.h"
+
+#include "core/config.h"
+
+/* ---- region ------------------------------------------------------------- */
+
+/* Calls the ops of the body, as eager does. */
+static bool call_body(td_opcall *c, const td_graph *body, td_tensors ts) {
+    size_t    n = (size_t)body->inputs.n, m = (size_t)body->outputs.n;
+    td_value *in = td__zalloc(sizeof *in * (n + m + 1));
+    if (!in) return td__fail_memory(c->cx);
+    int at = 0;
+    for (size_t i = 0; i < n && at < ts.n; i++)
+        if (!td__graph_holds(body, (int)i)) in[i] = td_value_tensor(ts.v[at++]);
+    bool ok = td__graph_replay(body, in, in + n) && td__call_results(c, (int)m);
+    for (size_t i = 0; i < m && ok; i++) {
+        ok = in[n + i].kind == TD_K_TENSOR ||
+             td__op_fail(c, TD_E_ARG, "result %d of the body is not a tensor", (int)i);
+        if (ok) c->out[i] = in[n + i].u.t;
+    }
+    td__free(in);
+    return ok;
+}
+
+/* Calls op with arguments in[0..n), whose first m results are those of c. */
+static bool call_half(td_opcall *c, td_op op, const td_value *in, int n, int m,
+                      int cap) {
+    td_tensor **out =
+        td__arena_zalloc(&c->cx->scratch, sizeof *out * ((size_t)cap + 1));
+    if (!out) return td__fail_memory(c->cx);
+    if (td__call_list(c->cx, op, in, n, out, cap) < 0 || !td__call_results(c, m))
+        return false;
+    for (int i = 0; i < m; i++) c->out[i] = out[i];
+    return true;
+}
+
+static td_value ints_value(const int64_t *v, int n) {
+    return td__value_ints((td_ints){v, n});
+}
+
+/* Calls the halves of r. */
+static bool call_halves(td_opcall *c, const td_region_parts *r) {
+    const td_joint *j = r->j;
+    int             m = j->n_results;
+    if (!r->h) {
+        td_value in[] = {td__value_graph(r->forward), c->in[1]};
+        return call_half(c, TD_OP_call, in, 2, m, m);
+    }
+    td_value in[TD_CALL_ARGS] = {[TD_CALL_BODY] = td__value_graph(r->body),
+                                 [TD_CALL_BACKWARD] = td__value_graph(r->back->g),
+                                 [TD_CALL_FORWARD] = td__value_graph(r->forward),
+                                 [TD_CALL_OPERANDS] = c->in[1],
+                                 [TD_CALL_RESULTS] = td_value_int(m),
+                                 [TD_CALL_SAVED] = ints_value(r->saved, r->h->n_saved),
+                                 [TD_CALL_TANGENTS] =
+                                     ints_value(r->tangents, j->n_tangents),
+                                 [TD_CALL_GRADS] =
+                                     ints_value(r->back->grads, j->n_primals),
+                                 [TD_CALL_CHECKS] = ints_value(r->checks, r->n_checks)};
+    return call_half(c, TD_OP_call_forward, in, TD_CALL_ARGS, m, m + r->h->n_saved);
+}
+
+/* The parts of a region. Outside of a trace, and where gradients of gradients are
+ * traced, these are the ops of the body. */
+bool td__decomp_region(td_opcall *c) {
+    td_graph  *body = c->in[0].u.g;
+    td_tensors ts = {c->in[1].u.ts, (int)c->in[1].n};
+    if (!c->cx->fake || c->cx->whole) return call_body(c, body, ts);
+    td_region_parts *r = td__region_for(body, ts);
+    if (!r) return false;
+    return r->inlined ? call_body(c, body, ts) : call_halves(c, r);
+}
+
+/* ---- its derivative ------------------------------------------------------ */
+
+/* g laid out as the backward graph's input v states. */
+static td_tensor *lay_out(td_tensor *g, const td_gval *v) {
+    const td_gtype *l = v->type;
+    bool            same = !l || td__dims_identical(g->stride, l->stride, g->rank);
+    if (same) return g;
+    td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
+    return td_op_copy(td_op_empty_strided(g->cx, size, stride, (td_dtype)l->dtype), g,
+                      false);
+}
+
+/* A tangent that does not arrive: no node of the graph reads it. */
+static td_tensor *no_tangent(td_ctx *cx, const td_gval *v) {
+    td_ints size = {v->type->size, v->type->rank};
+    return td_op_zeros(cx, size, (td_dtype)v->type->dtype);
+}
+
+/* The inputs of the backward graph: saved values, then tangents. */
+static bool give_inputs(const td_vjp *v, const td_graph *back, td_tensor **ts) {
+    int n_saved = (int)v->in[TD_CALL_SAVED].n;
+    int results = (int)v->in[TD_CALL_RESULTS].u.i;
+    for (int i = 0; i < n_saved; i++) ts[i] = v->out[results + i];
+    for (int i = 0; i < (int)v->in[TD_CALL_TANGENTS].n; i++) {
+        td_tensor     *g = v->g[v->in[TD_CALL_TANGENTS].u.ints[i]];
+        const td_gval *to = back->inputs.v[n_saved + i];
+        ts[n_saved + i] = g ? lay_out(g, to) : no_tangent(v->cx, to);
+        if (td_is_nil(ts[n_saved + i])) return false;
+    }
+    return true;
+}
+
+static bool all_arrive(const td_vjp *v) {
+    for (uint32_t i = 0; i < v->in[TD_CALL_TANGENTS].n; i++)
+        if (!v->g[v->in[TD_CALL_TANGENTS].u.ints[i]]) return false;
+    return true;
+}
+
+/* Calls the backward graph; grads[] is as in op call_forward. */
+static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
+    td_ctx     *cx = v->cx;
+    size_t      n = (size_t)back->inputs.n, m = (size_t)back->outputs.n;
+    td_tensor **ts = td__zalloc(sizeof *ts * (n + m + 1)), **out = ts + n;
+    if (!ts) return td__fail_memory(cx);
+    td_value in[] = {td__value_graph(back),
+                     td__value_tensors((td_tensors){ts, (int)n})};
+    bool     ok = give_inputs(v, back, ts) &&
+              (m == 0 || td__call_list(cx, TD_OP_call, in, 2, out, (int)m) >= 0);
+    for (uint32_t i = 0; ok && i < v->in[TD_CALL_OPERANDS].n; i++)
+        if (v->list_need[TD_CALL_OPERANDS][i] && grads[i] != -1)
+            v->list_grad[TD_CALL_OPERANDS][i] =
+                grads[i] >= 0 ? out[grads[i]] : ts[-2 - grads[i]];
+    td__free(ts);
+    return ok;
+}
+
+/* Where some gradients do not arrive, eager leaves the nodes they would visit alone:
+ * another backward graph is made, which reads the same saved values. */
+bool td__vjp_call_forward(td_vjp *v) {
+    const td_graph *body = v->in[TD_CALL_BODY].u.g;
+    const td_graph *back = v->in[TD_CALL_BACKWARD].u.g;
+    const int64_t  *grads = v->in[TD_CALL_GRADS].u.ints;
+    if (v->cx->grad_enabled)
+        return td__fail(v->cx, TD_E_UNSUPPORTED,
+                        "region @%.60s: a gradient of its gradient is taken inside of "
+                        "the captured function, which is unsupported; call the body "
+                        "without td_call_region",
+                        body->name);
+    if (all_arrive(v)) return call_back(v, back, grads);
+    td_region_parts *r = td__region_of(body, v->in[TD_CALL_FORWARD].u.g);
+    if (!r)
+        return td__fail(v->cx, TD_E_UNSUPPORTED,
+                        "call_forward @%.60s: gradients of some results do not arrive, "
+                        "and the graph for that cannot be made of a text",
+                        body->name);
+    const td_region_back *b = td__region_back(r, v->g);
+    return b && call_back(v, b->g, b->grads);
+}

@@ -1,0 +1,301 @@
+/* region_capture.c -- td_call_region: a body that is called many times. In a capture it
+ * becomes a nested graph, and the call one op, region, whose operands are the arguments
+ * and the tensors that the body closes over. Bodies that give equal graphs share
+ * one. */
+#include "trace/trace_int.h"
+
+#include "core/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One call of td_call_region. */
+typedef struct region_call {
+    td_ctx        *cx;
+    td_region_body of;
+    td_values      args;
+    int            n_out;
+    bool           plain; /* results are new tensors, never written */
+    td_lift        lift;  /* tensors the body closes over */
+    td_graph      *g;     /* referenced */
+} region_call;
+
+/* Calls the body, which must return n_out tensors. */
+static bool call_body(const region_call *k, td_values args, td_value *out) {
+    int n = k->n_out, got = td_call_body(k->cx, k->of.body, k->of.env, args, out, n);
+    if (got < 0) return false;
+    if (got != n)
+        return td__fail(
+            k->cx, TD_E_ARG,
+            "td_call_region: the body returns %d results; the call expects %d", got, n);
+    for (int i = 0; i < n; i++)
+        if (out[i].kind != TD_K_TENSOR)
+            return td__fail(
+                k->cx, TD_E_ARG,
+                "td_call_region: result %d of the body is a number or absent; a "
+                "region returns tensors",
+                i);
+    return true;
+}
+
+static bool shares(const td_tensor *t, const td_value *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (v[i].kind == TD_K_TENSOR && v[i].u.t && v[i].u.t->st == t->st) return true;
+    return false;
+}
+
+/* The body that is captured. */
+static bool region_body(td_call *c) {
+    region_call *k = td_call_env(c);
+    td_values    args = td__call_args(c);
+    td_value    *out = td__zalloc(sizeof *out * ((size_t)k->n_out + 1));
+    if (!out) return td__fail_memory(k->cx);
+    bool ok = call_body(k, args, out);
+    for (int i = 0; i < k->n_out && ok; i++) {
+        bool outside;
+        ok = td__result_copy(k->cx, &out[i].u.t, &outside);
+        const td_tensor *t = out[i].u.t;
+        k->plain &= ok && !outside && !t->base && !atomic_load(&t->st->version) &&
+                    !shares(t, args.v, args.n) && !shares(t, out, i);
+    }
+    ok = ok && td_return_values(c, (td_values){out, k->n_out});
+    td__free(out);
+    return ok;
+}
+
+/* ---- regions of a capture ----------------------------------------------- */
+
+/* Kinds, types and numbers of the arguments, and the modes: what a body may depend on
+ * besides its env. */
+static int put_key(const region_call *k, int64_t *to) {
+    int      n = 0;
+    td_modes now = td__modes_of(&k->cx->ambient);
+#define PUT(x) (to ? (void)(to[n] = (int64_t)(x)) : (void)0, n++)
+    PUT(k->n_out);
+    PUT(k->cx->grad_enabled | k->cx->inference << 1);
+    PUT(now.default_dtype);
+    PUT(now.autocast);
+    for (int i = 0; i < k->args.n; i++) {
+        td_value         v = k->args.v[i];
+        const td_tensor *t = v.kind == TD_K_TENSOR ? v.u.t : NULL;
+        PUT(v.kind);
+        if (!t) {
+            PUT(v.kind == TD_K_NONE || v.kind == TD_K_TENSOR ? 0 : v.u.i);
+            continue;
+        }
+        PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16);
+        for (int d = 0; d < t->rank; d++) PUT(t->size[d]);
+        for (int d = 0; d < t->rank; d++) PUT(t->stride[d]);
+        int same = 0; /* the first argument that is this tensor */
+        while (k->args.v[same].kind != TD_K_TENSOR || k->args.v[same].u.t != t) same++;
+        PUT(same);
+    }
+#undef PUT
+    return n;
+}
+
+/* A region with this key; NULL: none. *n and *key are for td__free. */
+static td_captured_region *find_key(td_record *top, const region_call *k, int64_t **key,
+                                    int *n) {
+    *n = put_key(k, NULL);
+    if (!(*key = td__alloc(sizeof **key * (size_t)*n))) return NULL;
+    put_key(k, *key);
+    for (int i = 0; i < top->regions.n; i++) {
+        td_captured_region *r = &top->regions.v[i];
+        if (r->key && r->body == k->of.body && r->env == k->of.env && r->n_key == *n &&
+            !memcmp(r->key, *key, sizeof **key * (size_t)*n))
+            return r;
+    }
+    return NULL;
+}
+
+void td__regions_free(td_record *r) {
+    for (int i = 0; i < r->regions.n; i++) {
+        td__graph_drop(r->regions.v[i].g);
+        td__free(r->regions.v[i].key);
+        td__lift_free(&r->regions.v[i].lift);
+    }
+    td__vec_free(&r->regions);
+}
+
+/* "block", "block_2": the name of no other region of the capture. */
+static bool name_region(const td_record *top, region_call *k) {
+    char        name[100];
+    const char *of = k->of.name ? k->of.name : "region";
+    int         nr = 1;
+    snprintf(name, sizeof name, "%.80s", of);
+    for (int i = 0; i < top->regions.n; i++)
+        if (!strcmp(top->regions.v[i].g->name, name)) {
+            snprintf(name, sizeof name, "%.80s_%d", of, ++nr);
+            i = -1;
+        }
+    return (k->g->name = td__graph_str(k->g, name)) != NULL;
+}
+
+/* Replaces k->g by an equal graph of the capture, or adds it to them. */
+static bool share_graph(td_record *top, region_call *k, int64_t *key, int n) {
+    td_captured_region r = {.g = k->g,
+                            .body = k->of.body,
+                            .env = k->of.env,
+                            .key = key,
+                            .n_key = n,
+                            .plain = k->plain};
+    bool               found = false;
+    r.hash = td__graph_hash(k->g);
+    for (int i = 0; i < top->regions.n && !found; i++) {
+        td_graph *g = top->regions.v[i].g;
+        if (top->regions.v[i].hash != r.hash || !td__graph_equal(g, k->g, NULL, 0))
+            continue;
+        td__graph_drop(k->g);
+        td__graph_keep(r.g = k->g = g);
+        found = true;
+    }
+    if (!td_ok(k->cx) || (!found && !name_region(top, k))) return td__free(key), false;
+    if (found && !key) return true;
+    for (int i = 0; key && i < k->lift.tensors.n; i++) {
+        if (!td__vec_push(&r.lift.tensors, k->lift.tensors.v[i])) break;
+        td__ref(k->lift.tensors.v[i]);
+    }
+    bool ok = !key || r.lift.tensors.n == k->lift.tensors.n;
+    if (ok && td__vec_push(&top->regions, r)) return td__graph_keep(r.g), true;
+    td__lift_free(&r.lift);
+    td__free(key);
+    return td__fail_memory(k->cx);
+}
+
+/* Uses the graph that an earlier call captured, and the tensors that it closes over. */
+static bool take_known(region_call *k, const td_captured_region *r) {
+    td__graph_keep(k->g = r->g);
+    k->plain = r->plain;
+    for (int i = 0; i < r->lift.tensors.n; i++) {
+        if (!td__vec_push(&k->lift.tensors, r->lift.tensors.v[i]))
+            return td__fail_memory(k->cx);
+        td__ref(r->lift.tensors.v[i]);
+    }
+    return true;
+}
+
+/* Sets k->g to the graph of the body. */
+static bool find_graph(region_call *k) {
+    td_record *top = td__recorder_of(k->cx);
+    int64_t   *key = NULL;
+    int        n = 0;
+    while (top->outer) top = top->outer;
+    if (k->of.once) {
+        const td_captured_region *known = find_key(top, k, &key, &n);
+        if (!key) return td__fail_memory(k->cx);
+        if (known) return td__free(key), take_known(k, known);
+    }
+    k->plain = true;
+    k->g = td__capture_nested(k->cx, region_body, k, k->args, &k->lift);
+    if (!k->g) return td__free(key), false;
+    return share_graph(top, k, key, n);
+}
+
+/* ---- the call ----------------------------------------------------------- */
+
+/* Why the ops of the body become part of the program around it; NULL: they do not. */
+static const char *why_inline(const region_call *k, const td_input_write *by) {
+    const td_graph *g = k->g;
+    if (!k->plain) return "it returns a view, an operand or a tensor it has written";
+    if (g->left) return "it changes the grad mode";
+    for (int i = 0; i < g->inputs.n; i++)
+        if (by[i].how) return "it writes an operand";
+    for (int i = 0; i < g->outputs.n; i++)
+        for (int j = 0; j < g->inputs.n; j++)
+            if (g->inputs.v[j]->type->storage == g->outputs.v[i].u.v->type->storage &&
+                g->inputs.v[j]->type->storage >= 0)
+                return "it returns a view, an operand or a tensor it has written";
+    return NULL;
+}
+
+/* A program that computes gradients of its own inputs depends on histories that only
+ * the program around it has. */
+static bool check_grads(const region_call *k) {
+    bool grads = k->g->bare.n || k->g->wanted.n;
+    for (int i = 0; i < k->g->inputs.n; i++)
+        grads |= k->g->in_desc.v[i].kind == TD_D_OWN_GRAD;
+    return !grads ||
+           td__fail(k->cx, TD_E_UNSUPPORTED,
+                    "td_call_region: the body computes gradients of its arguments "
+                    "(td_grad, td_backward), which is unsupported inside of a "
+                    "captured region; call them outside of it");
+}
+
+/* The operands: tensors among the arguments, then those the body closes over. */
+static td_tensor **make_operands(const region_call *k) {
+    td_tensor **ts = td__zalloc(sizeof *ts * ((size_t)k->g->inputs.n + 1));
+    int         at = 0;
+    if (!ts) return td__fail_memory(k->cx), NULL;
+    for (int i = 0; i < k->args.n; i++)
+        if (k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t)
+            ts[at++] = k->args.v[i].u.t;
+    for (int i = 0; at < k->g->inputs.n && i < k->lift.tensors.n; i++)
+        ts[at++] = k->lift.tensors.v[i];
+    return ts;
+}
+
+/* Replays the graph: its ops are recorded in the program around it. */
+static bool replay(const region_call *k, td_tensor **ts, td_tensor **out) {
+    size_t    n = (size_t)k->g->inputs.n;
+    td_value *in = td__zalloc(sizeof *in * (n + (size_t)k->n_out + 1));
+    if (!in) return td__fail_memory(k->cx);
+    for (size_t i = 0; i < n; i++) in[i] = td_value_tensor(ts[i]);
+    bool ok = td__graph_replay(k->g, in, in + n);
+    for (int i = 0; i < k->n_out && ok; i++) out[i] = in[n + (size_t)i].u.t;
+    td__free(in);
+    return ok;
+}
+
+/* Calls op region, or the ops of the body. Autocast is off: casts are nodes of the
+ * graph. */
+static bool call_region(const region_call *k, td_tensor **ts, td_tensor **out) {
+    td_input_write *by = td__graph_writes(k->g, k->cx->grad_enabled);
+    if (!by) return false;
+    const char *why = why_inline(k, by);
+    td__free(by);
+    if (why)
+        td__log(k->cx, TD_LOG_capture, "region @%.60s is inlined: %s", k->g->name, why);
+    td_value         in[] = {td__value_graph(k->g),
+                             td__value_tensors((td_tensors){ts, k->g->inputs.n})};
+    td_autocast_mode was = td_autocast_off_begin(k->cx);
+    bool             ok;
+    if (why) ok = replay(k, ts, out);
+    else ok = td__call_list(k->cx, TD_OP_region, in, 2, out, k->n_out) >= 0;
+    td_autocast_end(k->cx, was);
+    return ok;
+}
+
+static bool capture_region(region_call *k, td_tensor **out) {
+    if (!find_graph(k) || !check_grads(k)) return false;
+    td_tensor **ts = make_operands(k);
+    bool        ok = ts && call_region(k, ts, out);
+    td__free(ts);
+    return ok;
+}
+
+static bool eager_region(const region_call *k, td_tensor **out) {
+    td_value *got = td__zalloc(sizeof *got * ((size_t)k->n_out + 1));
+    if (!got) return td__fail_memory(k->cx);
+    bool ok = call_body(k, k->args, got);
+    for (int i = 0; i < k->n_out && ok; i++) out[i] = got[i].u.t;
+    td__free(got);
+    return ok;
+}
+
+bool(td_call_region)(td_ctx *cx, td_region_body of, td_values args, td_tensor **out,
+                     int n_out) {
+    static const char who[] = "td_call_region";
+    if (!TD_ENTER(cx, CTX)) return false;
+    td__nil_tensors(cx, out, n_out);
+    if (!td_ok(cx) || !td__has(cx, who, "the body", of.body) ||
+        !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
+        return false;
+    region_call k = {.cx = cx, .of = of, .args = args, .n_out = n_out};
+    bool        captured = cx->fake && td__recorder_of(cx);
+    bool        ok = captured ? capture_region(&k, out) : eager_region(&k, out);
+    for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
+    td__graph_drop(k.g);
+    td__lift_free(&k.lift);
+    return ok;
+}
