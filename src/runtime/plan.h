@@ -35,6 +35,7 @@ typedef struct td_back {
     const uint64_t *missing;
     td_graph       *g; /* owned, but for the first */
     td_runner       code;
+    td_graph       *form; /* what code is of, if that is not g; owned */
     bool           *reads;  /* by input of g: does it read it? Owned, with */
     bool           *beside; /* ...does it read elements of its storage beside it? */
     bool           *writes; /* ...does it write it? (a custom backward) */
@@ -71,6 +72,7 @@ typedef struct td_plan {
     const td_backend *backend; /* of backward */
     td_compile_info   info;
     td_runner         fwd;
+    td_graph         *fwd_form; /* what it is the code of, if not td__plan_forward */
     td_back           back;    /* all tangents there; code empty until needed */
     int               n_back;  /* beside it, for other sets of tangents */
     int64_t           limit;   /* most of them, and of later.n_plans */
@@ -90,6 +92,7 @@ typedef struct td_plan {
     bool              checks_sizes; /* the code fails if a size that depends on values
                                        is another than it was made for */
     bool              asserts;      /* calls check what was promised (asserts.c) */
+    bool              functional_rng; /* code takes and gives the generator's state */
     bool              donates;      /* backward may free what it is the last to read */
     td_scratch        inputs, values; /* of a call: its caller's, and its own */
     td_later_traces   later;
@@ -111,6 +114,7 @@ typedef struct td_plan_opts {
     int64_t           limit; /* of backwards, by which tangents come */
     bool              twice; /* gradients may be differentiated in turn */
     bool              donates;
+    bool              functional_rng;
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
@@ -161,10 +165,22 @@ const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of *
 /* Is saved value i a tensor of the call's own, which is no result? Calls decide again,
  * by who refers to it. */
 bool td__plan_donates(const td_plan *p, int i);
-/* Runs the code of a half, g. own may be NULL; own[i]: a scope's reference to tensor
+/* functional_rng.c: compiles g, or with functional_rng and if it draws, its form as a
+ * function of the generator's state, which the caller drops; *form is NULL where that
+ * is g itself. False after td__fail. */
+bool td__plan_compile(const td_plan *p, const td_backend *b, const td_graph *g,
+                      const td_compile_info *info, td_runner *code, td_graph **form);
+/* What td__plan_run calls for such code. */
+bool td__plan_run_rng(td_plan *p, const td_graph *form, const td_runner *code,
+                      const td_value *in, const bool *own, td_value *out);
+/* fake_run.c: instead of running code of g on fake tensors, makes its outputs. */
+bool td__plan_run_fake(td_plan *p, const td_graph *g, const td_value *in,
+                       const bool *own, td_value *out);
+/* Runs the code of a half, g; form as td__plan_compile gave it. own may be NULL; own[i]: a scope's reference to tensor
  * in[i] is the code's to drop, also when it fails. False after td__fail, also when the
  * code gave no reason, or left an output of g out. */
-bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
+bool td__plan_run(td_plan *p, const td_graph *g, const td_graph *form,
+                  const td_runner *code,
                   const td_value *in, const bool *own, td_value *out);
 /* run_code.c: fills late and inside. False after td__fail. */
 bool td__plan_inputs(td_plan *p);
