@@ -13,8 +13,8 @@ extern "C" {
 
 /* From begin to end, all tensors are fake: an op that reads no tensor (td_zeros,
  * td_randn) gives a fake one, and a real tensor as an argument of an op is an error. No
- * random numbers are drawn, and the generator does not advance. Pairs nest: end takes what begin gave.
- *
+ * random numbers are drawn, and the generator does not advance. Pairs nest: end takes
+ * what begin gave.
  *   fails  TD_E_TRACE  in a captured body, whose tensors are fake already
  *   since  0.1 */
 TD_API bool td_fakes_begin(td_ctx *cx);
@@ -34,7 +34,7 @@ TD_API td_tensor *td_fake(td_ctx *cx, td_ints size, td_ints stride, td_dtype dty
  * and shares no storage with t or with other copies. */
 TD_API td_tensor *td_fake_like(td_tensor *t);
 
-/* Has t no elements? In a captured body every tensor that it made is fake. */
+/* Has t no elements? An error in a captured body, as td_fake and td_fake_like are. */
 TD_API bool td_is_fake(const td_tensor *t);
 
 /* Compiles f for such arguments, forward and backward, and runs nothing. A later call

@@ -258,13 +258,11 @@ static const td_graph *epilogue(const td_fn *f, const td_spec *s) {
 }
 static const td_graph *forward(const td_fn *f, const td_spec *s) {
     (void)f;
-    if (s->plan->h && s->plan->fwd_form) return s->plan->fwd_form;
-    return s->plan->h ? s->plan->h->fwd : NULL;
+    return s->plan->h || s->plan->fwd_form ? td__plan_forward_code(s->plan) : NULL;
 }
 static const td_graph *backward(const td_fn *f, const td_spec *s) {
     (void)f;
-    if (s->plan->h && s->plan->back.form) return s->plan->back.form;
-    return s->plan->h ? s->plan->h->bwd : NULL;
+    return td__plan_backward_code(s->plan);
 }
 
 /* The partition's table: each value and whether it is saved or recomputed. */

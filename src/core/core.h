@@ -55,9 +55,16 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 /* Memory with a version counter. Shared between tensors, contexts, threads and
  * foreign libraries, so the reference count is atomic. A fake storage has a
  * size but no memory. */
+/* Whose tensors without elements are they? */
+typedef enum td_fake_kind {
+    TD_FAKE_NO,
+    TD_FAKE_OF_TRACE, /* of a capture or another trace */
+    TD_FAKE_OF_USER   /* made as such (tandem/fake.h): to a trace it is like a real one */
+} td_fake_kind;
+
 struct td_storage {
     _Atomic int32_t  refs;
-    bool             fake;     /* has a size and no memory */
+    uint8_t          fake;     /* td_fake_kind: has a size and no memory */
     bool             open;     /* fake: the size is unknown or symbolic */
     bool             readonly; /* a mapped file: writes fail */
     uint8_t          device;   /* 0: CPU */
@@ -215,6 +222,9 @@ static inline char *td__ptr(const td_tensor *t) {
                        : NULL;
 }
 static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
+static inline bool td__is_traced(const td_tensor *t) {
+    return t->st->fake == TD_FAKE_OF_TRACE;
+}
 /* Was t kept from a body that was captured, or is it a fake outside of td_fakes_begin?
  * It has no elements, and nothing runs that could take it. Public functions that take
  * tensors refuse it. */

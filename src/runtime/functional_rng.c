@@ -7,16 +7,28 @@
 
 #include <string.h>
 
+bool td__plan_form(const td_plan *p, const td_graph *g, td_graph **form) {
+    td_stage stage = p->h ? TD_STAGE_HALF : TD_STAGE_JOINT;
+    if (*form || !p->functional_rng || !td__graph_draws(g)) return true;
+    td_graph *made = td__graph_clone(g);
+    if (made && td__graph_functional_rng(made) &&
+        (!p->asserts || td__graph_verify(made, stage)))
+        return *form = made, true;
+    td__graph_drop(made);
+    return false;
+}
+
+const td_graph *td__plan_forward_code(const td_plan *p) {
+    return p->fwd_form ? p->fwd_form : td__plan_forward(p);
+}
+
+const td_graph *td__plan_backward_code(const td_plan *p) {
+    return p->back.form ? p->back.form : p->h ? p->h->bwd : NULL;
+}
+
 bool td__plan_compile(const td_plan *p, const td_backend *b, const td_graph *g,
                       const td_compile_info *info, td_runner *code, td_graph **form) {
-    *form = NULL;
-    if (p->functional_rng && td__graph_draws(g)) {
-        if (!(*form = td__graph_clone(g))) return false;
-        if (!td__graph_functional_rng(*form) ||
-            (p->asserts && !td__graph_verify(*form, p->h ? TD_STAGE_HALF
-                                                         : TD_STAGE_JOINT)))
-            return false; /* td__plan_drop frees it */
-    }
+    if (!td__plan_form(p, g, form)) return false;
     return td__compile(p->cx, b, *form ? *form : g, info, code);
 }
 

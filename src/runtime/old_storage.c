@@ -84,6 +84,7 @@ static td_storage *copy_storage(td_pcall *c, int i) {
         }
     td_storage *to = td__storage_make(st->bytes, st->fake);
     if (!to) return td__fail_memory(c->p->cx), NULL;
+    to->fake = st->fake;
     if (st->bytes && !st->fake) memcpy(to->data, st->data, st->bytes);
     return to;
 }

@@ -233,7 +233,9 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
         !td__plan_inputs(p) || !find_fresh(p) || !find_twins(p) ||
         !td__plan_compile(p, o->fwd, g, &p->info, &p->fwd, &p->fwd_form))
         return false;
-    return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
+    if (!p->h) return true;
+    return td__plan_form(p, p->h->bwd, &p->back.form) &&
+           (o->lazy_backward || td__plan_compile_back(p, &p->back));
 }
 
 /* Takes ownership of j and h, also after a failure. h is NULL if nothing requires

@@ -160,14 +160,21 @@ typedef struct td_pcall {
 bool            td__now_make(td_pcall *c);          /* call_sizes.c: sets c->now */
 bool            td__now_tangents(td_pcall *c);      /* after the code */
 void            td__now_drop(td_now *n);            /* NULL is fine */
-const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
+/* The forward half, or the whole graph where there is no backward. */
+const td_graph *td__plan_forward(const td_plan *p);
+/* What the code of each half is of: its functional form, if it has one. backward NULL:
+ * there is none. */
+const td_graph *td__plan_forward_code(const td_plan *p);
+const td_graph *td__plan_backward_code(const td_plan *p);
 
 /* Is saved value i a tensor of the call's own, which is no result? Calls decide again,
  * by who refers to it. */
 bool td__plan_donates(const td_plan *p, int i);
-/* functional_rng.c: compiles g, or with functional_rng and if it draws, its form as a
- * function of the generator's state, which the caller drops; *form is NULL where that
- * is g itself. False after td__fail. */
+/* functional_rng.c: with functional_rng, and if g draws, *form becomes g as a function
+ * of the generator's state, which the caller drops; else it stays NULL. False after
+ * td__fail. */
+bool td__plan_form(const td_plan *p, const td_graph *g, td_graph **form);
+/* Compiles the form, which is made if it is not there yet, or g where it has none. */
 bool td__plan_compile(const td_plan *p, const td_backend *b, const td_graph *g,
                       const td_compile_info *info, td_runner *code, td_graph **form);
 /* What td__plan_run calls for such code. */

@@ -49,21 +49,27 @@ static bool check(td_ctx *cx, td_ints size, td_ints stride, td_dtype dtype) {
 td_tensor *td_fake(td_ctx *cx, td_ints size, td_ints stride, td_dtype dtype) {
     td_meta m;
     if (!TD_ENTER_CTX(cx)) return td_nil(cx);
-    if (!td_ok(cx) || !check(cx, size, stride, dtype)) return td_nil(cx);
+    if (!td_ok(cx) || !td__may_change(cx, "td_fake", "the kind of tensors") ||
+        !check(cx, size, stride, dtype))
+        return td_nil(cx);
     td__meta_dense(&m, dtype, size.n, size.v);
     m.strided = stride.n > 0;
     for (int i = 0; i < stride.n; i++) m.stride[i] = stride.v[i];
     td_tensor *t = td__tensor_make(cx, &m, true);
-    return t ? t : td_nil(cx);
+    if (!t) return td_nil(cx);
+    t->st->fake = TD_FAKE_OF_USER;
+    return t;
 }
 
 td_tensor *td_fake_like(td_tensor *t) {
     td_meta m;
     if (!TD_ENTER(t, TENSOR) || !td_ok(t->cx)) return td_nil(td__ctx_of_any(t));
-    if (!td__may_ask(t, "td_fake_like", "the type")) return td_nil(t->cx);
+    if (!td__may_change(t->cx, "td_fake_like", "the kind of tensors"))
+        return td_nil(t->cx);
     td__tensor_meta(t, &m);
     td_storage *st = td__storage_make(t->st->bytes, true);
     if (!st) return td__fail_memory(t->cx), td_nil(t->cx);
+    st->fake = TD_FAKE_OF_USER;
     td_tensor *to = td__tensor_over(t->cx, st, &m);
     td__storage_drop(st);
     if (!to) return td_nil(t->cx);
@@ -71,5 +77,7 @@ td_tensor *td_fake_like(td_tensor *t) {
 }
 
 bool td_is_fake(const td_tensor *t) {
-    return TD_ENTER(t, TENSOR) && td__is_fake(t);
+    return TD_ENTER(t, TENSOR) &&
+           td__may_read(t->cx, "td_is_fake", "whether tensors have elements") &&
+           td__is_fake(t);
 }
