@@ -16,11 +16,11 @@ static td_tensor *number(td_ctx *cx, int64_t v) {
 int main(void) {
     td_ctx        *cx = td_open();
     td_tensor     *x = td_ones(cx, TD_SHAPE(100));
-    td_export_opts o = {
-        TD_EXPORT_OPTS, .what = TD_EXPORT_FORWARD, .functional_rng = true};
-    td_exported *e = td_export_joint(cx, noisy, NULL, TD_ARGS(x), &o);
-    td_value     first[2], second[2], again[2];
-    td_tensor   *seed = number(cx, 42), *offset = number(cx, 0);
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_FORWARD,
+                        .functional_rng = true};
+    td_exported   *e = td_export_joint(cx, noisy, NULL, TD_ARGS(x), &o);
+    td_value       first[2], second[2], again[2];
+    td_tensor     *seed = number(cx, 42), *offset = number(cx, 0);
 
     printf("inputs: %d, seed is input %d\n", td_exported_inputs(e),
            td_exported_find_input(e, TD_SLOT_SEED, 0));

@@ -27,8 +27,8 @@ int main(void) {
     td_invoke(f, TD_ARGS(x, v, w), out, 2);
     td_backward(out[0]);
     printf("results: rank %d and [%lld,%lld], the gradient is fake: %d\n",
-           td_rank(out[0]), (long long)td_size(out[1], 0), (long long)td_size(out[1], 1),
-           td_is_fake(td_grad_of(v)));
+           td_rank(out[0]), (long long)td_size(out[1], 0),
+           (long long)td_size(out[1], 1), td_is_fake(td_grad_of(v)));
     td_fakes_end(cx, was);
 
     /* The same function on real tensors: it is compiled already. */

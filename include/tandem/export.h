@@ -37,7 +37,7 @@ typedef struct td_export_opts {
     const char *const *state_names TD_0;
     const char *in_tree            TD_0,
         *out_tree                  TD_0; /* specs of arguments and results, or NULL */
-    td_shapes dynamic TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
+    td_shapes dynamic   TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
     bool functional_rng TD_0; /* seed and offset are inputs, the new offset an output */
 } td_export_opts;
 #define TD_EXPORT_OPTS .td_export_opts_size = sizeof(td_export_opts)

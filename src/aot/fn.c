@@ -358,9 +358,9 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     l.heap = NULL;
     l.n_lifted = 0;
     bool     fine = check_args(f, args, !f->inner);
-    td_spec *s = !fine                                ? NULL
-                 : TD_UNLIKELY(f->cx->takes_fakes)    ? pick_for_fakes(f, &l)
-                                                      : pick(f, &l);
+    td_spec *s = !fine                             ? NULL
+                 : TD_UNLIKELY(f->cx->takes_fakes) ? pick_for_fakes(f, &l)
+                                                   : pick(f, &l);
     int      n = td_ok(f->cx) ? call_spec(f, s, &l, own, out, n_out) : -1;
     bool     made = false;
     while (n < 0 && f->cx->other_size && s && !made &&

@@ -59,7 +59,7 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 typedef enum td_fake_kind {
     TD_FAKE_NO,
     TD_FAKE_OF_TRACE, /* of a capture or another trace */
-    TD_FAKE_OF_USER   /* made as such (tandem/fake.h): to a trace it is like a real one */
+    TD_FAKE_OF_USER /* made as such (tandem/fake.h): to a trace it is like a real one */
 } td_fake_kind;
 
 struct td_storage {

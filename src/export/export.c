@@ -204,8 +204,7 @@ static bool finish(exporting *x) {
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
            hold_consts(x) && td__graph_dce(g) &&
            (!x->s->set.functional_rng || td__graph_functional_rng(g)) &&
-           td__graph_fix_storages(g) &&
-           td__graph_verify(g, TD_STAGE_JOINT);
+           td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
 
 /* ---- all ---------------------------------------------------------------- */

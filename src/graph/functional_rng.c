@@ -125,7 +125,7 @@ static bool advance(threading *t, int64_t blocks) {
     }
     td_gval *offset = offset_of(t, s);
     if (!offset) return false;
-    td_garg in[] = {td__garg_value(offset), {.kind = TD_G_SYM, .u.i = blocks}};
+    td_garg  in[] = {td__garg_value(offset), {.kind = TD_G_SYM, .u.i = blocks}};
     td_gval *base = emit(t, TD_OP_add, in, 2, scalar);
     if (base) *s = (rng_state){s->seed, base, 0, base};
     return base != NULL;
@@ -239,14 +239,12 @@ static void drop_unused(const threading *t, const td_gval *seed,
 
 static bool thread(threading *t) {
     td_graph       *g = t->g;
-    const td_gtype *l =
-        td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
-                                        .geom = {.dtype = TD_I64},
-                                        .storage = g->n_storages++});
-    const td_gtype *m =
-        td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
-                                        .geom = {.dtype = TD_I64},
-                                        .storage = g->n_storages++});
+    const td_gtype *l = td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                                        .geom = {.dtype = TD_I64},
+                                                        .storage = g->n_storages++});
+    const td_gtype *m = td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                                        .geom = {.dtype = TD_I64},
+                                                        .storage = g->n_storages++});
     if (!l || !m) return false;
     td_gval *seed = td__graph_input(g, "seed", l, (td_desc){TD_D_SEED, -1, NULL});
     td_gval *offset = td__graph_input(g, "offset", m, (td_desc){TD_D_OFFSET, -1, NULL});

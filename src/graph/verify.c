@@ -283,8 +283,8 @@ static bool check_rng(checker *c) {
     const td_gtype *l[3] = {g->inputs.v[n - 2]->type, g->inputs.v[n - 1]->type,
                             out->kind == TD_G_VALUE ? out->u.v->type : NULL};
     for (int i = 0; i < 3; i++)
-        if (out->kind != TD_G_VALUE ||
-            (l[i] && (l[i]->kind != TD_K_TENSOR || l[i]->dtype != TD_I64 || l[i]->rank)))
+        if (out->kind != TD_G_VALUE || (l[i] && (l[i]->kind != TD_K_TENSOR ||
+                                                 l[i]->dtype != TD_I64 || l[i]->rank)))
             return wrong(c, "<seed> and <offset> must be i64[]");
     return true;
 }

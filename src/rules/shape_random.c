@@ -94,7 +94,8 @@ bool td__shape_randint(td_opcall *c) {
 /* in: self, low, high, dtype. */
 bool td__shape_randint_like(td_opcall *c) {
     td__create_like(c);
-    return rng_args(c) && check_range(c, c->meta[0].dtype, td__in_number(c, 1), td__in_number(c, 2));
+    return rng_args(c) &&
+           check_range(c, c->meta[0].dtype, td__in_number(c, 1), td__in_number(c, 2));
 }
 
 /* Counting must stay exact: a float holds integers up to 2^digits. */

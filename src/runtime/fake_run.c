@@ -55,8 +55,8 @@ static bool make_all(faking *f, td_value *out) {
             if (g->outputs.v[k].kind == TD_G_VALUE && g->outputs.v[k].u.v == a->u.v)
                 out[i] = out[k];
         if (out[i].kind != TD_K_NONE) continue;
-        bool tensor = a->kind == TD_G_VALUE && a->u.v->type &&
-                      a->u.v->type->kind == TD_K_TENSOR;
+        bool tensor =
+            a->kind == TD_G_VALUE && a->u.v->type && a->u.v->type->kind == TD_K_TENSOR;
         if (tensor) {
             td_tensor *t = make(f, a->u.v);
             if (!t) return false;

@@ -333,7 +333,7 @@ bool td__plan_run(td_plan *p, const td_graph *g, const td_graph *form,
     if (TD_UNLIKELY(cx->takes_fakes == TD_FAKES_SCOPE))
         return td__plan_run_fake(p, g, in, own, out);
     if (TD_UNLIKELY(form != NULL)) return td__plan_run_rng(p, form, code, in, own, out);
-    bool    grad = cx->grad_enabled;
+    bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
     bool ok = run_code(cx, g, code, in, own, out);

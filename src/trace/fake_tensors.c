@@ -6,7 +6,8 @@
 #include "tandem/fake.h"
 
 bool td_fakes_begin(td_ctx *cx) {
-    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_fakes_begin", "the kind of tensors"))
+    if (!TD_ENTER_CTX(cx) ||
+        !td__may_change(cx, "td_fakes_begin", "the kind of tensors"))
         return false;
     bool was = cx->takes_fakes == TD_FAKES_SCOPE;
     cx->takes_fakes = TD_FAKES_SCOPE;
@@ -30,8 +31,9 @@ static bool check(td_ctx *cx, td_ints size, td_ints stride, td_dtype dtype) {
         return td__fail(cx, TD_E_SHAPE, "%s: %d dims, and at most %d are possible", who,
                         size.n, TD_MAX_RANK);
     if (stride.n && stride.n != size.n)
-        return td__fail(cx, TD_E_SHAPE, "%s: %d strides for %d sizes; pass as many, or "
-                                        "none for row-major ones",
+        return td__fail(cx, TD_E_SHAPE,
+                        "%s: %d strides for %d sizes; pass as many, or "
+                        "none for row-major ones",
                         who, stride.n, size.n);
     for (int i = 0; i < stride.n; i++)
         if (stride.v[i] < 0 || stride.v[i] >= TD_DIM_HUGE)

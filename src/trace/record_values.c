@@ -266,9 +266,10 @@ static td_tag *close_over(td_record *r, td_tensor **t, const char *who) {
     td_tensor *copy = td__ptrmap_get(&r->closed, real);
     if (copy) return td__record_tag(r, *t = copy);
     if (td__is_fake(real)) /* a later call would need its elements */
-        return td__record_fail(r, who,
-                               "the body closes over a fake tensor (td_fake); pass it as "
-                               "an argument"),
+        return td__record_fail(
+                   r, who,
+                   "the body closes over a fake tensor (td_fake); pass it as "
+                   "an argument"),
                NULL;
     if (r->close.fakes) seen = td__fake_copy(r->close.fakes, real);
     if (!seen || !may_close(r, seen, who)) return NULL;

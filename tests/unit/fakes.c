@@ -7,8 +7,8 @@
 #define NONE ((td_ints){NULL, 0})
 
 TEST(ops_on_fakes_compute_types_and_aliases) {
-    td_ctx *cx = td_open();
-    bool    was = td_fakes_begin(cx);
+    td_ctx    *cx = td_open();
+    bool       was = td_fakes_begin(cx);
     td_tensor *x = td_fake(cx, TD_SHAPE(4, 3), TD_SHAPE(1, 4), TD_F32);
     td_tensor *w = td_fake_like(td_fake(cx, TD_SHAPE(3, 5), NONE, TD_F32));
     CHECK(td_is_fake(x) && td_stride(x, 1) == 4 && td_stride(w, 0) == 5);
@@ -136,7 +136,7 @@ TEST(symbolic_sizes_of_fakes_are_those_of_the_call) {
     td_close(cx);
 }
 
-static int n_compiled;
+static int  n_compiled;
 static bool count(void *env, const td_graph *g, const td_compile_info *info,
                   td_runner *to) {
     (void)env;
@@ -198,8 +198,8 @@ TEST(gradients_of_gradients_of_fakes_are_fake) {
 /* ---- models -------------------------------------------------------------- */
 
 TEST(a_model_of_a_hundred_gigabytes_takes_no_memory) {
-    td_ctx *cx = td_open();
-    bool    was = td_fakes_begin(cx);
+    td_ctx    *cx = td_open();
+    bool       was = td_fakes_begin(cx);
     td_tensor *h = td_fake(cx, TD_SHAPE(8, 65536), NONE, TD_F32);
     for (int i = 0; i < 6; i++) {
         td_tensor *w = td_randn(cx, TD_SHAPE(65536, 65536)); /* 16 GiB each */

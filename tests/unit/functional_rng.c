@@ -8,7 +8,8 @@
 static bool drop(td_call *c) {
     td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
     td_tensor *h = td_dropout(td_mul(x, w), 0.5);
-    return td_return(c, td_mul(h, td_rand_like(h)), td_randint(td_call_ctx(c), 9, TD_SHAPE(3)));
+    return td_return(c, td_mul(h, td_rand_like(h)),
+                     td_randint(td_call_ctx(c), 9, TD_SHAPE(3)));
 }
 
 static const td_aot_opts functional = {TD_AOT_OPTS, .functional_rng = true};
@@ -122,7 +123,8 @@ TEST(a_backend_gets_pure_graphs_and_others_get_no_state) {
     td_ctx     *cx = td_open();
     seen        s = {0};
     td_backend  b = {.name = "look", .compile = look, .env = &s};
-    td_aot_opts o = {TD_AOT_OPTS, .forward = &b, .backward = &b, .functional_rng = true};
+    td_aot_opts o = {TD_AOT_OPTS, .forward = &b, .backward = &b,
+                     .functional_rng = true};
     CHECK(agrees(cx, drop, &o));
     CHECK(s.n_graphs == 2 && s.n_rng == 1 && s.n_draws == 0); /* backward draws none */
     s = (seen){0};
@@ -195,7 +197,7 @@ TEST(an_export_takes_seed_and_offset_and_leaves_the_generator_alone) {
     CHECK(td_exported_find_input(e, TD_SLOT_SEED, 0) == 2);
     CHECK(td_exported_find_output(e, TD_SLOT_GRAD, 0) == 1);
 
-    uint64_t before = td_rng_offset(cx);
+    uint64_t  before = td_rng_offset(cx);
     td_values in = TD_ARGS(x, one, state(cx, 11), state(cx, 8));
     CHECK(td_exported_run(e, in, a, 3) && td_exported_run(e, in, b, 3));
     CHECK(same_numbers(a[0].u.t, b[0].u.t) && same_numbers(a[1].u.t, b[1].u.t));
@@ -207,7 +209,7 @@ TEST(an_export_takes_seed_and_offset_and_leaves_the_generator_alone) {
     CHECK(same_numbers(a[0].u.t, want[0].u.t) && same_numbers(a[1].u.t, td_grad_of(x)));
     CHECK(td_rng_offset(cx) == 10);
 
-    static char text[4000];
+    static char  text[4000];
     size_t       n = td_exported_text(e, text, sizeof text);
     td_exported *l = td_exported_parse(cx, text, n, "text");
     CHECK(strstr(text, "<seed>") && strstr(text, "<offset>"));
@@ -223,7 +225,7 @@ TEST(an_export_takes_seed_and_offset_and_leaves_the_generator_alone) {
 
 static bool refused(td_ctx *cx, const char *text, const char *why) {
     td_gfile *f = td__gfile_parse(cx, text, strlen(text), "t");
-    bool ok = f && td__graph_verify(f->graphs.v[0], TD_STAGE_HALF);
+    bool      ok = f && td__graph_verify(f->graphs.v[0], TD_STAGE_HALF);
     td__gfile_drop(f);
     return !ok && aot_says(cx, td__error(cx), why);
 }
