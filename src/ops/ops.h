@@ -294,7 +294,7 @@ struct td_opinfo {
     bool              differentiable;
     bool              writes;  /* any argument with ! */
     int8_t            view_of; /* VIEW: index of the viewed argument, else -1 */
-    /* Index of rng_seed, which rng_offset follows; -1: draws from the generator only. */
+    /* Index of rng_seed, which rng_offset follows; -1: it has no such arguments */
     int8_t            rng;
     const td_formula *decomp, *simpler;
     td_term           term[TD_MAX_ARGS];   /* by argument; f == NULL: none */

@@ -157,7 +157,7 @@ static bool run_code(td_plan *p, const td_back *b, const td_value *in, const boo
                      td_value *out) {
     td_ctx *cx = p->cx;
     if (TD_LIKELY(!is_intercepted(cx)))
-        return td__plan_run(p, b->g, b->form, &b->code, in, own, out);
+        return td__plan_run(p, &(td_half_code){b->g, b->form, &b->code}, in, own, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     bool ok = td__replay_under_modes(b->g, in, out);

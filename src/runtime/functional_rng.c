@@ -1,6 +1,6 @@
 /* functional_rng.c -- compiled code that takes the state of the random generator as
- * inputs and gives the new one (graph/functional_rng.c makes its graph). The joint graph
- * and the halves draw from the generator, as the program does; only what a backend
+ * inputs and gives the new one (graph/functional_rng.c makes its graph). Joint graph
+ * and halves draw from the generator, as the program does; only what a backend
  * compiles has the other form, so nothing else of a plan depends on the setting. */
 #include "rules/shape_rules.h"
 #include "runtime/plan.h"
@@ -52,7 +52,8 @@ static bool run(td_plan *p, const td_graph *form, const td_runner *code, td_valu
     if (!offset) return false;
     all[n_in - 2] = td_value_tensor(seed);
     all[n_in - 1] = td_value_tensor(offset);
-    if (!td__plan_run(p, form, NULL, code, all, own, made)) return false;
+    td_half_code h = {form, NULL, code};
+    if (!td__plan_run(p, &h, all, own, made)) return false;
     memcpy(out, made, sizeof *out * (size_t)n_out);
     memcpy(&cx->rng_offset, td__ptr(made[n_out].u.t), sizeof cx->rng_offset);
     return true;
@@ -60,8 +61,9 @@ static bool run(td_plan *p, const td_graph *form, const td_runner *code, td_valu
 
 bool td__plan_run_rng(td_plan *p, const td_graph *form, const td_runner *code,
                       const td_value *in, const bool *own, td_value *out) {
+    td_half_code plain = {form, NULL, code};
     if (!td__graph_takes_rng(form)) /* it repeats the draws of a forward */
-        return td__plan_run(p, form, NULL, code, in, own, out);
+        return td__plan_run(p, &plain, in, own, out);
     size_t    n_in = (size_t)form->inputs.n, n = n_in + (size_t)form->outputs.n;
     td_value *all = td__zalloc((sizeof *all + sizeof *own) * n);
     if (!all) return td__fail_memory(p->cx);

@@ -326,17 +326,18 @@ static bool run_code(td_ctx *cx, const td_graph *g, const td_runner *code,
 
 /* Runs compiled code without recording. A backend that returns false without an error
  * gets one here, and every output must be filled in. */
-bool td__plan_run(td_plan *p, const td_graph *g, const td_graph *form,
-                  const td_runner *code, const td_value *in, const bool *own,
-                  td_value *out) {
-    td_ctx *cx = p->cx;
+bool td__plan_run(td_plan *p, const td_half_code *h, const td_value *in,
+                  const bool *own, td_value *out) {
+    td_ctx         *cx = p->cx;
+    const td_graph *g = h->g;
     if (TD_UNLIKELY(cx->takes_fakes == TD_FAKES_SCOPE))
         return td__plan_run_fake(p, g, in, own, out);
-    if (TD_UNLIKELY(form != NULL)) return td__plan_run_rng(p, form, code, in, own, out);
+    if (TD_UNLIKELY(h->form != NULL))
+        return td__plan_run_rng(p, h->form, h->code, in, own, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
-    bool ok = run_code(cx, g, code, in, own, out);
+    bool ok = run_code(cx, g, h->code, in, own, out);
     cx->grad_enabled = grad;
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",

@@ -183,12 +183,16 @@ bool td__plan_run_rng(td_plan *p, const td_graph *form, const td_runner *code,
 /* fake_run.c: instead of running code of g on fake tensors, makes its outputs. */
 bool td__plan_run_fake(td_plan *p, const td_graph *g, const td_value *in,
                        const bool *own, td_value *out);
-/* Runs the code of a half, g; form as td__plan_compile gave it. own may be NULL; own[i]: a scope's reference to tensor
- * in[i] is the code's to drop, also when it fails. False after td__fail, also when the
- * code gave no reason, or left an output of g out. */
-bool td__plan_run(td_plan *p, const td_graph *g, const td_graph *form,
-                  const td_runner *code, const td_value *in, const bool *own,
-                  td_value *out);
+/* The code of a half: of graph g, or of its form (td__plan_form), if it has one. */
+typedef struct td_half_code {
+    const td_graph  *g, *form;
+    const td_runner *code;
+} td_half_code;
+/* Runs the code of a half. own may be NULL; own[i]: a scope's reference to tensor in[i]
+ * is the code's to drop, also when it fails. False after td__fail, also when the code
+ * gave no reason, or left an output of g out. */
+bool td__plan_run(td_plan *p, const td_half_code *h, const td_value *in,
+                  const bool *own, td_value *out);
 /* run_code.c: fills late and inside. False after td__fail. */
 bool td__plan_inputs(td_plan *p);
 /* old_storage.c: does the graph read elements of primal i's storage that it need not
