@@ -104,6 +104,21 @@ TEST(a_backward_that_draws_takes_the_state_of_its_own_time) {
     td_close(cx);
 }
 
+/* The backward repeats the draw of the region, then draws anew. */
+static bool both_backward(td_call *c) {
+    static const td_function fn = {"noisy", noisy_fw, noisy_bw, NULL};
+    td_tensor *x = td_mul(td_arg(c, 0), td_arg(c, 1)), *y = NULL, *h = NULL;
+    return td_function_call(td_call_ctx(c), &fn, NULL, TD_LIST(x), &y, 1) &&
+           td_checkpoint(td_call_ctx(c), region, NULL, TD_LIST(y), &h, 1) &&
+           td_return(c, td_mul(h, td_rand_like(h)), td_rand_like(h));
+}
+
+TEST(a_repeated_draw_does_not_move_those_of_the_backward) {
+    td_ctx *cx = td_open();
+    CHECK(agrees(cx, both_backward, &functional));
+    td_close(cx);
+}
+
 /* ---- what a backend gets ------------------------------------------------- */
 
 typedef struct seen {

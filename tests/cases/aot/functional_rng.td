@@ -28,8 +28,9 @@ func @coins(%p: f32[9], %w: f32[3,5], %x: f32[0], %b: bool[6]) {
   %g = rand_like(%x)
   %h = dropout(%p, 0.5)
   %i = dropout(%p, 0.5, false)
+  %k, %m = native_dropout(%p, 0.5, false)
   %j = rand_like(%p)
-  return %a, %c, %d, %e, %f, %g, %h, %i, %j
+  return %a, %c, %d, %e, %f, %g, %h, %i, %j, %k, %m
 }
 func @writes(%x: f32[5,2]) {
   uniform_(%x, 1.0, 2.0)
