@@ -410,8 +410,6 @@ static bool scalar_arg(prog_call *c, const td_param *p, td_value *v) {
 
 static bool one_arg(prog_call *c, int i, const td_param *p) {
     td_value *v = &c->in[i];
-    /* The state of the generator is passed by compiled graphs alone. */
-    if (!strncmp(p->name, "rng_", 4)) return *v = td_value_none(), true;
     switch ((td_type)p->type) {
     case TD_T_OPERAND:
         if (i > 0 && prog_chance(&c->w->r, 40)) return *v = some_scalar(c), true;
@@ -450,7 +448,9 @@ bool prog_args(prog_call *c) {
         if (p->has_default && !must && prog_chance(&c->w->r, 30)) break;
         if (i) td__buf_add(&c->text, ", ");
         c->n = i;
-        if (is_optional(p) && !must && prog_chance(&c->w->r, 35)) {
+        /* The state of the generator is passed by compiled graphs alone. */
+        bool rng = !strncmp(p->name, "rng_", 4);
+        if (rng || (is_optional(p) && !must && prog_chance(&c->w->r, 35))) {
             td__buf_add(&c->text, "none");
             c->in[i] = TD_NONE;
         } else if (!one_arg(c, i, p)) return false;
