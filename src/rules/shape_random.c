@@ -87,7 +87,8 @@ bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
 /* in: low, high, size, dtype. */
 bool td__shape_randint(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
-    return rng_args(c) && check_range(c, dt, td__in_number(c, 0), td__in_number(c, 1)) &&
+    return rng_args(c) &&
+           check_range(c, dt, td__in_number(c, 0), td__in_number(c, 1)) &&
            td__create_sizes(c, 2, dt);
 }
 
