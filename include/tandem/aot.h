@@ -242,6 +242,7 @@ typedef struct td_aot_opts {
     /* Before the library's own decompositions (.decompose), at most one for an op. */
     const td_decomposition *decompositions TD_0;
     int n_decompositions                   TD_0;
+    bool functional_rng    TD_0; /* graphs take and return the generator's state */
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 
@@ -383,7 +384,9 @@ typedef enum td_slot_kind {
     TD_SLOT_META_UPDATE,    /* the same, after its sizes, strides or offset changed */
     TD_SLOT_BASE,           /* a new tensor that results are views of */
     TD_SLOT_LOSS,           /* result `index` */
-    TD_SLOT_GRAD            /* of input `index`; absent where there is none */
+    TD_SLOT_GRAD,           /* of input `index`; absent where there is none */
+    TD_SLOT_SEED,           /* of the random generator, i64[] */
+    TD_SLOT_OFFSET          /* ...its offset, before (input) and after (output) */
 } td_slot_kind;
 
 /* An input or output of a graph. */

@@ -52,6 +52,7 @@ typedef struct td_config {
     bool merge_writes            TD_0;
     bool merge_made              TD_0;
     bool assign_writes           TD_0;
+    bool functional_rng          TD_0;
     bool debug_asserts           TD_0;
     /* partition */
     td_partition partition       TD_0;

@@ -37,7 +37,8 @@ typedef struct td_export_opts {
     const char *const *state_names TD_0;
     const char *in_tree            TD_0,
         *out_tree                  TD_0; /* specs of arguments and results, or NULL */
-    td_shapes dynamic TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
+    td_shapes dynamic   TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
+    bool functional_rng TD_0; /* seed and offset are inputs, the new offset an output */
 } td_export_opts;
 #define TD_EXPORT_OPTS .td_export_opts_size = sizeof(td_export_opts)
 
@@ -59,7 +60,9 @@ TD_API void         td_exported_drop(td_exported *e); /* NULL is fine */
 
 /* ---- the signature ------------------------------------------------------ */
 
-/* Inputs: parameters, buffers, arguments, tangents. Outputs: results, gradients. */
+/* Inputs: parameters, buffers, arguments, tangents. Outputs: results, gradients. With
+ * functional_rng, and if the graph draws, seed and offset come after all inputs, and
+ * the new offset after all outputs: 0-d i64 tensors (docs/random.md). */
 TD_API int     td_exported_inputs(const td_exported *e);
 TD_API int     td_exported_outputs(const td_exported *e);
 TD_API td_slot td_exported_input(const td_exported *e, int i);

@@ -14,6 +14,7 @@
 #include "tandem/dlpack.h"
 #include "tandem/export.h"
 #include "tandem/facts.h"
+#include "tandem/fake.h"
 #include "tandem/grad.h"
 #include "tandem/graph.h"
 #include "tandem/io.h"
@@ -232,6 +233,12 @@ static inline bool td__to_exported_run(const td_exported *e, td_values in, td__r
 #define td_exported_load(...) TD__CALL(td_exported_load, __VA_ARGS__)
 #define td_fn_facts(...) TD__CALL(td_fn_facts, __VA_ARGS__)
 #define td_facts_drop(...) TD__CALL(td_facts_drop, __VA_ARGS__)
+#define td_fakes_begin(...) TD__CALL(td_fakes_begin, __VA_ARGS__)
+#define td_fakes_end(...) TD__CALL(td_fakes_end, __VA_ARGS__)
+#define td_fake(...) TD__CALL(td_fake, __VA_ARGS__)
+#define td_fake_like(...) TD__CALL(td_fake_like, __VA_ARGS__)
+#define td_is_fake(...) TD__CALL(td_is_fake, __VA_ARGS__)
+#define td_fn_precompile(...) TD__CALL(td_fn_precompile, __VA_ARGS__)
 #define td_requires_grad(...) TD__CALL(td_requires_grad, __VA_ARGS__)
 #define td_set_requires_grad(...) TD__CALL(td_set_requires_grad, __VA_ARGS__)
 #define td_is_leaf(...) TD__CALL(td_is_leaf, __VA_ARGS__)

@@ -13,6 +13,7 @@
 #include "tandem/graph.h"
 #include "tandem/capture.h"
 #include "tandem/aot.h"
+#include "tandem/fake.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"
 #include "tandem/optim.h"

@@ -64,6 +64,7 @@ td_config td__fn_settings(const td_fn *f) {
     td_config c = f->opts.config ? *f->opts.config : *td__config(f->cx);
     if (f->opts.partition) c.partition = f->opts.partition;
     if (f->opts.keep_mutations) c.keep_mutations = true;
+    if (f->opts.functional_rng) c.functional_rng = true;
     if (f->opts.limit > 0) c.specialization_limit = f->opts.limit;
     if (f->opts.dynamic) c.dynamic = f->opts.dynamic;
     c.log = c.trace_file = ""; /* these are settings of the context */

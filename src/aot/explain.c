@@ -291,8 +291,8 @@ static void graphs(td_buf *b, const td_fn *f, const td_spec *s) {
     const td_halves *h = s->plan->h;
     graph(b, "program", td__spec_program(f, s));
     graph(b, h ? "joint graph" : "inference graph", s->plan->j->g);
-    if (h) graph(b, "forward", h->fwd);
-    if (h) graph(b, "backward", h->bwd);
+    if (h || s->plan->fwd_form) graph(b, "forward", td__plan_forward_code(s->plan));
+    if (h) graph(b, "backward", td__plan_backward_code(s->plan));
     graph(b, "plan", s->plan->j->epilogue);
 }
 

@@ -242,8 +242,10 @@ static void times(td_buf *b, const td_spec *s, bool *any) {
 /* The graphs of all stages, as `tandem show --json` prints them. */
 static void graphs(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     const td_halves *h = s->plan->h;
-    const td_graph  *g[] = {td__spec_program(f, s), s->plan->j->g, h ? h->fwd : NULL,
-                           h ? h->bwd : NULL, s->plan->j->epilogue};
+    const td_graph  *g[] = {td__spec_program(f, s), s->plan->j->g,
+                           h || s->plan->fwd_form ? td__plan_forward_code(s->plan)
+                                                   : NULL,
+                            td__plan_backward_code(s->plan), s->plan->j->epilogue};
     const char *names[] = {"program", h ? "joint" : "inference", "forward", "backward",
                            "plan"};
     bool        inner = false;

@@ -158,6 +158,16 @@ static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
     return !td_ok(f->cx) ? false : td__fail(f->cx, TD_E_ARG, "%s is nil", who);
 }
 
+/* Fails for argument i, which is no fake tensor where all are. */
+static bool fail_real(const td_fn *f, int i) {
+    char name[80];
+    return td__fail(f->cx, TD_E_ARG,
+                    "%s: %s is a real tensor, and between td_fakes_begin and "
+                    "td_fakes_end all tensors of a call are fake; pass a fake copy of "
+                    "it (td_fake_like), or make the module inside",
+                    f->name, td__arg_name(f, i, name));
+}
+
 /* Every tensor argument must be alive and of this context, and the state that the
  * options promise must be there. `runs`: the arguments must have elements, which a
  * compilation and a backward's unread inputs do without. False after td__fail. */
@@ -173,6 +183,8 @@ static bool check_args(td_fn *f, td_values args, bool runs) {
                             "which makes it usable in this one",
                             f->name, i - f->n_state);
         if (runs && TD_IS_KEPT(v->u.t)) return td__fail_kept(f->cx, f->name);
+        if (TD_UNLIKELY(f->cx->takes_fakes == TD_FAKES_SCOPE) && !td__is_fake(v->u.t))
+            return fail_real(f, i);
     }
     int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
     for (int i = 0; i < f->opts.n_static_args && !f->inner; i++)
@@ -290,9 +302,18 @@ static td_spec *pick(td_fn *f, td_lifted *l) {
     return s;
 }
 
+/* pick, with fake tensors among the arguments: compiling makes real tensors too. */
+static td_spec *pick_for_fakes(td_fn *f, td_lifted *l) {
+    uint8_t was = f->cx->takes_fakes;
+    f->cx->takes_fakes = TD_FAKES_INSIDE;
+    td_spec *s = pick(f, l);
+    f->cx->takes_fakes = was;
+    return s;
+}
+
 bool td__fn_prepare(td_fn *f, td_values args) {
     td_lifted l = {.given = args, .args = args};
-    if (check_args(f, args, false)) (void)pick(f, &l);
+    if (check_args(f, args, false)) (void)pick_for_fakes(f, &l);
     td__lifted_end(&l);
     return td_ok(f->cx);
 }
@@ -308,7 +329,8 @@ static int call_spec(td_fn *f, td_spec *s, const td_lifted *l, bool *own, td_val
                      int n_out) {
     td_values args = l->args;
     if (!s || !s->plan || must_check(f, s)) return run_eager(f, l->given, out, n_out);
-    if (!td__spec_recheck(f, s, args)) return -1;
+    bool fakes = f->cx->takes_fakes == TD_FAKES_SCOPE;
+    if (!fakes && !td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
     int      n_all = s->plan->j->n_results; /* gradients that are left, too */
     td_value few[16], *all = few;
@@ -345,7 +367,10 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     l.given = l.args = args;
     l.heap = NULL;
     l.n_lifted = 0;
-    td_spec *s = check_args(f, args, !f->inner) ? pick(f, &l) : NULL;
+    bool     fine = check_args(f, args, !f->inner);
+    td_spec *s = !fine                             ? NULL
+                 : TD_UNLIKELY(f->cx->takes_fakes) ? pick_for_fakes(f, &l)
+                                                   : pick(f, &l);
     int      n = td_ok(f->cx) ? call_spec(f, s, &l, own, out, n_out) : -1;
     bool     made = false;
     while (n < 0 && f->cx->other_size && s && !made &&

@@ -25,6 +25,8 @@ static td_slot_kind kind_of(const td_desc *d) {
     case TD_D_BASE: return TD_SLOT_BASE;
     case TD_D_LOSS: return TD_SLOT_LOSS;
     case TD_D_GRAD: return TD_SLOT_GRAD;
+    case TD_D_SEED: return TD_SLOT_SEED;
+    case TD_D_OFFSET: return TD_SLOT_OFFSET;
     default: return TD_SLOT_PLAIN;
     }
 }

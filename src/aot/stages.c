@@ -233,7 +233,8 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
                       .twice = s->set.double_backward && !(h && h->plain),
-                      .donates = s->set.donated_buffers};
+                      .donates = s->set.donated_buffers,
+                      .functional_rng = s->set.functional_rng};
     (void)args;
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
@@ -258,11 +259,11 @@ static const td_graph *epilogue(const td_fn *f, const td_spec *s) {
 }
 static const td_graph *forward(const td_fn *f, const td_spec *s) {
     (void)f;
-    return s->plan->h ? s->plan->h->fwd : NULL;
+    return s->plan->h || s->plan->fwd_form ? td__plan_forward_code(s->plan) : NULL;
 }
 static const td_graph *backward(const td_fn *f, const td_spec *s) {
     (void)f;
-    return s->plan->h ? s->plan->h->bwd : NULL;
+    return td__plan_backward_code(s->plan);
 }
 
 /* The partition's table: each value and whether it is saved or recomputed. */

@@ -335,6 +335,8 @@ static void draw(builder *c, td_draw_kind kind, double p) {
     td_stmt         at = {.kind = TD_S_LOAD, .dtype = TD_I64};
     td_stmt         s = {.kind = TD_S_DRAW, .how = (uint8_t)kind, .n = 1, .num.f = p};
     td_extent       step = td__extent(1);
+    /* Seed and offset that are values are read by the kernel. */
+    c->failed |= td__gnode_has_rng(c->node);
     c->failed |= kind != TD_DRAW_COIN && !td__is_float(dt);
     if (c->failed) return;
     c->in[0] = (td_access){.dtype = TD_I64, .offset = td__extent(0)};

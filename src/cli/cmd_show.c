@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static bool        json, dot, types, places, dynamic;
+static bool        json, dot, types, places, dynamic, functional_rng;
 static const char *only, *after, *simpler;
 
 static const cli_option options[] = {
@@ -23,6 +23,9 @@ static const cli_option options[] = {
     {"decompose", "OPS",
      "Decompose ops into simpler ones: all, or a list of names with commas.", CLI_WORD,
      &simpler, 0, 0, NULL},
+    {"functional-rng", NULL,
+     "With --after: graphs that draw take seed and offset of the generator.", CLI_FLAG,
+     &functional_rng, 0, 0, NULL},
     {"dynamic", NULL,
      "With --after=capture or functional: use symbolic sizes and print guards.",
      CLI_FLAG, &dynamic, 0, 0, NULL},
@@ -158,7 +161,8 @@ static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status, shown = 0;
-    json = dot = types = places = dynamic = false, only = after = simpler = NULL;
+    json = dot = types = places = dynamic = functional_rng = false,
+    only = after = simpler = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "FILE is missing");
     if (json && dot) return cli_misuse("show", "--json and --dot exclude each other");
@@ -172,7 +176,8 @@ static int run(int argc, char **argv) {
                           "--dynamic requires --after=capture or --after=functional");
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
-    td_buf    b = {0};
+    td_buf b = {0};
+    if (functional_rng) td_config_set(cx, "functional_rng", "on");
     td_gfile *f = td__gfile_read(cx, path);
     bool      ok = f && show_file(&b, f, &shown);
     if (!ok) {

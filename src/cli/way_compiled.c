@@ -111,6 +111,7 @@ static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     if (v) c.partition = v->all ? TD_PARTITION_DEFAULT : TD_PARTITION_MINCUT;
     if (v) c.keep_mutations = v->keep;
     if (v && v->dynamic) c.dynamic = TD_SHAPES_DYNAMIC;
+    if (v && (v->all || v->dynamic)) c.functional_rng = true;
     if (v && v->traced) {
         c.merge_writes = c.merge_made = c.assign_writes = c.cse = false;
         c.backend = TD_BACKEND_INTERP;

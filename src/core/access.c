@@ -10,7 +10,7 @@
  * sizes and flags it may have changed. A body that only reads its sizes or
  * flags uses it as well, because its behaviour depends on them. */
 td_tensor *td__seen_as(const td_tensor *t) {
-    const td_mode *m = t->cx->fake && !td__is_fake(t) ? t->cx->top : NULL;
+    const td_mode *m = t->cx->fake && !td__is_traced(t) ? t->cx->top : NULL;
     while (m && !m->seen_as) m = m->below;
     return m ? m->seen_as(m, t) : NULL;
 }
@@ -194,6 +194,11 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
     if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who);
+    if (TD_UNLIKELY(t->cx->takes_fakes) && td__is_fake(t))
+        return td__fail(t->cx, TD_E_TRACE,
+                        "%s: this is a fake tensor, which has a type and no elements; "
+                        "compute it from real tensors, after td_fakes_end",
+                        who);
     return !t->cx->fake ||
            td__fail_no_bytes(t->cx, who,
                              "a captured body cannot read the elements of a tensor");

@@ -55,9 +55,16 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 /* Memory with a version counter. Shared between tensors, contexts, threads and
  * foreign libraries, so the reference count is atomic. A fake storage has a
  * size but no memory. */
+/* Whose tensors without elements are they? */
+typedef enum td_fake_kind {
+    TD_FAKE_NO,
+    TD_FAKE_OF_TRACE, /* of a capture or another trace */
+    TD_FAKE_OF_USER /* made as such (tandem/fake.h): to a trace it is like a real one */
+} td_fake_kind;
+
 struct td_storage {
     _Atomic int32_t  refs;
-    bool             fake;     /* has a size and no memory */
+    uint8_t          fake;     /* td_fake_kind: has a size and no memory */
     bool             open;     /* fake: the size is unknown or symbolic */
     bool             readonly; /* a mapped file: writes fail */
     uint8_t          device;   /* 0: CPU */
@@ -215,8 +222,12 @@ static inline char *td__ptr(const td_tensor *t) {
                        : NULL;
 }
 static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
-/* Was t kept from a body that was captured? It has no elements, and no trace runs that
- * could take it. Public functions that take tensors refuse it. */
+static inline bool td__is_traced(const td_tensor *t) {
+    return t->st->fake == TD_FAKE_OF_TRACE;
+}
+/* Was t kept from a body that was captured, or is it a fake outside of td_fakes_begin?
+ * It has no elements, and nothing runs that could take it. Public functions that take
+ * tensors refuse it. */
 #define TD_IS_KEPT(t) \
     TD_UNLIKELY(td__is_fake(t) && !(t)->cx->fake && !(t)->cx->takes_fakes)
 /* In a captured body: the fake copy of t, whose sizes and flags public
@@ -407,6 +418,13 @@ typedef struct td_autocast {
     TD_VEC(td_kept_cast) cache;
 } td_autocast;
 
+/* Do ops take fake tensors outside of a capture? */
+typedef enum td_takes_fakes {
+    TD_FAKES_NO,
+    TD_FAKES_INSIDE, /* the library's own, among real ones */
+    TD_FAKES_SCOPE   /* the user's, and no others (td_fakes_begin) */
+} td_takes_fakes;
+
 /* The ambient state of a context: every field that changes what an op call computes,
  * records or saves, and that is not an argument of the call.
  *
@@ -419,7 +437,7 @@ typedef struct td_autocast {
     td_mode       *top; /* mode stack */                                             \
     bool           grad_enabled, inference, anomaly;                                 \
     bool           fake;        /* a capture: ops compute no bytes, none are read */ \
-    bool           takes_fakes; /* ops take fake tensors outside of a capture */     \
+    uint8_t        takes_fakes; /* td_takes_fakes, outside of a capture */           \
     uint32_t       tags;        /* of the node being replayed (graph.h, TD_TAG) */   \
     const td_wish *wish;        /* of the checkpoint region being captured */        \
     int            regions;     /* checkpoint regions of this capture so far */      \
@@ -585,7 +603,8 @@ static inline td_mode *td__modes_from(td_ctx *cx, td_mode *m) {
  * and the switches that decide what a call records. */
 typedef struct td_mode_scope {
     td_mode *top, *below; /* below: of the tape */
-    bool     grad_enabled, inference, fake, takes_fakes;
+    bool     grad_enabled, inference, fake;
+    uint8_t  takes_fakes; /* td_takes_fakes */
 } td_mode_scope;
 
 /* Op calls start at mode m until td__modes_leave, which restores the stack and

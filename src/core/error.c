@@ -163,7 +163,8 @@ bool td__fail_kept(td_ctx *cx, const char *who) {
     return td__fail(
         cx, TD_E_TRACE,
         "%s: this tensor was kept from a body that was captured, and has no "
-        "elements; return it from the body with td_return",
+        "elements; return it from the body with td_return. A fake tensor (td_fake) is "
+        "used between td_fakes_begin and td_fakes_end",
         who);
 }
 

@@ -113,10 +113,19 @@ void td__warn(td_ctx *cx, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* A hash table whose oldest entries are overwritten when eight places in a row are
+ * taken: then something is told twice. Hashes are not 0. */
 bool td__is_news(uint64_t hash) {
-    static _Atomic uint64_t told[256];
-    _Atomic uint64_t       *slot = &told[hash % 256];
-    return atomic_exchange_explicit(slot, hash, memory_order_relaxed) != hash;
+    enum { SLOTS = 256, PROBES = 8 };
+    static _Atomic uint64_t told[SLOTS];
+    for (uint64_t i = 0; i < PROBES; i++) {
+        uint64_t was = 0; /* what is there, if the exchange fails */
+        if (atomic_compare_exchange_strong(&told[(hash + i) % SLOTS], &was, hash))
+            return true;
+        if (was == hash) return false;
+    }
+    atomic_store_explicit(&told[hash % SLOTS], hash, memory_order_relaxed);
+    return true;
 }
 
 bool td__is_news_here(const char *function) {

@@ -221,6 +221,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         td__fail_memory_for(cx, sym ? 0 : (size_t)bytes, m->dtype, m->rank, m->size);
         return NULL;
     }
+    if (fake && cx->takes_fakes == TD_FAKES_SCOPE) st->fake = TD_FAKE_OF_USER;
     if (sym) st->span = bytes;
     st->open = sym;
     /* gaps between elements are readable through as_strided: zero them */

@@ -137,7 +137,7 @@ static bool tape_only_begin(td_ctx *cx, td_mode_scope *outer) {
     if (!td__scope_push(cx)) return false;
     *outer = td__modes_enter(cx, cx->tape);
     td__modes_tape(cx, NULL);
-    cx->takes_fakes = true; /* a moved base has no elements */
+    cx->takes_fakes = TD_FAKES_INSIDE; /* a moved base has no elements */
     cx->grad_enabled = true;
     cx->inference = false;
     return true;

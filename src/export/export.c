@@ -202,8 +202,9 @@ static bool finish(exporting *x) {
     char      name[80];
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
-           hold_consts(x) && td__graph_dce(g) && td__graph_fix_storages(g) &&
-           td__graph_verify(g, TD_STAGE_JOINT);
+           hold_consts(x) && td__graph_dce(g) &&
+           (!x->s->set.functional_rng || td__graph_functional_rng(g)) &&
+           td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -272,6 +273,7 @@ static td_aot_opts aot_options(const td_export_opts *o) {
                          .keep_mutations = o->keep_mutations,
                          .decompose = o->decompose,
                          .dynamic = o->dynamic,
+                         .functional_rng = o->functional_rng,
                          .n_params = o->n_params,
                          .n_buffers = o->n_buffers,
                          .state_names = o->state_names};

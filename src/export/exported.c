@@ -67,14 +67,15 @@ int td_exported_inputs(const td_exported *e) {
     return td_graph_inputs(e->g);
 }
 
-/* Inputs of the graph before the tangents, and outputs before the gradients. */
+/* Inputs of the graph before the tangents, and outputs before the gradients. The state
+ * of the generator comes after these. */
 static int n_primals(const td_graph *g) {
-    int n = g->inputs.n;
+    int n = g->inputs.n - (td__graph_takes_rng(g) ? 2 : 0);
     while (n > 0 && g->in_desc.v[n - 1].kind == TD_D_TANGENT) n--;
     return n;
 }
 static int n_forward(const td_graph *g) {
-    int n = g->outputs.n;
+    int n = g->outputs.n - td__graph_takes_rng(g);
     while (n > 0 && g->out_desc.v[n - 1].kind == TD_D_GRAD) n--;
     return n;
 }

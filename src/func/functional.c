@@ -252,7 +252,7 @@ static bool call_meta(td_func *f, td_opcall *c) {
  * tensor with real bytes would happen at trace time. */
 static bool may_write(td_opcall *c) {
     for (int i = 0; i < c->n_in; i++)
-        if (c->info->s.in[i].write && td__in(c, i) && !td__is_fake(td__in(c, i)))
+        if (c->info->s.in[i].write && td__in(c, i) && !td__is_traced(td__in(c, i)))
             return td__op_fail(
                 c, TD_E_TRACE,
                 "argument %s is written, but is no argument of the program",

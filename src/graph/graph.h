@@ -495,9 +495,24 @@ bool               td__op_draws(td_op op);
 /* Do its arguments say that it draws no random numbers and writes no statistics, such
  * as dropout with p = 0, or batch norm outside of training? */
 bool               td__gnode_is_idle(const td_gnode *n);
-/* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
+/* Does it draw from its arguments rng_seed and rng_offset? Then it is as pure as other
+ * ops. */
+bool               td__gnode_has_rng(const td_gnode *n);
+/* Does a node draw from the generator, where nested graphs count, or a whole graph
+ * (nested.c)? */
 bool               td__gnode_draws(const td_gnode *n);
 bool               td__graph_draws(const td_graph *g);
+/* Makes a functional graph that draws one of the generator's state (functional_rng.c):
+ * its last inputs become <seed> and <offset>, i64[] each, its last output the new
+ * <offset>, and each draw takes both as arguments. A graph that draws nothing, or only
+ * repeats the draws of a saved state, stays without them. False after td__fail; g is
+ * then useless. */
+bool               td__graph_functional_rng(td_graph *g);
+/* Are its last inputs <seed> and <offset>? */
+bool               td__graph_takes_rng(const td_graph *g);
+static inline bool td__is_rng_desc(const td_desc *d) {
+    return d->kind == TD_D_SEED || d->kind == TD_D_OFFSET;
+}
 /* Is input i a const whose tensor the graph owns? */
 bool               td__graph_holds(const td_graph *g, int i);
 /* For a call with nested graphs: does result i require grad in one of them? */

@@ -159,7 +159,7 @@ static bool infer_all(inferring *f) {
     bool       ok = td__replay_begin(&f->r, f->g) && td__ambient_clear(cx, &o);
     if (ok) {
         cx->default_dtype = o.was.default_dtype; /* types depend on it */
-        cx->takes_fakes = true;
+        cx->takes_fakes = TD_FAKES_INSIDE;
         td__modes_from(cx, &f->mode); /* alone: no history is wanted */
         for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);
         ok = ok && infer_nodes(f);

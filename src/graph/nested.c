@@ -16,9 +16,14 @@ static bool arg_draws(const td_garg *a) {
     return false;
 }
 
+bool td__gnode_has_rng(const td_gnode *n) {
+    int at = n->kind == TD_N_OP ? td__opinfo(n->op)->rng : -1;
+    return at >= 0 && n->n_in > at && n->in[at].kind == TD_G_VALUE;
+}
+
 bool td__gnode_draws(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
-    if (td__op_draws(n->op)) return !td__gnode_is_idle(n);
+    if (td__op_draws(n->op)) return !td__gnode_has_rng(n) && !td__gnode_is_idle(n);
     bool nests = td__row(n->op)->flags & TD_OPF_NESTS;
     for (int i = 0; nests && i < n->n_in; i++)
         if (arg_draws(&n->in[i])) return true;

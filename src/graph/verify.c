@@ -208,7 +208,8 @@ static bool check_inputs(checker *c) {
             return wrong(c, "input %d has another place", i);
         if (!define(c, g->inputs.v[i], tangent)) return false;
         late |= tangent;
-        bool after = late && !tangent && d->kind != TD_D_CONST && d->kind != TD_D_TOKEN;
+        bool after = late && !tangent && d->kind != TD_D_CONST &&
+                     d->kind != TD_D_TOKEN && !td__is_rng_desc(d);
         if (c->stage == TD_STAGE_JOINT && after)
             return wrong(c, "input %d comes after a tangent", i);
     }
@@ -219,6 +220,7 @@ static bool check_inputs(checker *c) {
 static bool check_joint_output(checker *c, int i, bool *grads) {
     const td_desc *d = &c->g->out_desc.v[i];
     bool           grad = d->kind == TD_D_GRAD;
+    if (td__is_rng_desc(d)) return true; /* after all others, of both halves */
     if (*grads && !grad) return wrong(c, "output %d comes after a gradient", i);
     *grads |= grad;
     if (grad && d->index >= c->g->outputs.n)
@@ -234,7 +236,7 @@ static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
         return wrong(c, "a backward half saves nothing");
     if (!backward && kind == TD_D_GRAD)
         return wrong(c, "a forward half gives no gradients");
-    if (*saved && kind != TD_D_SAVED)
+    if (*saved && kind != TD_D_SAVED && kind != TD_D_OFFSET)
         return wrong(c, "output %d comes after a saved value", i);
     *saved |= kind == TD_D_SAVED;
     return true;
@@ -268,6 +270,28 @@ static bool check_own_grads(checker *c) {
 }
 
 /* Outputs read defined values, and their order is that of the stage. */
+/* <seed> and <offset> are the last inputs, in this order, and an <offset> is the last
+ * output; all are i64[]. There are all three or none. */
+static bool check_rng(checker *c) {
+    const td_graph *g = c->g;
+    int             n = g->in_desc.n, m = g->out_desc.n, found = 0;
+    for (int i = 0; i < n; i++) found += td__is_rng_desc(&g->in_desc.v[i]);
+    for (int i = 0; i < m; i++) found += td__is_rng_desc(&g->out_desc.v[i]);
+    if (!found) return true;
+    if (found != 3 || !td__graph_takes_rng(g) ||
+        g->out_desc.v[m - 1].kind != TD_D_OFFSET)
+        return wrong(c, "<seed> and <offset> must be the last inputs, and <offset> the "
+                        "last output");
+    const td_garg  *out = &g->outputs.v[m - 1];
+    const td_gtype *l[3] = {g->inputs.v[n - 2]->type, g->inputs.v[n - 1]->type,
+                            out->kind == TD_G_VALUE ? out->u.v->type : NULL};
+    for (int i = 0; i < 3; i++)
+        if (out->kind != TD_G_VALUE || (l[i] && (l[i]->kind != TD_K_TENSOR ||
+                                                 l[i]->dtype != TD_I64 || l[i]->rank)))
+            return wrong(c, "<seed> and <offset> must be i64[]");
+    return true;
+}
+
 static bool check_outputs(checker *c) {
     const td_graph *g = c->g;
     bool            late = false, backward = false;
@@ -285,7 +309,7 @@ static bool check_outputs(checker *c) {
         if (c->stage == TD_STAGE_HALF && !check_half_output(c, i, backward, &late))
             return false;
     }
-    return check_own_grads(c);
+    return check_own_grads(c) && check_rng(c);
 }
 
 /* `made` is the set of values defined so far, `tangent` those that depend on a tangent.

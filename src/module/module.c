@@ -152,7 +152,7 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
     if (t->cx != m->cx)
         return td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" belongs to another context",
                         who, kind, name);
-    if (td__is_fake(t))
+    if (TD_IS_KEPT(t) || (td__is_fake(t) && m->cx->fake))
         return td__fail(m->cx, TD_E_TRACE,
                         "%s: %s \"%.80s\": the tensor was made during a capture; "
                         "register tensors outside of captured bodies",

@@ -57,7 +57,20 @@ bool td__call_results(td_opcall *c, int n) {
     return (c->out && c->meta) || td__fail_memory(c->cx);
 }
 
+/* The number in a 0-d i64 tensor. */
+static uint64_t number_in(const td_tensor *t) {
+    return (uint64_t) * (const int64_t *)(const void *)td__ptr(t);
+}
+
+/* From the arguments rng_seed and rng_offset, which shape rules have checked, or from
+ * the generator, which then advances. */
 void td__draw(td_opcall *c, uint64_t blocks) {
+    const td_tensor *seed = c->info->rng >= 0 ? td__in(c, c->info->rng) : NULL;
+    if (seed) {
+        c->seed = number_in(seed);
+        c->offset = number_in(td__in(c, c->info->rng + 1));
+        return;
+    }
     c->seed = c->cx->rng_seed;
     c->offset = c->cx->rng_offset;
     c->cx->rng_offset += blocks;
@@ -365,6 +378,30 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
 /* What came of a call: results in c->out, nil because an argument was, or failure. */
 typedef enum outcome { DONE, NIL, FAILED } outcome;
 
+/* Between td_fakes_begin and td_fakes_end: is every tensor of argument i fake? */
+static bool is_fake_arg(td_opcall *c, int i) {
+    const td_value   *v = &c->in[i];
+    td_tensor *const *t = v->kind == TD_K_TENSORS ? v->u.ts : &v->u.t;
+    int               n = v->kind == TD_K_TENSORS ? (int)v->n : v->kind == TD_K_TENSOR;
+    for (int k = 0; k < n; k++)
+        if (t[k] && !td__is_fake(t[k]))
+            return td__op_fail(c, TD_E_ARG,
+                               "argument %s is a real tensor, and between "
+                               "td_fakes_begin and td_fakes_end ops take fake ones; "
+                               "pass a fake copy of it (td_fake_like)",
+                               c->info->s.in[i].name);
+    return true;
+}
+
+/* Checks that concern fake tensors alone. False after td__fail. */
+static bool takes(td_opcall *c) {
+    if (c->cx->fake)
+        return (!c->info->writes || td__copies_written(c)) && take_stand_ins(c);
+    for (int i = 0; c->cx->takes_fakes == TD_FAKES_SCOPE && i < c->n_in; i++)
+        if (!is_fake_arg(c, i)) return false;
+    return true;
+}
+
 /* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
  * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
@@ -379,9 +416,7 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return FAILED;
     int state = bind(c, in, n_in);
     if (state) return state == 1 ? NIL : FAILED;
-    if (TD_UNLIKELY(c->cx->fake) && c->info->writes && !td__copies_written(c))
-        return FAILED;
-    if (TD_UNLIKELY(c->cx->fake) && !take_stand_ins(c)) return FAILED;
+    if (TD_UNLIKELY(c->cx->fake | c->cx->takes_fakes) && !takes(c)) return FAILED;
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 

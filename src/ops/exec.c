@@ -10,10 +10,10 @@
 
 /* ---- what holds for every op -------------------------------------------- */
 
-/* In fake mode, or with a fake tensor among the arguments where those are taken:
- * there are no elements to compute. */
+/* In fake mode, among the user's fakes, or with a fake tensor among the arguments where
+ * those are taken: there are no elements to compute. */
 bool td__call_is_fake(const td_opcall *c) {
-    if (TD_UNLIKELY(c->cx->fake)) return true;
+    if (TD_UNLIKELY(c->cx->fake || c->cx->takes_fakes == TD_FAKES_SCOPE)) return true;
     for (int i = 0; c->cx->takes_fakes && i < c->n_in; i++) {
         td_value v = c->in[i];
         if (v.kind == TD_K_TENSOR && td__is_fake(v.u.t)) return true;

@@ -127,7 +127,17 @@ struct td_opdef {
     uint8_t     autocast; /* td_cast: what it computes in under autocast */
     uint8_t     linear;   /* td_linear; views are linear in what they view */
     uint8_t     element;  /* td_element, of ops without expr */
+    uint8_t     draws;    /* td_draws, of random ops that write nothing */
 };
+
+/* How many blocks of the generator a random op takes (kernels/draw.h). */
+typedef enum td_draws {
+    TD_DRAWS_NONE,
+    TD_DRAWS_FLOATS, /* one for four elements of the result; of f64, for two */
+    TD_DRAWS_PAIRS,  /* one for two elements */
+    TD_DRAWS_COINS,  /* one for four, or none with train=false */
+    TD_DRAWS_CHOICES /* multinomial: one for two samples, or two weights */
+} td_draws;
 
 typedef enum td_cast {
     TD_CAST_NONE, /* in what it is given; of a composite, the parts decide */
@@ -284,6 +294,8 @@ struct td_opinfo {
     bool              differentiable;
     bool              writes;  /* any argument with ! */
     int8_t            view_of; /* VIEW: index of the viewed argument, else -1 */
+    /* Index of rng_seed, which rng_offset follows; -1: it has no such arguments */
+    int8_t            rng;
     const td_formula *decomp, *simpler;
     td_term           term[TD_MAX_ARGS];   /* by argument; f == NULL: none */
     uint32_t          saves_in, saves_out; /* of vjp_fn, or the union of terms */

@@ -74,6 +74,24 @@ static bool wrong(td_op op, const char *what) {
     return false;
 }
 
+/* Appends the arguments that make a random op a function of its arguments. They are no
+ * part of the row's text: the C functions do not take them. */
+static bool add_rng(td_op op) {
+    static const char *const names[] = {"rng_seed", "rng_offset"};
+    td_opinfo               *info = info_at(op);
+    info->rng = -1;
+    if (!td__row(op)->draws) return true;
+    if (info->s.n_in + TD_COUNT(names) > TD_MAX_ARGS)
+        return wrong(op, "too many arguments");
+    info->rng = (int8_t)info->s.n_in;
+    for (int i = 0; i < TD_COUNT(names); i++) {
+        td_param *p = &info->s.in[info->s.n_in++];
+        *p = (td_param){.type = TD_T_OPT_TENSOR, .has_default = true};
+        strcpy(p->name, names[i]);
+    }
+    return true;
+}
+
 /* Parses the row's schema; a writer without one derives it from its functional twin. */
 static bool init_schema(td_op op) {
     const td_opdef *def = td__row(op);
@@ -93,7 +111,8 @@ static bool init_schema(td_op op) {
             !td__schema_writer(&twin, &info->s, text, sizeof text))
             return wrong(op, text);
     }
-    return !strcmp(info->s.name, def->name) || wrong(op, "schema has another name");
+    return (!strcmp(info->s.name, def->name) || wrong(op, "schema has another name")) &&
+           add_rng(op);
 }
 
 /* Which argument a view views, and whether the op writes. */

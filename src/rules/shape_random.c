@@ -47,10 +47,31 @@ static bool check_probability(td_opcall *c, double p) {
     return td__op_fail(c, TD_E_ARG, "p must be from 0 to 1, got %g", p);
 }
 
+/* Where the op draws from if it does not use the generator: both arguments or none, 0-d
+ * i64 each. */
+static bool rng_args(td_opcall *c) {
+    int              at = c->info->rng;
+    const td_tensor *t[2] = {at < 0 ? NULL : td__in(c, at),
+                             at < 0 ? NULL : td__in(c, at + 1)};
+    if (!t[0] && !t[1]) return true;
+    for (int i = 0; i < 2; i++) {
+        const char *name = c->info->s.in[at + i].name;
+        if (!t[i])
+            return td__op_fail(c, TD_E_ARG,
+                               "argument %s is missing; pass both rng_seed and "
+                               "rng_offset, or neither",
+                               name);
+        if (t[i]->dtype != TD_I64 || t[i]->rank)
+            return td__op_fail(c, TD_E_SHAPE, "argument %s must be i64[], got %s", name,
+                               td__type_str(t[i]));
+    }
+    return true;
+}
+
 /* Result 0 is shaped like argument 0, which must be a float tensor. */
 static bool like_float(td_opcall *c) {
     td__create_like(c);
-    return floats_only(c, c->meta[0].dtype);
+    return rng_args(c) && floats_only(c, c->meta[0].dtype);
 }
 
 /* ---- rules -------------------------------------------------------------- */
@@ -58,7 +79,7 @@ static bool like_float(td_opcall *c) {
 /* in: size, dtype. rand and randn. */
 bool td__shape_rand(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
-    return floats_only(c, dt) && td__create_sizes(c, 0, dt);
+    return rng_args(c) && floats_only(c, dt) && td__create_sizes(c, 0, dt);
 }
 
 bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
@@ -66,14 +87,16 @@ bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
 /* in: low, high, size, dtype. */
 bool td__shape_randint(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
-    return check_range(c, dt, td__in_number(c, 0), td__in_number(c, 1)) &&
+    return rng_args(c) &&
+           check_range(c, dt, td__in_number(c, 0), td__in_number(c, 1)) &&
            td__create_sizes(c, 2, dt);
 }
 
 /* in: self, low, high, dtype. */
 bool td__shape_randint_like(td_opcall *c) {
     td__create_like(c);
-    return check_range(c, c->meta[0].dtype, td__in_number(c, 1), td__in_number(c, 2));
+    return rng_args(c) &&
+           check_range(c, c->meta[0].dtype, td__in_number(c, 1), td__in_number(c, 2));
 }
 
 /* Counting must stay exact: a float holds integers up to 2^digits. */
@@ -95,6 +118,7 @@ static double counts_to(td_dtype dt) {
 bool td__shape_randperm(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
     int64_t  n = td__in_int(c, 0);
+    if (!rng_args(c)) return false;
     if (td__dim_lt(n, 0))
         return td__op_fail(c, TD_E_ARG, "n must not be negative, got %lld",
                            (long long)n);
@@ -147,6 +171,7 @@ bool td__shape_random(td_opcall *c) {
     td__create_like(c);
     td_dtype dt = c->meta[0].dtype;
     int64_t  from = td__in_none(c, 1) ? 0 : td__in_number(c, 1);
+    if (!rng_args(c)) return false;
     if (!td__in_none(c, 2)) return check_range(c, dt, from, td__in_number(c, 2));
     if (!int_in(dt, (double)from))
         return td__op_fail(c, TD_E_ARG, "dtype %s cannot represent from = %lld",
@@ -158,14 +183,14 @@ bool td__shape_random(td_opcall *c) {
 bool td__shape_bernoulli(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     td__meta_dense(&c->meta[0], (td_dtype)p->dtype, p->rank, p->size);
-    return floats_only(c, (td_dtype)p->dtype);
+    return rng_args(c) && floats_only(c, (td_dtype)p->dtype);
 }
 
 /* in: self, p. self gives sizes and dtype only. */
 bool td__shape_bernoulli_p(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
-    return check_probability(c, td__in_f(c, 1));
+    return rng_args(c) && check_probability(c, td__in_f(c, 1));
 }
 
 /* in: self (weights [k] or [n,k]), num_samples, replacement. i64 [num_samples] or [n,
@@ -173,7 +198,7 @@ bool td__shape_bernoulli_p(td_opcall *c) {
 bool td__shape_multinomial(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     int64_t    n = td__in_number(c, 1), size[2];
-    if (!floats_only(c, (td_dtype)p->dtype)) return false;
+    if (!rng_args(c) || !floats_only(c, (td_dtype)p->dtype)) return false;
     if (p->rank != 1 && p->rank != 2)
         return td__op_fail(c, TD_E_SHAPE, "needs a vector or a matrix, got %s",
                            td__type_str(p));
@@ -204,7 +229,7 @@ bool td__shape_native_dropout(td_opcall *c) {
     td__meta_like(&c->meta[0], td__in(c, 0));
     c->meta[1] = c->meta[0];
     c->meta[1].dtype = TD_BOOL;
-    if (!check_probability(c, td__in_f(c, 1))) return false;
+    if (!rng_args(c) || !check_probability(c, td__in_f(c, 1))) return false;
     if (!td__in_bool(c, 2) || !n || td__dim_is_symbolic(n)) return true;
     return floats_only(c, c->meta[0].dtype);
 }

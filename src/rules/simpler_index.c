@@ -93,6 +93,16 @@ bool td__simpler_embedding_backward(td_opcall *c) {
 
 /* ---- dropout ------------------------------------------------------------ */
 
+/* bernoulli_p, drawn from where c draws. */
+static td_tensor *coins(const td_opcall *c, td_tensor *like, double p) {
+    int        rng = c->info->rng;
+    td_value   in[] = {td_value_tensor(like), td_value_float(p), c->in[rng],
+                       c->in[rng + 1]};
+    td_tensor *out = NULL;
+    bool       ok = td__call(c->cx, TD_OP_bernoulli_p, in, 4, &out, 1);
+    return ok ? out : TD_NIL(c->cx, TENSOR);
+}
+
 /* The same coins as the kernel's; every product is rounded as there. */
 bool td__simpler_dropout(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *mask = td_op_zeros_like(x, TD_BOOL);
@@ -105,7 +115,7 @@ bool td__simpler_dropout(td_opcall *c) {
     if (!td__is_float(x->dtype)) /* the kernel decides, which knows the sizes */
         return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s",
                            td_dtype_name((td_dtype)x->dtype));
-    c->out[1] = td_op_bernoulli_p(mask, 1 - p);
+    c->out[1] = coins(c, mask, 1 - p);
     c->out[0] = t_scale(t_mul(x, c->out[1]), p == 1 ? 0 : 1 / (1 - p));
     return true;
 }

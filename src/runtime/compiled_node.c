@@ -93,7 +93,8 @@ bool td__plan_compile_back(td_plan *p, td_back *b) {
     td_compile_info info = p->info;
     info.half = TD_BACKWARD;
     if (!b->reads && !find_reads(b)) return false;
-    return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
+    return b->code.run ||
+           td__plan_compile(p, p->backend, b->g, &info, &b->code, &b->form);
 }
 
 /* May one more backward be compiled where there are n? The limit keeps a program from
@@ -137,6 +138,15 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
     return td__plan_compile_back(p, b) ? b : NULL;
 }
 
+/* back_for, which makes real tensors even if the call is on fakes. */
+static td_back *find_back(td_plan *p, const uint64_t *missing) {
+    uint8_t was = p->cx->takes_fakes;
+    if (was) p->cx->takes_fakes = TD_FAKES_INSIDE;
+    td_back *b = back_for(p, missing);
+    p->cx->takes_fakes = was;
+    return b;
+}
+
 /* Is a mode pushed that hears ops? Autocast was there when the call was compiled. */
 static bool is_intercepted(const td_ctx *cx) {
     return td__modes_below_autocast(cx) != cx->tape;
@@ -147,7 +157,7 @@ static bool run_code(td_plan *p, const td_back *b, const td_value *in, const boo
                      td_value *out) {
     td_ctx *cx = p->cx;
     if (TD_LIKELY(!is_intercepted(cx)))
-        return td__plan_run(p, b->g, &b->code, in, own, out);
+        return td__plan_run(p, &(td_half_code){b->g, b->form, &b->code}, in, own, out);
     bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     bool ok = td__replay_under_modes(b->g, in, out);
@@ -189,7 +199,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     enum { FEW = 24 };
     td_plan *p = ((td_frame *)n->data)->p;
-    td_back *b = back_for(p, ((td_frame *)n->data)->missing);
+    td_back *b = find_back(p, ((td_frame *)n->data)->missing);
     size_t   n_in = (size_t)(p->n_saved + n->n_out);
     size_t   n_values = n_in + (size_t)p->j->n_targets + 1;
     td_value few[FEW], *v = few;

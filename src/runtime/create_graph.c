@@ -137,7 +137,10 @@ bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
     for (int i = 0; i < n->n_out; i++)
         if (g[i] && td__needs_grad(g[i])) td__set_add(grad, i);
     td_grad_order o = {f->missing, grad, words};
-    td_plan      *p = f->p->later.plan(f->p->later.env, &o, f->sizes);
+    uint8_t       fakes = n->cx->takes_fakes; /* compiling makes real tensors, too */
+    if (fakes) n->cx->takes_fakes = TD_FAKES_INSIDE;
+    td_plan *p = f->p->later.plan(f->p->later.env, &o, f->sizes);
+    n->cx->takes_fakes = fakes;
     bool ok = p && check_plan(n, p) && find_reads(p) && take_inputs(n, p, g, in) &&
               run(n, p, g, in, out);
     for (int i = 0; ok && i < j->n_targets; i++)

@@ -82,9 +82,10 @@ static td_storage *copy_storage(td_pcall *c, int i) {
             td__storage_keep(c->old[k]->st);
             return c->old[k]->st;
         }
-    td_storage *to = td__storage_make(st->bytes, false);
+    td_storage *to = td__storage_make(st->bytes, st->fake);
     if (!to) return td__fail_memory(c->p->cx), NULL;
-    if (st->bytes) memcpy(to->data, st->data, st->bytes);
+    to->fake = st->fake;
+    if (st->bytes && !st->fake) memcpy(to->data, st->data, st->bytes);
     return to;
 }
 

@@ -231,9 +231,11 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
     if ((p->h && !td__plan_prologue(p)) ||
         !td__steps_make(&p->steps, p->prologue, p->j->epilogue) ||
         !td__plan_inputs(p) || !find_fresh(p) || !find_twins(p) ||
-        !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
+        !td__plan_compile(p, o->fwd, g, &p->info, &p->fwd, &p->fwd_form))
         return false;
-    return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
+    if (!p->h) return true;
+    return td__plan_form(p, p->h->bwd, &p->back.form) &&
+           (o->lazy_backward || td__plan_compile_back(p, &p->back));
 }
 
 /* Takes ownership of j and h, also after a failure. h is NULL if nothing requires
@@ -256,6 +258,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .asserts = o->asserts,
                    .checks_sizes = td__graph_flags(j->g, TD_OPF_DYNAMIC),
                    .donates = o->donates,
+                   .functional_rng = o->functional_rng,
                    .limit = o->limit};
     bool ok = h ? plan_backward(p, o) : td__half_drop_input_copies(j->g);
     if (ok && compile_now(p, o)) return p;
@@ -269,10 +272,13 @@ void td__plan_drop(td_plan *p) {
     if (!p || --p->refs > 0) return;
     td__runner_drop(&p->fwd);
     td__runner_drop(&p->back.code);
+    td__graph_drop(p->fwd_form);
+    td__graph_drop(p->back.form);
     td__free(p->back.reads);
     for (td_back *b = p->back.next, *next; b; b = next) {
         next = b->next;
         td__runner_drop(&b->code);
+        td__graph_drop(b->form);
         td__graph_drop(b->g);
         td__free(b->reads);
         td__free(b);
@@ -320,13 +326,18 @@ static bool run_code(td_ctx *cx, const td_graph *g, const td_runner *code,
 
 /* Runs compiled code without recording. A backend that returns false without an error
  * gets one here, and every output must be filled in. */
-bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
-                  const td_value *in, const bool *own, td_value *out) {
-    td_ctx *cx = p->cx;
-    bool    grad = cx->grad_enabled;
+bool td__plan_run(td_plan *p, const td_half_code *h, const td_value *in,
+                  const bool *own, td_value *out) {
+    td_ctx         *cx = p->cx;
+    const td_graph *g = h->g;
+    if (TD_UNLIKELY(cx->takes_fakes == TD_FAKES_SCOPE))
+        return td__plan_run_fake(p, g, in, own, out);
+    if (TD_UNLIKELY(h->form != NULL))
+        return td__plan_run_rng(p, h->form, h->code, in, own, out);
+    bool grad = cx->grad_enabled;
     cx->grad_enabled = false;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
-    bool ok = run_code(cx, g, code, in, own, out);
+    bool ok = run_code(cx, g, h->code, in, own, out);
     cx->grad_enabled = grad;
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",

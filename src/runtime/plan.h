@@ -35,6 +35,7 @@ typedef struct td_back {
     const uint64_t *missing;
     td_graph       *g; /* owned, but for the first */
     td_runner       code;
+    td_graph       *form;   /* what code is of, if that is not g; owned */
     bool           *reads;  /* by input of g: does it read it? Owned, with */
     bool           *beside; /* ...does it read elements of its storage beside it? */
     bool           *writes; /* ...does it write it? (a custom backward) */
@@ -71,26 +72,28 @@ typedef struct td_plan {
     const td_backend *backend; /* of backward */
     td_compile_info   info;
     td_runner         fwd;
-    td_back           back;    /* all tangents there; code empty until needed */
-    int               n_back;  /* beside it, for other sets of tangents */
-    int64_t           limit;   /* most of them, and of later.n_plans */
-    int               n_vals;  /* outputs of the forward code */
-    int               n_saves; /* for backward, then for gradients of gradients */
-    bool              copies;  /* one of these is td_save_plan.copied */
+    td_graph         *fwd_form; /* what it is the code of, if not td__plan_forward */
+    td_back           back;     /* all tangents there; code empty until needed */
+    int               n_back;   /* beside it, for other sets of tangents */
+    int64_t           limit;    /* most of them, and of later.n_plans */
+    int               n_vals;   /* outputs of the forward code */
+    int               n_saves;  /* for backward, then for gradients of gradients */
+    bool              copies;   /* one of these is td_save_plan.copied */
     td_save_plan     *saves;
-    int               n_saved;      /* of them, what the backward code takes */
-    int              *primal_save;  /* by primal: the entry of saves that is it; -1 */
-    bool             *needs;        /* by primal: gradients depend on it */
-    bool             *late;         /* by primal: the call needs it behind its code */
-    bool             *fresh;        /* by result: a new tensor, named here first */
-    bool             *twin;         /* by forward output: another one is the same */
-    int              *inside;       /* primals the code writes, */
-    int               n_inside;     /* ...so many */
-    int               node_dims;    /* sizes and strides that the node stores */
-    bool              checks_sizes; /* the code fails if a size that depends on values
+    int               n_saved;        /* of them, what the backward code takes */
+    int              *primal_save;    /* by primal: the entry of saves that is it; -1 */
+    bool             *needs;          /* by primal: gradients depend on it */
+    bool             *late;           /* by primal: the call needs it behind its code */
+    bool             *fresh;          /* by result: a new tensor, named here first */
+    bool             *twin;           /* by forward output: another one is the same */
+    int              *inside;         /* primals the code writes, */
+    int               n_inside;       /* ...so many */
+    int               node_dims;      /* sizes and strides that the node stores */
+    bool              checks_sizes;   /* the code fails if a size that depends on values
                                        is another than it was made for */
-    bool              asserts;      /* calls check what was promised (asserts.c) */
-    bool              donates;      /* backward may free what it is the last to read */
+    bool              asserts;        /* calls check what was promised (asserts.c) */
+    bool              functional_rng; /* code takes and gives the generator's state */
+    bool              donates; /* backward may free what it is the last to read */
     td_scratch        inputs, values; /* of a call: its caller's, and its own */
     td_later_traces   later;
     bool             *reads; /* by primal, of an order above the first: the code, or
@@ -111,6 +114,7 @@ typedef struct td_plan_opts {
     int64_t           limit; /* of backwards, by which tangents come */
     bool              twice; /* gradients may be differentiated in turn */
     bool              donates;
+    bool              functional_rng;
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
@@ -153,19 +157,42 @@ typedef struct td_pcall {
     td_tensor    **old; /* by primal: over a copy of its storage before the call */
 } td_pcall;
 
-bool            td__now_make(td_pcall *c);          /* call_sizes.c: sets c->now */
-bool            td__now_tangents(td_pcall *c);      /* after the code */
-void            td__now_drop(td_now *n);            /* NULL is fine */
-const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
+bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now */
+bool            td__now_tangents(td_pcall *c); /* after the code */
+void            td__now_drop(td_now *n);       /* NULL is fine */
+/* The forward half, or the whole graph where there is no backward. */
+const td_graph *td__plan_forward(const td_plan *p);
+/* What the code of each half is of: its functional form, if it has one. backward NULL:
+ * there is none. */
+const td_graph *td__plan_forward_code(const td_plan *p);
+const td_graph *td__plan_backward_code(const td_plan *p);
 
 /* Is saved value i a tensor of the call's own, which is no result? Calls decide again,
  * by who refers to it. */
 bool td__plan_donates(const td_plan *p, int i);
-/* Runs the code of a half, g. own may be NULL; own[i]: a scope's reference to tensor
- * in[i] is the code's to drop, also when it fails. False after td__fail, also when the
- * code gave no reason, or left an output of g out. */
-bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
-                  const td_value *in, const bool *own, td_value *out);
+/* functional_rng.c: with functional_rng, and if g draws, *form becomes g as a function
+ * of the generator's state, which the caller drops; else it stays NULL. False after
+ * td__fail. */
+bool td__plan_form(const td_plan *p, const td_graph *g, td_graph **form);
+/* Compiles the form, which is made if it is not there yet, or g where it has none. */
+bool td__plan_compile(const td_plan *p, const td_backend *b, const td_graph *g,
+                      const td_compile_info *info, td_runner *code, td_graph **form);
+/* What td__plan_run calls for such code. */
+bool td__plan_run_rng(td_plan *p, const td_graph *form, const td_runner *code,
+                      const td_value *in, const bool *own, td_value *out);
+/* fake_run.c: instead of running code of g on fake tensors, makes its outputs. */
+bool td__plan_run_fake(td_plan *p, const td_graph *g, const td_value *in,
+                       const bool *own, td_value *out);
+/* The code of a half: of graph g, or of its form (td__plan_form), if it has one. */
+typedef struct td_half_code {
+    const td_graph  *g, *form;
+    const td_runner *code;
+} td_half_code;
+/* Runs the code of a half. own may be NULL; own[i]: a scope's reference to tensor in[i]
+ * is the code's to drop, also when it fails. False after td__fail, also when the code
+ * gave no reason, or left an output of g out. */
+bool td__plan_run(td_plan *p, const td_half_code *h, const td_value *in,
+                  const bool *own, td_value *out);
 /* run_code.c: fills late and inside. False after td__fail. */
 bool td__plan_inputs(td_plan *p);
 /* old_storage.c: does the graph read elements of primal i's storage that it need not

@@ -71,7 +71,8 @@ static bool run_giving(td_pcall *c, bool *give) {
     td_plan *p = c->p;
     for (int i = 0; i < p->j->n_primals; i++)
         give[i] = c->own[i] && !p->late[i] && c->in[i].kind == TD_K_TENSOR;
-    bool ok = td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, give, c->vals);
+    td_half_code h = {td__plan_forward(p), p->fwd_form, &p->fwd};
+    bool         ok = td__plan_run(p, &h, c->in, give, c->vals);
     for (int i = 0; i < p->j->n_primals; i++) {
         if (!give[i]) continue;
         c->in[i] = TD_NONE;
@@ -83,10 +84,10 @@ static bool run_giving(td_pcall *c, bool *give) {
 /* Runs the forward code. With `own` the caller gave up references (td_invoke_boxed),
  * which the backend may drop early. */
 static bool run(td_pcall *c) {
-    td_plan *p = c->p;
-    bool     few[64], *give = few;
-    if (!c->own)
-        return td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, NULL, c->vals);
+    td_plan     *p = c->p;
+    bool         few[64], *give = few;
+    td_half_code h = {td__plan_forward(p), p->fwd_form, &p->fwd};
+    if (!c->own) return td__plan_run(p, &h, c->in, NULL, c->vals);
     if (p->j->n_primals > TD_COUNT(few) && !(give = td__alloc((size_t)p->j->n_primals)))
         return td__fail_memory(p->cx);
     bool ok = run_giving(c, give);

@@ -351,7 +351,7 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     if (!td__scope_push(cx)) return NULL;
     td_mode_scope outer = td__modes_enter(cx, cx->tape);
     cx->fake = false;
-    cx->takes_fakes = true;
+    cx->takes_fakes = TD_FAKES_INSIDE;
     t = make_copy(f, real);
     td__modes_leave(cx, &outer);
     td__scope_pop(cx, NULL, 0);

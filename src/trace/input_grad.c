@@ -10,7 +10,7 @@
 
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t) {
     td_record *r = (td_record *)m;
-    if (td_is_nil(t) || td__is_fake(t)) return t;
+    if (td_is_nil(t) || td__is_traced(t)) return t;
     return td__record_value(r, &t, "a tensor from outside") ? t : &r->cx->nil;
 }
 

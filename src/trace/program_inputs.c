@@ -43,8 +43,9 @@ static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
 bool td__inputs_like(const td_graph *g, td_value *in) {
     size_t       n = (size_t)(g->n_storages > 0 ? g->n_storages : 0) + 1;
     td_storage **st = td__zalloc(sizeof *st * n);
-    bool         ok = st || td__fail_memory(g->cx), was = g->cx->takes_fakes;
-    g->cx->takes_fakes = true;
+    bool         ok = st || td__fail_memory(g->cx);
+    uint8_t      was = g->cx->takes_fakes;
+    g->cx->takes_fakes = TD_FAKES_INSIDE;
     for (int i = 0; ok && i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
         in[i] = TD_NONE;

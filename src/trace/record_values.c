@@ -137,7 +137,7 @@ static td_gval *add_clone(td_record *r, td_gval *of) {
 }
 
 bool td__record_outer(td_record *r, td_tensor **t) {
-    if (!r->outer || td__is_fake(*t)) return true;
+    if (!r->outer || td__is_traced(*t)) return true;
     return td__record_value(r->outer, t, "a tensor closed over") != NULL;
 }
 
@@ -252,7 +252,7 @@ bool td__record_siblings(td_record *r) {
     td_faker *f = r->close.fakes ? r->close.fakes : &r->fakes;
     for (td_tensor *t = r->cx->all; t; t = t->next) {
         const td_fake_store *s =
-            is_shared(t->st) && !td__is_fake(t) ? td__fake_store_of(f, t) : NULL;
+            is_shared(t->st) && !td__is_traced(t) ? td__fake_store_of(f, t) : NULL;
         if (s && !s->st->open && !td__ptrmap_get(&f->copies, t) && !copy_sibling(r, t))
             return false;
     }
@@ -265,6 +265,12 @@ static td_tag *close_over(td_record *r, td_tensor **t, const char *who) {
     td_tensor *real = *t, *seen = real;
     td_tensor *copy = td__ptrmap_get(&r->closed, real);
     if (copy) return td__record_tag(r, *t = copy);
+    if (td__is_fake(real)) /* a later call would need its elements */
+        return td__record_fail(
+                   r, who,
+                   "the body closes over a fake tensor (td_fake); pass it as "
+                   "an argument"),
+               NULL;
     if (r->close.fakes) seen = td__fake_copy(r->close.fakes, real);
     if (!seen || !may_close(r, seen, who)) return NULL;
     td_gval *v = add_const(r, real);
@@ -371,7 +377,7 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     if (tag && !tag->v) tag = NULL; /* of a call that failed */
     if (tag && !td__parts_request(r, tag)) tag = NULL;
     if (!tag && r->lift) tag = lift_tensor(r, t);
-    else if (!tag && td__is_fake(*t) && !(tag = td__own_grad_input(r, *t))) {
+    else if (!tag && td__is_traced(*t) && !(tag = td__own_grad_input(r, *t))) {
         if (!td_ok(r->cx)) return NULL;
         return td__record_fail(
                    r, who,

@@ -222,8 +222,8 @@ static bool check_guards(const types *t) {
 /* Makes the inputs and captures; t->e serves the thread if sizes are symbolic. */
 static td_graph *capture(types *t, td_retrace *a) {
     td_ctx *cx = t->g->cx;
-    bool    was = cx->takes_fakes;
-    cx->takes_fakes = true;
+    uint8_t was = cx->takes_fakes;
+    cx->takes_fakes = TD_FAKES_INSIDE;
     td_graph *to = make_storages(t) && make_inputs(t) ? td__retrace(a, t->in) : NULL;
     cx->takes_fakes = was;
     if (!t->e || !to) return to;

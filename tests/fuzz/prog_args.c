@@ -448,7 +448,9 @@ bool prog_args(prog_call *c) {
         if (p->has_default && !must && prog_chance(&c->w->r, 30)) break;
         if (i) td__buf_add(&c->text, ", ");
         c->n = i;
-        if (is_optional(p) && !must && prog_chance(&c->w->r, 35)) {
+        /* The state of the generator is passed by compiled graphs alone. */
+        bool rng = !strncmp(p->name, "rng_", 4);
+        if (rng || (is_optional(p) && !must && prog_chance(&c->w->r, 35))) {
             td__buf_add(&c->text, "none");
             c->in[i] = TD_NONE;
         } else if (!one_arg(c, i, p)) return false;

@@ -298,11 +298,13 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
     now.merge_writes = hash >> 32 & 1;
     now.merge_made = hash >> 33 & 1;
     now.assign_writes = hash >> 34 & 1;
-    snprintf(name, sizeof name, "%s with %s%s%s%s", way.name,
+    now.functional_rng = hash >> 35 & 1;
+    snprintf(name, sizeof name, "%s with %s%s%s%s%s", way.name,
              hash % 2 ? "half the budget" : "budget 0",
              now.merge_writes ? "" : ", merge_writes=off",
              now.merge_made ? "" : ", merge_made=off",
-             now.assign_writes ? "" : ", assign_writes=off");
+             now.assign_writes ? "" : ", assign_writes=off",
+             now.functional_rng ? ", functional_rng=on" : "");
     way.name = name;
     bool ok = td_config_put(f->cx, &now) && fn(f, c, &way, r);
     return td_config_put(f->cx, &was) && ok;

@@ -95,7 +95,8 @@ static bool compile_to(td_gfile *f, int i, const char *stage) {
     else if (!strcmp(stage, "to_prologue") && p->prologue)
         to = td__graph_clone(p->prologue);
     else if (p->h)
-        to = td__graph_clone(!strcmp(stage, "to_forward") ? p->h->fwd : p->h->bwd);
+        to = td__graph_clone(!strcmp(stage, "to_forward") ? td__plan_forward_code(p)
+                                                          : td__plan_backward_code(p));
     else td__fail(f->cx, TD_E_ARG, "@%s: nothing to differentiate", g->name);
     td_fn_drop(fn);
     if (!to) return false;

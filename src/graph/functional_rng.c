@@ -1,0 +1,278 @@
+/* functional_rng.c -- makes a graph that draws random numbers a function of its inputs:
+ * it takes the generator's seed and offset as its last inputs, and its last output is
+ * the new offset.
+ *
+ * The pass walks the graph in order with the state that the generator would have. Each
+ * draw gets seed and offset as arguments, and the state moves on by the blocks that the
+ * draw takes. random_state nodes, by which a recomputed draw repeats its numbers, only
+ * change that state; they are gone afterwards. What draws inside itself, a branch or a
+ * loop, runs with the generator set to the state before and restored after. */
+#include "graph/graph_int.h"
+
+/* The generator at a point of the graph: base + ahead is its offset. */
+typedef struct rng_state {
+    td_gval *seed, *base;
+    int64_t  ahead;  /* blocks, a number */
+    td_gval *offset; /* base + ahead, once a node computes it; else NULL */
+} rng_state;
+
+typedef struct threading {
+    td_graph *g;
+    TD_VEC(td_gnode *) to; /* the nodes of the new graph so far */
+    rng_state  now;
+    uint8_t    origin; /* of the node at hand, and of new ones */
+    int        n_was;
+    rng_state *was;       /* by value id, of results of random_state: the state it is */
+    td_gval  **stands_in; /* by value id: the value that its readers get; NULL: it */
+} threading;
+
+static const td_gtype scalar = {.kind = TD_K_TENSOR}; /* emit completes it */
+
+/* ---- new nodes ----------------------------------------------------------- */
+
+/* Appends a node with one result of this type; a view has the storage of in[0]. NULL
+ * after td__fail. */
+static td_gval *emit(threading *t, td_op op, const td_garg *in, int n_in, td_gtype l) {
+    td_graph *g = t->g;
+    td_gnode *n = td__graph_op(g, op, in, n_in, 1);
+    if (!n) return NULL;
+    g->nodes.n--; /* its place is among t->to */
+    n->origin = t->origin;
+    bool view = td__opinfo(op)->view_of >= 0 && in[0].u.v->type;
+    l.storage = view ? in[0].u.v->type->storage : g->n_storages++;
+    l.kind = TD_K_TENSOR;
+    l.dtype = TD_I64;
+    n->out[0]->type = td__graph_type_of(g, l);
+    if (!n->out[0]->type) return NULL;
+    if (!td__vec_push(&t->to, n)) return td__fail_memory(g->cx), NULL;
+    return n->out[0];
+}
+
+/* base + ahead as a value. */
+static td_gval *offset_of(threading *t, rng_state *s) {
+    if (s->offset) return s->offset;
+    td_garg in[] = {td__garg_value(s->base), td__garg_int(s->ahead)};
+    s->offset = s->ahead ? emit(t, TD_OP_add, in, 2, scalar) : s->base;
+    return s->offset;
+}
+
+/* Seed and offset as the i64[2] that random_state takes and gives. */
+static td_gval *state_value(threading *t, rng_state *s) {
+    static const int64_t two = 2;
+    td_gval             *offset = offset_of(t, s);
+    if (!offset) return NULL;
+    td_garg both[] = {td__garg_value(s->seed), td__garg_value(offset)};
+    td_garg list = {.kind = TD_G_LIST, .n = 2, .u.list = both};
+    return emit(t, TD_OP_stack, &list, 1,
+                (td_gtype){.geom = {.rank = 1, .size = &two}});
+}
+
+/* Number i of such a value. */
+static td_gval *state_part(threading *t, td_gval *state, int i) {
+    td_garg in[] = {td__garg_value(state), td__garg_int(0), td__garg_int(i)};
+    return emit(t, TD_OP_select, in, 3, (td_gtype){.geom = {.offset = i}});
+}
+
+/* ---- how much a draw takes ----------------------------------------------- */
+
+/* The product of sizes, which may be symbolic. */
+static int64_t count(td_graph *g, const td_gtype *l) {
+    int64_t n = 1;
+    for (int d = 0; d < l->rank; d++) n = td__gdim_make(g, TD_DIM_MUL, n, l->size[d]);
+    return n;
+}
+
+static bool is_true(const td_gnode *n, const char *name) {
+    int at = td__op_arg(n->op, name);
+    if (at >= 0 && at < n->n_in && n->in[at].kind == TD_G_BOOL) return n->in[at].u.i;
+    return at >= 0 && td__opinfo(n->op)->s.in[at].def.u.i;
+}
+
+/* multinomial draws for each sample, or without replacement for each weight. */
+static int64_t choices(td_graph *g, const td_gnode *n) {
+    bool            again = is_true(n, "replacement");
+    const td_gtype *l = again ? n->out[0]->type : n->in[0].u.v->type;
+    return l ? count(g, l) : TD_DIM_HUGE;
+}
+
+/* Blocks that a node takes from the generator; may be symbolic. TD_DIM_HUGE: not
+ * known. */
+static int64_t blocks_of(td_graph *g, const td_gnode *n) {
+    const td_gtype *l = n->out[0]->type;
+    int64_t         per = 4, elements = l ? count(g, l) : TD_DIM_HUGE;
+    switch ((td_draws)td__row(n->op)->draws) {
+    case TD_DRAWS_NONE: return TD_DIM_HUGE;
+    case TD_DRAWS_FLOATS: per = l && l->dtype == TD_F64 ? 2 : 4; break;
+    case TD_DRAWS_PAIRS: per = 2; break;
+    case TD_DRAWS_COINS:
+        if (td__op_arg(n->op, "train") >= 0 && !is_true(n, "train")) return 0;
+        break;
+    case TD_DRAWS_CHOICES: per = 2, elements = choices(g, n); break;
+    }
+    if (elements == TD_DIM_HUGE) return TD_DIM_HUGE;
+    elements = td__gdim_make(g, TD_DIM_ADD, elements, per - 1);
+    return td__gdim_make(g, TD_DIM_DIV, elements, per);
+}
+
+/* Moves the state on. A symbolic number of blocks becomes part of a new base, so that
+ * sums over many draws are no deep expressions. */
+static bool advance(threading *t, int64_t blocks) {
+    rng_state *s = &t->now;
+    if (!td__dim_is_sym(blocks)) {
+        if (blocks) s->offset = NULL;
+        s->ahead += blocks;
+        return true;
+    }
+    td_gval *offset = offset_of(t, s);
+    if (!offset) return false;
+    td_garg  in[] = {td__garg_value(offset), {.kind = TD_G_SYM, .u.i = blocks}};
+    td_gval *base = emit(t, TD_OP_add, in, 2, scalar);
+    if (base) *s = (rng_state){s->seed, base, 0, base};
+    return base != NULL;
+}
+
+/* ---- nodes that draw ----------------------------------------------------- */
+
+/* Gives a random op its two arguments. Arguments before them that were left out are
+ * spelled out. */
+static bool draw(threading *t, td_gnode *n) {
+    const td_opinfo *info = td__opinfo(n->op);
+    td_garg          in[TD_MAX_ARGS];
+    int64_t          blocks = blocks_of(t->g, n);
+    if (blocks == TD_DIM_HUGE)
+        return td__fail(t->g->cx, TD_E_ARG,
+                        "@%.60s: functional_rng: how many random numbers %.40s draws "
+                        "is not known, because its result has no type",
+                        t->g->name, info->s.name);
+    for (int i = 0; i < info->rng; i++) {
+        if (i < n->n_in) in[i] = n->in[i];
+        else if (!td__garg_of(&info->s.in[i].def, &in[i])) return false;
+    }
+    td_gval *offset = offset_of(t, &t->now);
+    if (!offset) return false;
+    in[info->rng] = td__garg_value(t->now.seed);
+    in[info->rng + 1] = td__garg_value(offset);
+    if (!td__graph_become(t->g, n, n->op, in, info->rng + 2)) return false;
+    return (td__vec_push(&t->to, n) || td__fail_memory(t->g->cx)) && advance(t, blocks);
+}
+
+/* Is the result read by anything but random_state? */
+static bool is_read(const td_gval *v) {
+    for (const td_guse *u = v->uses; u; u = u->next)
+        if (!u->node || u->node->op != TD_OP_random_state) return true;
+    return false;
+}
+
+/* The state that value v is: known, if a random_state of this graph gave it, else its
+ * two numbers. */
+static bool state_of(threading *t, td_gval *v, rng_state *to) {
+    if (v->id < t->n_was && t->was[v->id].seed) return *to = t->was[v->id], true;
+    td_gval *seed = state_part(t, v, 0), *offset = seed ? state_part(t, v, 1) : NULL;
+    *to = (rng_state){seed, offset, 0, offset};
+    return offset != NULL;
+}
+
+/* random_state: gives the state, then sets another if it has an argument. */
+static bool change_state(threading *t, const td_gnode *n) {
+    td_gval *out = n->out[0];
+    if (is_read(out) && !(t->stands_in[out->id] = state_value(t, &t->now)))
+        return false;
+    t->was[out->id] = t->now;
+    return !n->n_in || n->in[0].kind != TD_G_VALUE ||
+           state_of(t, n->in[0].u.v, &t->now);
+}
+
+/* A node that draws inside itself, from the generator. */
+static bool draw_inside(threading *t, td_gnode *n) {
+    static const int64_t two = 2;
+    const td_gtype       pair = {.geom = {.rank = 1, .size = &two}};
+    td_gval             *state = state_value(t, &t->now);
+    if (!state) return false;
+    td_garg  set = td__garg_value(state);
+    td_gval *was = emit(t, TD_OP_random_state, &set, 1, pair);
+    if (!was) return false;
+    if (!td__vec_push(&t->to, n)) return td__fail_memory(t->g->cx);
+    td_garg  back = td__garg_value(was);
+    td_gval *now = emit(t, TD_OP_random_state, &back, 1, pair);
+    td_gval *offset = now ? state_part(t, now, 1) : NULL;
+    t->now = (rng_state){t->now.seed, offset, 0, offset};
+    return offset != NULL;
+}
+
+static td_gval *standing_in(void *env, td_gval *v) {
+    const threading *t = env;
+    return v->id < t->n_was && t->stands_in[v->id] ? t->stands_in[v->id] : v;
+}
+
+static bool thread_node(threading *t, td_gnode *n) {
+    t->origin = n->origin;
+    if (n->kind == TD_N_OP && n->op == TD_OP_random_state) return change_state(t, n);
+    if (n->kind == TD_N_OP && td__gnode_draws(n))
+        return td__opinfo(n->op)->rng >= 0 ? draw(t, n) : draw_inside(t, n);
+    for (int i = 0; i < n->n_in; i++) td__garg_map(&n->in[i], standing_in, t);
+    return td__vec_push(&t->to, n) || td__fail_memory(t->g->cx);
+}
+
+/* ---- the graph ----------------------------------------------------------- */
+
+/* Puts the new nodes in; outputs read what stands in for removed results. */
+static bool put_nodes(threading *t) {
+    td_graph *g = t->g;
+    g->nodes.n = 0;
+    for (int i = 0; i < t->to.n; i++)
+        if (!td__vec_push(&g->nodes, t->to.v[i])) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_map(&g->outputs.v[i], standing_in, t);
+    return td__graph_output(g, td__garg_value(t->now.offset),
+                            (td_desc){TD_D_OFFSET, -1, NULL}) &&
+           td__graph_index(g);
+}
+
+/* A backward whose draws all repeat those of the forward has no use for the state. */
+static void drop_unused(const threading *t, const td_gval *seed,
+                        const td_gval *offset) {
+    td_graph *g = t->g;
+    if (seed->n_uses || offset->n_uses > 1 || t->now.offset != offset) return;
+    g->inputs.n = g->in_desc.n = g->inputs.n - 2;
+    g->outputs.n = g->out_desc.n = g->outputs.n - 1;
+}
+
+static bool thread(threading *t) {
+    td_graph       *g = t->g;
+    const td_gtype *l = td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                                        .geom = {.dtype = TD_I64},
+                                                        .storage = g->n_storages++});
+    const td_gtype *m = td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                                        .geom = {.dtype = TD_I64},
+                                                        .storage = g->n_storages++});
+    if (!l || !m) return false;
+    td_gval *seed = td__graph_input(g, "seed", l, (td_desc){TD_D_SEED, -1, NULL});
+    td_gval *offset = td__graph_input(g, "offset", m, (td_desc){TD_D_OFFSET, -1, NULL});
+    if (!seed || !offset) return false;
+    t->now = (rng_state){seed, offset, 0, offset};
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!thread_node(t, g->nodes.v[i])) return false;
+    if (!offset_of(t, &t->now) || !put_nodes(t)) return false;
+    drop_unused(t, seed, offset);
+    td__graph_pack(g);
+    return td__graph_index(g);
+}
+
+bool td__graph_functional_rng(td_graph *g) {
+    if (!td__graph_draws(g)) return true;
+    if (!td__graph_index(g)) return td__fail_memory(g->cx);
+    threading t = {.g = g, .n_was = g->n_values};
+    td_arena  scratch = {0};
+    t.was = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *t.was);
+    t.stands_in = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *t.stands_in);
+    bool ok = t.was && t.stands_in && thread(&t);
+    td__vec_free(&t.to);
+    td__arena_free(&scratch);
+    return ok;
+}
+
+bool td__graph_takes_rng(const td_graph *g) {
+    int n = g->in_desc.n;
+    return n >= 2 && g->in_desc.v[n - 1].kind == TD_D_OFFSET &&
+           g->in_desc.v[n - 2].kind == TD_D_SEED;
+}
