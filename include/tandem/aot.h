@@ -383,7 +383,8 @@ typedef enum td_slot_kind {
     TD_SLOT_META_UPDATE,    /* the same, after its sizes, strides or offset changed */
     TD_SLOT_BASE,           /* a new tensor that results are views of */
     TD_SLOT_LOSS,           /* result `index` */
-    TD_SLOT_GRAD            /* of input `index`; absent where there is none */
+    TD_SLOT_GRAD,           /* of input `index`; absent where there is none */
+    TD_SLOT_TOKEN           /* order of effects: index 0 of forward, 1 of backward */
 } td_slot_kind;
 
 /* An input or output of a graph. */

@@ -25,6 +25,7 @@ static td_slot_kind kind_of(const td_desc *d) {
     case TD_D_BASE: return TD_SLOT_BASE;
     case TD_D_LOSS: return TD_SLOT_LOSS;
     case TD_D_GRAD: return TD_SLOT_GRAD;
+    case TD_D_TOKEN: return TD_SLOT_TOKEN;
     default: return TD_SLOT_PLAIN;
     }
 }

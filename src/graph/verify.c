@@ -216,6 +216,7 @@ static bool check_inputs(checker *c) {
 static bool check_joint_output(checker *c, int i, bool *grads) {
     const td_desc *d = &c->g->out_desc.v[i];
     bool           grad = d->kind == TD_D_GRAD;
+    if (d->kind == TD_D_TOKEN) return true; /* behind all others, see tokens.c */
     if (*grads && !grad) return wrong(c, "output %d comes after a gradient", i);
     *grads |= grad;
     if (grad && d->index >= c->g->outputs.n)
