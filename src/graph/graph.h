@@ -486,7 +486,8 @@ bool td__gnode_is_idle(const td_gnode *n);
 /* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
 bool td__gnode_draws(const td_gnode *n);
 bool td__graph_draws(const td_graph *g);
-/* Does the node call an op with an effect, itself or in a nested graph? */
+/* Does the node call an op with an effect, itself or in a nested graph? Not if it has
+ * run before: then the effect has happened. */
 bool td__gnode_has_effect(const td_gnode *n);
 /* Is input i a const whose tensor the graph owns? */
 bool td__graph_holds(const td_graph *g, int i);

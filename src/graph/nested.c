@@ -32,7 +32,7 @@ bool td__graph_draws(const td_graph *g) {
 }
 
 bool td__gnode_has_effect(const td_gnode *n) {
-    if (n->kind != TD_N_OP) return false;
+    if (n->kind != TD_N_OP || n->origin == TD_FROM_BEFORE) return false;
     uint32_t flags = td__row(n->op)->flags;
     if (flags & TD_OPF_EFFECT) return true;
     for (int i = 0; flags & TD_OPF_NESTS && i < n->n_in; i++)

@@ -110,3 +110,156 @@ TEST(each_call_takes_the_token_of_the_call_before_it) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* ---- as often as eager, in its order -------------------------------------- */
+
+/* Runs the body three times, first eagerly; `backward`: and backward from the sum of
+ * its result. Returns whether what was seen is the same in all, and `want`. */
+static bool same_effects(td_ctx *cx, td_body *body, const td_aot_opts *o, bool backward,
+                         const char *want) {
+    td_fn *f = td_aot_function(cx, body, NULL, o);
+    bool   good = true;
+    for (int i = 0; i < 3 && good; i++) {
+        td_tensor *x = td_linspace(cx, 1.0, 2.0, 4), *y = NULL;
+        td_value   v = TD_NONE;
+        if (backward) x = td_mul(td_requires_grad_(x), 1.0);
+        seen[0] = 0;
+        if (i) good = td_invoke(f, TD_ARGS(x), &y, 1);
+        else if ((good = td_call_body(cx, body, NULL, TD_ARGS(x), &v, 1) == 1))
+            y = v.u.t;
+        good = good && (!backward || td_backward(td_sum(y)));
+        if (good && strcmp(seen, want) != 0) {
+            fprintf(stderr, "run %d: %s, not %s\n", i, seen, want);
+            good = false;
+        }
+    }
+    if (!td_ok(cx)) fprintf(stderr, "%s\n", td_message(cx));
+    return good && td_ok(cx);
+}
+
+static bool tells(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y;
+    td_call_op(td_call_ctx(c), "tk_tell", TD_ARGS(td_exp(x), td_value_str("t")), &y, 1);
+    return td_return(c, y);
+}
+static bool unread(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    tk_mark(x, "a");
+    (void)tk_note(td_sin(x), "b");
+    td_call_op(td_call_ctx(c), "tk_any", TD_ARGS(x, td_value_str("c")), NULL, 0);
+    td_call_op(td_call_ctx(c), "tk_any", TD_ARGS(x, td_value_str("c")), NULL, 0);
+    return td_return(c, td_mul(x, 2.0));
+}
+static bool around_writes(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *a = tk_note(x, "a");
+    td_mul_(x, 2.0);
+    tk_mark(x, "b");
+    td_add_(x, a);
+    tk_mark(td_select(x, 0, 0), "c");
+    return td_return(c, tk_note(td_select(x, 0, 1), "d"));
+}
+static bool inner_grad(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *g;
+    td_tensor *y = td_sum(tk_note(td_exp(x), "a"));
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    if (!td_grad(TD_LIST(y), TD_LIST(x), &g, &o)) return false;
+    return td_return(c, tk_note(td_mul(g, x), "b"));
+}
+
+TEST(effects_of_every_place_happen_as_in_eager) {
+    static const td_aot_opts keeps = {TD_AOT_OPTS, .keep_mutations = true};
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    for (int i = 0; i < 2; i++) {
+        const td_aot_opts *o = i ? &keeps : NULL;
+        CHECK(same_effects(cx, two_notes, o, true, "ambBA"));
+        CHECK(same_effects(cx, two_notes, o, false, "amb"));
+        CHECK(same_effects(cx, tells, o, true, "tT"));
+        CHECK(same_effects(cx, unread, o, true, "abcc"));
+        CHECK(same_effects(cx, unread, o, false, "abcc"));
+        CHECK(same_effects(cx, around_writes, o, true, "abcdDA"));
+        CHECK(same_effects(cx, around_writes, o, false, "abcd"));
+        CHECK(same_effects(cx, inner_grad, o, true, "aAbB"));
+    }
+    td_close(cx);
+}
+
+static bool loud(td_call *c) {
+    tk_mark(td_arg(c, 0), "y");
+    return td_return(c, td_mul(td_arg(c, 0), 2.0));
+}
+static bool quiet(td_call *c) { return td_return(c, td_neg(td_arg(c, 0))); }
+static bool unread_branch(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *d = td_detach(x), *y;
+    td_branches of = {.yes = loud, .no = quiet};
+    tk_mark(x, "a");
+    if (!td_cond(td_gt(td_sum(d), 0.0), of, TD_ARGS(d), &y, 1)) return false;
+    tk_mark(x, "b");
+    return td_return(c, td_exp(x));
+}
+static bool saved_branch(td_call *c) { /* backward reads what the branch gave */
+    td_tensor  *x = td_arg(c, 0), *d = td_detach(x), *y;
+    td_branches of = {.yes = loud, .no = quiet};
+    if (!td_cond(td_gt(td_sum(d), 0.0), of, TD_ARGS(d), &y, 1)) return false;
+    return td_return(c, td_mul(td_mul(x, x), td_mul(y, 3.0)));
+}
+
+TEST(an_effect_in_a_branch_happens_once_and_in_its_place) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    CHECK(same_effects(cx, unread_branch, NULL, false, "ayb"));
+    CHECK(same_effects(cx, unread_branch, NULL, true, "ayb"));
+    td_aot_opts o = {TD_AOT_OPTS};
+    CHECK(same_effects(cx, saved_branch, &o, true, "y"));
+    td_close(cx);
+}
+
+static bool square_note(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, tk_note(td_mul(td_mul(x, x), x), "a"));
+}
+
+TEST(a_second_gradient_repeats_no_effect_of_the_first) {
+    td_ctx      *cx = td_open();
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(open_ops(cx));
+    td_fn *f = td_aot_function(cx, square_note, NULL, NULL);
+    char   eager[64] = "";
+    for (int i = 0; i < 3; i++) {
+        td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2), 2.0)), *y, *g, *gg;
+        td_value   v;
+        seen[0] = 0;
+        if (i) CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+        else CHECK(td_call_body(cx, square_note, NULL, TD_ARGS(x), &v, 1) == 1);
+        if (!i) y = v.u.t;
+        CHECK(td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o));
+        add_seen("/");
+        CHECK(td_grad(TD_LIST(td_sum(g)), TD_LIST(x), &gg, NULL));
+        CHECK_OK(cx);
+        CHECK(td_item(td_sum(gg)) == 24);
+        if (!i) strcpy(eager, seen);
+        TD_CHECK_THAT(!strcmp(seen, eager), "run %d: %s, not %s", i, seen, eager);
+    }
+    td_close(cx);
+}
+
+static bool square_of_note(td_call *c) {
+    td_tensor *y = tk_note(td_arg(c, 0), "a");
+    return td_return(c, td_mul(td_mul(y, y), y));
+}
+
+TEST(a_second_gradient_that_reads_the_result_of_an_effect_is_refused) {
+    td_ctx      *cx = td_open();
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(open_ops(cx));
+    td_fn     *f = td_aot_function(cx, square_of_note, NULL, NULL);
+    td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2), 2.0)), *y, *g;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(!td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o));
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED && !strcmp(seen, "a"));
+    CHECK(strstr(td_message(cx), "create_graph reads the result of tk_note"));
+    td_clear(cx);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)));
+    CHECK_OK(cx);
+    td_close(cx);
+}
