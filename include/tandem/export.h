@@ -59,7 +59,9 @@ TD_API void         td_exported_drop(td_exported *e); /* NULL is fine */
 
 /* ---- the signature ------------------------------------------------------ */
 
-/* Inputs: parameters, buffers, arguments, tangents. Outputs: results, gradients. */
+/* Inputs: parameters, buffers, arguments, tangents, tokens. Outputs: results,
+ * gradients, tokens. A function that calls ops with an ordered effect has tokens
+ * (TD_SLOT_TOKEN); td_exported_run makes those that are passed as td_value_none. */
 TD_API int     td_exported_inputs(const td_exported *e);
 TD_API int     td_exported_outputs(const td_exported *e);
 TD_API td_slot td_exported_input(const td_exported *e, int i);

@@ -56,6 +56,21 @@ static bool check_target(const exporting *x, int i) {
                   "their base; pass clones");
 }
 
+/* The graph of a branch or a loop takes no token: in data flow, its effects would have
+ * no place among the others. */
+static bool check_effects(const exporting *x) {
+    const td_graph *g = x->j->g;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (!td__gnode_has_effect(n) || td__row(n->op)->flags & TD_OPF_EFFECT) continue;
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s: a graph of %s calls an op with an effect, which "
+                        "has no token there; call the op outside",
+                        x->f->name, td__row(n->op)->name);
+    }
+    return true;
+}
+
 /* Can the graph and the epilogue express everything the function does? False after
  * td__fail. */
 static bool check(const exporting *x) {
@@ -72,7 +87,7 @@ static bool check(const exporting *x) {
                         x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    return check_closed(x);
+    return check_closed(x) && check_effects(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */
@@ -203,7 +218,7 @@ static bool finish(exporting *x) {
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
            hold_consts(x) && td__graph_dce(g) && td__graph_fix_storages(g) &&
-           td__graph_verify(g, TD_STAGE_JOINT);
+           td__tokens_add(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -248,7 +263,8 @@ static bool export(exporting *x, td_values args) {
     if (!x->s) return td__fail_memory(cx);
     if (x->o.what == TD_EXPORT_LOSS) x->f->loss = x->o.loss + 1;
     x->j = td__spec_join(x->f, x->s, args);
-    if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
+    if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse) ||
+        !td__tokens_remove(x->j->g)) /* until inputs and outputs are settled */
         return false;
     if (!differentiate(x)) return false;
     name_outputs(x);

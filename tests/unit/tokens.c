@@ -263,3 +263,60 @@ TEST(a_second_gradient_that_reads_the_result_of_an_effect_is_refused) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* ---- exports ------------------------------------------------------------ */
+
+TEST(an_export_has_tokens_in_its_signature_and_runs_its_effects) {
+    td_ctx *cx = td_open();
+    char    text[4000];
+    CHECK(open_ops(cx));
+    td_tensor   *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+    td_exported *e = td_export_joint(cx, two_notes, NULL, TD_ARGS(x), NULL);
+    CHECK_OK(cx);
+    CHECK(td_exported_inputs(e) == 4 && td_exported_outputs(e) == 4);
+    CHECK(td_exported_find_input(e, TD_SLOT_TOKEN, 0) == 2);
+    CHECK(td_exported_find_input(e, TD_SLOT_TOKEN, 1) == 3);
+    CHECK(td_exported_find_output(e, TD_SLOT_TOKEN, 0) == 2);
+    CHECK(td_exported_find_output(e, TD_SLOT_TOKEN, 1) == 3);
+    CHECK(td_exported_text(e, text, sizeof text) < sizeof text);
+    CHECK(strstr(text, "%token: u8[0] <token 0>") && strstr(text, "<token 1>\n"));
+    td_exported *again = td_exported_parse(cx, text, strlen(text), "again");
+    CHECK_OK(cx);
+    for (int i = 0; i < 2; i++) {
+        td_value out[4];
+        seen[0] = 0;
+        CHECK(td_exported_run(i ? again : e,
+                              TD_ARGS(x, td_ones(cx, TD_SHAPE(3)), TD_NONE, TD_NONE),
+                              out, 4));
+        CHECK_STR(seen, "ambBA");
+        CHECK(td_numel(out[3].u.t) == 0 && td_numel(out[1].u.t) == 3);
+        CHECK(!td_exported_run(e, TD_ARGS(x, TD_NONE, TD_NONE, TD_NONE), out, 4));
+        td_clear(cx);
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool loss_of_notes(td_call *c) {
+    td_tensor *a = tk_note(td_exp(td_arg(c, 0)), "a");
+    return td_return(c, td_sum(td_mul(a, a)));
+}
+
+TEST(an_exported_loss_has_one_chain_for_forward_and_backward) {
+    td_ctx        *cx = td_open();
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_LOSS};
+    td_value       out[3];
+    CHECK(open_ops(cx));
+    td_tensor   *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+    td_exported *e = td_export_joint(cx, loss_of_notes, NULL, TD_ARGS(x), &o);
+    CHECK_OK(cx);
+    CHECK(td_exported_inputs(e) == 2 && td_exported_outputs(e) == 3);
+    CHECK(td_exported_run(e, TD_ARGS(x, TD_NONE), out, 3));
+    CHECK_STR(seen, "aA");
+    seen[0] = 0;
+    e = td_export_joint(cx, unread_branch, NULL, TD_ARGS(x), NULL);
+    CHECK(td_is_nil(e) && td_error(cx) == TD_E_UNSUPPORTED);
+    CHECK(strstr(td_message(cx), "a graph of cond calls an op with an effect"));
+    td_clear(cx);
+    td_close(cx);
+}
