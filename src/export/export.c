@@ -56,6 +56,21 @@ static bool check_target(const exporting *x, int i) {
                   "their base; pass clones");
 }
 
+/* A file names no object, and another process has none to pass. */
+static bool check_objects(const exporting *x) {
+    const td_graph *p = x->s->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        bool           held = d->kind == TD_D_CONST && d->index >= 0 &&
+                    d->index < p->consts.n && p->consts.v[d->index]->st->object;
+        if (d->kind == TD_D_OBJECT || held)
+            return refuse(x, i,
+                          "is an object (td_object), which a file cannot hold; export "
+                          "a function that does not take it");
+    }
+    return true;
+}
+
 /* The graph of a branch or a loop takes no token: in data flow, its effects would have
  * no place among the others. */
 static bool check_effects(const exporting *x) {
@@ -87,7 +102,7 @@ static bool check(const exporting *x) {
                         x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    return check_closed(x) && check_effects(x);
+    return check_objects(x) && check_closed(x) && check_effects(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */

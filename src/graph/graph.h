@@ -155,6 +155,7 @@ typedef enum td_desc_kind {
     TD_D_TOKEN,
     TD_D_LOSS,     /* output: index counts results */
     TD_D_OWN_GRAD, /* of a program: the gradient input `index` keeps, .grad */
+    TD_D_OBJECT,   /* input: an object of type `name` */
     TD_D_COUNT
 } td_desc_kind;
 

@@ -220,7 +220,8 @@ typedef enum td_type {
     TD_T_DTYPE,
     TD_T_OPT_DTYPE,
     TD_T_STR,
-    TD_T_GRAPH
+    TD_T_GRAPH,
+    TD_T_OBJECT /* a tensor that carries an object (tandem/object.h) */
 } td_type;
 
 #define TD_MAX_ARGS 16

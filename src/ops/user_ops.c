@@ -150,7 +150,8 @@ static bool shapes_by_function(td_opcall *c, const user_op *u) {
 static bool check_dtypes(td_opcall *c, const user_op *u) {
     for (int i = u->token; u->opts.dtypes && i < c->n_in; i++) {
         const td_tensor *t = td__in(c, i);
-        if (t && !(u->opts.dtypes & TD_ONLY(t->dtype)))
+        bool             object = c->info->s.in[i].type == TD_T_OBJECT;
+        if (t && !object && !(u->opts.dtypes & TD_ONLY(t->dtype)))
             return td__op_fail(c, TD_E_DTYPE,
                                "argument %s is %s; the op was registered for other "
                                "dtypes (td_op_opts.dtypes)",
