@@ -38,6 +38,10 @@ typedef struct td_export_opts {
     const char *in_tree            TD_0,
         *out_tree                  TD_0; /* specs of arguments and results, or NULL */
     td_shapes dynamic TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
+    /* A pure function: unsupported if it writes an argument, returns a view of one or
+     * two results that share a storage, or takes arguments that do. The epilogue then
+     * only returns the results. */
+    bool simple       TD_0;
 } td_export_opts;
 #define TD_EXPORT_OPTS .td_export_opts_size = sizeof(td_export_opts)
 

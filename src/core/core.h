@@ -68,7 +68,7 @@ struct td_storage {
     size_t           block;     /* size of the block that this header begins */
     const char      *writer;    /* name of the op that wrote last, for messages */
     void (*release)(void *env); /* frees foreign memory; NULL: memory is our own */
-    void *env;                  /* of release */
+    void                        *env; /* of release */
     /* Of an object (object.c): its type, and what keys contain; NULL: a plain one. */
     const struct td_object_type *object;
     uint64_t                     object_key;

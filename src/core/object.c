@@ -74,7 +74,9 @@ td_tensor *td_object(td_ctx *cx, const td_object_opts *opts) {
     td_object_opts    o = {0};
     td_meta           m = {.dtype = TD_U8, .rank = 1};
     if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
-    if (!td_ok(cx) || !td__has(cx, who, "opts", opts) ||
+    if (!td_ok(cx) ||
+        !td__may_change(cx, who, "objects, which calls pass as arguments") ||
+        !td__has(cx, who, "opts", opts) ||
         !td__opts_take(cx, who, &o, sizeof o, opts, "TD_OBJECT_OPTS") ||
         !td__has(cx, who, "opts.type", o.type) ||
         !td__has(cx, who, "opts.data", o.data))
@@ -94,7 +96,8 @@ void *td_object_data(const td_tensor *t, const char *type) {
     if (!TD_ENTER(t, TENSOR) || !td_ok(t->cx) || !td__has(t->cx, who, "the type", type))
         return NULL;
     if (!t->st->object || strcmp(t->st->object->name, type) != 0)
-        td__fail(t->cx, TD_E_ARG, "%s: the tensor carries %s%s, not an object of type "
+        td__fail(t->cx, TD_E_ARG,
+                 "%s: the tensor carries %s%s, not an object of type "
                  "%.60s",
                  who, t->st->object ? "an object of type " : "no object",
                  t->st->object ? t->st->object->name : "", type);

@@ -61,8 +61,8 @@ static bool check_objects(const exporting *x) {
     const td_graph *p = x->s->program;
     for (int i = 0; i < p->inputs.n; i++) {
         const td_desc *d = &p->in_desc.v[i];
-        bool           held = d->kind == TD_D_CONST && d->index >= 0 &&
-                    d->index < p->consts.n && p->consts.v[d->index]->st->object;
+        bool held = d->kind == TD_D_CONST && d->index >= 0 && d->index < p->consts.n &&
+                    p->consts.v[d->index]->st->object;
         if (d->kind == TD_D_OBJECT || held)
             return refuse(x, i,
                           "is an object (td_object), which a file cannot hold; export "
@@ -86,6 +86,60 @@ static bool check_effects(const exporting *x) {
     return true;
 }
 
+/* ---- td_export_opts.simple ---------------------------------------------- */
+
+static int32_t storage_of(const td_gval *v) { return v->type ? v->type->storage : -1; }
+
+/* The value that result i of the program is a clone of (values_body); NULL: it is no
+ * tensor. */
+static const td_gval *returned(const td_graph *p, int i) {
+    const td_garg *a = &p->outputs.v[i];
+    bool           made =
+        a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_clone;
+    return made ? a->u.v->node->in[0].u.v : NULL;
+}
+
+/* Does a tensor of storage st come before: an input, or one of the first n results? */
+static bool check_alias(const exporting *x, int i, int32_t st) {
+    const td_graph *p = x->s->program;
+    for (int k = 0; k < p->inputs.n; k++)
+        if (storage_of(p->inputs.v[k]) == st)
+            return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                            "export: %s: result %d shares the storage of input %d; "
+                            "td_export_opts.simple allows new results only, return "
+                            "td_clone of it",
+                            x->f->name, i, k);
+    for (int k = 0; k < i; k++)
+        if (returned(p, k) && storage_of(returned(p, k)) == st)
+            return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                            "export: %s: results %d and %d share a storage; "
+                            "td_export_opts.simple does not allow it, return td_clone "
+                            "of one",
+                            x->f->name, k, i);
+    return true;
+}
+
+static bool check_simple(const exporting *x) {
+    const td_graph *p = x->s->program;
+    for (int i = 0; x->o.simple && i < p->inputs.n; i++) {
+        int32_t st = storage_of(p->inputs.v[i]);
+        if (x->j->primals[i].touched)
+            return refuse(x, i,
+                          "is written, which td_export_opts.simple does not allow; "
+                          "write to a clone and return it");
+        for (int k = 0; k < i && st >= 0; k++)
+            if (storage_of(p->inputs.v[k]) == st)
+                return refuse(x, i,
+                              "shares the storage of another input, which "
+                              "td_export_opts.simple does not allow; pass a clone");
+    }
+    for (int i = 0; x->o.simple && i < p->outputs.n; i++) {
+        const td_gval *v = returned(p, i);
+        if (v && storage_of(v) >= 0 && !check_alias(x, i, storage_of(v))) return false;
+    }
+    return true;
+}
+
 /* Can the graph and the epilogue express everything the function does? False after
  * td__fail. */
 static bool check(const exporting *x) {
@@ -102,7 +156,7 @@ static bool check(const exporting *x) {
                         x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    return check_objects(x) && check_closed(x) && check_effects(x);
+    return check_simple(x) && check_objects(x) && check_closed(x) && check_effects(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */

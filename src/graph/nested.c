@@ -36,8 +36,7 @@ bool td__gnode_has_effect(const td_gnode *n) {
     uint32_t flags = td__row(n->op)->flags;
     if (flags & TD_OPF_EFFECT) return true;
     for (int i = 0; flags & TD_OPF_NESTS && i < n->n_in; i++)
-        if (n->in[i].kind == TD_G_GRAPH &&
-            td__graph_flags(n->in[i].u.g, TD_OPF_EFFECT))
+        if (n->in[i].kind == TD_G_GRAPH && td__graph_flags(n->in[i].u.g, TD_OPF_EFFECT))
             return true;
     return false;
 }

@@ -76,11 +76,12 @@ static bool thread_call(threading *t, td_gnode *n, td_op form) {
 
 bool td__tokens_add(td_graph *g) {
     threading t = {.g = g};
-    for (int i = 0; i < g->in_desc.n; i++) t.split |= g->in_desc.v[i].kind == TD_D_TANGENT;
+    for (int i = 0; i < g->in_desc.n; i++)
+        t.split |= g->in_desc.v[i].kind == TD_D_TANGENT;
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        td_op     form = n->kind == TD_N_OP && !n->dead ? td__op_with_token(n->op)
-                                                        : TD_OP_COUNT;
+        td_op     form =
+            n->kind == TD_N_OP && !n->dead ? td__op_with_token(n->op) : TD_OP_COUNT;
         if (form != TD_OP_COUNT && !thread_call(&t, n, form)) return false;
     }
     for (int k = 0; k < 2; k++)

@@ -219,8 +219,8 @@ static int check_arg(td_opcall *c, int i) {
             bool plain = p->type <= TD_T_OPT_TENSOR || operand;
             if (plain || p->type == TD_T_OBJECT) {
                 int state = check_tensor(c, p, v->u.t);
-                if (state || (plain && (TD_LIKELY(!c->cx->fake) || operand ||
-                                        !is_stand_in(*v))))
+                if (state ||
+                    (plain && (TD_LIKELY(!c->cx->fake) || operand || !is_stand_in(*v))))
                     return state;
             }
         } else *v = td_value_none();

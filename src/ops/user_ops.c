@@ -24,7 +24,7 @@ typedef struct user_op {
     uint64_t          mark;  /* stands for the op in cached graphs */
     int               token; /* of a token form: 1, arguments and results before those
                               * of the user's functions */
-    atomic_int        other; /* the op of the token form, or that it is one of; 0: none */
+    atomic_int other; /* the op of the token form, or that it is one of; 0: none */
 } user_op;
 
 static _Atomic(user_op *) ops[TD_MOST_USER_OPS];
@@ -171,10 +171,9 @@ static void give_token(td_meta *m) {
 static bool give_shapes(td_opcall *c) {
     const user_op *u = of_call(c->def);
     if (u->token) give_token(&c->meta[0]);
-    bool ok =
-        check_dtypes(c, u) && (u->opts.shape_fn      ? shapes_by_function(c, u)
-                               : c->n_out > u->token ? shapes_by_formula(c, u)
-                                                     : true);
+    bool ok = check_dtypes(c, u) && (u->opts.shape_fn      ? shapes_by_function(c, u)
+                                     : c->n_out > u->token ? shapes_by_formula(c, u)
+                                                           : true);
     for (int i = 0; ok && i < c->n_out; i++) {
         c->meta[i].strided = false;
         c->meta[i].offset = 0;
@@ -266,7 +265,8 @@ static const char token_suffix[] = "_with_token";
 static bool check_token(td_ctx *cx, const td_schema *s) {
     bool fits = strlen(s->name) + sizeof token_suffix <= sizeof s->name &&
                 s->n_in < TD_MAX_ARGS && s->n_out < TD_MAX_RESULTS;
-    for (int i = 0; i < s->n_in; i++) fits = fits && strcmp(s->in[i].name, "token") != 0;
+    for (int i = 0; i < s->n_in; i++)
+        fits = fits && strcmp(s->in[i].name, "token") != 0;
     for (int i = 0; i < s->n_out; i++)
         fits = fits && strcmp(s->out[i].name, "token") != 0;
     return fits || td__fail(cx, TD_E_ARG,
@@ -402,17 +402,16 @@ static void token_schema(char *to, size_t cap, const char *schema, const td_sche
     snprintf(to, cap, "%s%s(Tensor token%s%.*s -> (Tensor token", s->name, token_suffix,
              s->n_in ? ", " : "", n_args, args);
     to += strlen(to);
-    for (int i = 0; i < s->n_out; i++)
-        to += sprintf(to, ", Tensor %s", s->out[i].name);
+    for (int i = 0; i < s->n_out; i++) to += sprintf(to, ", Tensor %s", s->out[i].name);
     strcpy(to, ")");
 }
 
 /* The row NAME_with_token. Tokens are put into graphs that are differentiated already,
  * so it has no derivative. */
 static user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
-    size_t   n = strlen(o->schema) + sizeof token_suffix + TD_MAX_RESULTS * 40 + 80;
-    char    *text = td__alloc(n), why[120];
-    user_op *u = NULL;
+    size_t     n = strlen(o->schema) + sizeof token_suffix + TD_MAX_RESULTS * 40 + 80;
+    char      *text = td__alloc(n), why[120];
+    user_op   *u = NULL;
     td_op_opts form = *o;
     td_schema  with;
     if (!text) return NULL;

@@ -75,8 +75,8 @@ static bool two_notes(td_call *c) {
 }
 
 TEST(each_call_takes_the_token_of_the_call_before_it) {
-    td_ctx    *cx = td_open();
-    char       text[2000];
+    td_ctx *cx = td_open();
+    char    text[2000];
     CHECK(open_ops(cx));
     td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3))), *y;
     td_staged *s = td_stage_capture(cx, two_notes, NULL, TD_ARGS(x), NULL);
@@ -159,8 +159,8 @@ static bool around_writes(td_call *c) {
     return td_return(c, tk_note(td_select(x, 0, 1), "d"));
 }
 static bool inner_grad(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *g;
-    td_tensor *y = td_sum(tk_note(td_exp(x), "a"));
+    td_tensor   *x = td_arg(c, 0), *g;
+    td_tensor   *y = td_sum(tk_note(td_exp(x), "a"));
     td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
     if (!td_grad(TD_LIST(y), TD_LIST(x), &g, &o)) return false;
     return td_return(c, tk_note(td_mul(g, x), "b"));
@@ -168,7 +168,7 @@ static bool inner_grad(td_call *c) {
 
 TEST(effects_of_every_place_happen_as_in_eager) {
     static const td_aot_opts keeps = {TD_AOT_OPTS, .keep_mutations = true};
-    td_ctx *cx = td_open();
+    td_ctx                  *cx = td_open();
     CHECK(open_ops(cx));
     for (int i = 0; i < 2; i++) {
         const td_aot_opts *o = i ? &keeps : NULL;
@@ -317,6 +317,66 @@ TEST(an_exported_loss_has_one_chain_for_forward_and_backward) {
     e = td_export_joint(cx, unread_branch, NULL, TD_ARGS(x), NULL);
     CHECK(td_is_nil(e) && td_error(cx) == TD_E_UNSUPPORTED);
     CHECK(strstr(td_message(cx), "a graph of cond calls an op with an effect"));
+    td_clear(cx);
+    td_close(cx);
+}
+
+/* ---- simple exports ----------------------------------------------------- */
+
+static bool pure_body(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 1)));
+}
+static bool writes_body(td_call *c) {
+    td_add_(td_arg(c, 1), 1.0);
+    return td_return(c, td_mul(td_arg(c, 0), 2.0));
+}
+static bool view_body(td_call *c) {
+    return td_return(c, td_select(td_arg(c, 0), 0, 0));
+}
+static bool shared_body(td_call *c) {
+    td_tensor *y = td_add(td_arg(c, 0), td_arg(c, 1));
+    return td_return(c, y, td_select(y, 0, 0));
+}
+
+TEST(a_simple_export_neither_writes_nor_aliases) {
+    static const struct {
+        td_body    *body;
+        const char *says;
+    } row[] = {{pure_body, NULL},
+               {writes_body, "is written, which td_export_opts.simple"},
+               {view_body, "result 0 shares the storage of input 0"},
+               {shared_body, "results 0 and 1 share a storage"}};
+    td_ctx        *cx = td_open();
+    td_export_opts o = {TD_EXPORT_OPTS, .simple = true}, any = {TD_EXPORT_OPTS};
+    td_tensor     *x = td_ones(cx, TD_SHAPE(2, 3)), *y = td_ones(cx, TD_SHAPE(2, 3));
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        CHECK(!td_is_nil(td_export_joint(cx, row[i].body, NULL, TD_ARGS(x, y), &any)));
+        td_exported *e = td_export_joint(cx, row[i].body, NULL, TD_ARGS(x, y), &o);
+        CHECK(td_is_nil(e) == (row[i].says != NULL));
+        TD_CHECK_THAT(!row[i].says || strstr(td_message(cx), row[i].says), "%s",
+                      td_message(cx));
+        td_clear(cx);
+    }
+    CHECK(td_is_nil(
+        td_export_joint(cx, pure_body, NULL, TD_ARGS(x, td_select(x, 0, 0)), &o)));
+    CHECK(strstr(td_message(cx), "shares the storage of another input") != NULL);
+    td_clear(cx);
+    td_close(cx);
+}
+
+TEST(messages_name_arguments_that_have_names) {
+    static const char *const names[] = {"image", "mask"};
+    td_ctx                  *cx = td_open();
+    td_aot_opts o = {TD_AOT_OPTS, .limit = 1, .arg_names = names, .n_arg_names = 2,
+                     .dynamic = TD_SHAPES_STATIC};
+    td_fn      *f = td_aot_function(cx, pure_body, NULL, &o);
+    td_tensor  *x = td_ones(cx, TD_SHAPE(2, 3)), *y;
+    CHECK(td_invoke(f, TD_ARGS(x, x), &y, 1));
+    CHECK(!td_invoke(f, TD_ARGS(x, td_to(x, TD_F64)), &y, 1));
+    TD_CHECK_THAT(strstr(td_message(cx), "argument 1 (mask)"), "%s", td_message(cx));
+    td_clear(cx);
+    o.n_arg_names = -1;
+    CHECK(td_is_nil(td_aot_function(cx, pure_body, NULL, &o)));
     td_clear(cx);
     td_close(cx);
 }
