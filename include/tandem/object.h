@@ -39,7 +39,7 @@ typedef struct td_object_opts {
  *   fails  TD_E_ARG  no type or no data. drop is not called then */
 TD_API td_tensor *td_object(td_ctx *cx, const td_object_opts *opts);
 /* The pointer. NULL after a failure: TD_E_ARG, t carries no object of the type;
- * TD_E_TRACE, t is an argument of a body that is captured, whose object is not known. */
+ * TD_E_TRACE, t is an argument of a body that is captured: its object is not known. */
 TD_API void      *td_object_data(const td_tensor *t, const char *type);
 
 #ifdef __cplusplus

@@ -296,7 +296,7 @@ td_opinfo       *td__user_info(td_op op);
 td_op            td__user_op_find(const char *name);
 bool             td__op_exists(td_op op); /* a row of the library or a registered one */
 /* The token form of an op with an ordered effect: it takes a token before the op's
- * arguments and returns one before its results. And back. TD_OP_COUNT: there is none. */
+ * arguments and returns one before its results. And back. TD_OP_COUNT: none. */
 td_op            td__op_with_token(td_op op);
 td_op            td__op_without_token(td_op op);
 /* Stands for a registered op in cached graphs; 0: it has no version. */
