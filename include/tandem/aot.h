@@ -221,6 +221,10 @@ typedef struct td_aot_opts {
     const char *decompose   TD_0;        /* "silu,layer_norm", "all"; NULL: none */
     int n_params TD_0, n_buffers TD_0;   /* leading arguments that are state */
     const char *const *state_names TD_0; /* their names; NULL: numbers */
+    /* Names of the other arguments, for messages: "argument 2 (mask)". An entry may be
+     * NULL; arguments behind the last have none. */
+    const char *const *arg_names   TD_0;
+    int n_arg_names                TD_0;
     td_shapes dynamic              TD_0;
     const char *log                TD_0; /* topics while it compiles: "graphs,guards" */
     td_pass pass                   TD_0; /* on the joint graph */
@@ -386,7 +390,8 @@ typedef enum td_slot_kind {
     TD_SLOT_LOSS,           /* result `index` */
     TD_SLOT_GRAD,           /* of input `index`; absent where there is none */
     TD_SLOT_SEED,           /* of the random generator, i64[] */
-    TD_SLOT_OFFSET          /* ...its offset, before (input) and after (output) */
+    TD_SLOT_OFFSET,         /* ...its offset, before (input) and after (output) */
+    TD_SLOT_TOKEN           /* order of effects: index 0 of forward, 1 of backward */
 } td_slot_kind;
 
 /* An input or output of a graph. */

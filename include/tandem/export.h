@@ -39,6 +39,10 @@ typedef struct td_export_opts {
         *out_tree                  TD_0; /* specs of arguments and results, or NULL */
     td_shapes dynamic   TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
     bool functional_rng TD_0; /* seed and offset are inputs, the new offset an output */
+    /* A pure function: unsupported if it writes an argument, returns a view of one or
+     * two results that share a storage, or takes arguments that do. The epilogue then
+     * only returns the results. */
+    bool simple         TD_0;
 } td_export_opts;
 #define TD_EXPORT_OPTS .td_export_opts_size = sizeof(td_export_opts)
 
@@ -60,7 +64,9 @@ TD_API void         td_exported_drop(td_exported *e); /* NULL is fine */
 
 /* ---- the signature ------------------------------------------------------ */
 
-/* Inputs: parameters, buffers, arguments, tangents. Outputs: results, gradients. With
+/* Inputs: parameters, buffers, arguments, tangents, tokens. Outputs: results,
+ * gradients, tokens. A function that calls ops with an ordered effect has tokens
+ * (TD_SLOT_TOKEN); td_exported_run makes those that are passed as td_value_none. With
  * functional_rng, and if the graph draws, seed and offset come after all inputs, and
  * the new offset after all outputs: 0-d i64 tensors (docs/random.md). */
 TD_API int     td_exported_inputs(const td_exported *e);

@@ -21,6 +21,7 @@
 #include "tandem/mode.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"
+#include "tandem/object.h"
 #include "tandem/optim.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
@@ -445,6 +446,8 @@ static inline int td__to_module_call_values(td_module *m, td_values args, td__ro
 #define td_init_kaiming_normal(...) TD__CALL(td_init_kaiming_normal, __VA_ARGS__)
 #define td_init_orthogonal(...) TD__CALL(td_init_orthogonal, __VA_ARGS__)
 #define td_init_gain(...) TD__CALL(td_init_gain, __VA_ARGS__)
+#define td_object(...) TD__CALL(td_object, __VA_ARGS__)
+#define td_object_data(...) TD__CALL(td_object_data, __VA_ARGS__)
 #define td_sgd(...) TD__CALL(td_sgd, __VA_ARGS__)
 #define td_adam(...) TD__CALL(td_adam, __VA_ARGS__)
 #define td_adamw(...) TD__CALL(td_adamw, __VA_ARGS__)

@@ -7,6 +7,7 @@
 #include "tandem/config.h"
 #include "tandem/cache.h"
 #include "tandem/ops.h"
+#include "tandem/object.h"
 #include "tandem/user_op.h"
 #include "tandem/grad.h"
 #include "tandem/autocast.h"

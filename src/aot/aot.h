@@ -29,7 +29,8 @@
  *   a value is  its td_kind, then
  *     tensor    bits (td_key_bit), alias word, sizes, strides, the offset if
  *               TD_KEY_OFFSET, bytes of storage after its last element if TD_KEY_REST,
- *               rank and sizes of the accumulation node if TD_KEY_READ
+ *               td_storage.object_key if TD_KEY_OBJECT, rank and sizes of the
+ *               accumulation node if TD_KEY_READ
  *     number    its 64 bits
  *
  * The alias word of value i is 2k + 1 if value k < i is the same tensor, 2k + 2 if k is
@@ -58,6 +59,7 @@ typedef enum td_key_bit {
     TD_KEY_APART,  /* a view whose grad_fn does not derive from its base's */
     TD_KEY_NUMBER, /* a tensor that stands for a number (numbers.c) */
     TD_KEY_REST,   /* the bytes of storage after the last element follow */
+    TD_KEY_OBJECT, /* it carries an object, whose key follows */
     TD_KEY_READ /* a leaf that was read: its accumulation node lives, its rank follows
                    * and sizes; -1: those of the tensor */
 } td_key_bit;

@@ -26,8 +26,8 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     for (int d = 0; d < rank && d < 32; d++)
         if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
-           (int)(a[1] >> TD_KEY_REST & 1);
-    return true;
+           (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);
+    return !(a[1] >> TD_KEY_OBJECT & 1) || now->v[*at - 1] == was->v[*at - 1];
 }
 
 bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {

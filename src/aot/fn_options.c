@@ -55,6 +55,21 @@ static bool copy_decompositions(td_shared_opts *h) {
     return true;
 }
 
+/* The same for the names of plain arguments. */
+static bool copy_arg_names(td_shared_opts *h) {
+    td_aot_opts *o = &h->opts;
+    size_t       n = (size_t)o->n_arg_names;
+    if (!n) return true;
+    const char **to = td__arena_zalloc(&h->arena, sizeof *to * n);
+    if (!to) return false;
+    for (size_t i = 0; i < n; i++) {
+        to[i] = o->arg_names[i];
+        if (!copy_text(h, &to[i])) return false;
+    }
+    o->arg_names = to;
+    return true;
+}
+
 static bool copy_static_args(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
     size_t       n = (size_t)o->n_static_args;
@@ -154,6 +169,10 @@ static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
                         "td_aot_opts.dynamic is %d, and must be TD_SHAPES_AUTO, "
                         "TD_SHAPES_DYNAMIC, TD_SHAPES_STATIC or TD_SHAPES_MARKED",
                         (int)o->dynamic);
+    if (o->n_arg_names < 0 || (o->n_arg_names && !o->arg_names))
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.arg_names is %s, and n_arg_names is %d",
+                        o->arg_names ? "a list" : "NULL", o->n_arg_names);
     if (o->n_static_args < 0 || (o->n_static_args && !o->static_args))
         return td__fail(cx, TD_E_ARG,
                         "td_aot_opts.static_args is %s, and n_static_args is %d",
@@ -217,8 +236,8 @@ static bool fill(td_shared_opts *h) {
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
            copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_text(h, &o->saved.version) && copy_names(h) && copy_static_args(h) &&
-           copy_decompositions(h);
+           copy_text(h, &o->saved.version) && copy_names(h) && copy_arg_names(h) &&
+           copy_static_args(h) && copy_decompositions(h);
 }
 
 /* Options are shared by a function, its double backwards and its nodes, because each of

@@ -81,6 +81,11 @@ static void mark(void *env, td_gval *v) {
     if (late[0][v->id]) *late[1] = true;
 }
 
+/* Is it an input of backward alone: a tangent, or the token of backward's effects? */
+static bool is_late(const td_desc *d) {
+    return d->kind == TD_D_TANGENT || (d->kind == TD_D_TOKEN && d->index == 1);
+}
+
 /* Marks every node that depends on a tangent as backward; a graph from text does not
  * say. */
 static bool mark_backward(td_graph *g) {
@@ -88,7 +93,7 @@ static bool mark_backward(td_graph *g) {
          *env[2] = {late, &reads};
     if (!late) return td__fail_memory(g->cx);
     for (int i = 0; i < g->inputs.n; i++)
-        late[g->inputs.v[i]->id] = g->in_desc.v[i].kind == TD_D_TANGENT;
+        late[g->inputs.v[i]->id] = is_late(&g->in_desc.v[i]);
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         reads = false;

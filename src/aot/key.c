@@ -223,7 +223,8 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
            bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |
            bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD) |
-           bit(TD_KEY_APART, view && td__is_apart(t));
+           bit(TD_KEY_APART, view && td__is_apart(t)) |
+           bit(TD_KEY_OBJECT, t->st->object); /* which is read-only */
 }
 
 /* The type of argument i as the guarded graph has it; NULL: guards do not concern it.
@@ -286,6 +287,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
         if (!put(s, size_word(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
     if (offset && !put(s, size_word(s, l, l ? l->offset : 0, t->offset))) return false;
     if (s->offsets && !put(s, s->any ? TD_KEY_ANY : rest_of(t, l))) return false;
+    bool object = TD_UNLIKELY(t->st->readonly) && t->st->object;
+    if (object && !put(s, (int64_t)t->st->object_key)) return false;
     return !read || put_sizes_read(s, t, &read->out_type[0]);
 }
 

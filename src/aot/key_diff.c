@@ -19,6 +19,7 @@ typedef struct key_item {
     const int64_t *size, *stride;
     int64_t        offset;    /* if TD_KEY_OFFSET */
     int64_t        rest;      /* if TD_KEY_REST */
+    int64_t        object;    /* if TD_KEY_OBJECT */
     int            read_rank; /* if TD_KEY_READ: -1: it was read in the sizes it has */
     const int64_t *read;      /* ...else in these */
 } key_item;
@@ -41,6 +42,7 @@ static key_item next_item(const td_key *k, int *at) {
     *at += 2 * s.rank;
     if (s.bits >> TD_KEY_OFFSET & 1) s.offset = k->v[(*at)++];
     if (s.bits >> TD_KEY_REST & 1) s.rest = k->v[(*at)++];
+    if (s.bits >> TD_KEY_OBJECT & 1) s.object = k->v[(*at)++];
     s.read_rank = s.bits >> TD_KEY_READ & 1 ? (int)k->v[(*at)++] : -1;
     s.read = k->v + *at;
     if (s.read_rank > 0) *at += s.read_rank;
@@ -149,6 +151,7 @@ static const flag_text flags[] = {
      "is no longer a view whose grad_fn is not its base's"},
     {TD_KEY_MOVED, "is a view whose base has another storage now",
      "is no longer a view whose base has another storage"},
+    {TD_KEY_OBJECT, "is an object now", "is no longer an object"},
     {TD_KEY_READ, "is a leaf that an op has read now",
      "is no longer a leaf that an op has read"},
 };
@@ -217,9 +220,12 @@ static bool differ_rest(td_buf *b, const char *who, const key_item *now,
                        who, now->offset, was->offset);
     else if (now->rest != was->rest)
         td__buf_printf(b, "the storage of %s has another size after it", who);
+    else if (now->object != was->object)
+        td__buf_printf(b, "%s is an object of another type or key", who);
     else if (!read)
         td__buf_printf(b, "%s is a leaf that was first read in other sizes now", who);
-    return now->offset != was->offset || now->rest != was->rest || !read;
+    return now->offset != was->offset || now->rest != was->rest ||
+           now->object != was->object || !read;
 }
 
 /* In the order of likelihood: dtype, rank, sizes, aliasing, flags, strides, offset. */

@@ -173,7 +173,12 @@ const char *td__arg_name(const td_fn *f, int i, char out[80]) {
     const char *name = i < f->n_state ? td__state_member(f, i) : NULL;
     if (name) snprintf(out, 80, "%.79s", name);
     else if (i < f->n_state) snprintf(out, 80, "state tensor %d", i);
-    else snprintf(out, 80, "argument %d", i - f->n_state);
+    else {
+        int k = i - f->n_state;
+        name = k < f->opts.n_arg_names && !f->inner ? f->opts.arg_names[k] : NULL;
+        if (name) snprintf(out, 80, "argument %d (%.56s)", k, name);
+        else snprintf(out, 80, "argument %d", k);
+    }
     return out;
 }
 

@@ -27,6 +27,7 @@ static td_slot_kind kind_of(const td_desc *d) {
     case TD_D_GRAD: return TD_SLOT_GRAD;
     case TD_D_SEED: return TD_SLOT_SEED;
     case TD_D_OFFSET: return TD_SLOT_OFFSET;
+    case TD_D_TOKEN: return TD_SLOT_TOKEN;
     default: return TD_SLOT_PLAIN;
     }
 }

@@ -165,6 +165,7 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
     s->reads = td__graph_flags(program, TD_OPF_META); /* sizes of leaves may change */
     if (!s->j) return false;
     describe_static(f, s, args);
+    if (!f->inner && !td__tokens_add(s->j->g)) return false;
     return td__step_check(f, s->j);
 }
 
@@ -202,10 +203,12 @@ static bool part_step(td_spec *s, td_part_opts o) {
 }
 
 /* Cuts the joint graph into forward and backward, by the user's partitioner or a
- * built-in one. Without tangents there is nothing to cut. */
+ * built-in one. Without tangents there is nothing to cut. Tokens have served their
+ * readers, the passes: from here on the order of nodes is that of effects. */
 static bool part(td_fn *f, td_spec *s, td_values args) {
     td_part_opts o = part_opts(&s->set);
     (void)args;
+    if (!td__tokens_remove(s->j->g)) return false;
     if (!s->j->n_tangents) return part_step(s, o);
     s->h = f->opts.chooser.choose && !f->inner
                ? td__part_given(s->j, &o, &f->opts.chooser)

@@ -1,5 +1,6 @@
 /* schedule.c -- dependences and order of units. A group or call depends on the makers
- * of its operands; a write also on earlier readers, a draw on the draw before it. */
+ * of its operands; a write also on earlier readers, a draw on the draw before it, an
+ * effect on the effect before it. */
 #include "backend/native.h"
 
 /* ---- dependences ---------------------------------------------------------- */
@@ -190,6 +191,8 @@ typedef struct tracks {
     td_follow **readers; /* [n_values] by root: its readers since then */
     bool       *written; /* [n_values] by root: ever */
     int         node, drew;
+    bool        effects; /* the graph has some: */
+    int         stayed;  /* the last node that has one or may fail; -1: none */
     bool        failed;
 } tracks;
 
@@ -226,14 +229,19 @@ static void note_write(tracks *t, const td_gval *v) {
     t->writer[r] = t->node + 1;
 }
 
-/* Records dependencies of node t->node on earlier writers, readers and draws. */
+/* The node comes after node *last, and is the next one of that order. */
+static void note_order(tracks *t, int *last) {
+    if (*last >= 0) follow(t, &t->l->follows[t->node], *last);
+    *last = t->node;
+}
+
+/* Records dependencies of node t->node on earlier writers, readers, draws, effects. */
 static void note_node(tracks *t, const td_gnode *n) {
     for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], note_read, t);
     for (int k = 0; k < n->n_in; k++)
         if (written_arg(n, k)) note_write(t, written_arg(n, k));
-    if (!td__gnode_draws(n)) return;
-    if (t->drew >= 0) follow(t, &t->l->follows[t->node], t->drew);
-    t->drew = t->node;
+    if (td__gnode_draws(n)) note_order(t, &t->drew);
+    if (t->effects && td__gnode_stays(n)) note_order(t, &t->stayed);
 }
 
 /* Marks the roots that any node writes; only their reads matter. */
@@ -259,10 +267,11 @@ static bool make_ranks(td_lowered *l) {
     return true;
 }
 
-/* Dependencies besides values: writes after reads, reads after writes, and random draws
- * in program order. */
+/* Dependencies besides values: writes after reads, reads after writes, random draws in
+ * program order, and effects in program order, also among nodes that may fail: what
+ * eager has printed before it fails is printed. */
 bool td__unit_follows(td_lowered *l) {
-    tracks t = {.l = l, .drew = -1};
+    tracks t = {.l = l, .drew = -1, .stayed = -1};
     size_t n = (size_t)l->g->n_values + 1, nodes = (size_t)l->g->nodes.n + 1;
     l->follows = td__arena_zalloc(&l->arena, sizeof *l->follows * nodes);
     t.writer = td__arena_zalloc(&l->arena, sizeof *t.writer * n);
@@ -271,6 +280,7 @@ bool td__unit_follows(td_lowered *l) {
     if (!l->follows || !t.writer || !t.readers || !t.written || !make_ranks(l))
         return false;
     find_written(&t);
+    t.effects = td__graph_flags(l->g, TD_OPF_EFFECT);
     for (t.node = 0; t.node < l->g->nodes.n; t.node++)
         if (l->g->nodes.v[t.node]->kind == TD_N_OP)
             note_node(&t, l->g->nodes.v[t.node]);

@@ -75,8 +75,19 @@ struct td_storage {
     size_t           block;     /* size of the block that this header begins */
     const char      *writer;    /* name of the op that wrote last, for messages */
     void (*release)(void *env); /* frees foreign memory; NULL: memory is our own */
-    void *env;                  /* of release */
+    void                        *env; /* of release */
+    /* Of an object (object.c): its type, and what keys contain; NULL: a plain one. */
+    const struct td_object_type *object;
+    uint64_t                     object_key;
 };
+
+/* A type of objects: types of one name are the same. */
+typedef struct td_object_type {
+    char     name[40];
+    uint64_t hash;
+} td_object_type;
+/* The type of that name, made at its first use; it stays. NULL after td__fail. */
+const td_object_type *td__object_type(td_ctx *cx, const char *name);
 
 /* A new storage with one reference; NULL: out of memory, without an error. */
 td_storage *td__storage_make(size_t bytes, bool fake);

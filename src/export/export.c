@@ -56,6 +56,90 @@ static bool check_target(const exporting *x, int i) {
                   "their base; pass clones");
 }
 
+/* A file names no object, and another process has none to pass. */
+static bool check_objects(const exporting *x) {
+    const td_graph *p = x->s->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        bool held = d->kind == TD_D_CONST && d->index >= 0 && d->index < p->consts.n &&
+                    p->consts.v[d->index]->st->object;
+        if (d->kind == TD_D_OBJECT || held)
+            return refuse(x, i,
+                          "is an object (td_object), which a file cannot hold; export "
+                          "a function that does not take it");
+    }
+    return true;
+}
+
+/* The graph of a branch or a loop takes no token: in data flow, its effects would have
+ * no place among the others. */
+static bool check_effects(const exporting *x) {
+    const td_graph *g = x->j->g;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (!td__gnode_has_effect(n) || td__row(n->op)->flags & TD_OPF_EFFECT) continue;
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s: a graph of %s calls an op with an effect, which "
+                        "has no token there; call the op outside",
+                        x->f->name, td__row(n->op)->name);
+    }
+    return true;
+}
+
+/* ---- td_export_opts.simple ---------------------------------------------- */
+
+static int32_t storage_of(const td_gval *v) { return v->type ? v->type->storage : -1; }
+
+/* The value that result i of the program is a clone of (values_body); NULL: it is no
+ * tensor. */
+static const td_gval *returned(const td_graph *p, int i) {
+    const td_garg *a = &p->outputs.v[i];
+    bool           made =
+        a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_clone;
+    return made ? a->u.v->node->in[0].u.v : NULL;
+}
+
+/* Does a tensor of storage st come before: an input, or one of the first n results? */
+static bool check_alias(const exporting *x, int i, int32_t st) {
+    const td_graph *p = x->s->program;
+    for (int k = 0; k < p->inputs.n; k++)
+        if (storage_of(p->inputs.v[k]) == st)
+            return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                            "export: %s: result %d shares the storage of input %d; "
+                            "td_export_opts.simple allows new results only, return "
+                            "td_clone of it",
+                            x->f->name, i, k);
+    for (int k = 0; k < i; k++)
+        if (returned(p, k) && storage_of(returned(p, k)) == st)
+            return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                            "export: %s: results %d and %d share a storage; "
+                            "td_export_opts.simple does not allow it, return td_clone "
+                            "of one",
+                            x->f->name, k, i);
+    return true;
+}
+
+static bool check_simple(const exporting *x) {
+    const td_graph *p = x->s->program;
+    for (int i = 0; x->o.simple && i < p->inputs.n; i++) {
+        int32_t st = storage_of(p->inputs.v[i]);
+        if (x->j->primals[i].touched)
+            return refuse(x, i,
+                          "is written, which td_export_opts.simple does not allow; "
+                          "write to a clone and return it");
+        for (int k = 0; k < i && st >= 0; k++)
+            if (storage_of(p->inputs.v[k]) == st)
+                return refuse(x, i,
+                              "shares the storage of another input, which "
+                              "td_export_opts.simple does not allow; pass a clone");
+    }
+    for (int i = 0; x->o.simple && i < p->outputs.n; i++) {
+        const td_gval *v = returned(p, i);
+        if (v && storage_of(v) >= 0 && !check_alias(x, i, storage_of(v))) return false;
+    }
+    return true;
+}
+
 /* Can the graph and the epilogue express everything the function does? False after
  * td__fail. */
 static bool check(const exporting *x) {
@@ -72,7 +156,7 @@ static bool check(const exporting *x) {
                         x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    return check_closed(x);
+    return check_simple(x) && check_objects(x) && check_closed(x) && check_effects(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */
@@ -202,7 +286,7 @@ static bool finish(exporting *x) {
     char      name[80];
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
-           hold_consts(x) && td__graph_dce(g) &&
+           hold_consts(x) && td__graph_dce(g) && td__tokens_add(g) &&
            (!x->s->set.functional_rng || td__graph_functional_rng(g)) &&
            td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
@@ -249,7 +333,8 @@ static bool export(exporting *x, td_values args) {
     if (!x->s) return td__fail_memory(cx);
     if (x->o.what == TD_EXPORT_LOSS) x->f->loss = x->o.loss + 1;
     x->j = td__spec_join(x->f, x->s, args);
-    if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
+    if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse) ||
+        !td__tokens_remove(x->j->g)) /* until inputs and outputs are settled */
         return false;
     if (!differentiate(x)) return false;
     name_outputs(x);

@@ -67,17 +67,21 @@ int td_exported_inputs(const td_exported *e) {
     return td_graph_inputs(e->g);
 }
 
-/* Inputs of the graph before the tangents, and outputs before the gradients. The state
- * of the generator comes after these. */
-static int n_primals(const td_graph *g) {
-    int n = g->inputs.n - (td__graph_takes_rng(g) ? 2 : 0);
-    while (n > 0 && g->in_desc.v[n - 1].kind == TD_D_TANGENT) n--;
+/* How many of n inputs or outputs come before those of kind k, the tokens and the state
+ * of the generator, which are the last ones in this order. */
+static int n_before(const td_desc *d, int n, td_desc_kind k) {
+    while (n > 0 && (d[n - 1].kind == k || d[n - 1].kind == TD_D_TOKEN ||
+                     td__is_rng_desc(&d[n - 1])))
+        n--;
     return n;
 }
+
+/* Inputs of the graph before the tangents, and outputs before the gradients. */
+static int n_primals(const td_graph *g) {
+    return n_before(g->in_desc.v, g->inputs.n, TD_D_TANGENT);
+}
 static int n_forward(const td_graph *g) {
-    int n = g->outputs.n - td__graph_takes_rng(g);
-    while (n > 0 && g->out_desc.v[n - 1].kind == TD_D_GRAD) n--;
-    return n;
+    return n_before(g->out_desc.v, g->outputs.n, TD_D_GRAD);
 }
 
 int td_exported_outputs(const td_exported *e) {
@@ -439,6 +443,33 @@ static bool run_scoped(const td_exported *e, td_values in, td_value *all,
     return ok;
 }
 
+/* to[]: the inputs, with a new token for each that the caller left out. */
+static bool take_tokens(const td_exported *e, td_values in, td_value *to) {
+    for (int i = 0; i < in.n; i++) {
+        int at = passed(e->g, i);
+        to[i] = in.v[i];
+        if (at < 0 || in.v[i].kind != TD_K_NONE ||
+            e->g->in_desc.v[at].kind != TD_D_TOKEN)
+            continue;
+        to[i] = td_value_tensor(td_zeros(e->cx, TD_SHAPE(0), TD_U8));
+        if (td_is_nil(to[i].u.t)) return false;
+    }
+    return true;
+}
+
+/* Checks and runs, in the innermost scope. */
+static bool run_checked(const td_exported *e, td_values in, td_value *out, int n_out) {
+    size_t    n = (size_t)e->g->inputs.n + (size_t)e->epilogue->inputs.n;
+    size_t    m = (size_t)e->g->outputs.n + 1;
+    td_value *all = td__zalloc(sizeof *all * (n + m + (size_t)in.n));
+    if (!all) return td__fail_memory(e->cx);
+    td_values given = {all + n + m, in.n};
+    bool      ok = take_tokens(e, in, all + n + m) && check_inputs(e, given, all) &&
+              run_scoped(e, given, all, all + n, out, n_out);
+    td__free(all);
+    return ok;
+}
+
 bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
     static const char who[] = "td_exported_run";
     bool              ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
@@ -447,15 +478,7 @@ bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_ou
     if (ok && n_out != td_exported_outputs(e))
         ok = td__fail(e->cx, TD_E_ARG, "%s: @%.60s has %d outputs, but n_out is %d",
                       who, e->g->name, td_exported_outputs(e), n_out);
-    if (ok) {
-        size_t    n = (size_t)e->g->inputs.n + (size_t)e->epilogue->inputs.n;
-        size_t    m = (size_t)e->g->outputs.n + 1;
-        td_value *all = td__zalloc(sizeof *all * (n + m));
-        ok = all || td__fail_memory(e->cx);
-        ok = ok && check_inputs(e, in, all) &&
-             run_scoped(e, in, all, all + n, out, n_out);
-        td__free(all);
-    }
+    ok = ok && run_checked(e, in, out, n_out);
     if (!ok) td__nil_values(td__ctx_of_any(e), out, n_out);
     return ok;
 }

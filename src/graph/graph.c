@@ -202,6 +202,7 @@ bool td__garg_fit(const td_param *p, td_garg *a) {
     case TD_T_DTYPE: return a->kind == TD_G_DTYPE;
     case TD_T_STR: return a->kind == TD_G_STR;
     case TD_T_GRAPH: return a->kind == TD_G_GRAPH && a->u.g;
+    case TD_T_OBJECT: return is_tensor_value(a);
     }
     return false;
 }

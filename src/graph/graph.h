@@ -155,6 +155,7 @@ typedef enum td_desc_kind {
     TD_D_TOKEN,
     TD_D_LOSS,     /* output: index counts results */
     TD_D_OWN_GRAD, /* of a program: the gradient input `index` keeps, .grad */
+    TD_D_OBJECT,   /* input: an object of type `name` */
     TD_D_COUNT
 } td_desc_kind;
 
@@ -513,6 +514,9 @@ bool               td__graph_takes_rng(const td_graph *g);
 static inline bool td__is_rng_desc(const td_desc *d) {
     return d->kind == TD_D_SEED || d->kind == TD_D_OFFSET;
 }
+/* Does the node call an op with an effect, itself or in a nested graph? Not if it has
+ * run before: then the effect has happened. */
+bool               td__gnode_has_effect(const td_gnode *n);
 /* Is input i a const whose tensor the graph owns? */
 bool               td__graph_holds(const td_graph *g, int i);
 /* For a call with nested graphs: does result i require grad in one of them? */
@@ -568,5 +572,17 @@ bool td__graph_cse(td_graph *g);   /* merges common subexpressions */
 bool td__graph_fold(td_graph *g);  /* folds constants */
 bool td__graph_views(td_graph *g); /* shortens chains of view ops */
 bool td__graph_order(td_graph *g); /* sorts nodes into a canonical order */
+
+/* ---- tokens (tokens.c) -------------------------------------------------- */
+
+/* Threads tokens through the calls of ops with an ordered effect, forward and backward
+ * apart: token forms of the ops, inputs and outputs <token k> behind all others. Calls
+ * in nested graphs get none. A graph without such calls stays as it is. False after
+ * td__fail. */
+bool td__tokens_add(td_graph *g);
+/* The reverse; the order of the calls is that of the nodes, which the tokens imply.
+ * False after td__fail: a token is read by another op. */
+bool td__tokens_remove(td_graph *g);
+bool td__graph_has_tokens(const td_graph *g); /* does it call a token form? */
 
 #endif

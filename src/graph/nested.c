@@ -36,6 +36,16 @@ bool td__graph_draws(const td_graph *g) {
     return false;
 }
 
+bool td__gnode_has_effect(const td_gnode *n) {
+    if (n->kind != TD_N_OP || n->origin == TD_FROM_BEFORE) return false;
+    uint32_t flags = td__row(n->op)->flags;
+    if (flags & TD_OPF_EFFECT) return true;
+    for (int i = 0; flags & TD_OPF_NESTS && i < n->n_in; i++)
+        if (n->in[i].kind == TD_G_GRAPH && td__graph_flags(n->in[i].u.g, TD_OPF_EFFECT))
+            return true;
+    return false;
+}
+
 bool td__graph_holds(const td_graph *g, int i) {
     const td_desc *d = &g->in_desc.v[i];
     return d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n;

@@ -220,7 +220,8 @@ static bool check_inputs(checker *c) {
 static bool check_joint_output(checker *c, int i, bool *grads) {
     const td_desc *d = &c->g->out_desc.v[i];
     bool           grad = d->kind == TD_D_GRAD;
-    if (td__is_rng_desc(d)) return true; /* after all others, of both halves */
+    /* Behind all others, of both halves: see tokens.c and functional_rng.c. */
+    if (d->kind == TD_D_TOKEN || td__is_rng_desc(d)) return true;
     if (*grads && !grad) return wrong(c, "output %d comes after a gradient", i);
     *grads |= grad;
     if (grad && d->index >= c->g->outputs.n)

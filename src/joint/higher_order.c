@@ -153,7 +153,7 @@ static bool name_all(td_joint_run *r) {
  * order, before the joint graph is finished. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     td_joint *j = r->to;
-    if (!r->order) r->first = j->g->nodes.n;
+    r->first = j->g->nodes.n; /* nodes before have run: program, orders below */
     if (!add_tangents(r, o) || (!r->order && !td__joint_targets(r))) return false;
     int         n = j->n_targets, more = j->n_tangents;
     td_tensor **grads = td__arena_zalloc(&j->arena, sizeof *grads * ((size_t)n + 1));

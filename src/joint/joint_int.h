@@ -20,7 +20,7 @@ typedef struct td_joint_run {
     int              first_tangent; /* its number among the inputs of `f` */
     td_edge         *goal;          /* by target: its edge; nodes are held elsewhere */
     int              order;         /* of differentiation that is traced, from 0 */
-    int              first; /* node of the graph that the first backward begins at */
+    int              first; /* node that the backward of the highest order begins at */
     TD_VEC(td_log) logs;    /* of the orders below, ended */
     td_faker  fakes;
     td_record rec;

@@ -302,15 +302,29 @@ static bool finish(td_joint_run *r) {
            td__joint_keep_sizes(j) && find_varying(r);
 }
 
-/* What could fail in the program has run in the call, with the same values: of an order
- * above the first, only what gradients are computed from stays. */
+/* An effect has happened in the call. Where gradients of gradients read its result,
+ * computing it again would repeat the effect. */
+static bool refuse_repeats(td_graph *g, const td_gnode *n) {
+    return !td__gnode_has_effect(n) ||
+           td__fail(g->cx, TD_E_UNSUPPORTED,
+                    "%.60s: a backward with create_graph reads the result of %s, and "
+                    "would repeat its effect to compute it. Pass the result to the "
+                    "function as an argument, or call the op on td_detach of a value "
+                    "and do not read its result",
+                    g->name, td__row(n->op)->name);
+}
+
+/* What could fail in the program has run in the call, with the same values, and so have
+ * effects: of an order above the first, only what gradients are computed from stays. */
 static bool drop_program_effects(td_joint_run *r) {
     td_graph *g = r->to->g;
     for (int i = 0; i < r->first; i++) g->nodes.v[i]->origin = TD_FROM_BEFORE;
     bool ok = td__graph_dce(g);
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.v[i]->origin == TD_FROM_BEFORE)
-            g->nodes.v[i]->origin = TD_FROM_FORWARD;
+    for (int i = 0; ok && i < g->nodes.n; i++) {
+        if (g->nodes.v[i]->origin != TD_FROM_BEFORE) continue;
+        g->nodes.v[i]->origin = TD_FROM_FORWARD;
+        ok = refuse_repeats(g, g->nodes.v[i]);
+    }
     return ok;
 }
 

@@ -96,7 +96,8 @@ static const char *const type_words[] = {"a tensor",
                                          "a dtype",
                                          "a dtype or nothing",
                                          "a string",
-                                         "a graph"};
+                                         "a graph",
+                                         "an object (td_object)"};
 
 /* What a value is, by td_kind. */
 static const char *const kind_words[] = {
@@ -145,6 +146,7 @@ static bool fits(uint8_t type, td_value *v) {
         return v->kind == TD_K_NONE && type == TD_T_OPT_DTYPE;
     case TD_T_STR: return v->kind == TD_K_STR && v->u.s;
     case TD_T_GRAPH: return v->kind == TD_K_GRAPH && v->u.g;
+    case TD_T_OBJECT: return v->kind == TD_K_TENSOR && v->u.t->st->object;
     }
     return false;
 }
@@ -227,9 +229,11 @@ static int check_arg(td_opcall *c, int i) {
     if (v->kind == TD_K_TENSOR) {
         if (TD_LIKELY(v->u.t != NULL)) {
             bool operand = p->type == TD_T_OPERAND;
-            if (p->type <= TD_T_OPT_TENSOR || operand) {
+            bool plain = p->type <= TD_T_OPT_TENSOR || operand;
+            if (plain || p->type == TD_T_OBJECT) {
                 int state = check_tensor(c, p, v->u.t);
-                if (TD_LIKELY(!c->cx->fake) || state || operand || !is_stand_in(*v))
+                if (state ||
+                    (plain && (TD_LIKELY(!c->cx->fake) || operand || !is_stand_in(*v))))
                     return state;
             }
         } else *v = td_value_none();

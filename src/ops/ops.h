@@ -230,7 +230,8 @@ typedef enum td_type {
     TD_T_DTYPE,
     TD_T_OPT_DTYPE,
     TD_T_STR,
-    TD_T_GRAPH
+    TD_T_GRAPH,
+    TD_T_OBJECT /* a tensor that carries an object (tandem/object.h) */
 } td_type;
 
 #define TD_MAX_ARGS 16
@@ -306,6 +307,10 @@ const td_opdef  *td__user_row(td_op op);
 td_opinfo       *td__user_info(td_op op);
 td_op            td__user_op_find(const char *name);
 bool             td__op_exists(td_op op); /* a row of the library or a registered one */
+/* The token form of an op with an ordered effect: it takes a token before the op's
+ * arguments and returns one before its results. And back. TD_OP_COUNT: none. */
+td_op            td__op_with_token(td_op op);
+td_op            td__op_without_token(td_op op);
 /* Stands for a registered op in cached graphs; 0: it has no version. */
 uint64_t         td__user_op_mark(td_op op);
 /* Derives the info of a registered row; false and a message: the row is wrong. */

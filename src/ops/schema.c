@@ -64,6 +64,7 @@ static const struct {
     {"dtype", TD_T_DTYPE, TD_T_OPT_DTYPE, 255, 255},
     {"str", TD_T_STR, 255, 255, 255},
     {"Graph", TD_T_GRAPH, 255, 255, 255},
+    {"Object", TD_T_OBJECT, 255, 255, 255},
 };
 
 /* "(a)" or "(a!)" behind a type; absent is fine. */

@@ -11,13 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A registered op. def is first: td_opcall.def leads to the rest. */
+/* A registered op. def is first: td_opcall.def leads to the rest.
+ *
+ * An op with an ordered effect has a second row, its token form NAME_with_token, which
+ * takes a token before the op's arguments and returns one before its results. The two
+ * rows name each other. */
 typedef struct user_op {
     td_opdef          def;
     td_opinfo         info;
     td_op_opts        opts; /* the strings are the op's own */
     const td_formula *shape[TD_MAX_RESULTS];
-    uint64_t          mark; /* stands for the op in cached graphs */
+    uint64_t          mark;  /* stands for the op in cached graphs */
+    int               token; /* of a token form: 1, arguments and results before those
+                              * of the user's functions */
+    atomic_int other; /* the op of the token form, or that it is one of; 0: none */
 } user_op;
 
 static _Atomic(user_op *) ops[TD_MOST_USER_OPS];
@@ -43,6 +50,16 @@ bool td__op_exists(td_op op) {
 }
 
 uint64_t td__user_op_mark(td_op op) { return at(op)->opts.version ? at(op)->mark : 0; }
+
+/* The other row of op, if `token` says what op itself is; TD_OP_COUNT: none. */
+static td_op other_of(td_op op, int token) {
+    if (op <= TD_OP_COUNT || at(op)->token != token) return TD_OP_COUNT;
+    int other = atomic_load(&at(op)->other);
+    return other ? (td_op)other : TD_OP_COUNT;
+}
+
+td_op td__op_with_token(td_op op) { return other_of(op, 0); }
+td_op td__op_without_token(td_op op) { return other_of(op, 1); }
 
 static const user_op *of_call(const td_opdef *def) { return (const user_op *)def; }
 
@@ -70,7 +87,7 @@ static bool run_shapes(td_opcall *c, const user_op *u) {
     }
     td_vjp v = {
         .cx = c->cx, .def = c->def, .info = c->info, .in = in, .in_meta = in_meta};
-    for (int i = 0; ok && i < c->n_out; i++) {
+    for (int i = u->token; ok && i < c->n_out; i++) {
         td_tensor *t = td__formula_eval(u->shape[i], &v);
         ok = t && !td_is_nil(t);
         if (ok) td__tensor_meta(t, &c->meta[i]);
@@ -104,12 +121,12 @@ static bool shapes_by_function(td_opcall *c, const user_op *u) {
     if (!to) return td__fail_memory(c->cx);
     td_op_run r = {.cx = c->cx,
                    .env = u->opts.env,
-                   .in = c->in,
-                   .n_in = c->n_in,
-                   .n_out = c->n_out,
-                   .result = to};
+                   .in = c->in + u->token,
+                   .n_in = c->n_in - u->token,
+                   .n_out = c->n_out - u->token,
+                   .result = to + u->token};
     if (!call_user(c, u->opts.shape_fn, &r, "its shape_fn")) return false;
-    for (int i = 0; i < c->n_out; i++) {
+    for (int i = u->token; i < c->n_out; i++) {
         td_meta *m = &c->meta[i];
         if (to[i].rank < 0 || to[i].rank > TD_MAX_RANK ||
             (unsigned)to[i].dtype >= TD_DTYPE_COUNT)
@@ -131,9 +148,10 @@ static bool shapes_by_function(td_opcall *c, const user_op *u) {
 }
 
 static bool check_dtypes(td_opcall *c, const user_op *u) {
-    for (int i = 0; u->opts.dtypes && i < c->n_in; i++) {
+    for (int i = u->token; u->opts.dtypes && i < c->n_in; i++) {
         const td_tensor *t = td__in(c, i);
-        if (t && !(u->opts.dtypes & TD_ONLY(t->dtype)))
+        bool             object = c->info->s.in[i].type == TD_T_OBJECT;
+        if (t && !object && !(u->opts.dtypes & TD_ONLY(t->dtype)))
             return td__op_fail(c, TD_E_DTYPE,
                                "argument %s is %s; the op was registered for other "
                                "dtypes (td_op_opts.dtypes)",
@@ -142,12 +160,20 @@ static bool check_dtypes(td_opcall *c, const user_op *u) {
     return true;
 }
 
+/* A token has no elements: it only says that one call comes after another. */
+static void give_token(td_meta *m) {
+    m->dtype = TD_U8;
+    m->rank = 1;
+    m->size[0] = 0;
+}
+
 /* Results are row-major, whatever the shape came from. */
 static bool give_shapes(td_opcall *c) {
     const user_op *u = of_call(c->def);
-    bool ok = check_dtypes(c, u) && (u->opts.shape_fn ? shapes_by_function(c, u)
-                                     : c->n_out       ? shapes_by_formula(c, u)
-                                                      : true);
+    if (u->token) give_token(&c->meta[0]);
+    bool ok = check_dtypes(c, u) && (u->opts.shape_fn      ? shapes_by_function(c, u)
+                                     : c->n_out > u->token ? shapes_by_formula(c, u)
+                                                           : true);
     for (int i = 0; ok && i < c->n_out; i++) {
         c->meta[i].strided = false;
         c->meta[i].offset = 0;
@@ -184,10 +210,10 @@ static bool run_kernel(td_opcall *c) {
     if (!td__scope_push(c->cx)) return false;
     td_op_run     r = {.cx = c->cx,
                        .env = u->opts.env,
-                       .in = in,
-                       .n_in = c->n_in,
-                       .n_out = c->n_out,
-                       .out = c->out};
+                       .in = in + u->token,
+                       .n_in = c->n_in - u->token,
+                       .n_out = c->n_out - u->token,
+                       .out = c->out + u->token};
     td_mode_scope o = td__modes_enter_plain(c->cx, NULL);
     set_versions(c, versions, false);
     bool ok = make_dense(c, u, in) && call_user(c, u->opts.kernel, &r, "its kernel");
@@ -231,6 +257,24 @@ static bool fail_backward(td_vjp *v) {
 static bool is_word(const char *s) {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return n && !s[n] && !strchr("0123456789", s[0]) && s[n - 1] != '_';
+}
+
+static const char token_suffix[] = "_with_token";
+
+/* Has the token form of an op with an ordered effect room for its token? */
+static bool check_token(td_ctx *cx, const td_schema *s) {
+    bool fits = strlen(s->name) + sizeof token_suffix <= sizeof s->name &&
+                s->n_in < TD_MAX_ARGS && s->n_out < TD_MAX_RESULTS;
+    for (int i = 0; i < s->n_in; i++)
+        fits = fits && strcmp(s->in[i].name, "token") != 0;
+    for (int i = 0; i < s->n_out; i++)
+        fits = fits && strcmp(s->out[i].name, "token") != 0;
+    return fits || td__fail(cx, TD_E_ARG,
+                            "td_register_op: %s: an op with an ordered effect has a "
+                            "form with a token: its name may have %d characters, it "
+                            "may have %d arguments and %d results, none called token",
+                            s->name, (int)(sizeof s->name - sizeof token_suffix),
+                            TD_MAX_ARGS - 1, TD_MAX_RESULTS - 1);
 }
 
 /* What a registered op must be: see td_op_opts. */
@@ -280,7 +324,7 @@ static bool check_schema(td_ctx *cx, const td_schema *s, const td_op_opts *o) {
             "%s: %s: .in_place needs a tensor as first argument, one result "
             "and no effect",
             who, name);
-    return true;
+    return o->effect != TD_EFFECT_ORDERED || check_token(cx, s);
 }
 
 /* Stands for everything that decides what a graph with the op computes. */
@@ -348,10 +392,45 @@ static user_op *make_writer(const user_op *of) {
     return u;
 }
 
+/* The schema of the token form: "f(Tensor x) -> Tensor" is "f_with_token(Tensor token,
+ * Tensor x) -> (Tensor token, Tensor out)". s is the parsed schema. */
+static void token_schema(char *to, size_t cap, const char *schema, const td_schema *s) {
+    const char *args = strchr(schema, '(') + 1, *out = schema, *next;
+    while ((next = strstr(out, "->"))) out = next + 2;
+    int n_args = (int)(out - 2 - args);
+    while (args[n_args - 1] != ')') n_args--; /* blanks before the arrow */
+    snprintf(to, cap, "%s%s(Tensor token%s%.*s -> (Tensor token", s->name, token_suffix,
+             s->n_in ? ", " : "", n_args, args);
+    to += strlen(to);
+    for (int i = 0; i < s->n_out; i++) to += sprintf(to, ", Tensor %s", s->out[i].name);
+    strcpy(to, ")");
+}
+
+/* The row NAME_with_token. Tokens are put into graphs that are differentiated already,
+ * so it has no derivative. */
+static user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
+    size_t     n = strlen(o->schema) + sizeof token_suffix + TD_MAX_RESULTS * 40 + 80;
+    char      *text = td__alloc(n), why[120];
+    user_op   *u = NULL;
+    td_op_opts form = *o;
+    td_schema  with;
+    if (!text) return NULL;
+    token_schema(text, n, o->schema, s);
+    form.schema = text;
+    form.derivative = form.saves = NULL;
+    form.backward = NULL;
+    if (td__schema_parse(text, &with, why, sizeof why)) u = make_op(&form, &with);
+    td__free(text);
+    if (!u) return NULL;
+    u->token = 1;
+    u->mark = mark_of(o) + 4;
+    return u;
+}
+
 /* One formula for each result, separated by `;`. */
 static bool parse_shapes(user_op *u, char *msg, size_t cap) {
     const char *p = u->opts.shape;
-    for (int i = 0; p && i < u->info.s.n_out; i++) {
+    for (int i = u->token; p && i < u->info.s.n_out; i++) {
         char   text[256];
         size_t n = strcspn(p, ";");
         if (n >= sizeof text) return snprintf(msg, cap, "shape: too long"), false;
@@ -362,7 +441,7 @@ static bool parse_shapes(user_op *u, char *msg, size_t cap) {
         bool last = i == u->info.s.n_out - 1;
         if (last == (p[n] == ';'))
             return snprintf(msg, cap, "shape: %d formulas are needed, separated by ;",
-                            u->info.s.n_out),
+                            u->info.s.n_out - u->token),
                    false;
         p += n + 1;
     }
@@ -390,10 +469,32 @@ static bool add_row(td_ctx *cx, user_op *u) {
     return ok;
 }
 
-/* With the name not taken yet. */
+/* The token form of an op that is about to be added; TD_OP_COUNT after td__fail. One
+ * that is there already belongs to a registration that ran out of memory. */
+static td_op add_token_form(td_ctx *cx, const td_op_opts *o, const td_schema *s) {
+    char name[sizeof s->name];
+    snprintf(name, sizeof name, "%s%s", s->name, token_suffix);
+    td_op op = td__op_find(name);
+    bool  left = op > TD_OP_COUNT && at(op)->mark == mark_of(o) + 4 &&
+                !atomic_load(&at(op)->other);
+    if (left) return op;
+    if (op != TD_OP_COUNT)
+        return td__fail(cx, TD_E_ARG, "td_register_op: there is another op %s already",
+                        name),
+               TD_OP_COUNT;
+    return add_row(cx, make_token_form(o, s)) ? td__op_find(name) : TD_OP_COUNT;
+}
+
+/* With the name not taken yet. The token form comes first: other threads see the op
+ * complete. */
 static bool add_op(td_ctx *cx, const td_op_opts *o, const td_schema *s) {
+    bool  ordered = o->effect == TD_EFFECT_ORDERED;
+    td_op form = ordered ? add_token_form(cx, o, s) : TD_OP_COUNT;
+    if (ordered && form == TD_OP_COUNT) return false;
     user_op *u = make_op(o, s);
+    if (u && ordered) atomic_store(&u->other, (int)form);
     if (!add_row(cx, u)) return false;
+    if (ordered) atomic_store(&at(form)->other, (int)td__op_find(s->name));
     return !o->in_place || add_row(cx, make_writer(u));
 }
 

@@ -41,7 +41,7 @@ static bool must_run_in_forward(const td_part *p, int i) {
 static td_reason reason_firm(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
     td_policy       policy = TD_TAG_POLICY(n->tags);
-    if (td__row(n->op)->flags & TD_OPF_EFFECT) return TD_REASON_EFFECT;
+    if (td__gnode_has_effect(n)) return TD_REASON_EFFECT;
     if (td__opinfo(n->op)->writes || (!p->view[i] && reads_written(p, i)))
         return TD_REASON_EFFECT;
     if (policy == TD_MUST_SAVE) return TD_REASON_MUST_SAVE;

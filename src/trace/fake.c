@@ -68,6 +68,8 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     st->open = real->st->open || has_symbols(td__ptrmap_get(&f->metas, real));
     if (st->open) st->bytes = 0; /* the size is symbolic: see span */
     st->readonly = real->st->readonly;
+    st->object = real->st->object;
+    st->object_key = real->st->object_key;
     *s = (td_fake_store){.st = st, .nr = -1};
     if (!td__ptrmap_put(&f->stores, bytes_of(real->st), s))
         return td__fail_memory(f->cx), NULL;

@@ -40,6 +40,13 @@ static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
     return true;
 }
 
+/* An object of the type that the descriptor names, without its data. */
+static bool make_object(td_ctx *cx, const td_desc *d, const td_value *to) {
+    if (d->kind != TD_D_OBJECT) return true;
+    to->u.t->st->object = td__object_type(cx, d->name ? d->name : "");
+    return to->u.t->st->object != NULL;
+}
+
 bool td__inputs_like(const td_graph *g, td_value *in) {
     size_t       n = (size_t)(g->n_storages > 0 ? g->n_storages : 0) + 1;
     td_storage **st = td__zalloc(sizeof *st * n);
@@ -52,7 +59,9 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
         if (g->in_desc.v[i].kind == TD_D_CONST) continue;
         if (!l)
             ok = td__fail(g->cx, TD_E_ARG, "@%.60s: input %d has no type", g->name, i);
-        else if (l->kind == TD_K_TENSOR) ok = make_like(g, l, st, &in[i]);
+        else if (l->kind == TD_K_TENSOR)
+            ok = make_like(g, l, st, &in[i]) &&
+                 make_object(g->cx, &g->in_desc.v[i], &in[i]);
         else if (l->kind == TD_K_FLOAT) in[i] = td_value_float(0);
         else in[i] = l->kind == TD_K_BOOL ? td_value_bool(false) : td_value_int(0);
     }

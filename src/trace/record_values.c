@@ -111,7 +111,9 @@ static int32_t storage_nr(td_record *r, td_fake_store *s) {
 
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name) {
     td_tensor *t = td__fake_copy(&r->fakes, real);
-    td_gval   *v = t ? td__graph_input(r->g, name, NULL, TD_PLAIN_DESC) : NULL;
+    td_desc    d = TD_PLAIN_DESC;
+    if (t && t->st->object) d = (td_desc){TD_D_OBJECT, -1, t->st->object->name};
+    td_gval *v = t ? td__graph_input(r->g, name, NULL, d) : NULL;
     if (!v) return NULL;
     td_fake_store *s = td__fake_store_of(&r->fakes, real);
     s->given = true;

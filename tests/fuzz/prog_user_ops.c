@@ -34,6 +34,11 @@ static bool note(const td_op_run *r) {
     return !td_is_nil(td_op_copy_(r->out[0], r->in[0].u.t, false));
 }
 
+/* An effect in backward, too. */
+static bool note_back(const td_op_run *r) {
+    return td_call_op(r->cx, "fz_note", TD_ARGS(r->g[0]), r->grad, 1);
+}
+
 bool prog_register_ops(td_ctx *cx) {
     static const td_op_opts all[] = {
         {TD_OP_OPTS, .schema = "fz_scale(Tensor x, float s=2.0) -> Tensor",
@@ -45,7 +50,7 @@ bool prog_register_ops(td_ctx *cx) {
         {TD_OP_OPTS, .schema = "fz_tanh(Tensor x) -> Tensor", .shape = "tanh(x)",
          .kernel = tanh_of, .backward = tanh_back, .saves = "out", .version = 1},
         {TD_OP_OPTS, .schema = "fz_note(Tensor x) -> Tensor", .shape = "x",
-         .kernel = note, .derivative = "x: g", .effect = TD_EFFECT_ORDERED,
+         .kernel = note, .backward = note_back, .effect = TD_EFFECT_ORDERED,
          .version = 1},
     };
     for (int i = 0; i < TD_COUNT(all); i++)

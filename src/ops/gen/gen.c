@@ -59,6 +59,7 @@ const char *td__gen_c_type(const td_param *p) {
     case TD_T_DTYPE:
     case TD_T_OPT_DTYPE: return "td_dtype ";
     case TD_T_STR: return "const char *";
+    case TD_T_OBJECT:       /* registered ops only */
     case TD_T_GRAPH: break; /* such ops have no function of their own */
     }
     return "?";
