@@ -32,8 +32,9 @@ static inline void play_with(side *s, scene *go, const char *backend,
     if (!td_ok(s->cx)) say(s, "left: %s\n", td_message(s->cx));
     if (backend) {
         td_clear(s->cx);
-        TD_CHECK_THAT(td_backward_runs(with) == want->runs, "%d runs, not %d: %s",
-                      (int)td_backward_runs(with), want->runs, td_backward_why(with));
+        TD_CHECK_THAT(td_backward_runs(with) == want->runs, "%d runs, not %d: %s\n%s",
+                      (int)td_backward_runs(with), want->runs, td_backward_why(with),
+                      s->text);
         CHECK(td_backward_histories(with) == want->histories);
         CHECK(td_backward_misses(with) == want->misses);
     }
