@@ -309,17 +309,17 @@ TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
  *            config, decompose, log, pass, stages. TD_E_ARG for others
  *   returns  nil after a failure
  *   owns     the caller, until td_backward_fn_drop or td_close
- *   since    0.2 */
+ *   since    0.1 */
 TD_API td_backward_fn *td_aot_backward(td_ctx *cx, const td_aot_opts *opts);
-TD_API void td_backward_fn_drop(td_backward_fn *f); /* NULL is allowed */
+TD_API void            td_backward_fn_drop(td_backward_fn *f); /* NULL is allowed */
 /* How many histories were compiled; how many backwards ran as code; how many the
  * engine ran instead. */
-TD_API int         td_backward_histories(const td_backward_fn *f);
-TD_API int64_t     td_backward_runs(const td_backward_fn *f);
-TD_API int64_t     td_backward_misses(const td_backward_fn *f);
+TD_API int             td_backward_histories(const td_backward_fn *f);
+TD_API int64_t         td_backward_runs(const td_backward_fn *f);
+TD_API int64_t         td_backward_misses(const td_backward_fn *f);
 /* Why the engine ran the last of these; "" if there is none. Valid until the next
  * backward. */
-TD_API const char *td_backward_why(const td_backward_fn *f);
+TD_API const char     *td_backward_why(const td_backward_fn *f);
 /* td_explain of the code for every history. Writes and returns as td_explain does. */
 TD_API size_t td_backward_explain(const td_backward_fn *f, char *out, size_t cap);
 

@@ -16,9 +16,9 @@ typedef struct shape {
     int64_t         *key;
     int32_t         *order; /* nodes by time, latest first */
     int              n_key;
-    td_fn           *f;   /* NULL: nothing to compile, see why */
-    td_history_trace t;   /* what the code leaves to do */
-    td_history      *now; /* of the backward that is running */
+    td_fn           *f;        /* NULL: nothing to compile, see why */
+    td_history_trace t;        /* what the code leaves to do */
+    td_history      *now;      /* of the backward that is running */
     char             why[200]; /* the engine runs it, for this reason; "": code does */
 } shape;
 
@@ -26,13 +26,13 @@ struct td_backward_code {
     td_shared_opts *opts;
     shape          *shapes; /* most recently used first */
     int             n, n_compiled;
-    bool            full; /* warned once: later histories run in the engine */
+    bool            full;  /* warned once: later histories run in the engine */
     TD_VEC(td_value) args; /* scratch */
     TD_VEC(td_value) out;
     TD_VEC(td_tensor *) grads;
 };
 
-/* ---- histories ------------------------------------------------------------ */
+/* ---- histories ---------------------------------------------------------- */
 
 static void free_shape(shape *s) {
     td__fn_free(s->f);
@@ -55,7 +55,8 @@ static bool walk_body(td_call *c) {
     size_t    n_out = (size_t)s->t.results.n;
     td_value *out = ok ? td__alloc(sizeof *out * (n_out + 1)) : NULL;
     if (ok && !out) ok = td__fail_memory(cx);
-    for (size_t i = 0; ok && i < n_out; i++) out[i] = td_value_tensor(s->t.results.v[i]);
+    for (size_t i = 0; ok && i < n_out; i++)
+        out[i] = td_value_tensor(s->t.results.v[i]);
     ok = ok && td_return_values(c, (td_values){out, (int)n_out});
     td__noted_drop(&s->t);
     td__free(out);
@@ -119,15 +120,16 @@ static shape *add(td_ctx *cx, struct td_backward_code *b, const td_history *h,
 /* The most histories that are compiled. */
 static int64_t limit_of(td_ctx *cx, const struct td_backward_code *b) {
     const td_aot_opts *o = &b->opts->opts;
-    return o->limit > 0 ? o->limit
-                        : (o->config ? o->config : td__config(cx))->specialization_limit;
+    return o->limit > 0
+               ? o->limit
+               : (o->config ? o->config : td__config(cx))->specialization_limit;
 }
 
-/* ---- running one ------------------------------------------------------------ */
+/* ---- running one -------------------------------------------------------- */
 
 /* Room for n arguments and n_out results. */
 static bool reserve(struct td_backward_code *b, int n, int n_out) {
-#define ROOM(vec, count) \
+#define ROOM(vec, count)      \
     ((vec)->cap >= (count) || \
      td__vec_grow((void **)&(vec)->v, &(vec)->cap, (count), sizeof *(vec)->v))
     return ROOM(&b->args, n) && ROOM(&b->out, n_out) && ROOM(&b->grads, n_out);
@@ -141,8 +143,8 @@ static bool call(td_ctx *cx, struct td_backward_code *b, shape *s, td_history *h
         b->args.v[i] = td_value_tensor(h->values.v[i]);
     if (!td__scope_push(cx)) return false;
     s->now = h;
-    int n = td_invoke_values(s->f, (td_values){b->args.v, h->values.n}, b->out.v,
-                             h->most);
+    int n =
+        td_invoke_values(s->f, (td_values){b->args.v, h->values.n}, b->out.v, h->most);
     s->now = NULL;
     for (int i = 0; n >= 0 && i < s->t.events.n; i++)
         b->grads.v[i] = td__ref(b->out.v[i].u.t);
@@ -196,7 +198,7 @@ static td_walk_end run(td_backward_fn *f, td_history *h, const char **why) {
     return td__history_finish(h, &s->t, b->grads.v) ? TD_WALK_DONE : TD_WALK_FAILED;
 }
 
-/* ---- making and freeing ------------------------------------------------------ */
+/* ---- making and freeing ------------------------------------------------- */
 
 static void free_code(struct td_backward_code *b) {
     for (shape *s = b->shapes, *next; s; s = next) {
@@ -227,18 +229,18 @@ static void end(void *object) { free_fn(object); }
 
 /* Options that speak of arguments, of forward or of a body mean nothing here. */
 static bool check_opts(td_ctx *cx, const td_aot_opts *o) {
-    const char *odd = o->forward || o->backward             ? "forward and backward"
-                      : o->n_params || o->n_buffers         ? "n_params and n_buffers"
-                      : o->state_names || o->state.n        ? "state"
-                      : o->module                           ? "module"
-                      : o->n_static_args                    ? "static_args"
-                      : o->saved.pack                       ? "saved"
-                      : o->chooser.choose                   ? "chooser"
-                      : o->version                          ? "version"
-                      : o->partition || o->keep_mutations   ? "partition"
-                      : o->dynamic == TD_SHAPES_DYNAMIC ||
-                              o->dynamic == TD_SHAPES_MARKED ? "dynamic"
-                                                             : NULL;
+    const char *odd =
+        o->forward || o->backward           ? "forward and backward"
+        : o->n_params || o->n_buffers       ? "n_params and n_buffers"
+        : o->state_names || o->state.n      ? "state"
+        : o->module                         ? "module"
+        : o->n_static_args                  ? "static_args"
+        : o->saved.pack                     ? "saved"
+        : o->chooser.choose                 ? "chooser"
+        : o->version                        ? "version"
+        : o->partition || o->keep_mutations ? "partition"
+        : o->dynamic == TD_SHAPES_DYNAMIC || o->dynamic == TD_SHAPES_MARKED ? "dynamic"
+                                                                            : NULL;
     return !odd ||
            td__fail(cx, TD_E_ARG,
                     "td_aot_backward: td_aot_opts.%s has no meaning for a backward, "
@@ -272,7 +274,7 @@ void td_backward_fn_drop(td_backward_fn *f) {
     if (TD_MAY_FREE(f, BACKWARD)) free_fn(f);
 }
 
-/* ---- what was done -------------------------------------------------------------- */
+/* ---- what was done ------------------------------------------------------ */
 
 /* In a captured body the answers may differ from call to call. */
 static bool may_read(const td_backward_fn *f, const char *who) {

@@ -226,8 +226,7 @@ static td_backward_fn *runner(case_run *run) {
 static bool run_backward(case_run *run, const td_gstep *s) {
     td_ctx          *cx = run->file->cx;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
-                             .create_graph = s->create_graph,
-                             .with = runner(run)};
+                             .create_graph = s->create_graph, .with = runner(run)};
     int              most = s->n_roots ? s->n_roots : run->last ? run->last->n_out : 0;
     td_tensor      **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)most + 1));
     if (!tensors) return td__fail_memory(cx);

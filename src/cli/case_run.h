@@ -57,13 +57,13 @@ struct case_run {
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns;                  /* used by way_compiled.c */
     TD_VEC(struct case_region *) regions; /* checkpoint regions (case_call.c) */
-    struct td_module *module;             /* of module= (case_call.c) */
+    struct td_module      *module;        /* of module= (case_call.c) */
     struct td_backward_fn *back;          /* of a way with `backward`; made when used */
-    td_buf           *out;                /* the report; NULL: none */
-    bool              json;
-    bool              open;     /* JSON: the current step's object is open */
-    td_mode_hook      listener; /* used by case_draws.c */
-    td_buf            draws;    /* JSON: random results since the last call */
+    td_buf                *out;           /* the report; NULL: none */
+    bool                   json;
+    bool                   open;     /* JSON: the current step's object is open */
+    td_mode_hook           listener; /* used by case_draws.c */
+    td_buf                 draws;    /* JSON: random results since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */

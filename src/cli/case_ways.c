@@ -15,8 +15,7 @@ const case_way case_backward = {.name = "backward",
                                 .slack = 4,
                                 .grad_slack = 256};
 
-const case_way *const case_ways[] = {&case_compiled[0], &case_compiled[1],
-                                     &case_compiled[2], &case_compiled[3],
-                                     &case_compiled[4], &case_compiled[5],
-                                     &case_compiled[6], &case_backward,
-                                     NULL};
+const case_way *const case_ways[] = {
+    &case_compiled[0], &case_compiled[1], &case_compiled[2],
+    &case_compiled[3], &case_compiled[4], &case_compiled[5],
+    &case_compiled[6], &case_backward,    NULL};

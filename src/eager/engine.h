@@ -34,41 +34,41 @@ struct td_rec {
 };
 
 struct td_walk {
-    td_ctx       *cx;
-    bool          keep;      /* retain_graph: saved values stay */
-    bool          create;    /* create_graph: the backward itself is recorded */
-    bool          some;      /* run only nodes that lead to requested gradients */
-    bool          holes;     /* a NULL gradient of a root is absent, not 1 */
-    bool          stop;      /* do not continue beyond requested gradients */
-    bool          explained; /* the error message names its forward op already */
+    td_ctx           *cx;
+    bool              keep;      /* retain_graph: saved values stay */
+    bool              create;    /* create_graph: the backward itself is recorded */
+    bool              some;      /* run only nodes that lead to requested gradients */
+    bool              holes;     /* a NULL gradient of a root is absent, not 1 */
+    bool              stop;      /* do not continue beyond requested gradients */
+    bool              explained; /* the error message names its forward op already */
     /* Runs the walk in the engine's place where it can (td_aot_backward); or NULL. */
-    td_backward_fn    *by;
+    td_backward_fn   *by;
     /* The walk is a trace: what it does is noted here instead of done; or NULL. */
     td_history_trace *trace;
-    td_walk_lists lists;     /* work lists */
+    td_walk_lists     lists; /* work lists */
 };
 
 /* A walk: begin; enter and explore each root; add and arrive each root's gradient; run;
  * end. Functions return false after td__fail; td__walk_end is called in any case. */
-void    td__walk_begin(td_walk *w);
+void               td__walk_begin(td_walk *w);
 /* The record of n in this walk, made on first use. */
-td_rec *td__walk_enter(td_walk *w, td_node *n); /* NULL after td__fail */
+td_rec            *td__walk_enter(td_walk *w, td_node *n); /* NULL after td__fail */
 /* Finds all nodes reachable from a root, counts their dependencies and marks those
  * that must run. */
-bool    td__walk_explore(td_walk *w, td_rec *root);
+bool               td__walk_explore(td_walk *w, td_rec *root);
 /* Adds g to the gradient of result nr; takes over one reference. */
-bool    td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);
+bool               td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);
 /* One edge into r has delivered; the last one makes r ready. */
-bool    td__walk_arrive(td_walk *w, td_rec *r);
+bool               td__walk_arrive(td_walk *w, td_rec *r);
 /* Runs ready nodes, latest first, until none is left. */
-bool    td__walk_run(td_walk *w);
+bool               td__walk_run(td_walk *w);
 /* Runs one node for which a walk that was compiled has computed gradients. */
-bool    td__walk_run_one(td_walk *w, td_rec *r);
-void    td__walk_end(td_walk *w);
+bool               td__walk_run_one(td_walk *w, td_rec *r);
+void               td__walk_end(td_walk *w);
 /* Must gradients be sent to this node? */
 static inline bool td__rec_leads(const td_rec *r) { return r->wanted || r->capture; }
 /* The record of n in this walk; NULL: the walk does not reach it. */
-td_rec *td__walk_find(const td_walk *w, const td_node *n);
+td_rec            *td__walk_find(const td_walk *w, const td_node *n);
 
 /* ---- backward.c --------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- words and values ----------------------------------------------------- */
+/* ---- words and values --------------------------------------------------- */
 
 void td__history_put(td_history *h, int64_t word) {
     if (TD_UNLIKELY(!td__vec_push(&h->key, word))) h->failed = true;
@@ -56,7 +56,7 @@ void td__history_value(td_history *h, td_tensor *t) {
     if (TD_UNLIKELY(!td__vec_push(&h->values, t))) h->failed = true;
 }
 
-/* ---- nodes ------------------------------------------------------------------ */
+/* ---- nodes -------------------------------------------------------------- */
 
 /* A saved value. One that was freed is absent: if the trace reads it, it fails as eager
  * does. */
@@ -126,7 +126,7 @@ static const char *put_rec(td_history *h, const td_rec *r) {
     return why;
 }
 
-/* ---- roots -------------------------------------------------------------------- */
+/* ---- roots -------------------------------------------------------------- */
 
 /* Is the gradient of root i a value? If not it is the number 1, part of the code. */
 static bool has_tangent(const td_walk_roots *from, int i) {
@@ -157,7 +157,7 @@ static bool put_roots(td_history *h) {
     return true;
 }
 
-/* ---- gradients that are there already ----------------------------------------- */
+/* ---- gradients that are there already ----------------------------------- */
 
 /* What a tensor's bytes are known by: two storages may have the same. */
 static const void *memory_of(const td_tensor *t) {
@@ -205,7 +205,7 @@ static bool grads_are_read(td_history *h) {
     return false;
 }
 
-/* ---- the whole ------------------------------------------------------------------ */
+/* ---- the whole ---------------------------------------------------------- */
 
 /* Fills h; *why: the engine must run it. False after td__fail. */
 static bool lift(td_history *h, const char **why) {

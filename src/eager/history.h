@@ -43,10 +43,10 @@ typedef struct td_event {
 
 /* What a traced walk does besides computing. */
 typedef struct td_history_trace {
-    TD_VEC(td_event) events;       /* in the engine's order */
-    TD_VEC(td_tensor *) results;   /* by event, referenced; until td__noted_drop */
-    TD_VEC(int32_t) ran;           /* nodes whose derivative ran: released afterwards */
-    TD_VEC(bool) came;             /* of those with td_node_kind.arrived, by result */
+    TD_VEC(td_event) events;     /* in the engine's order */
+    TD_VEC(td_tensor *) results; /* by event, referenced; until td__noted_drop */
+    TD_VEC(int32_t) ran;         /* nodes whose derivative ran: released afterwards */
+    TD_VEC(bool) came;           /* of those with td_node_kind.arrived, by result */
 } td_history_trace;
 
 /* td_aot_backward: what runs walks as compiled code. */
@@ -61,7 +61,7 @@ struct td_backward_fn {
     char why[240]; /* why the engine ran the last of those; "": none yet */
 };
 
-/* ---- making one (history.c) ---------------------------------------------- */
+/* ---- making one (history.c) --------------------------------------------- */
 
 /* For td_node_kind.describe. Failures are noted in h. */
 void        td__history_put(td_history *h, int64_t word);
@@ -71,7 +71,7 @@ void        td__history_value(td_history *h, td_tensor *t);
 /* All of a node but its edges. Returns as td_node_kind.describe does. */
 const char *td__history_node(td_history *h, const td_node *n);
 
-/* ---- tracing and running (history_run.c) ---------------------------------- */
+/* ---- tracing and running (history_run.c) -------------------------------- */
 
 /* Is a walk over real nodes being traced? */
 bool       td__history_traced(const td_ctx *cx);
@@ -79,18 +79,16 @@ bool       td__history_traced(const td_ctx *cx);
 td_tensor *td__history_copy(const td_ctx *cx, td_tensor *t);
 /* Runs the engine over the history with copies[i] in place of value i. False after
  * td__fail. td__noted_drop in any case. */
-bool       td__history_trace(td_history *h, td_tensor *const *copies,
-                             td_history_trace *t);
-void       td__noted_drop(td_history_trace *t);  /* drops the results, not the notes */
-void       td__noted_free(td_history_trace *t);
+bool td__history_trace(td_history *h, td_tensor *const *copies, td_history_trace *t);
+void td__noted_drop(td_history_trace *t); /* drops the results, not the notes */
+void td__noted_free(td_history_trace *t);
 /* After the code has run: frees saved values unless the graph is retained, and does
  * the events. Takes over the reference to each gradient. False after td__fail. */
-bool       td__history_finish(td_history *h, const td_history_trace *t,
-                              td_tensor **grads);
+bool td__history_finish(td_history *h, const td_history_trace *t, td_tensor **grads);
 /* Are the nodes in this order by time? order[] has places in the walk, latest first. */
-bool       td__history_in_order(const td_history *h, const int32_t *order);
+bool td__history_in_order(const td_history *h, const int32_t *order);
 /* Fills order[0 .. number of nodes). */
-void       td__history_order(const td_history *h, int32_t *order);
-int        td__history_nodes(const td_history *h);
+void td__history_order(const td_history *h, int32_t *order);
+int  td__history_nodes(const td_history *h);
 
 #endif

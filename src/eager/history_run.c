@@ -13,7 +13,7 @@ td_tensor *td__history_copy(const td_ctx *cx, td_tensor *t) {
     return t;
 }
 
-/* ---- order ------------------------------------------------------------------ */
+/* ---- order -------------------------------------------------------------- */
 
 int td__history_nodes(const td_history *h) { return h->w->lists.recs.n; }
 
@@ -43,7 +43,7 @@ void td__history_order(const td_history *h, int32_t *order) {
         }
 }
 
-/* ---- what a trace notes -------------------------------------------------------- */
+/* ---- what a trace notes ------------------------------------------------- */
 
 bool td__note_ran(td_history_trace *t, const td_rec *r) {
     const td_node *n = r->node;
@@ -79,7 +79,7 @@ void td__noted_free(td_history_trace *t) {
     td__vec_free(&t->came);
 }
 
-/* ---- the traced walk ------------------------------------------------------------ */
+/* ---- the traced walk ---------------------------------------------------- */
 
 /* Asks for the gradient of result nr, once. */
 static bool ask(td_walk *w, td_rec *r, int nr) {
@@ -119,11 +119,11 @@ static bool feed(const td_history *h, td_walk *w) {
     int                  at = h->n_saved;
     for (int i = 0; i < from->roots.n; i++) {
         const td_tensor *root = from->roots.v[i];
-        td_tensor       *g = td__root_has_tangent(h, i)
-                                 ? h->copies[at++]
-                                 : td_op_ones(w->cx, (td_ints){NULL, 0},
-                                              (td_dtype)root->dtype);
-        int              nr = root->ag->fn ? root->ag->nr : 0;
+        td_tensor       *g =
+            td__root_has_tangent(h, i)
+                      ? h->copies[at++]
+                      : td_op_ones(w->cx, (td_ints){NULL, 0}, (td_dtype)root->dtype);
+        int nr = root->ag->fn ? root->ag->nr : 0;
         if (td_is_nil(g) || !td__walk_add(w, from->recs[i]->node->rec, nr, td__ref(g)))
             return false;
     }
@@ -156,7 +156,7 @@ bool td__history_trace(td_history *h, td_tensor *const *copies, td_history_trace
     return ok && td_ok(cx);
 }
 
-/* ---- behind the code -------------------------------------------------------------- */
+/* ---- behind the code ---------------------------------------------------- */
 
 /* Frees the saved values of the nodes that ran. */
 static void release(const td_history *h, const td_history_trace *t) {

@@ -48,8 +48,8 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     return td_op_expand(zero, (td_ints){want->size, want->rank});
 }
 
-/* Which tangents came, by g or by came, and which did not. If none did, the node runs because one came
- * without a value, and which is unknown: all did. */
+/* Which tangents came, by g or by came, and which did not. If none did, the node runs
+ * because one came without a value, and which is unknown: all did. */
 static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
     td_frame *f = n->data;
     int       words = td__frame_words(f->p);
@@ -300,7 +300,7 @@ static td_edge *edge_for(td_node *n, int i) {
     return p->edges[i].led ? &n->edge[i] : td__frame_later(n, i);
 }
 
-/* ---- as part of a compiled backward --------------------------------------- */
+/* ---- as part of a compiled backward ------------------------------------- */
 
 static void arrived(td_node *n, const bool *came) { look_at(n, NULL, came); }
 

@@ -1,7 +1,7 @@
 /* aot_backward.c -- td_aot_backward does what td_backward does, through any history. */
 #include "aot_backward_help.h"
 
-/* ---- eager histories ------------------------------------------------------- */
+/* ---- eager histories ---------------------------------------------------- */
 
 typedef struct mlp {
     td_tensor *w1, *b1, *w2;
@@ -45,7 +45,9 @@ static void other_sizes(side *s) {
         tell_mlp(s, &m);
     }
 }
-TEST(another_size_is_another_history) { check_backward(other_sizes, (counts){4, 2, 0}); }
+TEST(another_size_is_another_history) {
+    check_backward(other_sizes, (counts){4, 2, 0});
+}
 
 static void views_and_writes(side *s) {
     for (int step = 0; step < 2; step++) {
@@ -173,7 +175,7 @@ static void no_history(side *s) {
 }
 TEST(roots_are_refused_as_eagers) { check_backward(no_history, (counts){0, 0, 0}); }
 
-/* ---- hooks --------------------------------------------------------------------- */
+/* ---- hooks -------------------------------------------------------------- */
 
 static side *hearing;
 
@@ -197,7 +199,9 @@ static void leaf_hooks(side *s) {
         tell_mlp(s, &m);
     }
 }
-TEST(hooks_of_leaves_run_in_eagers_order) { check_backward(leaf_hooks, (counts){2, 1, 0}); }
+TEST(hooks_of_leaves_run_in_eagers_order) {
+    check_backward(leaf_hooks, (counts){2, 1, 0});
+}
 
 static void inner_hooks(side *s) {
     hearing = s;
@@ -208,7 +212,9 @@ static void inner_hooks(side *s) {
         tell(s, "x", td_grad_of(x));
     }
 }
-TEST(a_hook_inside_runs_in_the_engine) { check_backward(inner_hooks, (counts){0, 0, 2}); }
+TEST(a_hook_inside_runs_in_the_engine) {
+    check_backward(inner_hooks, (counts){0, 0, 2});
+}
 
 static void retained(side *s) {
     for (int step = 0; step < 2; step++) {

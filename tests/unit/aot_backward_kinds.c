@@ -1,8 +1,8 @@
-/* aot_backward_kinds.c -- td_aot_backward through nodes that are no ops: compiled calls,
- * custom functions, checkpoints; and what the handle itself does. */
+/* aot_backward_kinds.c -- td_aot_backward through nodes that are no ops: compiled
+ * calls, custom functions, checkpoints; and what the handle itself does. */
 #include "aot_backward_help.h"
 
-/* ---- compiled functions ---------------------------------------------------- */
+/* ---- compiled functions ------------------------------------------------- */
 
 static bool affine(td_call *c) {
     td_tensor *h = td_matmul(td_arg(c, 0), td_arg(c, 1));
@@ -11,7 +11,8 @@ static bool affine(td_call *c) {
 
 static void calls_in_a_row(side *s) {
     td_fn     *f = td_aot_function(s->cx, affine, NULL, NULL);
-    td_tensor *w = leaf(s->cx, TD_SHAPE(3, 3), 0.1), *v = leaf(s->cx, TD_SHAPE(2, 3), 1);
+    td_tensor *w = leaf(s->cx, TD_SHAPE(3, 3), 0.1),
+              *v = leaf(s->cx, TD_SHAPE(2, 3), 1);
     for (int step = 0; step < 3; step++) {
         td_tensor *a[2], *b[2], *x = values(s->cx, TD_SHAPE(2, 3), 0.1 * step);
         td_invoke(f, TD_ARGS(x, w), a, 2);
@@ -51,12 +52,13 @@ TEST(each_set_of_results_is_a_history) {
 }
 
 static void symbolic(side *s) {
-    td_fn     *f = td_aot_function(s->cx, affine, NULL,
-                                   &(td_aot_opts){TD_AOT_OPTS,
-                                                  .dynamic = TD_SHAPES_DYNAMIC});
+    td_fn *f =
+        td_aot_function(s->cx, affine, NULL,
+                        &(td_aot_opts){TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC});
     td_tensor *w = leaf(s->cx, TD_SHAPE(3, 3), 0.1);
     for (int step = 0; step < 4; step++) {
-        td_tensor *y[2], *x = values(s->cx, step % 2 ? TD_SHAPE(4, 3) : TD_SHAPE(2, 3), 1);
+        td_tensor *y[2],
+            *x = values(s->cx, step % 2 ? TD_SHAPE(4, 3) : TD_SHAPE(2, 3), 1);
         td_invoke(f, TD_ARGS(x, w), y, 2);
         back(td_add(td_sum(y[0]), y[1]), NULL, false);
         tell(s, "w", td_grad_of(w));
@@ -86,7 +88,7 @@ TEST(a_compiled_dropout_has_the_mask_of_its_forward) {
     check_backward(random_inside, (counts){3, 1, 0});
 }
 
-/* ---- custom functions ------------------------------------------------------- */
+/* ---- custom functions --------------------------------------------------- */
 
 static int backwards; /* C calls of a custom backward */
 
@@ -103,7 +105,9 @@ static bool cube_back(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **g
     grad[0] = td_mul(td_mul(g[0], td_fcall_stashed(f, 0)), td_fcall_saved(f, 0));
     return true;
 }
-static const td_function cubed = {.name = "cube", .forward = cube, .backward = cube_back};
+static const td_function cubed = {.name = "cube",
+                                  .forward = cube,
+                                  .backward = cube_back};
 
 static void custom(side *s) {
     backwards = 0;
@@ -142,7 +146,9 @@ static bool once_back(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **g
     grad[0] = td_mul(g[0], scale);
     return true;
 }
-static const td_function scaled = {.name = "scale", .forward = once, .backward = once_back};
+static const td_function scaled = {.name = "scale",
+                                   .forward = once,
+                                   .backward = once_back};
 
 static void outside(side *s) {
     for (int step = 0; step < 3; step++) {
@@ -174,7 +180,7 @@ TEST(a_checkpoint_is_recomputed_by_the_engine) {
     check_backward(checkpointed, (counts){0, 0, 2});
 }
 
-/* ---- the handle ---------------------------------------------------------------- */
+/* ---- the handle --------------------------------------------------------- */
 
 TEST(options_of_arguments_are_refused) {
     td_ctx *cx = td_open();
