@@ -175,6 +175,53 @@ static void no_history(side *s) {
 }
 TEST(roots_are_refused_as_eagers) { check_backward(no_history, (counts){0, 0, 0}); }
 
+static void numbers(side *s) {
+    td_tensor *x = leaf(s->cx, TD_SHAPE(3), 0.1);
+    for (int step = 0; step < 4; step++) {
+        td_tensor *y = td_mul(td_pow(x, 2.0 + step % 2), 3.0);
+        back(td_sum(td_sum(td_view(y, TD_SHAPE(3, 1)), TD_DIMS(step / 2), false)), NULL,
+             false);
+        tell(s, "x", td_grad_of(x));
+    }
+}
+TEST(another_number_is_another_history) { check_backward(numbers, (counts){4, 4, 0}); }
+
+/* The same nodes and edges, recorded in another order: gradients add up in it. */
+static void orders(side *s) {
+    for (int step = 0; step < 4; step++) {
+        td_tensor *x = leaf(s->cx, TD_SHAPE(3), 0.1), *h = td_exp(x), *a, *b, *c;
+        if (step % 2) c = td_mul(h, 1e-9), b = td_mul(h, 3.0), a = td_mul(h, -3.0);
+        else a = td_mul(h, -3.0), b = td_mul(h, 3.0), c = td_mul(h, 1e-9);
+        back(td_sum(td_add(td_add(a, b), c)), NULL, false);
+        tell(s, "x", td_grad_of(x));
+    }
+}
+TEST(another_order_is_another_history) { check_backward(orders, (counts){4, 2, 0}); }
+
+/* Rows of one tensor, one after the other: their place in memory is no part of it. */
+static void batches(side *s) {
+    td_tensor *all = values(s->cx, TD_SHAPE(4, 2, 3), 0);
+    mlp        m = mlp_of(s->cx);
+    for (int step = 0; step < 4; step++) {
+        back(loss_of(&m, td_select(all, 0, step)), NULL, false);
+        tell_mlp(s, &m);
+    }
+}
+TEST(parts_of_one_tensor_are_one_history) {
+    check_backward(batches, (counts){4, 1, 0});
+}
+
+static void several_roots(side *s) {
+    for (int step = 0; step < 2; step++) {
+        td_tensor *x = leaf(s->cx, TD_SHAPE(3), 0.1), *h = td_exp(x);
+        td_backward_with(TD_LIST(td_sum(h), h, td_sum(td_mul(h, h))),
+                         TD_LIST(NULL, values(s->cx, TD_SHAPE(3), step), NULL),
+                         &(td_backward_opts){TD_BACKWARD_OPTS, .with = with});
+        tell(s, "x", td_grad_of(x));
+    }
+}
+TEST(several_roots_are_one_graph) { check_backward(several_roots, (counts){2, 1, 0}); }
+
 /* ---- hooks -------------------------------------------------------------- */
 
 static side *hearing;
