@@ -239,8 +239,10 @@ td_tensor *td__unpack(td_node *n, const td_saved *s) {
         fail_version(n, s);
         return NULL;
     }
-    if (TD_UNLIKELY(td__eager(n->cx)->traced != NULL))
-        return td__history_copy(n->cx, s->t);
+    if (TD_UNLIKELY(td__eager(n->cx)->traced != NULL)) {
+        td_tensor *copy = td__history_copy(n->cx, s->t);
+        if (copy != s->t) return copy; /* else a trace inside saved it */
+    }
     if (!(s->flags & TD_SV_ALIAS) || !td__recording(n->cx)) return s->t;
     return reattach(n, s->t, s->nr, false);
 }
