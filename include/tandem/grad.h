@@ -39,12 +39,16 @@ TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* ---- backward ----------------------------------------------------------- */
 
+typedef struct td_backward_fn td_backward_fn; /* compiled backwards (tandem/aot.h) */
+
 /* Options carry their size: write {TD_BACKWARD_OPTS, .retain_graph = true}. */
 typedef struct td_backward_opts {
     TD_SIZE(td_backward_opts);
     bool retain_graph     TD_0; /* do not free saved values: backward may run again */
     bool create_graph     TD_0; /* gradients are differentiable; implies retain_graph */
     td_tensor_list inputs TD_0; /* accumulate into these only; empty: every leaf */
+    td_backward_fn *with  TD_0; /* runs it as compiled code (td_aot_backward); NULL: op
+                                 * by op */
 } td_backward_opts;
 #define TD_BACKWARD_OPTS .td_backward_opts_size = sizeof(td_backward_opts)
 
@@ -54,6 +58,7 @@ typedef struct td_grad_opts {
     bool allow_unused    TD_0; /* the gradient of an unused input is nil, no error */
     bool materialize     TD_0; /* the gradient of an unused input is zeros */
     td_tensor_list grads TD_0; /* gradients of the outputs; empty or NULL: 1 */
+    td_backward_fn *with TD_0; /* as in td_backward_opts */
 } td_grad_opts;
 #define TD_GRAD_OPTS .td_grad_opts_size = sizeof(td_grad_opts)
 

@@ -55,6 +55,7 @@ template <> struct td__is_handle<td_call> : std::true_type {};
 template <> struct td__is_handle<td_program> : std::true_type {};
 template <> struct td__is_handle<td_loader> : std::true_type {};
 template <> struct td__is_handle<td_exported> : std::true_type {};
+template <> struct td__is_handle<td_backward_fn> : std::true_type {};
 template <> struct td__is_handle<td_node> : std::true_type {};
 template <> struct td__is_handle<td_fcall> : std::true_type {};
 template <> struct td__is_handle<td_gfile> : std::true_type {};
@@ -86,6 +87,7 @@ typedef union td__handle {
     const td_program *td_program_p;
     const td_loader *td_loader_p;
     const td_exported *td_exported_p;
+    const td_backward_fn *td_backward_fn_p;
     const td_node *td_node_p;
     const td_fcall *td_fcall_p;
     const td_gfile *td_gfile_p;
@@ -130,6 +132,13 @@ static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int 
 #define td_aot_module(...) TD__CALL(td_aot_module, __VA_ARGS__)
 #define td_aot_module_flat(...) TD__CALL(td_aot_module_flat, __VA_ARGS__)
 #define td_aot_step(...) TD__CALL(td_aot_step, __VA_ARGS__)
+#define td_aot_backward(...) TD__CALL(td_aot_backward, __VA_ARGS__)
+#define td_backward_fn_drop(...) TD__CALL(td_backward_fn_drop, __VA_ARGS__)
+#define td_backward_histories(...) TD__CALL(td_backward_histories, __VA_ARGS__)
+#define td_backward_runs(...) TD__CALL(td_backward_runs, __VA_ARGS__)
+#define td_backward_misses(...) TD__CALL(td_backward_misses, __VA_ARGS__)
+#define td_backward_why(...) TD__CALL(td_backward_why, __VA_ARGS__)
+#define td_backward_explain(...) TD__CALL(td_backward_explain, __VA_ARGS__)
 #define td_stage_capture(...) TD__CALL(td_stage_capture, __VA_ARGS__)
 #define td_stage_module(...) TD__CALL(td_stage_module, __VA_ARGS__)
 #define td_stage_program(...) TD__CALL(td_stage_program, __VA_ARGS__)

@@ -213,12 +213,20 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
+/* What runs backwards in a way that has them compiled; NULL: the engine does. nil after
+ * td__fail. */
+static td_backward_fn *runner(case_run *run) {
+    if (!run->way->backward) return NULL;
+    if (!run->back) run->back = td_aot_backward(run->file->cx, NULL);
+    return run->back;
+}
+
 /* Without arguments, from the outputs of the last call that require grad. Tangents are
  * drawn from the seed, or are ones. */
 static bool run_backward(case_run *run, const td_gstep *s) {
     td_ctx          *cx = run->file->cx;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
-                             .create_graph = s->create_graph};
+                             .create_graph = s->create_graph, .with = runner(run)};
     int              most = s->n_roots ? s->n_roots : run->last ? run->last->n_out : 0;
     td_tensor      **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)most + 1));
     if (!tensors) return td__fail_memory(cx);
@@ -280,6 +288,7 @@ void case_end(case_run *run) {
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
     case_fns_end(run);
+    td_backward_fn_drop(run->back);
     case_call_end(run);
     td__vec_free(&run->consts);
     td__buf_free(&run->draws);

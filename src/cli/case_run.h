@@ -23,6 +23,7 @@ typedef struct case_way {
      * was modified, this way may succeed. */
     bool                   saves_copies;
     bool                   of_graphs; /* takes graphs only: see case_needs_body */
+    bool                   backward;  /* its backwards are code (td_aot_backward) */
     /* The way it is compared with; NULL: eager. */
     const struct case_way *against;
 } case_way;
@@ -56,16 +57,18 @@ struct case_run {
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns;                  /* used by way_compiled.c */
     TD_VEC(struct case_region *) regions; /* checkpoint regions (case_call.c) */
-    struct td_module *module;             /* of module= (case_call.c) */
-    td_buf           *out;                /* the report; NULL: none */
-    bool              json;
-    bool              open;     /* JSON: the current step's object is open */
-    td_mode_hook      listener; /* used by case_draws.c */
-    td_buf            draws;    /* JSON: random results since the last call */
+    struct td_module      *module;        /* of module= (case_call.c) */
+    struct td_backward_fn *back;          /* of a way with `backward`; made when used */
+    td_buf                *out;           /* the report; NULL: none */
+    bool                   json;
+    bool                   open;     /* JSON: the current step's object is open */
+    td_mode_hook           listener; /* used by case_draws.c */
+    td_buf                 draws;    /* JSON: random results since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
 extern const case_way        case_eager;
+extern const case_way        case_backward; /* case_eager with backwards as code */
 extern const case_way *const case_ways[];
 enum { CASE_COMPILED = 7, CASE_PACKED = CASE_COMPILED };
 /* way_compiled.c; [CASE_PACKED] packs saved values, for random programs. */

@@ -3,6 +3,7 @@
  * row's formulas or its C rule. The engine sums to the input's sizes and casts
  * to its dtype. */
 #include "eager/eager_int.h"
+#include "eager/history.h"
 
 td_tensor *td__vjp_zeros(const td_vjp *v, int i) {
     const td_meta *m = v->out_meta[i];
@@ -205,7 +206,17 @@ static bool is_apart(const td_node *n, int i) {
            n->def == td__row(TD_OP_call_forward);
 }
 
+/* The op and its numbers. An op with graphs among its arguments exists once for each
+ * call, so nothing tells that two of them are the same. */
+static const char *op_describe(const td_node *n, td_history *h) {
+    if (n->def->flags & TD_OPF_NESTS) return "an op with graphs among its arguments";
+    td__history_put(h, (int64_t)(uintptr_t)n->def);
+    for (int i = 0; i < n->n_in; i++) td__history_number(h, &n->in[i]);
+    return NULL;
+}
+
 const td_node_kind td__op_kind = {.name = "op",
+                                  .describe = op_describe,
                                   .apart = is_apart,
                                   .apply = op_apply,
                                   .destroy = op_destroy};

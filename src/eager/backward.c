@@ -58,9 +58,7 @@ static td_tensor *end_scope_with(td_ctx *cx, td_tensor *t) {
     return held;
 }
 
-/* The incoming gradient of root i, with a reference: the given one, cast to the
- * root's dtype, or 1 for a scalar. NULL after td__fail. */
-static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char *who) {
+td_tensor *td__root_grad(td_tensor *root, td_tensors grads, int i, const char *who) {
     td_ctx    *cx = root->cx;
     td_tensor *g = i < grads.n && grads.v ? grads.v[i] : NULL;
     if (!g) {
@@ -122,7 +120,7 @@ static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **
                        const char *who) {
     for (int i = 0; i < roots.n; i++) {
         if (w->holes && !grads.v[i]) continue;
-        td_tensor *g = root_grad(roots.v[i], grads, i, who);
+        td_tensor *g = td__root_grad(roots.v[i], grads, i, who);
         int        nr = roots.v[i]->ag->fn ? roots.v[i]->ag->nr : 0;
         if (!g || !td__walk_add(w, recs[i], nr, g)) return false;
     }
@@ -136,6 +134,11 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
         td__arena_alloc(&td__eager(w->cx)->walks, sizeof *recs * (size_t)roots.n);
     if (!recs) return td__fail_memory(w->cx);
     if (!enter_roots(w, roots, recs, who)) return false;
+    if (TD_UNLIKELY(w->by != NULL)) {
+        const td_walk_roots from = {roots, grads, recs, who};
+        td_walk_end         by = td__history_run(w, &from);
+        if (by != TD_WALK_LEFT) return by == TD_WALK_DONE;
+    }
     return feed_roots(w, roots, grads, recs, who) && td__walk_run(w);
 }
 
@@ -170,6 +173,16 @@ static bool has_roots(td_tensors roots, const char *who) {
     return roots.n > 0 ||
            td__fail(td__current_ctx(), TD_E_ARG,
                     "%s: the list of tensors to differentiate is empty", who);
+}
+
+/* May this context use the `with` of the options? */
+static bool may_run(td_ctx *cx, const td_backward_fn *by, const char *who) {
+    if (TD_LIKELY(!by)) return true;
+    if (!td__enter_in(cx, by, TD_H_BACKWARD, who)) return false;
+    return by->cx == cx || td__fail(cx, TD_E_ARG,
+                                    "%s: .with belongs to another context; make one "
+                                    "with td_aot_backward for this context",
+                                    who);
 }
 
 /* In a capture: replaces real tensors by their fake copies. */
@@ -220,12 +233,13 @@ bool td_backward_with(td_tensors roots, td_tensors grads,
         !td__opts_take(cx, "td_backward_with", &o, sizeof o, opts,
                        "TD_BACKWARD_OPTS") ||
         !usable(grads, true, who, "gradient", &cx) ||
-        !usable(o.inputs, false, who, "input", &cx))
+        !usable(o.inputs, false, who, "input", &cx) || !may_run(cx, o.with, who))
         return false;
     td_walk w = {.cx = cx,
                  .keep = o.retain_graph || o.create_graph,
                  .create = o.create_graph,
-                 .some = o.inputs.n > 0};
+                 .some = o.inputs.n > 0,
+                 .by = o.with};
     if (!begin(&w, &was)) return td__fail_memory(cx);
     bool ok = stand_in(cx, &roots) && stand_in(cx, &grads) && stand_in(cx, &o.inputs) &&
               want_inputs(&w, o.inputs) && walk(&w, roots, grads, "td_backward");
@@ -318,14 +332,15 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
                 usable(inputs, false, who, "input", &cx) &&
                 td__opts_take(cx, who, &o, sizeof o, opts, "TD_GRAD_OPTS") &&
                 usable(o.grads, true, who, "gradient", &cx) &&
-                td__has_room(cx, who, grads, inputs.n);
+                may_run(cx, o.with, who) && td__has_room(cx, who, grads, inputs.n);
     td__nil_tensors(cx, grads, inputs.n);
     if (!fine) return false;
     for (int i = 0; i < inputs.n; i++) grads[i] = NULL;
     td_walk w = {.cx = cx,
                  .keep = o.retain_graph || o.create_graph,
                  .create = o.create_graph,
-                 .some = true};
+                 .some = true,
+                 .by = o.with};
     if (!begin(&w, &was))
         return give_to_scope(cx, grads, inputs.n, td__fail_memory(cx));
     bool ok = stand_in(cx, &outputs) && stand_in(cx, &inputs) &&

@@ -5,6 +5,7 @@
  * PyTorch case by case. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
+#include "eager/history.h"
 
 #include <stdio.h>
 
@@ -118,7 +119,7 @@ td_tensor *td_fcall_stashed(td_fcall *f, int i) {
     if (!TD_ENTER(f, FCALL)) return TD_NIL_BY(f, TENSOR);
     if (f->dry && i >= 0 && i < f->kept.n - f->n_saved)
         return f->kept.v[f->n_saved + i];
-    if (i >= 0 && i < f->stash.n) return f->stash.v[i];
+    if (i >= 0 && i < f->stash.n) return td__history_copy(f->cx, f->stash.v[i]);
     return td_fail(f->cx, TD_E_ARG,
                    "%s: td_fcall_stashed: there is no stashed value %d", f->fn.name, i);
 }
@@ -202,8 +203,20 @@ static void custom_destroy(td_node *n) {
     free_call(n->data);
 }
 
+/* What a payload holds is known to the user's backward alone, and may be another in
+ * each call. */
+static const char *custom_describe(const td_node *n, td_history *h) {
+    const td_fcall *f = n->data;
+    if (f->payload || f->fn.destroy) return "a custom function has a payload";
+    td__history_put(h, (int64_t)(uintptr_t)f->fn.backward);
+    td__history_put(h, f->materialize);
+    for (int i = 0; i < f->stash.n; i++) td__history_value(h, f->stash.v[i]);
+    return NULL;
+}
+
 static const td_node_kind custom_kind = {.name = "function",
                                          .apply = custom_apply,
+                                         .describe = custom_describe,
                                          .destroy = custom_destroy,
                                          .hungry = true};
 

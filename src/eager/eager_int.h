@@ -72,6 +72,7 @@ typedef struct td_eager {
     td_arena        walks;         /* records of backward walks; nested ones on top */
     td_walk_lists   idle;          /* work lists of the last walk */
     const td_opdef *resize;        /* the row of resize_, which autograd refuses */
+    td_history     *traced;        /* a walk over real nodes is being traced; or NULL */
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }

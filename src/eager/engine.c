@@ -19,6 +19,8 @@ static td_rec *find_rec(const td_walk *w, const td_node *n) {
     return n->rec && n->rec->walk == w ? n->rec : NULL;
 }
 
+td_rec *td__walk_find(const td_walk *w, const td_node *n) { return find_rec(w, n); }
+
 /* The record of node n in this walk. A nested walk (backward inside a hook) hides the
  * record of the outer one, which is restored at its end. */
 td_rec *td__walk_enter(td_walk *w, td_node *n) {
@@ -29,6 +31,7 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     *r = (td_rec){.node = td__node_ref(n),
                   .walk = w,
                   .hides = n->rec,
+                  .index = w->lists.recs.n,
                   .wanted = !w->some};
     w->lists.recs.v[w->lists.recs.n++] = r;
     n->rec = r;
@@ -73,9 +76,6 @@ void td__walk_end(td_walk *w) {
 
 /* ---- finding the graph -------------------------------------------------- */
 
-/* Must gradients be sent to this node? */
-static bool leads(const td_rec *r) { return r->wanted || r->capture; }
-
 /* Depth-first with an explicit stack. A node must run if one of the nodes it sends
  * gradients to must; these are finished before it. */
 bool td__walk_explore(td_walk *w, td_rec *root) {
@@ -87,7 +87,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         if (r->next == r->node->n_edge || (w->stop && r->capture)) {
             w->lists.path.n--;
             if (w->stop && r->capture) r->wanted = false;
-            if (leads(r) && w->lists.path.n > 0)
+            if (td__rec_leads(r) && w->lists.path.n > 0)
                 w->lists.path.v[w->lists.path.n - 1]->wanted = true;
             continue;
         }
@@ -99,7 +99,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         if (!child->seen) {
             child->seen = true;
             if (!td__vec_push(&w->lists.path, child)) return td__fail_memory(w->cx);
-        } else if (leads(child)) r->wanted = true;
+        } else if (td__rec_leads(child)) r->wanted = true;
     }
     return true;
 }
@@ -215,7 +215,7 @@ bool td__walk_arrive(td_walk *w, td_rec *r) {
  * gradient. */
 static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
     td_rec *r = e->node ? find_rec(w, e->node) : NULL;
-    if (!r || !leads(r)) {
+    if (!r || !td__rec_leads(r)) {
         if (g) td__unref(g);
         return true;
     }
@@ -225,7 +225,7 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
 /* The edge counts as delivered, but does not make its node reached. */
 static bool skip_edge(td_walk *w, const td_edge *e) {
     td_rec *r = e->node ? find_rec(w, e->node) : NULL;
-    return !r || !leads(r) || --r->deps > 0 || push_ready(w, r);
+    return !r || !td__rec_leads(r) || --r->deps > 0 || push_ready(w, r);
 }
 
 /* ---- checking a node's gradients ---------------------------------------- */
@@ -331,7 +331,7 @@ static bool run_leaf(td_rec *r) {
 static void wanted_edges(const td_walk *w, const td_node *n, bool *need) {
     for (int i = 0; i < n->n_edge; i++) {
         const td_rec *r = n->edge[i].node ? find_rec(w, n->edge[i].node) : NULL;
-        need[i] = r && leads(r);
+        need[i] = r && td__rec_leads(r);
     }
 }
 
@@ -380,6 +380,7 @@ static bool run_op(td_walk *w, td_rec *r) {
     td_node   *n = r->node;
     td_tensor *few[FEW_EDGES], **grads = few;
     bool       few_need[FEW_EDGES], *need = few_need;
+    if (TD_UNLIKELY(w->trace != NULL) && !td__note_ran(w->trace, r)) return false;
     if (n->n_edge > FEW_EDGES) {
         grads = td__alloc((sizeof *grads + sizeof *need) * (size_t)n->n_edge);
         if (!grads) return td__fail_memory(w->cx);
@@ -410,6 +411,7 @@ static bool run_op(td_walk *w, td_rec *r) {
  * PyTorch, hooks have changed them only if the node itself does not run. */
 static bool capture(td_walk *w, td_rec *r) {
     td_hookrec *hooks = grad_hooks(r->node);
+    if (TD_UNLIKELY(w->trace != NULL)) return td__note_gradient(w->trace, r);
     if (!r->wanted && hooks && !td__hooks_grad(w->cx, hooks, r->buf, r->node->n_out))
         return false;
     for (td_capture *c = r->capture; c; c = c->next)
@@ -461,7 +463,8 @@ static bool run_rec(td_walk *w, td_rec *r) {
         drop_buf(r);
         return true;
     }
-    if (hooks && !td__hooks_grad(w->cx, hooks, r->buf, n->n_out)) return explain(w, n);
+    if (hooks && !w->trace && !td__hooks_grad(w->cx, hooks, r->buf, n->n_out))
+        return explain(w, n);
     if (n->kind == &td__accumulate_kind) return run_leaf(r);
     return run_op(w, r);
 }
@@ -490,4 +493,19 @@ bool td__walk_run(td_walk *w) {
     while (w->lists.ready.n > 0)
         if (!run_in_scope(w, pop_ready(w))) return false;
     return true;
+}
+
+/* Hooks, requests and accumulation of a node whose gradients compiled code has computed
+ * (history_run.c). An op's derivative is part of that code, so it does not run here. */
+bool td__walk_run_one(td_walk *w, td_rec *r) {
+    td_node *n = r->node;
+    r->reached = true;
+    if (n->kind == &td__accumulate_kind) return run_in_scope(w, r);
+    if (!td__scope_push(w->cx)) return false;
+    bool ok = !r->capture || capture(w, r);
+    if (ok && r->wanted && n->hooks)
+        ok = td__hooks_grad(w->cx, n->hooks, r->buf, n->n_out);
+    drop_buf(r);
+    td__scope_pop(w->cx, NULL, 0);
+    return ok;
 }

@@ -3,6 +3,7 @@
 #define TD_ENGINE_H
 
 #include "eager/eager_int.h"
+#include "eager/history.h"
 
 #include <stdio.h>
 
@@ -24,6 +25,7 @@ struct td_rec {
     td_rec     *hides;   /* the node's record in an outer walk; restored at the end */
     int32_t     deps;    /* edges into the node that have not delivered yet */
     int32_t     next;    /* the edge to explore next */
+    int32_t     index;   /* in td_walk.lists.recs */
     bool        seen;    /* exploration reached it */
     bool        wanted;  /* must run: it leads to a requested gradient */
     bool        reached; /* an edge delivered, with a gradient or without */
@@ -32,30 +34,63 @@ struct td_rec {
 };
 
 struct td_walk {
-    td_ctx       *cx;
-    bool          keep;      /* retain_graph: saved values stay */
-    bool          create;    /* create_graph: the backward itself is recorded */
-    bool          some;      /* run only nodes that lead to requested gradients */
-    bool          holes;     /* a NULL gradient of a root is absent, not 1 */
-    bool          stop;      /* do not continue beyond requested gradients */
-    bool          explained; /* the error message names its forward op already */
-    td_walk_lists lists;     /* work lists */
+    td_ctx           *cx;
+    bool              keep;      /* retain_graph: saved values stay */
+    bool              create;    /* create_graph: the backward itself is recorded */
+    bool              some;      /* run only nodes that lead to requested gradients */
+    bool              holes;     /* a NULL gradient of a root is absent, not 1 */
+    bool              stop;      /* do not continue beyond requested gradients */
+    bool              explained; /* the error message names its forward op already */
+    /* Runs the walk in the engine's place where it can (td_aot_backward); or NULL. */
+    td_backward_fn   *by;
+    /* The walk is a trace: what it does is noted here instead of done; or NULL. */
+    td_history_trace *trace;
+    td_walk_lists     lists; /* work lists */
 };
 
 /* A walk: begin; enter and explore each root; add and arrive each root's gradient; run;
  * end. Functions return false after td__fail; td__walk_end is called in any case. */
-void    td__walk_begin(td_walk *w);
+void               td__walk_begin(td_walk *w);
 /* The record of n in this walk, made on first use. */
-td_rec *td__walk_enter(td_walk *w, td_node *n); /* NULL after td__fail */
+td_rec            *td__walk_enter(td_walk *w, td_node *n); /* NULL after td__fail */
 /* Finds all nodes reachable from a root, counts their dependencies and marks those
  * that must run. */
-bool    td__walk_explore(td_walk *w, td_rec *root);
+bool               td__walk_explore(td_walk *w, td_rec *root);
 /* Adds g to the gradient of result nr; takes over one reference. */
-bool    td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);
+bool               td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);
 /* One edge into r has delivered; the last one makes r ready. */
-bool    td__walk_arrive(td_walk *w, td_rec *r);
+bool               td__walk_arrive(td_walk *w, td_rec *r);
 /* Runs ready nodes, latest first, until none is left. */
-bool    td__walk_run(td_walk *w);
-void    td__walk_end(td_walk *w);
+bool               td__walk_run(td_walk *w);
+/* Runs one node for which a walk that was compiled has computed gradients. */
+bool               td__walk_run_one(td_walk *w, td_rec *r);
+void               td__walk_end(td_walk *w);
+/* Must gradients be sent to this node? */
+static inline bool td__rec_leads(const td_rec *r) { return r->wanted || r->capture; }
+/* The record of n in this walk; NULL: the walk does not reach it. */
+td_rec            *td__walk_find(const td_walk *w, const td_node *n);
+
+/* ---- backward.c --------------------------------------------------------- */
+
+/* The incoming gradient of root i, with a reference: the given one, cast to the
+ * root's dtype, or 1 for a scalar. NULL after td__fail. */
+td_tensor *td__root_grad(td_tensor *root, td_tensors grads, int i, const char *who);
+
+/* ---- history.c, history_run.c ------------------------------------------- */
+
+/* What a walk starts from. */
+typedef struct td_walk_roots {
+    td_tensors  roots, grads;
+    td_rec    **recs; /* by root */
+    const char *who;
+} td_walk_roots;
+/* Has w->by run the walk, which is explored and not begun, if it can. */
+td_walk_end td__history_run(td_walk *w, const td_walk_roots *from);
+/* Is the gradient of root i a value of h? If not it is the number 1. */
+bool        td__root_has_tangent(const td_history *h, int i);
+/* For a walk with td_walk.trace: the node's derivative runs now; the gradients asked
+ * of it are there. False after td__fail. */
+bool        td__note_ran(td_history_trace *t, const td_rec *r);
+bool        td__note_gradient(td_history_trace *t, const td_rec *r);
 
 #endif

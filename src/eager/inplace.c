@@ -5,6 +5,7 @@
  * of the base is then stale; when its grad_fn is next read, it is regenerated
  * from the base. Which writes fail follows eager PyTorch case by case. */
 #include "eager/eager_int.h"
+#include "eager/history.h"
 
 #include <string.h>
 
@@ -304,7 +305,19 @@ static void slices_destroy(td_node *n) {
     td__free(s);
 }
 
+/* Which part was written, and the node of the op that wrote it, which runs inside. */
+static const char *slices_describe(const td_node *n, td_history *h) {
+    const slices *s = n->data;
+    if (s->whole) return "a write into a view inside of a capture";
+    td__history_put(h, s->fn_nr);
+    td__history_put(h, s->self);
+    td__history_geom(h, &s->view, true);
+    td__history_geom(h, &n->in_type[s->self], true);
+    return td__history_node(h, s->fn);
+}
+
 const td_node_kind td__slices_kind = {.name = "copy_slices",
+                                      .describe = slices_describe,
                                       .apply = slices_apply,
                                       .release = slices_release,
                                       .destroy = slices_destroy};

@@ -14,6 +14,7 @@
 
 typedef struct td_rec     td_rec; /* a node's place in one backward walk (engine.c) */
 typedef struct td_hookrec td_hookrec;
+typedef struct td_history td_history; /* a walk as key and values (history.h) */
 typedef struct td_pack    td_pack; /* a saved value that went through hooks (saved.c) */
 
 /* Where a gradient goes: result nr of a node. */
@@ -61,6 +62,13 @@ typedef struct td_node_kind {
     bool (*passes)(const td_node *n, int from, int to);
     /* Fails because of such a pair, with the names the user knows them by. */
     bool (*refuse)(const td_node *n, int from, int to);
+    /* Adds to a history what the derivative depends on, besides what all nodes have
+     * (history.c). Returns why compiled code cannot run the node, a literal; NULL: it
+     * can. describe NULL: it never can. */
+    const char *(*describe)(const td_node *n, td_history *h);
+    /* Compiled code ran the derivative, and came[i] says whether the gradient of result
+     * i arrived; called before the node is released. NULL: it makes no difference. */
+    void (*arrived)(td_node *n, const bool *came);
 } td_node_kind;
 
 /* td_node.flags */

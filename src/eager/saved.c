@@ -6,6 +6,7 @@
  * in place of a value. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
+#include "eager/history.h"
 
 /* A value that went through saved-tensor hooks: what pack returned, and what
  * restores the history. */
@@ -239,6 +240,10 @@ td_tensor *td__unpack(td_node *n, const td_saved *s) {
         !(s->flags & TD_SV_PLAIN)) {
         fail_version(n, s);
         return NULL;
+    }
+    if (TD_UNLIKELY(td__eager(n->cx)->traced != NULL)) {
+        td_tensor *copy = td__history_copy(n->cx, s->t);
+        if (copy != s->t) return copy; /* else a trace inside saved it */
     }
     if (!(s->flags & TD_SV_ALIAS) || !td__recording(n->cx)) return s->t;
     return reattach(n, s->t, s->nr, false);

@@ -1,6 +1,7 @@
 /* compiled_node.c -- a compiled call on the tape: one node whose edges are the inputs
  * that take gradients, whose results are what tangents come in for, and whose
  * derivative is the backward half. Saved values are checked as eager checks its own. */
+#include "eager/history.h"
 #include "runtime/node_frame.h"
 
 #include <stdio.h>
@@ -47,15 +48,16 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     return td_op_expand(zero, (td_ints){want->size, want->rank});
 }
 
-/* Which tangents came, and which did not. If none did, the node runs because one came
- * without a value, and which is unknown: all did. */
-static void look_at(const td_node *n, td_tensor *const *g) {
+/* Which tangents came, by g or by came, and which did not. If none did, the node runs
+ * because one came without a value, and which is unknown: all did. */
+static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
     td_frame *f = n->data;
     int       words = td__frame_words(f->p);
     size_t    size = sizeof *f->now * (size_t)words;
     memset(f->now, 0, size);
     memset(f->missing, 0, size);
-    for (int i = 0; i < n->n_out; i++) td__set_add(g[i] ? f->now : f->missing, i);
+    for (int i = 0; i < n->n_out; i++)
+        td__set_add((g ? g[i] != NULL : came[i]) ? f->now : f->missing, i);
     if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
 }
 
@@ -135,6 +137,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
         p->back.next = b;
         p->n_back++;
     }
+    if (td__history_traced(p->cx)) return b->reads || find_reads(b) ? b : NULL;
     return td__plan_compile_back(p, b) ? b : NULL;
 }
 
@@ -156,6 +159,7 @@ static bool is_intercepted(const td_ctx *cx) {
 static bool run_code(td_plan *p, const td_back *b, const td_value *in, const bool *own,
                      td_value *out) {
     td_ctx *cx = p->cx;
+    if (TD_UNLIKELY(td__history_traced(cx))) return td__graph_replay(b->g, in, out);
     if (TD_LIKELY(!is_intercepted(cx)))
         return td__plan_run(p, &(td_half_code){b->g, b->form, &b->code}, in, own, out);
     bool grad = cx->grad_enabled;
@@ -227,7 +231,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
-    look_at(n, g);
+    look_at(n, g, NULL);
     if (!f->p->later.nests && nothing_came(n, g)) return true;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
@@ -306,7 +310,27 @@ static td_edge *edge_for(td_node *n, int i) {
     return p->edges[i].led ? &n->edge[i] : td__frame_later(n, i);
 }
 
+/* ---- as part of a compiled backward ------------------------------------- */
+
+static void arrived(td_node *n, const bool *came) { look_at(n, NULL, came); }
+
+/* The plan, which has the backward graph, the numbers of this call, and the tangents
+ * whose values are used up. */
+static const char *describe(const td_node *n, td_history *h) {
+    const td_frame *f = n->data;
+    td__history_put(h, (int64_t)f->p->serial);
+    for (int i = 0; i < td__frame_words(f->p); i++)
+        td__history_put(h, (int64_t)f->spent[i]);
+    for (int i = 0; f->sizes && i < f->p->n_saves; i++)
+        if (f->p->saves[i].number) td__history_put(h, f->sizes->numbers[i]);
+    for (int i = 0; f->sizes && i < n->n_out; i++)
+        td__history_geom(h, &f->sizes->tangents[i], false);
+    return NULL;
+}
+
 static const td_node_kind compiled_kind = {.name = "compiled",
+                                           .describe = describe,
+                                           .arrived = arrived,
                                            .hungry = true,
                                            .apply = apply,
                                            .release = td__frame_release,

@@ -1,7 +1,11 @@
 /* plan.c -- makes a plan of a joint graph and its halves, and carries out a call. */
 #include "runtime/plan.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+/* Plans are numbered from 1, so that a key can name one that may be freed. */
+static atomic_uint_fast64_t last_serial;
 
 /* ---- what is saved ------------------------------------------------------- */
 
@@ -249,6 +253,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
         return td__fail_memory(cx), NULL;
     }
     *p = (td_plan){.refs = 1,
+                   .serial = atomic_fetch_add(&last_serial, 1) + 1,
                    .cx = cx,
                    .name = j->g->name,
                    .j = j,

@@ -64,7 +64,8 @@ typedef struct td_later_traces {
 } td_later_traces;
 
 typedef struct td_plan {
-    int               refs; /* the function and each node */
+    int               refs;   /* the function and each node */
+    uint64_t          serial; /* unique in the process */
     td_ctx           *cx;
     const char       *name;
     td_joint         *j;       /* owned */

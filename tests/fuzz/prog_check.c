@@ -283,6 +283,18 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
 
 bool prog_all_passes;
 
+/* A compiled way with backwards as code, too: the backward graphs of its calls become
+ * part of it. */
+static bool with_backward(const td_gfile *f, const td_gcase *c, uint64_t hash,
+                          prog_way_fn *fn, prog_result *r) {
+    case_way way = case_compiled[hash % CASE_COMPILED];
+    char     name[64];
+    snprintf(name, sizeof name, "%s, backward", way.name);
+    way.name = name;
+    way.backward = true;
+    return fn(f, c, &way, r);
+}
+
 /* ---- with other settings ------------------------------------------------ */
 
 /* Calls fn for a compiled way with less memory for what is kept, without some of the
@@ -345,6 +357,7 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
     for (int i = 0; case_ways[i]; i++)
         if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
+    if (!with_backward(f, c, hash, fn, r)) return;
     for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_COMPILED : 1); k++)
         if (!with_settings(f, c, hash + k, fn, r)) return;
     for (int joint = 0; joint < 2; joint++, hash /= 16) {

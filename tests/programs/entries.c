@@ -158,6 +158,7 @@ static void *freed_of(void *object, td_handle_kind kind) {
     enum { N_##T##_p = N_HANDLE };
 
 static td_fn *fn_of(world *w) { return td_aot_function(w->cx, body, NULL, NULL); }
+static td_backward_fn *backward_of(world *w) { return td_aot_backward(w->cx, NULL); }
 static td_safetensors *safetensors_of(world *w) {
     return td_safetensors_open(w->cx, "no-such-directory/file");
 }
@@ -167,6 +168,7 @@ HANDLE(td_optim, OPTIM, optim_of)
 HANDLE(td_loader, LOADER, loader_of)
 HANDLE(td_exported, EXPORTED, exported_of)
 HANDLE(td_staged, STAGED, staged_of)
+HANDLE(td_backward_fn, BACKWARD, backward_of)
 HANDLE(td_safetensors, SAFETENSORS, safetensors_of)
 HANDLE(td_tree, TREE, tree_of)
 HANDLE(td_gfile, GFILE, gfile_of)

@@ -82,6 +82,7 @@ static const field_row eager_rows[] = {
     {"walks", "memory: of backward walks further up the stack"},
     {"idle", "memory: for the next walk"},
     {"resize", "a constant"},
+    {"traced", "of a walk further up the stack; it knows its own values alone"},
 };
 
 static char *read_text(const char *path) {

@@ -13,21 +13,22 @@ typedef enum kind { RECORDED, GUARD, REFUSED, HARMLESS, CALLBACK } kind;
 
 /* ---- what the rows use -------------------------------------------------- */
 
-static td_ctx      *cx, *cx2;
-static td_tensor   *tensor, *weight, *slot;
-static td_value     value;
-static td_module   *net, *seq, *child;
-static td_optim    *optim, *sums;
-static td_tree     *tree;
-static td_gfile    *graphs;
-static td_graph    *graph;
-static td_loader   *loader;
-static td_program  *program;
-static td_staged   *staged;
-static td_exported *exported;
-static td_fn       *fn;
-static int          watched;
-static char         room[4096];
+static td_ctx         *cx, *cx2;
+static td_tensor      *tensor, *weight, *slot;
+static td_value        value;
+static td_module      *net, *seq, *child;
+static td_optim       *optim, *sums;
+static td_tree        *tree;
+static td_gfile       *graphs;
+static td_graph       *graph;
+static td_loader      *loader;
+static td_program     *program;
+static td_staged      *staged;
+static td_backward_fn *by;
+static td_exported    *exported;
+static td_fn          *fn;
+static int             watched;
+static char            room[4096];
 
 static const uint16_t       tokens[64];
 static const td_loader_opts loading = {TD_LOADER_OPTS, .type = TD_TOKENS_U16,
@@ -118,6 +119,7 @@ static void set_up(void) {
     loader = td_loader_over(cx, tokens, sizeof tokens, &loading);
     program = td_capture(cx, twice, NULL, TD_ARGS(x));
     staged = td_stage_capture(cx, twice, NULL, TD_ARGS(x), NULL);
+    by = td_aot_backward(cx, NULL);
     exported = td_export_joint(cx, twice, NULL, TD_ARGS(x), NULL);
     fn = td_aot_function(cx, twice, NULL, NULL);
     TD_CHECK_THAT(td_ok(cx), "%s", td_message(cx));
