@@ -168,7 +168,7 @@ static bool fits_scalar(const td_garg *a) {
 bool td__garg_fit(const td_param *p, td_garg *a) {
     bool none = a->kind == TD_G_NONE;
     if (none && p->has_default) return true;
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_TENSOR: return is_tensor_value(a);
     case TD_T_OPT_TENSOR: return none || is_tensor_value(a);
     case TD_T_TENSORS: return fits_tensors(a, false);

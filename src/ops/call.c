@@ -65,7 +65,7 @@ void td__draw(td_opcall *c, uint64_t blocks) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* What an argument must be, by td_type. */
+/* What an argument must be, by td_arg_type. */
 static const char *const type_words[] = {"a tensor",
                                          "a tensor or nothing",
                                          "a list of tensors",
@@ -105,7 +105,7 @@ static bool is_stand_in(td_value v) {
 /* Is v of the type; converts integers to float where a float is asked for. */
 static bool fits(uint8_t type, td_value *v) {
     bool none = v->kind == TD_K_NONE;
-    switch ((td_type)type) {
+    switch ((td_arg_type)type) {
     case TD_T_TENSOR: return v->kind == TD_K_TENSOR && !is_stand_in(*v);
     case TD_T_OPT_TENSOR: return none || (v->kind == TD_K_TENSOR && !is_stand_in(*v));
     case TD_T_TENSORS:

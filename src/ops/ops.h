@@ -202,7 +202,7 @@ enum { TD_MOST_USER_OPS = 256, TD_OP_LIMIT = TD_OP_COUNT + 1 + TD_MOST_USER_OPS 
 
 /* ---- schemas (schema.c) ------------------------------------------------- */
 
-typedef enum td_type {
+typedef enum td_arg_type {
     TD_T_TENSOR,
     TD_T_OPT_TENSOR,
     TD_T_TENSORS,
@@ -221,14 +221,14 @@ typedef enum td_type {
     TD_T_OPT_DTYPE,
     TD_T_STR,
     TD_T_GRAPH
-} td_type;
+} td_arg_type;
 
 #define TD_MAX_ARGS 16
 #define TD_MAX_RESULTS 8
 
 typedef struct td_param {
     char     name[24];
-    uint8_t  type;  /* td_type */
+    uint8_t  type;  /* td_arg_type */
     char     alias; /* letter, 0: none */
     bool     write;
     bool     has_default;
