@@ -206,6 +206,8 @@ bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                                        "compile inference"};
     const char              *name = b->name ? b->name : "?";
     *code = (td_runner){0};
+    if (TD_UNLIKELY(td__graph_is_typed(g)))
+        return td__compile_typed(cx, b, g, info, code);
     td__log(cx, TD_LOG_compile, "@%.60s #%d: %s graph of %d nodes, by %.40s", g->name,
             info->nr, which[info->half], g->nodes.n, name);
     td__span_begin(cx, span[info->half]);

@@ -2,6 +2,7 @@
  * make tensors from the user's memory. */
 #include "core/core.h"
 #include "core/readonly.h"
+#include "core/typed.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,6 +195,7 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
     if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who);
+    if (TD_UNLIKELY(t->typed)) return td__fail_typed(t, who);
     return !t->cx->fake ||
            td__fail_no_bytes(t->cx, who,
                              "a captured body cannot read the elements of a tensor");

@@ -3,6 +3,7 @@
 #ifndef TD_PARSER_H
 #define TD_PARSER_H
 
+#include "core/typed.h"
 #include "graph/lexer.h"
 
 /* A list result, `%p... = split(...)`: %p.0, %p.1... are added to the node when
@@ -28,7 +29,8 @@ typedef struct td_parser {
     td_lexer  lx;
     td_gfile *file;
     td_pbody *body; /* the innermost */
-    int       deep; /* nested functions */
+    int       deep;  /* nested functions */
+    int       typed; /* nested types of the type being read */
 } td_parser;
 
 /* parse_args.c */

@@ -314,7 +314,11 @@ static bool take_stand_ins(td_opcall *c) {
 static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
-    td_ctx  *cx = c->cx;
+    td_ctx *cx = c->cx;
+    if (TD_UNLIKELY(cx->n_typed > 0) && m->flat) {
+        if (td__inner_is_known(m, c)) return td__exec(c);
+        if (td__call_is_typed(c)) return td__exec_typed(c, true);
+    }
     td_mode *top = td__modes_from(cx, m->below);
     bool     ok = m->call(m, c);
     td__modes_from(cx, top);

@@ -68,6 +68,9 @@ enum {
      * computes: a float that varies between calls may be passed as one. */
     TD_OPF_TAKES_0D = 1 << 29,
 
+    /* -- tensors of a type -- */
+    TD_OPF_TYPED = 1 << 30, /* makes one, or reads its parts: no type computes it */
+
     /* -- registered ops -- */
     TD_OPF_EFFECT =
         1 << 28 /* does more than compute its results: runs once, in order */
