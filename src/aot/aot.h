@@ -69,7 +69,8 @@ typedef enum td_key_bit {
     TD_KEY_NUMBER, /* a tensor that stands for a number (numbers.c) */
     TD_KEY_REST,   /* the bytes of storage after the last element follow */
     TD_KEY_READ /* a leaf that was read: its accumulation node lives, its rank follows
-                   * and sizes; -1: those of the tensor */,
+                   * and sizes; -1: those of the tensor */
+    ,
     TD_KEY_TYPED /* of a type: a count of words follows, and then these (key_typed.c) */
 } td_key_bit;
 

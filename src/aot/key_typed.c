@@ -26,9 +26,7 @@ static bool compare(void *env, td_tensor *leaf) {
     return w->found < 0;
 }
 
-static void put(walk *w, int64_t word) {
-    w->ok = w->ok && td__vec_push(w->to, word);
-}
+static void put(walk *w, int64_t word) { w->ok = w->ok && td__vec_push(w->to, word); }
 
 /* The first other tensor of the call, inner ones included, with the same storage: all
  * values count, because a later plain argument may share with an inner tensor. */
@@ -58,8 +56,8 @@ static void put_typed(walk *w, const td_typed *d, int *number) {
 }
 
 static void put_inner(walk *w, const td_tensor *t, int *number) {
-    put(w, (int64_t)t->dtype | (int64_t)t->rank << 8 | (int64_t)(t->typed != NULL) << 16 |
-               (int64_t)t->st->readonly << 17);
+    put(w, (int64_t)t->dtype | (int64_t)t->rank << 8 |
+               (int64_t)(t->typed != NULL) << 16 | (int64_t)t->st->readonly << 17);
     for (int d = 0; d < t->rank; d++) put(w, t->size[d]);
     for (int d = 0; d < t->rank; d++) put(w, t->stride[d]);
     put(w, t->offset);

@@ -95,8 +95,10 @@ static bool take_inner(flattening *f, const td_gnode *n) {
     const parts *p = td__ptrmap_get(&f->parts, n->in[0].u.v);
     int64_t      i = n->in[1].u.i;
     if (!p || i < 0 || i >= p->n)
-        return f->ok = td__fail(f->g->cx, TD_E_ARG, "graph @%.60s: _inner of a value "
-                                "that has no such inner tensor", f->g->name);
+        return f->ok = td__fail(f->g->cx, TD_E_ARG,
+                                "graph @%.60s: _inner of a value "
+                                "that has no such inner tensor",
+                                f->g->name);
     f->ok = td__ptrmap_put(&f->same, n->out[0], p->v[i]) || td__fail_memory(f->g->cx);
     return f->ok;
 }
@@ -223,7 +225,7 @@ static bool put_outputs(flattening *f) {
 
 td_graph *td__graph_flat_types(const td_graph *g) {
     flattening f = {.g = td__graph_clone(g), .ok = true};
-    bool ok = f.g && open_inputs(&f) && take_nodes(&f) && put_outputs(&f);
+    bool       ok = f.g && open_inputs(&f) && take_nodes(&f) && put_outputs(&f);
     td__ptrmap_free(&f.parts);
     td__ptrmap_free(&f.same);
     if (ok) td__graph_pack(f.g);
@@ -235,11 +237,11 @@ td_graph *td__graph_flat_types(const td_graph *g) {
 /* ---- the runner --------------------------------------------------------- */
 
 typedef struct typed_code {
-    td_graph  *g, *flat; /* with and without types; owned */
-    td_runner  code;
-    int       *leaves; /* by input: how many inputs of `flat` it is */
-    td_value  *values; /* inputs, then outputs of `flat` */
-    bool       busy;
+    td_graph *g, *flat; /* with and without types; owned */
+    td_runner code;
+    int      *leaves; /* by input: how many inputs of `flat` it is */
+    td_value *values; /* inputs, then outputs of `flat` */
+    bool      busy;
 } typed_code;
 
 typedef struct filling {
@@ -274,8 +276,10 @@ static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
         int  n = 0;
         if (tensor) td__typed_leaves(in[i].u.t, count_leaf, &n);
         if (tensor && n != t->leaves[i])
-            return td__fail(cx, TD_E_ARG, "@%.60s: input %d consists of %d tensors, and "
-                            "its code was made for %d", t->g->name, i, n, t->leaves[i]);
+            return td__fail(cx, TD_E_ARG,
+                            "@%.60s: input %d consists of %d tensors, and "
+                            "its code was made for %d",
+                            t->g->name, i, n, t->leaves[i]);
         if (tensor) td__typed_leaves(in[i].u.t, add_leaf, to);
         else
             for (int k = 0; k < t->leaves[i]; k++) to->v[to->n++] = in[i];

@@ -477,8 +477,8 @@ struct td_ctx {
     const td_opinfo    *composite;
     td_layout_copy      layout_copy; /* the last one that the running op took */
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
-    int     n_typed;  /* live tensors of a type: 0 in most programs */
-    int     handling; /* functions of types that are running (ops/typed.c) */
+    int                 n_typed;     /* live tensors of a type: 0 in most programs */
+    int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */
     td_where no_gradient_at;         /* where no_gradient was returned last */

@@ -10,9 +10,9 @@
 /* ---- registration ------------------------------------------------------- */
 
 static struct {
-    pthread_mutex_t     lock;
-    _Atomic(td_type *)  all[TD_MOST_TYPES];
-    atomic_int          n; /* complete ones; changed under the lock */
+    pthread_mutex_t    lock;
+    _Atomic(td_type *) all[TD_MOST_TYPES];
+    atomic_int         n; /* complete ones; changed under the lock */
 } types = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const td_type *td__type_find(const char *name) {
@@ -40,8 +40,9 @@ static bool check_opts(td_ctx *cx, const td_type_opts *o) {
                         "with no digit",
                         who);
     if (o->n_inner < 1 || o->n_inner > TD_MOST_INNER || !o->inner)
-        return td__fail(cx, TD_E_ARG, "%s: %s: n_inner is %d, and must be 1 to %d names",
-                        who, o->name, o->n_inner, TD_MOST_INNER);
+        return td__fail(cx, TD_E_ARG,
+                        "%s: %s: n_inner is %d, and must be 1 to %d names", who,
+                        o->name, o->n_inner, TD_MOST_INNER);
     for (int i = 0; i < o->n_inner; i++)
         if (!is_name(o->inner[i]))
             return td__fail(cx, TD_E_ARG,

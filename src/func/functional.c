@@ -280,7 +280,8 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         td_value in[2] = {td_value_tensor(value), td__value_dtype((td_dtype)t->dtype)};
         value = td__func_call1(f, TD_OP__to_copy, in, 2);
     }
-    if (value && TD_UNLIKELY(t->typed || value->typed)) value = typed_value(f, v, value);
+    if (value && TD_UNLIKELY(t->typed || value->typed))
+        value = typed_value(f, v, value);
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
     g->writes++;

@@ -31,8 +31,10 @@ bool td__gtyped_fake(td_tensor *t, const td_gtyped *of) {
     const td_type *type = td__type_find(of->name);
     td_tensor     *inner[TD_MOST_INNER];
     if (!type || type->opts.n_inner != of->n)
-        return td__fail(t->cx, TD_E_ARG, "a graph has tensors of type %s, which is not "
-                        "registered in this process", of->name);
+        return td__fail(t->cx, TD_E_ARG,
+                        "a graph has tensors of type %s, which is not "
+                        "registered in this process",
+                        of->name);
     for (int i = 0; i < of->n; i++) {
         td_meta m = td__geom_meta(&of->inner[i]->geom);
         inner[i] = td__tensor_make(t->cx, &m, true);
@@ -55,8 +57,8 @@ static bool same_inner(const td_gtype *a, const td_gtype *b) {
 
 bool td__gtyped_same(const td_gtyped *a, const td_gtyped *b) {
     if (!a || !b) return a == b;
-    bool same = a->n == b->n && !strcmp(a->name, b->name) &&
-                !strcmp(a->metadata, b->metadata);
+    bool same =
+        a->n == b->n && !strcmp(a->name, b->name) && !strcmp(a->metadata, b->metadata);
     for (int i = 0; same && i < a->n; i++) same = same_inner(a->inner[i], b->inner[i]);
     return same;
 }

@@ -168,7 +168,8 @@ static bool parse_typed(td_parser *ps, td_gtype *l) {
     if (ps->typed >= TD_TYPE_DEPTH)
         return td__lex_fail_at(lx, &at, "types are nested too deeply");
     if (!td__lex_need(lx, "(")) return false;
-    if (lx->tok.kind != TD_TOK_STRING) return td__lex_fail(lx, "expected metadata: \"\"");
+    if (lx->tok.kind != TD_TOK_STRING)
+        return td__lex_fail(lx, "expected metadata: \"\"");
     if (!(of->metadata = td__lex_text(lx, a))) return false;
     td__lex_next(lx);
     ps->typed++;

@@ -28,7 +28,7 @@ typedef struct td_pbody {
 typedef struct td_parser {
     td_lexer  lx;
     td_gfile *file;
-    td_pbody *body; /* the innermost */
+    td_pbody *body;  /* the innermost */
     int       deep;  /* nested functions */
     int       typed; /* nested types of the type being read */
 } td_parser;

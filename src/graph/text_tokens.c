@@ -20,10 +20,9 @@ const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {"none", "must_save"
                                                              "must_recompute"};
 
 const char *const td__desc_words[TD_D_COUNT] = {
-    "plain",       "param",  "buffer",    "const",          "tangent", "update",
-    "meta_update", "base",   "view_base", "synthetic_base", "grad",    "saved",
-    "seed",        "offset", "token",     "loss",           "own_grad",
-    "inner"};
+    "plain",       "param",  "buffer",    "const",          "tangent",  "update",
+    "meta_update", "base",   "view_base", "synthetic_base", "grad",     "saved",
+    "seed",        "offset", "token",     "loss",           "own_grad", "inner"};
 
 td_dtype td__dtype_word(const char *s, size_t n) {
     for (int dt = 0; dt < TD_DTYPE_COUNT; dt++) {

@@ -22,7 +22,8 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
     else snprintf(name, sizeof name, "t%d", i);
     td_tensor *like = td__tensor_make(cx, &m, true), *of = tangent_of(r, i);
-    if (!like || (of && of->typed && !td__joint_type_tangent(r, like, of))) return false;
+    if (!like || (of && of->typed && !td__joint_type_tangent(r, like, of)))
+        return false;
     td_tensor *inner = td__record_input(&r->rec, like, name);
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
     if (!outer || (inner->typed && !td__joint_unwrap(r, inner))) return false;

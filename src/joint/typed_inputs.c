@@ -28,7 +28,8 @@ static bool unwrap(td_ctx *cx, td_tensor *t) {
 
 bool td__joint_unwrap(td_joint_run *r, td_tensor *t) {
     td_mode_scope outer = td__modes_enter_plain(r->cx, &r->rec.mode);
-    r->cx->handling++; /* inner tensors in their own storages, not as a body gets them */
+    r->cx
+        ->handling++; /* inner tensors in their own storages, not as a body gets them */
     bool ok = unwrap(r->cx, t);
     r->cx->handling--;
     td__modes_leave(r->cx, &outer);
@@ -47,8 +48,7 @@ bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *valu
         m.offset = 0;
         inner[i] = td__tensor_make(r->cx, &m, true);
         if (!inner[i]) return false;
-        if (of->inner[i]->typed &&
-            !td__joint_type_tangent(r, inner[i], of->inner[i]))
+        if (of->inner[i]->typed && !td__joint_type_tangent(r, inner[i], of->inner[i]))
             return false;
     }
     td_typed *d = td__typed_make(r->cx, of->type, inner, of->metadata);

@@ -21,22 +21,22 @@ const char *td__op_name(const td_opcall *c);
 /* ---- typed.c ------------------------------------------------------------ */
 
 /* Is an argument of a type, which computes the op? */
-bool td__call_is_typed(const td_opcall *c);
+bool       td__call_is_typed(const td_opcall *c);
 /* Is it _inner, of a tensor whose inner tensors mode m has as values already? */
-bool td__inner_is_known(const td_mode *m, const td_opcall *c);
+bool       td__inner_is_known(const td_mode *m, const td_opcall *c);
 /* Has the type of an argument compute the op. flat: what the type gives is the result,
  * without the metadata that eager's result has (views, storages): for graphs. */
-bool td__exec_typed(td_opcall *c, bool flat);
+bool       td__exec_typed(td_opcall *c, bool flat);
 /* exec.c: the parts of td__exec that an op on tensors of a type has in common with
  * others. Both leave inner tensors alone. */
-bool td__exec_view(td_opcall *c);
-bool td__exec_meta_write(td_opcall *c);
-void td__count_write(td_opcall *c, td_tensor *t);
+bool       td__exec_view(td_opcall *c);
+bool       td__exec_meta_write(td_opcall *c);
+void       td__count_write(td_opcall *c, td_tensor *t);
 /* `value` as a tensor of the type and metadata of `like`, for a write to `like`; both
  * may be plain. Calls pack of the type. NULL after td__fail, which names the op. */
 td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value, td_tensor *like);
 /* Copies the elements of `value`, of the same type, to those of `to`. */
-bool td__typed_copy(td_tensor *to, td_tensor *value);
+bool       td__typed_copy(td_tensor *to, td_tensor *value);
 
 /* An op call as a function of the user's sees it, a mode's or a type's; lives for the
  * length of that function (tandem/mode.h). */

@@ -36,8 +36,8 @@ bool td__inner_is_known(const td_mode *m, const td_opcall *c) {
 }
 
 static bool fail_unsupported(td_opcall *c, const td_type *type, const char *why) {
-    return td__op_fail(c, TD_E_UNSUPPORTED,
-                       "unsupported for a tensor of type %s: %s", type->opts.name, why);
+    return td__op_fail(c, TD_E_UNSUPPORTED, "unsupported for a tensor of type %s: %s",
+                       type->opts.name, why);
 }
 
 /* ---- the function of the type ------------------------------------------- */
@@ -75,14 +75,14 @@ static bool call_type(td_opcall *c, const td_type *type) {
 static bool check_result(td_opcall *c, const td_type *type, int i) {
     const td_meta   *m = &c->meta[i];
     const td_tensor *t = c->out[i];
-    bool same = m->rank == t->rank && m->dtype == (td_dtype)t->dtype &&
+    bool             same = m->rank == t->rank && m->dtype == (td_dtype)t->dtype &&
                 td__dims_eq(m->size, t->size, t->rank);
-    return same || td__op_fail(c, TD_E_SHAPE,
-                               "the function of type %s gave %s for result %d, which "
-                               "is %s%s",
-                               type->opts.name, td__type_str(t), i,
-                               td_dtype_name(m->dtype),
-                               td__sizes_str(m->rank, m->size));
+    return same ||
+           td__op_fail(c, TD_E_SHAPE,
+                       "the function of type %s gave %s for result %d, which "
+                       "is %s%s",
+                       type->opts.name, td__type_str(t), i, td_dtype_name(m->dtype),
+                       td__sizes_str(m->rank, m->size));
 }
 
 /* ---- results that own their elements ------------------------------------ */
@@ -105,7 +105,7 @@ static bool is_argument(const td_opcall *c, const td_storage *st) {
     for (int i = 0; i < c->n_in; i++) {
         td_value          v = c->in[i];
         td_tensor *const *ts = v.kind == TD_K_TENSORS ? v.u.ts : &v.u.t;
-        uint32_t n = v.kind == TD_K_TENSORS ? v.n : v.kind == TD_K_TENSOR;
+        uint32_t          n = v.kind == TD_K_TENSORS ? v.n : v.kind == TD_K_TENSOR;
         for (uint32_t k = 0; k < n; k++)
             if (ts[k]) td__typed_leaves(ts[k], compare_leaf, &s);
     }
@@ -274,8 +274,8 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
         return fail_unsupported(c, type, "it writes arguments in a way of its own");
     td_tensor *value = call_twin(c);
     if (td_is_nil(value)) return false;
-    if (value->dtype != self->dtype && td__can_cast((td_dtype)value->dtype,
-                                                    (td_dtype)self->dtype))
+    if (value->dtype != self->dtype &&
+        td__can_cast((td_dtype)value->dtype, (td_dtype)self->dtype))
         value = td_op__to_copy(value, (td_dtype)self->dtype);
     if (td_is_nil(value)) return false;
     if (!td__same_sizes(value, self) || value->dtype != self->dtype)
@@ -330,7 +330,8 @@ bool td__kern_inner(td_opcall *c) {
 static bool check_inner(td_opcall *c, const td_type *type) {
     const td_value *v = &c->in[0];
     if ((int)v->n != type->opts.n_inner)
-        return td__op_fail(c, TD_E_ARG, "a tensor of type %s has %d inner tensors, got %d",
+        return td__op_fail(c, TD_E_ARG,
+                           "a tensor of type %s has %d inner tensors, got %d",
                            type->opts.name, type->opts.n_inner, (int)v->n);
     for (uint32_t i = 0; i < v->n; i++)
         if (td__typed_depth(v->u.ts[i]) >= TD_TYPE_DEPTH)
@@ -370,12 +371,12 @@ bool td__kern_wrap(td_opcall *c) {
     const td_type *type = td__type_find(c->in[1].u.s);
     td_meta        m;
     if (!type)
-        return td__op_fail(c, TD_E_ARG, "no type %.60s is registered (td_register_type)",
+        return td__op_fail(c, TD_E_ARG,
+                           "no type %.60s is registered (td_register_type)",
                            c->in[1].u.s);
     if (!check_inner(c, type) || !read_geometry(c, &m)) return false;
     td_tensor *t = td__tensor_make(c->cx, &m, true);
-    td_typed  *d =
-        t ? td__typed_make(c->cx, type, c->in[0].u.ts, c->in[2].u.s) : NULL;
+    td_typed  *d = t ? td__typed_make(c->cx, type, c->in[0].u.ts, c->in[2].u.s) : NULL;
     if (!d) return false;
     td__typed_set(t, d);
     td__typed_drop(d);

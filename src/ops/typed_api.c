@@ -170,8 +170,8 @@ bool td_type_each(td_mode_call *h) {
     if (!got) return td__fail_memory(c->cx);
     for (s.nr = 0; s.nr < n; s.nr++) {
         td_value in[TD_MAX_ARGS];
-        if (!swap_all(&s, in) || !td__call(c->cx, c->info->op, in, c->n_in,
-                                           got + s.nr * c->n_out, c->n_out))
+        if (!swap_all(&s, in) ||
+            !td__call(c->cx, c->info->op, in, c->n_in, got + s.nr * c->n_out, c->n_out))
             return false;
     }
     for (int i = 0; i < c->n_out; i++)

@@ -14,8 +14,8 @@ static bool same_type(const td_tensor *g, const td_gtyped *of) {
     bool same = !strcmp(d->type->opts.name, of->name) &&
                 !strcmp(d->metadata, of->metadata) && d->n == of->n;
     for (int i = 0; same && i < of->n; i++) {
-        td_geom          is = td__geom_of(d->inner[i]);
-        const td_gtype  *want = of->inner[i];
+        td_geom         is = td__geom_of(d->inner[i]);
+        const td_gtype *want = of->inner[i];
         same = want->dtype == d->inner[i]->dtype &&
                td__sizes_identical(&is, &want->geom) &&
                same_type(d->inner[i], want->of);
@@ -45,8 +45,7 @@ static bool is_laid_out(const td_tensor *g, const td_gtyped *of) {
     for (int i = 0; i < of->n; i++) {
         const td_tensor *t = g->typed->inner[i];
         const td_gtype  *want = of->inner[i];
-        if (want->of ? !is_laid_out(t, want->of)
-                     : !td__has_layout(t, &want->geom))
+        if (want->of ? !is_laid_out(t, want->of) : !td__has_layout(t, &want->geom))
             return false;
     }
     return true;
@@ -56,8 +55,8 @@ static td_tensor *lay_out(td_tensor *g, const td_gtyped *of);
 
 /* One inner tensor in the layout of its type; nil after td__fail. */
 static td_tensor *lay_out_inner(td_tensor *t, const td_gtype *want) {
-    td_tensor *to = want->of ? lay_out(t, want->of)
-                             : td__fit_tangent(t->cx, t, &want->geom);
+    td_tensor *to =
+        want->of ? lay_out(t, want->of) : td__fit_tangent(t->cx, t, &want->geom);
     return to ? to : td_nil(t->cx);
 }
 
@@ -69,9 +68,9 @@ static td_tensor *lay_out(td_tensor *g, const td_gtyped *of) {
         inner[i] = lay_out_inner(g->typed->inner[i], of->inner[i]);
         if (td_is_nil(inner[i])) return NULL;
     }
-    td_tensor *t = td_type_make(g->typed->type, (td_tensors){inner, of->n},
-                                of->metadata, td__sizes(g), td__strides(g),
-                                (td_dtype)g->dtype);
+    td_tensor *t =
+        td_type_make(g->typed->type, (td_tensors){inner, of->n}, of->metadata,
+                     td__sizes(g), td__strides(g), (td_dtype)g->dtype);
     return td_is_nil(t) ? NULL : t;
 }
 

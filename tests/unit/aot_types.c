@@ -46,8 +46,8 @@ static bool watch(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
     make(cx, s);
     for (int i = 0; i < s->n_arg; i++) v[i] = td_value_tensor(s->arg[i]);
     td_values args = {v, s->n_arg};
-    int n = f ? td_invoke_values(f, args, out, MOST)
-              : td_call_body(cx, body, NULL, args, out, MOST);
+    int       n = f ? td_invoke_values(f, args, out, MOST)
+                    : td_call_body(cx, body, NULL, args, out, MOST);
     if (n < 0) return false;
     s->n_out = n;
     for (int i = 0; i < n; i++) s->out[i] = out[i].u.t;
@@ -86,7 +86,8 @@ static bool agree(td_ctx *cx, td_body *body, makes *make, int order) {
                  td_requires_grad(e.out[i]) == td_requires_grad(c.out[i]) &&
                  td_version(e.out[i]) == td_version(c.out[i]);
         for (int i = 0; ok && i < e.n_arg; i++)
-            ok = same(e.arg[i], c.arg[i]) && td_version(e.arg[i]) == td_version(c.arg[i]);
+            ok = same(e.arg[i], c.arg[i]) &&
+                 td_version(e.arg[i]) == td_version(c.arg[i]);
         for (int i = 0; ok && i < MOST; i++) {
             ok = same_or_none(e.grad[i], c.grad[i]) &&
                  same_or_none(e.second[i], c.second[i]);
@@ -340,7 +341,7 @@ static bool wraps_argument(td_call *c) {
 }
 static bool pair_branch(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 2.0)); }
 static bool branches(td_call *c) {
-    td_tensor *y;
+    td_tensor  *y;
     td_branches of = {.yes = pair_branch, .no = pair_branch};
     td_cond(td_gt(td_sum(td_arg(c, 1)), 0.0), of, TD_ARGS(td_arg(c, 0)), &y, 1);
     return td_return(c, y);
@@ -445,7 +446,48 @@ TEST(a_tangent_of_a_type_with_other_strides_is_copied) {
     td_tensor *x = td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
     td_tensor *a = td_transpose(noise(cx, 3, 2), 0, 1), *b = noise(cx, 2, 3);
     CHECK(go_back(cx, x, make_pair(a, b, "")));
-    CHECK(same(td_grad_of(x), make_pair(td_mul(td_clone(a, true), 2.0), td_mul(b, 2.0), "")));
+    CHECK(same(td_grad_of(x),
+               make_pair(td_mul(td_clone(a, true), 2.0), td_mul(b, 2.0), "")));
     CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- modules, exports --------------------------------------------------- */
+
+typedef struct layer {
+    td_tensor *w;
+} layer;
+
+static bool layer_forward(td_module *m, td_call *c) {
+    const layer *l = td_module_state(m);
+    return td_return(c, td_tanh(td_matmul(td_arg(c, 0), l->w)));
+}
+
+TEST(a_member_of_a_module_may_be_of_a_type) {
+    static const td_module_type type = {.name = "layer",
+                                        .bytes = sizeof(layer),
+                                        .forward = layer_forward};
+    td_ctx                     *cx = td_open();
+    td_module                  *m = td_module_make(cx, &type);
+    layer                      *l = td_module_state(m);
+    td_tensor                  *x = noise(cx, 5, 4), *y, *first, *e;
+    l->w = td_module_param(m, "w", make_int8(noise(cx, 4, 3)));
+    e = td_tanh(td_matmul(x, l->w));
+    CHECK(td_backward(td_sum(e)));
+    first = td_clone(td_grad_of(l->w));
+    td_zero_grad(l->w);
+    td_fn *f = td_aot_module(m, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && same(y, e));
+    CHECK(td_backward(td_sum(y)) && same(td_grad_of(l->w), first));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(functions_of_a_type_are_not_exported) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = make_pair(noise(cx, 2, 2), noise(cx, 2, 2), "");
+    CHECK(td_is_nil(td_export_joint(cx, twice, NULL, TD_ARGS(x), NULL)));
+    CHECK(strstr(td_message(cx), "export"));
+    td_clear(cx);
     td_close(cx);
 }

@@ -76,10 +76,10 @@ static bool int8_call(void *env, td_mode_call *h) {
     in[0] = td_value_tensor(td_type_inner(w, 0));
     if (!td_call_op(td_mode_call_ctx(h), op, (td_values){in, n}, &q, 1)) return false;
     td_tensor *scale = td_type_inner(w, 1);
-    return td_mode_call_answer(
-        h, 0,
-        td_type_make(td_type_of(w), TD_LIST(q, scale), td_type_metadata(w), td_sizes(q),
-                     td_strides(q), TD_F32));
+    return td_mode_call_answer(h, 0,
+                               td_type_make(td_type_of(w), TD_LIST(q, scale),
+                                            td_type_metadata(w), td_sizes(q),
+                                            td_strides(q), TD_F32));
 }
 
 static const td_type *int8_type(td_ctx *cx) {
@@ -106,7 +106,8 @@ static td_tensor *diag_plain(void *env, td_tensor *t) {
 }
 
 static bool is_diag(td_value v) {
-    return v.kind == TD_K_TENSOR && v.u.t && !strcmp("diag", td_type_name(td_type_of(v.u.t)));
+    return v.kind == TD_K_TENSOR && v.u.t &&
+           !strcmp("diag", td_type_name(td_type_of(v.u.t)));
 }
 
 static td_tensor *diag_of(td_tensor *like, td_tensor *d) {

@@ -1,6 +1,8 @@
 /* types.c -- tensors of a type in eager mode: ops, views, writes, gradients. */
 #include "type_samples.h"
 
+#include "graph_help.h"
+
 static double first(td_tensor *t, int i) {
     return td_item(td_sum(td_type_inner(t, i)));
 }
@@ -40,4 +42,52 @@ TEST(writes_and_views_reach_the_inner_tensors) {
     CHECK(td_size(x, 0) == 3 && td_size(td_type_inner(x, 0), 0) == 3);
     CHECK_OK(cx);
     td_close(cx);
+}
+
+TEST(null_nil_and_wrong_arguments_are_errors) {
+    td_ctx      *cx = td_open();
+    td_tensor   *a = td_ones(cx, TD_SHAPE(2)), *x = make_pair(a, a, "");
+    const char  *names[] = {"a"};
+    td_type_opts o = {TD_TYPE_OPTS, .name = "pair", .inner = names, .n_inner = 1,
+                      .call = pair_call};
+    CHECK(td_is_nil(
+        td_type_make(NULL, TD_LIST(a), "", td_sizes(a), (td_ints){0}, TD_F32)));
+    td_clear(cx);
+    CHECK(td_is_nil(td_type_make(pair_type(cx), TD_LIST(a), "", td_sizes(a),
+                                 (td_ints){0}, TD_F32)));
+    CHECK(strstr(td_message(cx), "2 inner tensors"));
+    td_clear(cx);
+    CHECK(td_is_nil(td_type_inner(x, 2)) && td_is_nil(td_type_inner(a, 0)));
+    td_clear(cx);
+    CHECK(!td_register_type(cx, &o) && strstr(td_message(cx), "another type pair"));
+    td_clear(cx);
+    o.name = "no name";
+    CHECK(!td_register_type(cx, &o));
+    td_clear(cx);
+    CHECK(isnan(td_item(td_sum(x))) &&
+          strstr(td_message(cx), "no elements of its own"));
+    td_clear(cx);
+    CHECK(!td_data(x) && !td_ok(cx));
+    td_clear(cx);
+    CHECK(td_is_nil(td_mul(x, td_nil(cx))));
+    td_clear(cx);
+    CHECK(td_is_nil(td_add_(a, x)) && strstr(td_message(cx), "types and metadata"));
+    td_clear(cx);
+    td_tensor *y = make_pair(a, a, "other");
+    CHECK(td_is_nil(td_add(x, y)) && strstr(td_message(cx), "metadata must"));
+    td_clear(cx);
+    td_drop(td_keep(x));
+    td_close(cx);
+}
+
+TEST(a_graph_with_values_of_a_type_prints_and_parses) {
+    td_ctx *cx = td_open();
+    pair_type(cx);
+    counted_type(cx);
+    td_close(cx);
+    check_prints(
+        "func @f(\n    %x: f32[2] of pair(\"m\", f32[2], f32[2]) grad,\n"
+        "    %y: f32[2] of counted(\"\", f32[2] of pair(\"\", f32[2], f32[2]))) {\n"
+        "  %2 = mul(%x, 2.0) : f32[2] of pair(\"m\", f32[2], f32[2]) grad\n"
+        "  return %2, %y\n}\n");
 }
