@@ -1505,6 +1505,12 @@ TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
 /* Seed and offset of the generator as two i64; with `set`, the generator then continues from there. Compiled code that redraws numbers in backward saves and restores the generator with it. */
 TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 
+/* Inner tensor `index` of a tensor of a type, as an alias without history. */
+TD_API td_tensor *td_op__inner(td_tensor *self, int64_t index);
+
+/* A tensor of a registered type, of inner tensors and metadata. */
+TD_API td_tensor *td_op__wrap(td_tensors inner, const char *type, const char *metadata, td_ints size, td_ints stride, td_dtype dtype);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #include "tandem/optim.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
+#include "tandem/type.h"
 #include "tandem/user_op.h"
 #if !defined(TD_NO_SUGAR) && !defined(TD_KEEP_PLACE)
 
@@ -67,6 +68,7 @@ template <> struct td__is_handle<td_optim> : std::true_type {};
 template <> struct td__is_handle<td_ctx> : std::true_type {};
 template <> struct td__is_handle<td_tensor> : std::true_type {};
 template <> struct td__is_handle<td_tree> : std::true_type {};
+template <> struct td__is_handle<td_type> : std::true_type {};
 struct td__handle {
     const void *p;
     td__handle(std::nullptr_t) : p(nullptr) {}
@@ -98,6 +100,7 @@ typedef union td__handle {
     const td_optim *td_optim_p;
     const td_tensor *td_tensor_p;
     const td_tree *td_tree_p;
+    const td_type *td_type_p;
 } __attribute__((transparent_union)) td__handle;
 #define TD__HANDLE(x) ((x).p)
 #else
@@ -578,6 +581,15 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_tree_entry(...) TD__CALL(td_tree_entry, __VA_ARGS__)
 #define td_tree_key(...) TD__CALL(td_tree_key, __VA_ARGS__)
 #define td_tree_value(...) TD__CALL(td_tree_value, __VA_ARGS__)
+#define td_register_type(...) TD__CALL(td_register_type, __VA_ARGS__)
+#define td_type_make(...) TD__CALL(td_type_make, __VA_ARGS__)
+#define td_type_of(...) TD__CALL(td_type_of, __VA_ARGS__)
+#define td_type_name(...) TD__CALL(td_type_name, __VA_ARGS__)
+#define td_type_metadata(...) TD__CALL(td_type_metadata, __VA_ARGS__)
+#define td_type_inner_count(...) TD__CALL(td_type_inner_count, __VA_ARGS__)
+#define td_type_inner(...) TD__CALL(td_type_inner, __VA_ARGS__)
+#define td_type_each(...) TD__CALL(td_type_each, __VA_ARGS__)
+#define td_type_plain(...) TD__CALL(td_type_plain, __VA_ARGS__)
 #define td_register_op(...) TD__CALL(td_register_op, __VA_ARGS__)
 static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args, td__room_for_tensors out, int n_out) {
     return td_call_op(cx, name, args, TD__ROOM(out), n_out);

@@ -22,6 +22,7 @@
 #include "tandem/export.h"
 #include "tandem/facts.h"
 #include "tandem/mode.h"
+#include "tandem/type.h"
 #include "tandem/tree.h"
 #include "tandem/io.h"
 #include "tandem/dlpack.h"

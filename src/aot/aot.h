@@ -30,13 +30,23 @@
  *     tensor    bits (td_key_bit), alias word, sizes, strides, the offset if
  *               TD_KEY_OFFSET, bytes of storage after its last element if TD_KEY_REST,
  *               td_storage.object_key if TD_KEY_OBJECT, rank and sizes of the
- *               accumulation node if TD_KEY_READ
+ *               accumulation node if TD_KEY_READ, a count of words and these words if
+ *               TD_KEY_TYPED
  *     number    its 64 bits
  *
  * The alias word of value i is 2k + 1 if value k < i is the same tensor, 2k + 2 if k is
  * the first value in the same storage, else 0. TD_KEY_ANY replaces a size that guards
  * check instead. */
 typedef TD_VEC(int64_t) td_key;
+/* The values of a call while its key is made: at(env, i) is a tensor or NULL. */
+typedef struct td_key_values {
+    td_tensor *(*at)(const void *env, int i);
+    const void *env;
+    int         n;
+} td_key_values;
+/* Appends the words of value i, a tensor t of a type: type, metadata, inner tensors and
+ * what they share storage with. False: out of memory. */
+bool td__key_typed(const td_key_values *all, int i, const td_tensor *t, td_key *to);
 #define TD_KEY_ANY INT64_MIN
 #define TD_KEY_GRAD 64 /* no td_kind */
 typedef enum td_key_bit {
@@ -60,8 +70,9 @@ typedef enum td_key_bit {
     TD_KEY_NUMBER, /* a tensor that stands for a number (numbers.c) */
     TD_KEY_REST,   /* the bytes of storage after the last element follow */
     TD_KEY_OBJECT, /* it carries an object, whose key follows */
-    TD_KEY_READ /* a leaf that was read: its accumulation node lives, its rank follows
-                   * and sizes; -1: those of the tensor */
+    TD_KEY_READ,   /* a leaf that was read: its accumulation node lives, its rank
+                    * follows and sizes; -1: those of the tensor */
+    TD_KEY_TYPED   /* of a type: a count of words follows, and then these (key_typed.c) */
 } td_key_bit;
 
 /* How one value of a call relates to the values before it. */

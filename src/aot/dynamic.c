@@ -22,7 +22,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
         return true;
     }
     int rank = (int)(a[1] >> TD_KEY_RANK & 255);
-    if (a[1] != b[1] || a[2] != b[2]) return false;
+    if (a[1] != b[1] || a[2] != b[2] || a[1] >> TD_KEY_TYPED & 1) return false;
     for (int d = 0; d < rank && d < 32; d++)
         if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +

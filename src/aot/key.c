@@ -265,6 +265,18 @@ static bool put_sizes_read(subject *s, const td_tensor *t, const td_geom *g) {
     return true;
 }
 
+static td_tensor *value_at(const void *env, int i) { return tensor_at(env, i); }
+
+/* What a tensor of a type consists of. */
+static bool put_typed(subject *s, int i, const td_tensor *t) {
+    td_key        words = {0};
+    td_key_values all = {value_at, s, s->n};
+    bool          ok = td__key_typed(&all, i, t, &words) && put(s, words.n);
+    for (int k = 0; ok && k < words.n; k++) ok = put(s, words.v[k]);
+    td__vec_free(&words);
+    return ok;
+}
+
 /* The words of a tensor: flags, alias, sizes, strides, and the offset if it matters. A
  * size that is a symbol in the program is TD_KEY_ANY: guards check it instead. */
 static bool put_tensor(subject *s, int i, td_tensor *t) {
@@ -274,7 +286,7 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     s->tensors++;
     if (!put(s, bits_word(s, t) | bit(TD_KEY_OFFSET, offset) |
                     bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= s->n) |
-                    bit(TD_KEY_READ, read)) ||
+                    bit(TD_KEY_READ, read) | bit(TD_KEY_TYPED, t->typed != NULL)) ||
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
@@ -289,7 +301,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     if (s->offsets && !put(s, s->any ? TD_KEY_ANY : rest_of(t, l))) return false;
     bool object = TD_UNLIKELY(t->st->readonly) && t->st->object;
     if (object && !put(s, (int64_t)t->st->object_key)) return false;
-    return !read || put_sizes_read(s, t, &read->out_type[0]);
+    if (read && !put_sizes_read(s, t, &read->out_type[0])) return false;
+    return TD_LIKELY(!t->typed) || put_typed(s, i, t);
 }
 
 /* A value's words; what is no argument and no tensor is an absent gradient. */

@@ -22,6 +22,8 @@ typedef struct key_item {
     int64_t        object;    /* if TD_KEY_OBJECT */
     int            read_rank; /* if TD_KEY_READ: -1: it was read in the sizes it has */
     const int64_t *read;      /* ...else in these */
+    int            n_typed;   /* if TD_KEY_TYPED: words about inner tensors, */
+    const int64_t *typed;     /* ...these: type, two of metadata, the rest */
 } key_item;
 
 /* Decodes the item at word *at and moves *at past it. */
@@ -46,6 +48,11 @@ static key_item next_item(const td_key *k, int *at) {
     s.read_rank = s.bits >> TD_KEY_READ & 1 ? (int)k->v[(*at)++] : -1;
     s.read = k->v + *at;
     if (s.read_rank > 0) *at += s.read_rank;
+    if (s.bits >> TD_KEY_TYPED & 1) {
+        s.n_typed = (int)k->v[(*at)++];
+        s.typed = k->v + *at;
+        *at += s.n_typed;
+    }
     return s;
 }
 
@@ -152,6 +159,7 @@ static const flag_text flags[] = {
     {TD_KEY_MOVED, "is a view whose base has another storage now",
      "is no longer a view whose base has another storage"},
     {TD_KEY_OBJECT, "is an object now", "is no longer an object"},
+    {TD_KEY_TYPED, "is of a type now", "is no longer of a type"},
     {TD_KEY_READ, "is a leaf that an op has read now",
      "is no longer a leaf that an op has read"},
 };
@@ -228,6 +236,21 @@ static bool differ_rest(td_buf *b, const char *who, const key_item *now,
            now->object != was->object || !read;
 }
 
+/* Type, metadata, inner tensors. That one of the two is plain is a flag. */
+static bool differ_typed(td_buf *b, const char *who, const key_item *now,
+                         const key_item *was) {
+    size_t n = sizeof *now->typed * (size_t)now->n_typed;
+    if (now->n_typed == was->n_typed && (!n || !memcmp(now->typed, was->typed, n)))
+        return false;
+    bool type = !now->n_typed || !was->n_typed || now->typed[0] != was->typed[0];
+    bool meta = !type && memcmp(now->typed + 1, was->typed + 1, 2 * sizeof *now->typed);
+    td__buf_printf(b, "%s has %s", who,
+                   type   ? "another type"
+                   : meta ? "other metadata"
+                          : "inner tensors of other sizes, strides, types or aliases");
+    return true;
+}
+
 /* In the order of likelihood: dtype, rank, sizes, aliasing, flags, strides, offset. */
 static bool differ_tensor(td_buf *b, subject s, const key_item *now,
                           const key_item *was) {
@@ -246,9 +269,10 @@ static bool differ_tensor(td_buf *b, subject s, const key_item *now,
     }
     if (differ_dims(b, who, "size", now->rank, sizes) || differ_alias(b, s, now, was) ||
         differ_flags(b, who, now, was) ||
-        differ_dims(b, who, "stride", now->rank, strides))
+        differ_dims(b, who, "stride", now->rank, strides) ||
+        differ_rest(b, who, now, was))
         return true;
-    return differ_rest(b, who, now, was);
+    return differ_typed(b, who, now, was);
 }
 
 static void number_text(td_buf *b, const key_item *s) {

@@ -60,6 +60,14 @@ bool           td__native_nest(td_buf *b, const td_runner *r, int i);
  * td__fail; the message names the backend. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code);
+/* The same for a graph with values of a type: its inner tensors are compiled
+ * (flat_types.c). */
+bool             td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
+                                   const td_compile_info *info, td_runner *code);
+/* A graph of inner tensors in place of tensors of a type. NULL after td__fail. */
+td_graph        *td__graph_flat_types(const td_graph *g);
+/* The runner that computes: r, or that of the inner tensors. */
+const td_runner *td__runner_inside(const td_runner *r);
 void td__runner_drop(td_runner *code); /* an empty runner is allowed, and is left */
 
 /* Where the code of a user's backend is in the disk cache. */

@@ -23,6 +23,8 @@ bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code) {
     td_code_entry at = {0};
     *code = (td_runner){0};
+    if (TD_UNLIKELY(td__graph_is_typed(g)))
+        return td__compile_typed(cx, b, g, info, code);
     td__log(cx, TD_LOG_compile, "@%.60s #%d: %s graph of %d nodes, by %.40s", g->name,
             info->nr, halves[info->half], g->nodes.n, b->name ? b->name : "?");
     td__span_begin(cx, spans[info->half]);

@@ -2,6 +2,7 @@
  * make tensors from the user's memory. */
 #include "core/core.h"
 #include "core/readonly.h"
+#include "core/typed.h"
 
 #include <math.h>
 #include <string.h>
@@ -199,6 +200,7 @@ static bool has_bytes(td_tensor *t, const char *who) {
                         "%s: this is a fake tensor, which has a type and no elements; "
                         "compute it from real tensors, after td_fakes_end",
                         who);
+    if (TD_UNLIKELY(t->typed)) return td__fail_typed(t, who);
     return !t->cx->fake ||
            td__fail_no_bytes(t->cx, who,
                              "a captured body cannot read the elements of a tensor");

@@ -23,6 +23,7 @@ typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
 typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager) */
 typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 typedef struct td_listener td_listener; /* to the tape (eager) */
+typedef struct td_typed    td_typed;    /* what a tensor of a type consists of */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
@@ -67,6 +68,7 @@ struct td_storage {
     uint8_t          fake;     /* td_fake_kind: has a size and no memory */
     bool             open;     /* fake: the size is unknown or symbolic */
     bool             readonly; /* a mapped file: writes fail */
+    bool             inner;    /* fake: of an inner tensor that a captured body got */
     uint8_t          device;   /* 0: CPU */
     _Atomic uint64_t version;  /* number of writes so far */
     void            *data;
@@ -168,6 +170,7 @@ struct td_tensor {
     td_view_step *steps; /* of a view: the last op of its chain; else NULL */
     td_autograd  *ag;    /* NULL: no autograd state */
     void         *payload; /* of the mode that wraps it */
+    td_typed     *typed;   /* of a type: it has no elements (typed.h); else NULL */
     uint64_t      seen;    /* of a view: its version when it got its grad_fn */
     uint64_t      moves;   /* set_ calls that gave it a storage */
     union {
@@ -399,6 +402,7 @@ struct td_mode {
     bool (*call)(td_mode *m, td_opcall *c);
     bool composites; /* receives composite ops whole instead of their parts */
     bool first;      /* stays on top whatever is pushed later (autocast) */
+    bool flat;       /* sees ops on inner tensors where an argument is of a type */
     /* Records the call of a custom function (eager.h); NULL: it just runs. */
     bool (*function)(td_mode *m, const td_fncall *call);
     /* In a capture: the fake copy of a real tensor. nil after td__fail. */
@@ -503,6 +507,8 @@ struct td_ctx {
     const td_opinfo    *composite;
     td_layout_copy      layout_copy; /* the last one that the running op took */
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
+    int                 n_typed;     /* live tensors of a type: 0 in most programs */
+    int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */
     td_where no_gradient_at;         /* where no_gradient was returned last */

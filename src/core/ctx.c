@@ -1,5 +1,6 @@
 /* ctx.c -- contexts: making and freeing them, scopes and the tensors they own. */
 #include "core/callback.h"
+#include "core/typed.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,6 +84,8 @@ void td__ctx_free(td_ctx *cx) {
             cx->hooks->free_autograd(t);
             t->ag = NULL;
         }
+    for (td_tensor *t = cx->all; t; t = t->next)
+        if (t->typed) td__typed_set(t, NULL); /* inner tensors have a reference more */
     if (cx->hooks && cx->hooks->close) cx->hooks->close(cx);
     if (cx->drop_remote) cx->drop_remote(cx);
     for (td_tensor *t = cx->all, *next; t; t = next) {

@@ -1,6 +1,7 @@
 /* tensor.c -- makes, aliases, changes and frees tensors. Views and autograd
  * state are added by later rooms and freed from here through hooks. */
 #include "core/core.h"
+#include "core/typed.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -237,6 +238,7 @@ td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     if (!a) return NULL;
     a->payload = t->payload; /* modes treat it as the same value */
     a->moves = t->moves;     /* a saved alias has the version of what was saved */
+    if (TD_UNLIKELY(t->typed)) td__typed_set(a, t->typed);
     return a;
 }
 
@@ -255,6 +257,7 @@ void td__view_step_drop(td_view_step *s) {
  * constant stack. */
 static void free_one(td_tensor *t) {
     td_tensor *base = t->base;
+    if (TD_UNLIKELY(t->typed)) td__typed_set(t, NULL);
     if (t->ag) t->cx->hooks->free_autograd(t);
     td__view_step_drop(t->steps);
     td__storage_drop(t->st);

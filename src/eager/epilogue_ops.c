@@ -2,6 +2,7 @@
  * _assign, _bump, _give, _bind). They bring a tensor's version, flags and
  * history to the state that the traced program left it in. */
 #include "eager/eager_int.h"
+#include "ops/call.h"
 #include "ops/cast.h"
 
 bool td__step_made(td_tensor *t) {
@@ -54,6 +55,15 @@ static bool may_assign(const td_tensor *t) {
                                       "address, as in an expanded view");
 }
 
+/* The elements of a tensor of a type are those of its inner tensors. */
+static bool assign_typed(td_tensor *t, td_tensor *value) {
+    td_mode_scope outer = td__modes_enter_plain(t->cx, NULL);
+    value = td__typed_for(t->cx, "_assign", value, t);
+    bool ok = value && td__typed_copy(t, value);
+    td__modes_leave(t->cx, &outer);
+    return ok;
+}
+
 /* A view's history is its base's, so a recorded copy_ rebases it. Any other
  * tensor just gets value's grad_fn. */
 bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
@@ -61,7 +71,9 @@ bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     if (!check_value("_assign", t, value)) return false;
     if (!may_assign(t)) return false;
     if (fn && t->base) return td__step_bump(t, writes - 1) && copy_recorded(t, value);
-    if (t->numel > 0) td__copy_into(t, value);
+    if (TD_UNLIKELY(t->typed || value->typed)) {
+        if (!assign_typed(t, value)) return false;
+    } else if (t->numel > 0) td__copy_into(t, value);
     return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
 }
 

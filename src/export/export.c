@@ -154,6 +154,12 @@ static bool check(const exporting *x) {
                         "export: %s: a tensor begins to require grad inside, and takes "
                         "gradients; do that outside",
                         x->f->name);
+    if (td__graph_is_typed(j->g))
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s: an input, a result or a value is a tensor of a "
+                        "type, whose functions a file cannot hold; pass and return "
+                        "inner tensors",
+                        x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
     return check_simple(x) && check_objects(x) && check_closed(x) && check_effects(x);

@@ -12,11 +12,13 @@
 /* Runs the op on the outer tensors, which are fake: for its checks and the metadata of
  * its results. */
 static bool run_outer(td_opcall *c) {
-    td_ctx *cx = c->cx;
-    bool    was = cx->fake;
+    td_ctx  *cx = c->cx;
+    bool     was = cx->fake;
+    td_mode *top = td__modes_from(cx, NULL); /* a type calls ops on outer tensors */
     cx->fake = true;
     bool ok = td__exec(c);
     cx->fake = was;
+    td__modes_from(cx, top);
     return ok;
 }
 
@@ -260,6 +262,16 @@ static bool may_write(td_opcall *c) {
     return true;
 }
 
+/* The value as one of the type of the written tensor, whose value so far v has. */
+static td_tensor *typed_value(td_func *f, td_fval *v, td_tensor *value) {
+    td_tensor *old = td__fval_value(v);
+    if (!old) return NULL;
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    value = td__typed_for(f->cx, "a write", value, old);
+    td__modes_leave(f->cx, &outer);
+    return value;
+}
+
 /* The written tensor t has a new value. */
 static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     td_fval *v = td__fval_of(f, t);
@@ -268,6 +280,8 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         td_value in[2] = {td_value_tensor(value), td__value_dtype((td_dtype)t->dtype)};
         value = td__func_call1(f, TD_OP__to_copy, in, 2);
     }
+    if (value && TD_UNLIKELY(t->typed || value->typed))
+        value = typed_value(f, v, value);
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
     g->writes++;
@@ -360,6 +374,7 @@ void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
     cx->grad_enabled = cx->inference = false;
     td__record_begin(rec, g);
     rec->mode.composites = false;
+    rec->mode.flat = true;
     *f = (td_func){.mode = {.name = "functional",
                             .call = func_call,
                             .below = &rec->mode},

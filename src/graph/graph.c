@@ -183,7 +183,7 @@ static bool fits_scalar(const td_garg *a) {
 bool td__garg_fit(const td_param *p, td_garg *a) {
     bool none = a->kind == TD_G_NONE;
     if (none && p->has_default) return true;
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_TENSOR: return is_tensor_value(a);
     case TD_T_OPT_TENSOR: return none || is_tensor_value(a);
     case TD_T_TENSORS: return fits_tensors(a, false);
@@ -370,6 +370,7 @@ const td_gtype *td__graph_type_of(td_graph *g, td_gtype l) {
     *type = l;
     type->size = size;
     type->stride = stride;
+    if (TD_UNLIKELY(l.of) && !(type->of = td__gtyped_copy(g, l.of))) return NULL;
     if (l.rank == 0) {
         type->dense = true;
         return type;
@@ -407,7 +408,10 @@ const td_gtype *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
         stride[d] = td__graph_dim(g, t->stride[d]);
     }
     if (storage >= g->n_storages) g->n_storages = storage + 1;
+    const td_gtyped *of = t->typed ? td__gtyped_of(g, t->typed) : NULL;
+    if (t->typed && !of) return NULL;
     return td__graph_type_of(g, (td_gtype){.kind = TD_K_TENSOR,
+                                           .of = of,
                                            .dtype = t->dtype,
                                            .rank = t->rank,
                                            .grad = grad,

@@ -18,6 +18,8 @@ typedef struct td_graph td_graph;
 typedef struct td_gnode td_gnode; /* a statement: an op call or a region's edge */
 typedef struct td_gval  td_gval;  /* an input, or one result of a node */
 
+typedef struct td_gtyped td_gtyped;
+
 /* The type of a value. Shared between values and immutable: to change a value's type,
  * replace the pointer. Sizes, strides and offset may be symbolic (gdim.c); the offset
  * of an int is the symbol it is. */
@@ -28,11 +30,20 @@ typedef struct td_gtype {
             TD_GEOM_FIELDS
         };
     };
-    uint8_t kind;    /* TD_K_TENSOR, or TD_K_INT, _FLOAT, _BOOL: a plain number */
-    bool    grad;    /* requires grad */
-    bool    dense;   /* strides are exactly the row-major ones */
-    int32_t storage; /* values of one number share storage; -1: not known */
+    uint8_t          kind; /* TD_K_TENSOR, or TD_K_INT, _FLOAT, _BOOL: a plain number */
+    bool             grad; /* requires grad */
+    bool             dense;   /* strides are exactly the row-major ones */
+    int32_t          storage; /* values of one number share storage; -1: not known */
+    const td_gtyped *of; /* of a tensor of a type: what it consists of; else NULL */
 } td_gtype;
+
+/* What a tensor of a type (core/typed.h) consists of. Inner types have no storage
+ * number and require no grad. */
+struct td_gtyped {
+    const char     *name, *metadata;
+    int             n;
+    const td_gtype *inner[];
+};
 
 /* A tensor of which no size, stride or offset is symbolic? l may be NULL. */
 static inline bool td__gtype_is_concrete(const td_gtype *l) {
@@ -156,6 +167,7 @@ typedef enum td_desc_kind {
     TD_D_LOSS,     /* output: index counts results */
     TD_D_OWN_GRAD, /* of a program: the gradient input `index` keeps, .grad */
     TD_D_OBJECT,   /* input: an object of type `name` */
+    TD_D_INNER,    /* inner tensor `name` of input or output `index`, of a type */
     TD_D_COUNT
 } td_desc_kind;
 
@@ -244,20 +256,30 @@ td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n
 /* Replaces op and arguments of a node; its results stay the same values. */
 bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in);
 /* Adds a result to a node; *cap is the capacity of n->out. */
-td_gval        *td__graph_result(td_graph *g, td_gnode *n, int *cap);
-bool            td__graph_enter(td_graph *g, td_gregion r);
-bool            td__graph_leave(td_graph *g);
-bool            td__graph_output(td_graph *g, td_garg a, td_desc d);
+td_gval         *td__graph_result(td_graph *g, td_gnode *n, int *cap);
+bool             td__graph_enter(td_graph *g, td_gregion r);
+bool             td__graph_leave(td_graph *g);
+bool             td__graph_output(td_graph *g, td_garg a, td_desc d);
 /* The type of a tensor, in the graph's arena. storage: its storage number, or
  * -1. */
-const td_gtype *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
-                               int32_t storage);
+const td_gtype  *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
+                                int32_t storage);
 /* A copy of type l in the graph's arena; stride NULL: row-major. */
-const td_gtype *td__graph_type_of(td_graph *g, td_gtype l);
-const td_gtype *td__graph_type_number(td_graph *g, td_kind kind);
-const char     *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
+const td_gtype  *td__graph_type_of(td_graph *g, td_gtype l);
+const td_gtype  *td__graph_type_number(td_graph *g, td_kind kind);
+const char      *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
+/* ---- values of a type (gtyped.c) ---- */
+/* A copy in the graph's arena; what a tensor consists of, likewise. NULL after fail. */
+const td_gtyped *td__gtyped_copy(td_graph *g, const td_gtyped *of);
+const td_gtyped *td__gtyped_of(td_graph *g, const td_typed *d);
+/* Makes t, a fake tensor, one of the type, with fake inner tensors. */
+bool             td__gtyped_fake(td_tensor *t, const td_gtyped *of);
+/* The same type, metadata and inner types? Both may be NULL. */
+bool             td__gtyped_same(const td_gtyped *a, const td_gtyped *b);
+/* Does an input, an output or a result of a node have a type? */
+bool             td__graph_is_typed(const td_graph *g);
 /* Converts a to the type of schema parameter p; false: impossible. */
-bool            td__garg_fit(const td_param *p, td_garg *a);
+bool             td__garg_fit(const td_param *p, td_garg *a);
 
 static inline td_garg td__garg_value(td_gval *v) {
     td_garg a = {TD_G_VALUE, 0, {0}};

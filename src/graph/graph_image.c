@@ -1,5 +1,6 @@
 /* graph_image.c -- writes graphs in binary form (graph_image.h). Values are
  * numbered in the order of definition: inputs, then results. */
+#include "core/typed.h"
 #include "graph/graph_image.h"
 #include "graph/graph_int.h"
 
@@ -71,15 +72,32 @@ static bool is_number(const td_gtype *l) {
     return true;
 }
 
+static void put_type(td_image *m, const td_gtype *l);
+
+/* What a tensor of a type consists of. The version of the type stands for its
+ * functions; without one an image would outlive them. */
+static void put_typed(td_image *m, const td_gtyped *of) {
+    const td_type *type = td__type_find(of->name);
+    uint64_t       version = type ? type->opts.version : 0;
+    if (!version && !m->bare)
+        m->why = "it has tensors of a type without td_type_opts.version";
+    td__put_text(m->b, of->name);
+    td__put_uint(m->b, version);
+    td__put_text(m->b, of->metadata);
+    for (int i = 0; i < of->n; i++) put_type(m, of->inner[i]);
+}
+
 /* A type. Strides are omitted where they follow from the sizes: row-major and
  * no symbols. */
-static void put_type(td_buf *b, const td_gtype *l) {
+static void put_type(td_image *m, const td_gtype *l) {
+    td_buf *b = m->b;
     if (!l) {
         td__put_uint(b, 0);
         return;
     }
     bool plain = l->dense && is_number(l);
-    td__put_uint(b, 1 + (uint64_t)l->grad + 2 * (uint64_t)plain);
+    td__put_uint(b, 1 + (uint64_t)l->grad + 2 * (uint64_t)plain +
+                        4 * (uint64_t)(l->of != NULL));
     td__put_uint(b, l->kind);
     td__put_uint(b, l->dtype);
     td__put_uint(b, l->rank);
@@ -87,12 +105,13 @@ static void put_type(td_buf *b, const td_gtype *l) {
     td__put_int(b, l->offset);
     for (int d = 0; d < l->rank; d++) td__put_int(b, l->size[d]);
     for (int d = 0; d < l->rank && !plain; d++) td__put_int(b, l->stride[d]);
+    if (l->of) put_typed(m, l->of);
 }
 
 static void put_value(td_image *m, const td_gval *v, int32_t *next) {
     m->nr[v->id] = (*next)++;
     td__put_text(m->b, m->bare && v->node ? NULL : v->name);
-    put_type(m->b, v->type);
+    put_type(m, v->type);
 }
 
 static void put_desc(td_buf *b, const td_desc *d) {
@@ -249,7 +268,7 @@ bool td__image_graph(td_image *m, const td_graph *g) {
     for (int i = 0; i < g->bare.n; i++) td__put_int(b, g->bare.v[i]);
     td__put_uint(b, (uint64_t)g->wanted.n);
     for (int i = 0; i < g->wanted.n; i++) td__put_int(b, g->wanted.v[i]);
-    bool ok = m->nr && put_consts(m, g) && put_inside(m, g);
+    bool ok = m->nr && put_consts(m, g) && put_inside(m, g) && !m->why;
     td__free(m->nr);
     m->nr = outer;
     m->deep--;

@@ -1,6 +1,7 @@
 /* graph_image_read.c -- reads graphs in binary form (graph_image.h). Whatever
  * it returns is memory-safe: values are defined before they are read and no
  * index is out of range. verify.c checks the stage's contract. */
+#include "core/typed.h"
 #include "graph/graph_int.h"
 #include "graph/graph_image.h"
 
@@ -49,13 +50,37 @@ const int64_t *td__get_dims(td_reader *r, td_arena *a, const td_graph *g, int n)
 
 /* ---- values ------------------------------------------------------------- */
 
-/* A type; the first number is 0 for none, else 1 + grad + 2 * row-major. */
-static bool read_type(reading *x, const td_gtype **to) {
+static bool read_type(reading *x, const td_gtype **to, int deep);
+
+/* What a tensor of a type consists of: of a type that this process has in the same
+ * version. */
+static const td_gtyped *read_typed(reading *x, int deep) {
+    const char    *name = td__get_text(x->r, &x->g->arena);
+    uint64_t       version = td__get_uint(x->r);
+    const char    *metadata = td__get_text(x->r, &x->g->arena);
+    const td_type *type = name ? td__type_find(name) : NULL;
+    if (!type || !metadata || type->opts.version != version || deep >= TD_TYPE_DEPTH)
+        return NULL;
+    int        n = type->opts.n_inner;
+    td_gtyped *of =
+        td__arena_zalloc(&x->g->arena, sizeof *of + sizeof(td_gtype *) * (size_t)n);
+    if (!of) return NULL;
+    *of = (td_gtyped){name, metadata, n};
+    for (int i = 0; i < n; i++)
+        if (!read_type(x, &of->inner[i], deep + 1) || !of->inner[i]) return NULL;
+    return of;
+}
+
+/* A type; the first number is 0 for none, else 1 + grad + 2 * row-major + 4 if it is of
+ * a type. */
+static bool read_type(reading *x, const td_gtype **to, int deep) {
     td_reader *r = x->r;
     int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];
-    int        what = td__get_below(r, 5);
+    int        what = td__get_below(r, 9);
     *to = NULL;
     if (what == 0) return !r->bad;
+    bool typed = what > 4;
+    if (typed) what -= 4;
     td_gtype l = {.grad = (what - 1) & 1, .size = size};
     l.kind = (uint8_t)td__get_below(r, TD_K_GRAPH);
     l.dtype = (uint8_t)td__get_below(r, 256);
@@ -71,6 +96,7 @@ static bool read_type(reading *x, const td_gtype **to) {
     bool number = l.kind == TD_K_INT || l.kind == TD_K_FLOAT || l.kind == TD_K_BOOL;
     if (l.kind == TD_K_TENSOR ? l.dtype >= TD_DTYPE_COUNT : !number) return bad(x);
     if (l.storage >= x->g->n_storages) return bad(x);
+    if (typed && !(l.of = read_typed(x, deep))) return bad(x);
     if (!r->bad) *to = td__graph_type_of(x->g, l);
     return *to || bad(x);
 }
@@ -84,7 +110,7 @@ static td_gval *read_value(reading *x, td_gnode *node, int nr) {
     v->nr = nr;
     v->id = x->g->n_values++;
     v->name = td__get_text(x->r, &x->g->arena);
-    if (!read_type(x, &v->type) || !td__vec_push(&x->made, v)) return bad(x), NULL;
+    if (!read_type(x, &v->type, 0) || !td__vec_push(&x->made, v)) return bad(x), NULL;
     return v;
 }
 

@@ -135,6 +135,17 @@ static void dims_text(td_buf *b, const td_graph *g, const int64_t *v, int n) {
     }
 }
 
+/* ` of name("metadata", type, type)`: what a tensor of a type consists of. */
+static void typed_text(td_buf *b, const td_labels *l, const td_gtyped *of) {
+    td__buf_printf(b, " of %s(", of->name);
+    td__text_string(b, of->metadata);
+    for (int i = 0; i < of->n; i++) {
+        td__buf_add(b, ", ");
+        td__text_type(b, l, of->inner[i]);
+    }
+    td__buf_add(b, ")");
+}
+
 /* dtype[sizes]{strides}+offset grad @storage; strides only if not row-major, the
  * storage only if shared. */
 void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
@@ -158,6 +169,7 @@ void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
         td__buf_add(b, "+");
         td__text_dim(b, l->g, type->offset);
     }
+    if (type->of) typed_text(b, l, type->of);
     if (type->grad) td__buf_add(b, " grad");
     if (type->storage >= 0 && l->storage[type->storage] >= 0)
         td__buf_printf(b, " @%d", (int)l->storage[type->storage]);

@@ -60,9 +60,12 @@ static td_tensor *fake_input(inferring *f, const td_gtype *l, int32_t *nr) {
     td_ctx *cx = f->g->cx;
     td_meta m = td__geom_meta(&l->geom);
     *nr = l->storage >= 0 ? f->renamed[l->storage] : -1;
-    if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
-    td_tensor *t = td__tensor_make(cx, &m, true);
-    if (!t || !storage_number(f, NULL, t, nr)) return NULL;
+    bool       shared = *nr >= 0;
+    td_tensor *t = shared ? td__tensor_over(cx, f->storages.v[*nr], &m)
+                          : td__tensor_make(cx, &m, true);
+    if (!t || (l->of && !td__gtyped_fake(t, l->of))) return NULL;
+    if (shared) return t;
+    if (!storage_number(f, NULL, t, nr)) return NULL;
     t->st->open = true; /* size unknown: the input may be a part of it */
     if (l->storage >= 0) f->renamed[l->storage] = *nr;
     return t;

@@ -148,9 +148,43 @@ static bool parse_dims(td_parser *ps, const char *close, int64_t *v, int *n) {
     return td__lex_need(&ps->lx, close);
 }
 
+/* ` of name("metadata", type, type)`: what a tensor of a type consists of. */
+static bool parse_typed(td_parser *ps, td_gtype *l) {
+    td_lexer *lx = &ps->lx;
+    td_arena *a = &ps->body->g->arena;
+    if (!td__lex_word(lx, "of")) return true;
+    td__lex_next(lx);
+    td_token       at = lx->tok;
+    const char    *name = lx->tok.kind == TD_TOK_WORD ? td__lex_text(lx, a) : NULL;
+    const td_type *type = name ? td__type_find(name) : NULL;
+    if (!type)
+        return td__lex_fail(lx, "expected a type that is registered "
+                                "(td_register_type): f32[2] of pair(\"\", ...)");
+    int        n = type->opts.n_inner;
+    td_gtyped *of = td__arena_zalloc(a, sizeof *of + sizeof(td_gtype *) * (size_t)n);
+    if (!of) return lx->failed = true, td__fail_memory(lx->cx);
+    of->name = name;
+    td__lex_next(lx);
+    if (ps->typed >= TD_TYPE_DEPTH)
+        return td__lex_fail_at(lx, &at, "types are nested too deeply");
+    if (!td__lex_need(lx, "(")) return false;
+    if (lx->tok.kind != TD_TOK_STRING)
+        return td__lex_fail(lx, "expected metadata: \"\"");
+    if (!(of->metadata = td__lex_text(lx, a))) return false;
+    td__lex_next(lx);
+    ps->typed++;
+    for (; of->n < n; of->n++)
+        if (!td__lex_need(lx, ",") || !td__parse_type(ps, &of->inner[of->n]))
+            return false;
+    ps->typed--;
+    l->of = of;
+    return td__lex_need(lx, ")");
+}
+
 /* The end of a type: `grad`, and @N for values that share a storage. */
 static bool parse_flags(td_parser *ps, td_gtype *l) {
     td_lexer *lx = &ps->lx;
+    if (!parse_typed(ps, l)) return false;
     if (td__lex_word(lx, "grad")) {
         l->grad = true;
         td__lex_next(lx);

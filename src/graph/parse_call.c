@@ -2,7 +2,7 @@
  * tensor literals. */
 #include "graph/parser.h"
 
-/* By td_type: what an argument must be, for messages. */
+/* By td_arg_type: what an argument must be, for messages. */
 static const char *const type_words[] = {
     "a tensor",
     "a tensor or none",

@@ -3,6 +3,7 @@
 #ifndef TD_PARSER_H
 #define TD_PARSER_H
 
+#include "core/typed.h"
 #include "graph/lexer.h"
 
 /* A list result, `%p... = split(...)`: %p.0, %p.1... are added to the node when
@@ -29,6 +30,7 @@ typedef struct td_parser {
     td_gfile *file;
     td_pbody *body;             /* the innermost */
     int       deep;             /* nested functions */
+    int       typed;            /* nested types of the type being read */
     TD_VEC(td_graph *) defined; /* nested functions of this one that are complete */
 } td_parser;
 

@@ -22,7 +22,8 @@ const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {"none", "must_save"
 const char *const td__desc_words[TD_D_COUNT] = {
     "plain",       "param",  "buffer",    "const",          "tangent",  "update",
     "meta_update", "base",   "view_base", "synthetic_base", "grad",     "saved",
-    "seed",        "offset", "token",     "loss",           "own_grad", "object"};
+    "seed",        "offset", "token",     "loss",           "own_grad", "object",
+    "inner"};
 
 td_dtype td__dtype_word(const char *s, size_t n) {
     for (int dt = 0; dt < TD_DTYPE_COUNT; dt++) {

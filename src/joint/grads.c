@@ -7,6 +7,11 @@
 
 #include <stdio.h>
 
+/* The value whose tangent it is. */
+static td_tensor *tangent_of(const td_joint_run *r, int i) {
+    return r->values ? r->values[r->to->tangents[i].index] : NULL;
+}
+
 /* Makes tangent i an input: a tensor without gaps, in a storage of its own. */
 bool td__joint_tangent(td_joint_run *r, int i) {
     td_tangent *to = &r->to->tangents[i];
@@ -16,10 +21,12 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     m.offset = 0;
     if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
     else snprintf(name, sizeof name, "t%d", i);
-    td_tensor *like = td__tensor_make(cx, &m, true);
-    td_tensor *inner = like ? td__record_input(&r->rec, like, name) : NULL;
+    td_tensor *like = td__tensor_make(cx, &m, true), *of = tangent_of(r, i);
+    if (!like || (of && of->typed && !td__joint_type_tangent(r, like, of)))
+        return false;
+    td_tensor *inner = td__record_input(&r->rec, like, name);
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
-    if (!outer) return false;
+    if (!outer || (inner->typed && !td__joint_unwrap(r, inner))) return false;
     r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
         (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
     r->tangent[i] = outer;

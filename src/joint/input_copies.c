@@ -66,7 +66,7 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     if (symbolic) exact = !l.dense || l.offset != 0;
     else {
         td__strides_like(l.rank, l.size, l.stride, stride);
-        exact = is_moved(&l, stride);
+        exact = !l.of && is_moved(&l, stride);
     }
     td_gnode *n = exact ? td__graph_op(g, TD_OP_copy, in, 2, 1)
                         : td__graph_op(g, TD_OP_clone, in, 1, 1);

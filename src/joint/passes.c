@@ -27,7 +27,7 @@ bool td__gtype_is_packed(const td_gtype *l) {
 /* A copy of v with the given strides and offset 0, in a storage of its own. */
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
-    if (stride == v->type->stride && td__gtype_is_packed(v->type)) {
+    if (v->type->of || (stride == v->type->stride && td__gtype_is_packed(v->type))) {
         td_garg in = td__garg_value(v);
         n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
     } else {

@@ -139,6 +139,7 @@ static bool give_tensor(td_joint_run *r, int i) {
     if (d->kind == TD_D_CONST) /* the caller passes it like any other */
         *d = (td_desc){TD_D_PARAM, -1, v->name};
     if (!v->type || (d->name && !(d->name = td__graph_str(g, d->name)))) return false;
+    if (TD_UNLIKELY(t->typed) && same == i && !td__joint_unwrap(r, t)) return false;
     to->nr = r->f.in.n;
     r->in[i] = td_value_tensor(to->outer);
     return td__geom_copy(r->cx, &r->to->arena, &to->geom, to->outer) &&
@@ -235,7 +236,7 @@ static bool plan_order(td_joint_run *r) {
     r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
     j->tangents = td__arena_zalloc(&j->arena, sizeof *j->tangents * n);
     if (!r->roots || !r->tangent || !j->tangents) return td__fail_memory(r->cx);
-    return check_growth(r) && td__epilogue_values(r);
+    return check_growth(r) && td__joint_check_inner(r) && td__epilogue_values(r);
 }
 
 /* Replays the program in the grad mode and default dtype of the call. */

@@ -78,7 +78,7 @@ void td__draw(td_opcall *c, uint64_t blocks) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* What an argument must be, by td_type. */
+/* What an argument must be, by td_arg_type. */
 static const char *const type_words[] = {"a tensor",
                                          "a tensor or nothing",
                                          "a list of tensors",
@@ -119,7 +119,7 @@ static bool is_stand_in(td_value v) {
 /* Is v of the type; converts integers to float where a float is asked for. */
 static bool fits(uint8_t type, td_value *v) {
     bool none = v->kind == TD_K_NONE;
-    switch ((td_type)type) {
+    switch ((td_arg_type)type) {
     case TD_T_TENSOR: return v->kind == TD_K_TENSOR && !is_stand_in(*v);
     case TD_T_OPT_TENSOR: return none || (v->kind == TD_K_TENSOR && !is_stand_in(*v));
     case TD_T_TENSORS:
@@ -331,7 +331,11 @@ static bool take_stand_ins(td_opcall *c) {
 static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
-    td_ctx  *cx = c->cx;
+    td_ctx *cx = c->cx;
+    if (TD_UNLIKELY(cx->n_typed > 0) && m->flat) {
+        if (td__inner_is_known(m, c)) return td__exec(c);
+        if (td__call_is_typed(c)) return td__exec_typed(c, true);
+    }
     td_mode *top = td__modes_from(cx, m->below);
     bool     ok = m->call(m, c);
     td__modes_from(cx, top);

@@ -2,7 +2,9 @@
 #ifndef TD_CALL_H
 #define TD_CALL_H
 
+#include "core/typed.h"
 #include "ops/ops.h"
+#include "tandem/mode.h"
 
 /* Runs one non-composite op below all modes: shape rule, results, kernel. */
 bool td__exec(td_opcall *c);
@@ -15,6 +17,36 @@ bool td__call_is_fake(const td_opcall *c);
 /* The op the user called: c's, or the composite it is a part of (cx->composite). While
  * the parts of a composite run, errors name it, and the part in brackets. */
 const char *td__op_name(const td_opcall *c);
+
+/* ---- typed.c ------------------------------------------------------------ */
+
+/* Is an argument of a type, which computes the op? */
+bool       td__call_is_typed(const td_opcall *c);
+/* Is it _inner, of a tensor whose inner tensors mode m has as values already? */
+bool       td__inner_is_known(const td_mode *m, const td_opcall *c);
+/* Has the type of an argument compute the op. flat: what the type gives is the result,
+ * without the metadata that eager's result has (views, storages): for graphs. */
+bool       td__exec_typed(td_opcall *c, bool flat);
+/* exec.c: the parts of td__exec that an op on tensors of a type has in common with
+ * others. Both leave inner tensors alone. */
+bool       td__exec_view(td_opcall *c);
+bool       td__exec_meta_write(td_opcall *c);
+void       td__count_write(td_opcall *c, td_tensor *t);
+/* `value` as a tensor of the type and metadata of `like`, for a write to `like`; both
+ * may be plain. Calls pack of the type. NULL after td__fail, which names the op. */
+td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value, td_tensor *like);
+/* Copies the elements of `value`, of the same type, to those of `to`. */
+bool       td__typed_copy(td_tensor *to, td_tensor *value);
+
+/* An op call as a function of the user's sees it, a mode's or a type's; lives for the
+ * length of that function (tandem/mode.h). */
+struct td_mode_call {
+    TD_HANDLE_FIELDS;
+    td_mode       *mode; /* that received the call; NULL: a type did */
+    const td_type *type; /* NULL: a mode did */
+    td_opcall     *c;
+    bool gone; /* the call went on below: td_mode_call_go or td_mode_call_simpler */
+};
 
 /* ---- composite.c ------------------------------------------------------------ */
 

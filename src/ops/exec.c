@@ -26,7 +26,7 @@ bool td__call_is_fake(const td_opcall *c) {
 /* Counts a write: the version that saved values are compared with, and the op that
  * errors name. set_ gives t a storage and writes none of its elements: other tensors in
  * that storage are as they were. */
-static void bump(td_opcall *c, td_tensor *t) {
+void td__count_write(td_opcall *c, td_tensor *t) {
     if (c->info->op == TD_OP_set_) {
         t->moves++;
         return;
@@ -82,7 +82,7 @@ static bool exec_dynamic(td_opcall *c) {
  * results. */
 static bool exec_plain(td_opcall *c) {
     bool fake = td__call_is_fake(c);
-    if (c->def->flags & TD_OPF_NESTS) return c->def->cpu(c);
+    if (c->def->flags & (TD_OPF_NESTS | TD_OPF_TYPED)) return c->def->cpu(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
         if (!fake) return exec_dynamic(c);
         if (!td__dim_served())
@@ -134,7 +134,7 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
 
 /* A view shares the storage and records its call, so that it can be replayed on another
  * base. Detached views are not related to the base. */
-static bool exec_view(td_opcall *c) {
+bool td__exec_view(td_opcall *c) {
     td_tensor *src = td__in(c, c->info->view_of);
     if (!c->def->shape(c)) return false;
     for (int i = 0; i < c->n_out; i++) {
@@ -182,6 +182,12 @@ bool td__may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart) {
 static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
+    if (TD_UNLIKELY(t->st->inner))
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "unsupported in a captured body: %s is an inner tensor of a "
+                           "tensor of a type, and is written; write the tensor, or a "
+                           "clone",
+                           p->name);
     const td_opdef *pure =
         c->info->pure == TD_OP_COUNT ? c->def : td__row(c->info->pure);
     if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))
@@ -295,16 +301,20 @@ static bool exec_write(td_opcall *c) {
             return false;
     if (!(c->def->cpu ? exec_writer(c) : exec_twin(c))) return false;
     for (int i = 0; i < c->n_in && !nothing; i++)
-        if (s->in[i].write && td__in(c, i)) bump(c, td__in(c, i));
+        if (s->in[i].write && td__in(c, i)) td__count_write(c, td__in(c, i));
     return true;
 }
 
+bool td__exec_meta_write(td_opcall *c) { return exec_write(c); }
+
 /* cx->making names the op in error messages of allocations. */
 bool td__exec(td_opcall *c) {
+    if (TD_UNLIKELY(c->cx->n_typed > 0) && td__call_is_typed(c))
+        return td__exec_typed(c, false);
     const char *outer = c->cx->making;
     c->cx->making = td__op_name(c);
     bool ok = c->info->writes               ? exec_write(c)
-              : c->def->flags & TD_OPF_VIEW ? exec_view(c)
+              : c->def->flags & TD_OPF_VIEW ? td__exec_view(c)
                                             : exec_plain(c);
     c->cx->making = outer;
     return ok;

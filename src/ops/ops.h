@@ -68,6 +68,9 @@ enum {
      * computes: a float that varies between calls may be passed as one. */
     TD_OPF_TAKES_0D = 1 << 29,
 
+    /* -- tensors of a type -- */
+    TD_OPF_TYPED = 1 << 30, /* makes one, or reads its parts: no type computes it */
+
     /* -- registered ops -- */
     TD_OPF_EFFECT =
         1 << 28 /* does more than compute its results: runs once, in order */
@@ -212,7 +215,7 @@ enum { TD_MOST_USER_OPS = 256, TD_OP_LIMIT = TD_OP_COUNT + 1 + TD_MOST_USER_OPS 
 
 /* ---- schemas (schema.c) ------------------------------------------------- */
 
-typedef enum td_type {
+typedef enum td_arg_type {
     TD_T_TENSOR,
     TD_T_OPT_TENSOR,
     TD_T_TENSORS,
@@ -232,14 +235,14 @@ typedef enum td_type {
     TD_T_STR,
     TD_T_GRAPH,
     TD_T_OBJECT /* a tensor that carries an object (tandem/object.h) */
-} td_type;
+} td_arg_type;
 
 #define TD_MAX_ARGS 16
 #define TD_MAX_RESULTS 8
 
 typedef struct td_param {
     char     name[24];
-    uint8_t  type;  /* td_type */
+    uint8_t  type;  /* td_arg_type */
     char     alias; /* letter, 0: none */
     bool     write;
     bool     has_default;

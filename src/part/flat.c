@@ -137,7 +137,8 @@ static bool flatten_values(td_part *p) {
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = g->nodes.v[i];
         int             of = td__part_shares(n);
-        p->view[i] = of >= 0 && p->o->recompute_views;
+        bool typed = td__row(n->op)->flags & TD_OPF_TYPED; /* computes nothing */
+        p->view[i] = (of >= 0 || typed) && p->o->recompute_views;
         for (int k = 0; k < n->n_out; k++) {
             p->maker[n->out[k]->id] = i;
             p->root[n->out[k]->id] = of >= 0 ? p->root[of] : n->out[k]->id;

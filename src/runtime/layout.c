@@ -34,7 +34,7 @@ static bool copy_over(td_tensor *to, td_tensor *t) {
 
 /* Does t have the wanted strides and offset, so that compiled code may read it
  * directly? */
-static bool same_place(const td_tensor *t, const td_geom *want) {
+bool td__has_layout(const td_tensor *t, const td_geom *want) {
     bool same = t->numel == 0 || t->offset == want->offset;
     for (int d = 0; same && d < t->rank; d++)
         same = t->size[d] == 1 || t->stride[d] == want->stride[d];
@@ -73,7 +73,7 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
                  td__sizes_str(want->rank, want->size));
         return NULL;
     }
-    bool same = same_place(t, want);
+    bool same = td__has_layout(t, want);
     if (beside && (!same || fills_storage(t))) {
         td__fail(n->cx, TD_E_UNSUPPORTED,
                  "%s: backward reads elements beside saved value %d by as_strided, and "
@@ -92,7 +92,7 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
 /* A tangent in the layout the backward was traced for; copied if it has another one.
  * NULL after td__fail. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
-    if (g->numel == 0 || same_place(g, want)) return g;
+    if (g->numel == 0 || td__has_layout(g, want)) return g;
     td_tensor *to =
         td_op_empty_strided(cx, (td_ints){want->size, want->rank},
                             (td_ints){want->stride, want->rank}, want->dtype);

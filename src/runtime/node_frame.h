@@ -67,4 +67,15 @@ void     td__frame_drop_later(td_node *n);
 bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
                        td_tensor **grads);
 
+/* Does t have the wanted strides and offset, so that compiled code may read it? */
+bool       td__has_layout(const td_tensor *t, const td_geom *want);
+/* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
+ * a plain tensor. NULL after td__fail (typed_tangent.c). */
+td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
+/* The type that the tangent of result i was traced with; NULL: a plain tensor. */
+static inline const td_gtyped *td__tangent_typed(const td_plan *p, int i) {
+    const td_gtype *l = p->j->g->inputs.v[p->j->n_primals + i]->type;
+    return l ? l->of : NULL;
+}
+
 #endif

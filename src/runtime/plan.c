@@ -136,6 +136,7 @@ static bool save_primal(saving *k, int i) {
         to.copied = !k->copy[i] || td__plan_reads_storage(p, i);
         if (!to.copied && (to.out = copy_out(k, k->copy[i])) < 0) return false;
     }
+    if (to.copied && p->j->g->inputs.v[i]->type->of) return true; /* has no bytes */
     p->copies |= to.copied;
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
     if (!*known || to.copied) add_save(k, to);

@@ -342,6 +342,11 @@ static bool put_result(td_record *r, td_value v, int i) {
                 who);
         td_gval *g = td__record_value(r, &v.u.t, who);
         if (!g) return false;
+        if (TD_UNLIKELY(v.u.t->st->inner))
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "%s: unsupported: it is an inner tensor of a tensor of a "
+                            "type, with which it would share elements; return a clone",
+                            who);
         a = td__garg_value(g);
     } else if (v.kind == TD_K_FLOAT) {
         a.kind = TD_G_FLOAT;

@@ -5,6 +5,7 @@
  *
  * A copy of a non-leaf has a grad_fn of its own: that of a clone of a fake leaf
  * (td_faker.outer_leaves), which ends the history at the border of the capture. */
+#include "core/typed.h"
 #include "trace/trace.h"
 
 #include "eager/node.h"
@@ -317,6 +318,24 @@ static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     return true;
 }
 
+/* A tensor of a type consists of copies of its inner tensors. A view of one was made by
+ * an op, which has done that. */
+static bool copy_inner(td_faker *f, const td_tensor *real, td_tensor *t) {
+    const td_typed *from = real->typed;
+    td_tensor      *inner[TD_MOST_INNER];
+    bool            flat = f->flat, ok = true;
+    if (TD_LIKELY(!from) || t->typed) return true;
+    f->flat = true; /* they are below autograd, which alone tells views apart */
+    for (int i = 0; ok && i < from->n; i++)
+        ok = (inner[i] = td__fake_copy(f, from->inner[i])) != NULL;
+    f->flat = flat;
+    td_typed *d = ok ? td__typed_make(f->cx, from->type, inner, from->metadata) : NULL;
+    if (!d) return false;
+    td__typed_set(t, d);
+    td__typed_drop(d);
+    return true;
+}
+
 /* Makes the copy with the tape as the only mode. A stale original gives a stale
  * copy: its recorded version (`seen`) is older than the storage's. */
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
@@ -328,7 +347,8 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                    : (real->base && !view && !f->flat) || n.lost
                        ? copy_moved_view(f, real, n)
                        : copy_base(f, real, n);
-    if (!t || !copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
+    if (!t || !copy_inner(f, real, t)) return NULL;
+    if (!copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
     if (real->bounds && !td__bounds_copy(t, real)) return NULL;
     t->moves = real->moves; /* its version, and that of its history, with them */
     t->seen += real->moves;

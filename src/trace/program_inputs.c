@@ -30,7 +30,7 @@ static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
                             g->name);
     td_storage *shared = l->storage >= 0 ? st[l->storage] : NULL;
     td_tensor  *t = td__tensor_make(g->cx, &m, true);
-    if (!t) return false;
+    if (!t || (l->of && !td__gtyped_fake(t, l->of))) return false;
     if (shared) {
         if (shared->bytes < t->st->bytes) shared->bytes = t->st->bytes;
         td__tensor_set_storage(t, shared);

@@ -26,7 +26,7 @@ static bool find_fixed_bases(td_symargs *a, td_values args) {
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
-    if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
+    if (is_chain(t) || td__ptrmap_get(&a->still, t) || t->typed) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
     bool duck = !number && (a->plan.duck || (all && !a->plan.no_duck));

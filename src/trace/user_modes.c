@@ -154,9 +154,18 @@ bool td_mode_call_change(td_mode_call *h, int i, td_value v) {
     return true;
 }
 
+/* Nothing below a type computes its ops. */
+static bool fail_in_type(const td_mode_call *h, const char *who) {
+    return td__op_fail(h->c, TD_E_ARG,
+                       "%s: the function of type %s computes the op itself: by "
+                       "td_type_each, td_type_plain or td_mode_call_answer",
+                       who, h->type->opts.name);
+}
+
 bool td_mode_call_go(td_mode_call *h) {
     if (!TD_ENTER(h, MODE_CALL)) return false;
     if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_mode_call_go: called twice");
+    if (h->type) return fail_in_type(h, "td_mode_call_go");
     h->gone = true;
     return td__call_below(h->mode, h->c);
 }
@@ -168,6 +177,7 @@ bool td_mode_call_has_simpler(const td_mode_call *h) {
 
 bool td_mode_call_simpler(td_mode_call *h) {
     if (!TD_ENTER(h, MODE_CALL)) return false;
+    if (h->type) return fail_in_type(h, "td_mode_call_simpler");
     if (h->gone || !h->c->info->has_simpler)
         return td__op_fail(h->c, TD_E_ARG, "td_mode_call_simpler: %s",
                            h->gone ? "called twice" : "there is no simpler form");

@@ -41,7 +41,8 @@ static bool run_copies(const td_graph *program, const td_value *in, td_value *va
 
 static bool has_elements(const td_value *in, int n) {
     for (int i = 0; i < n; i++)
-        if (in[i].kind == TD_K_TENSOR && in[i].u.t && td__is_fake(in[i].u.t))
+        if (in[i].kind == TD_K_TENSOR && in[i].u.t &&
+            (td__is_fake(in[i].u.t) || in[i].u.t->typed))
             return false;
     return true;
 }

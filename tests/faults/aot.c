@@ -129,11 +129,38 @@ static double looped(td_ctx *cx) {
     return backward_of(cx, td_aot_function(cx, looping, NULL, NULL));
 }
 
+/* A tensor of a type as argument, result and gradient. */
+static bool each(void *env, td_mode_call *h) {
+    (void)env;
+    return td_type_each(h);
+}
+static bool typed_body(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_mul(td_sin(x), x));
+}
+static double typed(td_ctx *cx) {
+    static const char *const names[] = {"a", "b"};
+    const td_type           *type =
+        td_register_type(cx, &(td_type_opts){TD_TYPE_OPTS, .name = "fault_pair",
+                                             .inner = names, .n_inner = 2, .call = each,
+                                             .version = 1});
+    td_tensor *a = td_randn(cx, TD_SHAPE(2, 3)), *y = NULL;
+    td_tensor *x = td_requires_grad_(td_type_make(type, TD_LIST(a, td_neg(a)), "m",
+                                                  td_sizes(a), (td_ints){0}, TD_F32));
+    td_fn     *f = td_aot_function(cx, typed_body, NULL, NULL);
+    double     sum = 0;
+    if (td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)))
+        sum = td_item(td_sum(td_type_inner(td_grad_of(x), 0)));
+    td_fn_drop(f);
+    return sum;
+}
+
 static const td_fault_case cases[] = {{.name = "plain", .run = plain},
                                       {.name = "kept", .run = kept},
                                       {.name = "cut", .run = cut_inside},
                                       {.name = "packed", .run = packed},
-                                      {.name = "looped", .run = looped}};
+                                      {.name = "looped", .run = looped},
+                                      {.name = "typed", .run = typed}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

@@ -366,7 +366,7 @@ static const char *some_word(prog_call *c, const char *name) {
 /* ---- the call ----------------------------------------------------------- */
 
 static bool is_optional(const td_param *p) {
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_OPT_TENSOR:
     case TD_T_OPT_SCALAR:
     case TD_T_OPT_INT:
@@ -378,7 +378,7 @@ static bool is_optional(const td_param *p) {
 }
 
 static bool scalar_arg(prog_call *c, const td_param *p, td_value *v) {
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_INT:
     case TD_T_OPT_INT:
         if (number_argument(c, 30, true, v)) return true;
@@ -410,7 +410,7 @@ static bool scalar_arg(prog_call *c, const td_param *p, td_value *v) {
 
 static bool one_arg(prog_call *c, int i, const td_param *p) {
     td_value *v = &c->in[i];
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_OPERAND:
         if (i > 0 && prog_chance(&c->w->r, 40)) return *v = some_scalar(c), true;
         /* fall through */

@@ -257,7 +257,7 @@ static bool build_tensors(builder *b, const node *n, td_value *v) {
     return true;
 }
 
-static bool build_number(builder *b, const node *n, td_type type, td_value *v) {
+static bool build_number(builder *b, const node *n, td_arg_type type, td_value *v) {
     switch (n->kind) {
     case NODE_INT:
         *v = td_value_int(n->i);
@@ -276,7 +276,7 @@ static td_value absolute(td_value v) {
     return v;
 }
 
-static bool build_value(builder *b, const node *n, td_type type, td_value *v) {
+static bool build_value(builder *b, const node *n, td_arg_type type, td_value *v) {
     if (n->kind == NODE_NONE) return *v = TD_NONE, true;
     if (n->kind == NODE_TENSOR || n->kind == NODE_REF) {
         td_tensor *t;
@@ -316,7 +316,7 @@ static bool bind(builder *b, int first, td_op op, int from, td_value *in, bool *
             at++;
         }
         if (k >= s->n_in) return wrong(b, "no such argument", n->name);
-        if (!build_value(b, n, (td_type)s->in[k].type, &in[k])) return false;
+        if (!build_value(b, n, (td_arg_type)s->in[k].type, &in[k])) return false;
         given[k] = true;
         if (in == b->in->in && in[k].kind == TD_K_TENSOR) b->in->made[k] = in[k].u.t;
     }

@@ -46,6 +46,8 @@ static const char *const bad[] = {
     "_expand_reduced(%s, [2,3], [9], false)",
     "_linear_scan(%a, %b, 0, false)",
     "value_selecting_reduction_backward(%b, 7, %i, [2,3], false)",
+    "_inner(%a, 0)",
+    "_wrap([%a], \"nothing\", \"\", [2,3], [3,1], f32)",
     "_unsafe_view(%a, [4])",
     "_reshape_copy(%a, [4])",
     "view_inverse(%a, %b, [6])",

@@ -41,7 +41,7 @@ bool td__gen_close(FILE *f, const char *path) {
 }
 
 const char *td__gen_c_type(const td_param *p) {
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_TENSOR:
     case TD_T_OPT_TENSOR: return "td_tensor *";
     case TD_T_TENSORS:

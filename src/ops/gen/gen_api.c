@@ -6,7 +6,7 @@
 
 /* How parameter p becomes a td_value in the call's argument array. */
 static void write_value(FILE *f, const td_param *p) {
-    switch ((td_type)p->type) {
+    switch ((td_arg_type)p->type) {
     case TD_T_TENSOR:
     case TD_T_OPT_TENSOR: fprintf(f, "td_value_tensor(%s)", p->name); break;
     case TD_T_TENSORS:

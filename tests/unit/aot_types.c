@@ -1,0 +1,493 @@
+/* aot_types.c -- compiled functions of tensors of a type do what eager does: values,
+ * inner tensors, writes, views, gradients of any order. */
+#include "type_samples.h"
+
+/* ---- comparing ---------------------------------------------------------- */
+
+/* The same type, sizes and elements, in inner tensors too? */
+static bool same(td_tensor *a, td_tensor *b) {
+    if (!a || !b || td_is_nil(a) || td_is_nil(b)) return false;
+    if (td_type_of(a) != td_type_of(b) ||
+        strcmp(td_type_metadata(a), td_type_metadata(b)) != 0 ||
+        td_rank(a) != td_rank(b) || td_numel(a) != td_numel(b) ||
+        td_dtype_of(a) != td_dtype_of(b))
+        return false;
+    for (int d = 0; d < td_rank(a); d++)
+        if (td_size(a, d) != td_size(b, d) || td_stride(a, d) != td_stride(b, d))
+            return false;
+    for (int i = 0; i < td_type_inner_count(a); i++)
+        if (!same(td_type_inner(a, i), td_type_inner(b, i))) return false;
+    if (td_type_of(a)) return true;
+    td_tensor *x = td_to(a, TD_F64), *y = td_to(b, TD_F64);
+    td_tensor *most = td_add(td_mul(td_abs(y), 1e-5), 1e-5); /* sums reorder */
+    return td_item(td_all(td_le(td_abs(td_sub(x, y)), most))) != 0;
+}
+
+enum { MOST = 4 };
+
+/* A call and all that can be seen of it. */
+typedef struct seen {
+    td_tensor *arg[MOST], *leaf[MOST], *out[MOST];
+    td_tensor *grad[MOST], *second[MOST];
+    int        n_arg, n_out;
+} seen;
+
+typedef void makes(td_ctx *cx, seen *s); /* fills arg, leaf and n_arg */
+
+/* The sum of all elements of a result, as a plain or typed scalar. */
+static td_tensor *total(td_tensor *y) { return td_sum(td_mul(y, y)); }
+
+/* Calls the body, or f where it is given, and goes backward twice if order is 2. */
+static bool watch(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
+                  seen *s) {
+    td_value v[MOST], out[MOST];
+    memset(s, 0, sizeof *s);
+    td_seed(cx, 7);
+    make(cx, s);
+    for (int i = 0; i < s->n_arg; i++) v[i] = td_value_tensor(s->arg[i]);
+    td_values args = {v, s->n_arg};
+    int       n = f ? td_invoke_values(f, args, out, MOST)
+                    : td_call_body(cx, body, NULL, args, out, MOST);
+    if (n < 0) return false;
+    s->n_out = n;
+    for (int i = 0; i < n; i++) s->out[i] = out[i].u.t;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = order > 1, .allow_unused = true};
+    td_tensor   *root = total(s->out[0]), *leaf[MOST];
+    int          at[MOST], k = 0;
+    for (int i = 0; i < MOST; i++)
+        if (s->leaf[i]) at[k] = i, leaf[k++] = s->leaf[i];
+    td_tensor *g[MOST] = {0};
+    if (order < 1 || !k) return td_ok(cx);
+    if (!td_grad((td_tensors){&root, 1}, (td_tensors){leaf, k}, g, &o)) return false;
+    for (int i = 0; i < k; i++) s->grad[at[i]] = g[i];
+    if (order < 2) return td_ok(cx);
+    td_tensor   *again = total(g[0]), *gg[MOST] = {0};
+    td_grad_opts last = {TD_GRAD_OPTS, .allow_unused = true};
+    if (!td_grad((td_tensors){&again, 1}, (td_tensors){leaf, k}, gg, &last))
+        return false;
+    for (int i = 0; i < k; i++) s->second[at[i]] = gg[i];
+    return td_ok(cx);
+}
+
+static bool same_or_none(td_tensor *a, td_tensor *b) {
+    bool none = !a || td_is_nil(a);
+    return none == (!b || td_is_nil(b)) && (none || same(a, b));
+}
+
+/* Eager and compiled, twice, agree in all of that. */
+static bool agree(td_ctx *cx, td_body *body, makes *make, int order) {
+    td_fn *f = td_aot_function(cx, body, NULL, NULL);
+    seen   e, c;
+    bool   ok = watch(cx, NULL, body, make, order, &e);
+    for (int k = 0; k < 2 && ok; k++) {
+        ok = watch(cx, f, body, make, order, &c) && e.n_out == c.n_out;
+        for (int i = 0; ok && i < e.n_out; i++)
+            ok = same(e.out[i], c.out[i]) &&
+                 td_requires_grad(e.out[i]) == td_requires_grad(c.out[i]) &&
+                 td_version(e.out[i]) == td_version(c.out[i]);
+        for (int i = 0; ok && i < e.n_arg; i++)
+            ok = same(e.arg[i], c.arg[i]) &&
+                 td_version(e.arg[i]) == td_version(c.arg[i]);
+        for (int i = 0; ok && i < MOST; i++) {
+            ok = same_or_none(e.grad[i], c.grad[i]) &&
+                 same_or_none(e.second[i], c.second[i]);
+            if (!ok) fprintf(stderr, "a gradient of argument %d differs\n", i);
+        }
+    }
+    if (!ok) fprintf(stderr, "%s\n", td_message(cx));
+    ok = ok && td_fn_specializations(f) == 1;
+    td_fn_drop(f);
+    return ok && td_ok(cx);
+}
+
+/* ---- pairs -------------------------------------------------------------- */
+
+static td_tensor *noise(td_ctx *cx, int64_t n, int64_t m) {
+    return td_randn(cx, TD_SHAPE(n, m));
+}
+
+/* A pair that requires grad, and a plain tensor that does. */
+static void pair_and_plain(td_ctx *cx, seen *s) {
+    s->arg[0] = s->leaf[0] =
+        td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "m"));
+    s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, 2, 3));
+    s->n_arg = 2;
+}
+
+static bool arithmetic(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_add(td_mul(a, 6.0), td_div(b, 2.0)));
+}
+
+TEST(a_pair_is_argument_result_and_gradient_of_a_compiled_function) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, arithmetic, pair_and_plain, 0));
+    CHECK(agree(cx, arithmetic, pair_and_plain, 1));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool smooth(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_mul(td_tanh(td_mul(a, b)), a), td_sin(b));
+}
+
+TEST(gradients_of_gradients_of_pairs_agree_with_eager) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, smooth, pair_and_plain, 1));
+    CHECK(agree(cx, smooth, pair_and_plain, 2));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- writes and views --------------------------------------------------- */
+
+static void two_pairs(td_ctx *cx, seen *s) {
+    s->leaf[0] = td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
+    s->arg[0] = td_mul(s->leaf[0], 1.0); /* no leaf: it may be written */
+    s->arg[1] = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "");
+    s->n_arg = 2;
+}
+
+static bool writes_both(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    td_mul_(a, 2.0);
+    td_mul_(b, 3.0);
+    return td_return(c, td_mul(a, b), td_select(b, 0, 1));
+}
+
+TEST(arguments_of_a_type_are_written_and_viewed) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, writes_both, two_pairs, 0));
+    CHECK(agree(cx, writes_both, two_pairs, 2));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool writes_a_view(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *row = td_select(a, 0, 0);
+    td_add_(row, 1.0);
+    td_tensor *t = td_transpose(td_mul(a, a), 0, 1);
+    td_mul_(td_select(t, 0, 2), 5.0);
+    return td_return(c, t, td_mul(td_arg(c, 1), row));
+}
+
+TEST(writes_to_views_of_a_type_agree_with_eager) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, writes_a_view, two_pairs, 0));
+    CHECK(agree(cx, writes_a_view, two_pairs, 1));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool turns(td_call *c) {
+    td_tensor *a = td_arg(c, 1);
+    td_t_(a);
+    td_unsqueeze_(a, 0);
+    return td_return(c, td_mul(a, 2.0), a);
+}
+
+TEST(metadata_of_an_argument_of_a_type_is_written) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, turns, two_pairs, 0));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool returns_argument(td_call *c) {
+    return td_return(c, td_arg(c, 0), td_detach(td_arg(c, 1)), td_arg(c, 0));
+}
+
+TEST(arguments_of_a_type_are_returned_as_themselves) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = make_pair(noise(cx, 2, 2), noise(cx, 2, 2), ""), *y[3];
+    td_fn     *f = td_aot_function(cx, returns_argument, NULL, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, x), y, 3));
+    CHECK(y[0] == x && y[2] == x && td_same_storage(y[1], x));
+    td_mul_(y[1], 0.0);
+    CHECK(td_item(td_sum(td_type_inner(x, 1))) == 0);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- the other types ---------------------------------------------------- */
+
+static void plain_and_int8(td_ctx *cx, seen *s) {
+    s->arg[0] = s->leaf[0] = td_requires_grad_(noise(cx, 5, 4));
+    s->arg[1] = s->leaf[1] = td_requires_grad_(make_int8(noise(cx, 4, 3)));
+    s->n_arg = 2;
+}
+
+static bool product(td_call *c) {
+    return td_return(c, td_tanh(td_matmul(td_arg(c, 0), td_arg(c, 1))));
+}
+
+TEST(int8_weights_take_gradients) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, product, plain_and_int8, 1));
+    CHECK(agree(cx, product, plain_and_int8, 2));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool trains(td_call *c) {
+    td_tensor   *x = td_arg(c, 0), *w = td_arg(c, 1), *g;
+    td_tensor   *loss = td_sum(td_square(td_sub(td_matmul(x, w), 1.0)));
+    td_ctx      *cx = td_call_ctx(c);
+    td_grad_mode was;
+    if (!td_grad(TD_LIST(loss), TD_LIST(w), &g, NULL)) return false;
+    was = td_no_grad_begin(cx);
+    td_sub_(w, td_mul(g, 0.01));
+    td_no_grad_end(cx, was);
+    return td_return(c, loss);
+}
+
+TEST(a_step_writes_int8_weights_as_eager_rounds_them) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, trains, plain_and_int8, 0));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static void diag_and_plain(td_ctx *cx, seen *s) {
+    s->arg[0] = s->leaf[0] = td_requires_grad_(make_diag(td_randn(cx, TD_SHAPE(4))));
+    s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, 4, 4));
+    s->n_arg = 2;
+}
+
+static bool diag_products(td_call *c) {
+    td_tensor *d = td_arg(c, 0), *x = td_arg(c, 1);
+    return td_return(c, td_matmul(td_matmul(d, x), d), td_matmul(d, td_neg(d)));
+}
+
+TEST(products_of_diagonal_matrices_agree_with_eager) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, diag_products, diag_and_plain, 1));
+    CHECK(agree(cx, diag_products, diag_and_plain, 2));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- nesting ------------------------------------------------------------ */
+
+static void nested(td_ctx *cx, seen *s) {
+    td_tensor *p = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "");
+    td_tensor *q = make_pair(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "inner"),
+                             make_counted(noise(cx, 2, 3)), "");
+    s->arg[0] = s->leaf[0] = td_requires_grad_(make_counted(p));
+    s->arg[1] = s->leaf[1] = td_requires_grad_(q);
+    s->n_arg = 2;
+}
+
+static bool of_nested(td_call *c) {
+    td_tensor *a = td_sin(td_arg(c, 0)), *b = td_cos(td_sin(td_arg(c, 1)));
+    return td_return(c, td_mul(a, 2.0), td_mul(b, b));
+}
+
+static void nested_alone(td_ctx *cx, seen *s) {
+    td_tensor *a = make_counted(noise(cx, 2, 3));
+    s->arg[0] = s->leaf[0] =
+        td_requires_grad_(make_pair(make_pair(a, noise(cx, 2, 3), "in"), a, ""));
+    s->n_arg = 1;
+}
+
+static bool of_one(td_call *c) {
+    td_tensor *b = td_arg(c, 0);
+    td_tensor *y = td_mul(td_cos(td_sin(b)), b);
+    td_mul_(y, 2.0);
+    return td_return(c, y);
+}
+
+TEST(types_nest) {
+    td_ctx *cx = td_open();
+    n_counted = 0;
+    CHECK(agree(cx, of_nested, nested, 1));
+    CHECK(n_counted > 0);
+    CHECK(agree(cx, of_one, nested_alone, 2));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- inner tensors in a body -------------------------------------------- */
+
+static bool makes_pair(td_call *c) {
+    td_tensor *x = td_arg(c, 1);
+    return td_return(c, make_pair(td_sin(x), td_cos(x), "made"), td_mul(x, 2.0));
+}
+
+static bool reads_inner(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    td_tensor *y = td_add(td_type_inner(x, 0), td_type_inner(x, 1));
+    return td_return(c, td_mul(x, 2.0), y);
+}
+
+TEST(a_body_makes_tensors_of_a_type_and_reads_inner_ones) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, makes_pair, pair_and_plain, 0));
+    CHECK(agree(cx, reads_inner, pair_and_plain, 1));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool writes_inner(td_call *c) {
+    td_mul_(td_type_inner(td_arg(c, 0), 0), 2.0);
+    return td_return(c, td_arg(c, 0));
+}
+static bool gives_inner(td_call *c) {
+    return td_return(c, td_type_inner(td_arg(c, 0), 0));
+}
+static bool wraps_argument(td_call *c) {
+    return td_return(c, make_pair(td_arg(c, 1), td_arg(c, 1), ""));
+}
+static bool pair_branch(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 2.0)); }
+static bool branches(td_call *c) {
+    td_tensor  *y;
+    td_branches of = {.yes = pair_branch, .no = pair_branch};
+    td_cond(td_gt(td_sum(td_arg(c, 1)), 0.0), of, TD_ARGS(td_arg(c, 0)), &y, 1);
+    return td_return(c, y);
+}
+
+/* Fails to compile, with a message that has these words. */
+static bool fails(td_ctx *cx, td_body *body, makes *make, const char *words) {
+    td_fn *f = td_aot_function(cx, body, NULL, NULL);
+    seen   s;
+    bool   ok = !watch(cx, f, body, make, 0, &s) && strstr(td_message(cx), words);
+    if (!ok) fprintf(stderr, "got: %s\n", td_message(cx));
+    td_clear(cx);
+    td_fn_drop(f);
+    return ok;
+}
+
+TEST(what_a_body_cannot_do_with_inner_tensors_is_an_error) {
+    td_ctx *cx = td_open();
+    CHECK(fails(cx, writes_inner, two_pairs, "is an inner tensor"));
+    CHECK(fails(cx, gives_inner, two_pairs, "return a clone"));
+    CHECK(fails(cx, wraps_argument, pair_and_plain, "pass a clone"));
+    CHECK(fails(cx, branches, pair_and_plain, "pair"));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* Two pairs that share an inner tensor. */
+static void sharing_pairs(td_ctx *cx, seen *s) {
+    td_tensor *a = noise(cx, 2, 3);
+    s->arg[0] = make_pair(a, noise(cx, 2, 3), "");
+    s->arg[1] = make_pair(noise(cx, 2, 3), a, "");
+    s->n_arg = 2;
+}
+
+TEST(inner_tensors_may_alias_unless_they_are_written) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, arithmetic, sharing_pairs, 0));
+    CHECK(fails(cx, writes_both, sharing_pairs, "shares elements"));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- keys --------------------------------------------------------------- */
+
+TEST(metadata_and_inner_types_have_specializations_of_their_own) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, arithmetic, NULL, NULL);
+    td_tensor *a = noise(cx, 2, 3), *b = noise(cx, 2, 3), *y;
+    char       why[4000];
+    CHECK(td_invoke(f, TD_ARGS(make_pair(a, b, "one"), a), &y, 1));
+    CHECK(!strcmp(td_type_metadata(y), "one"));
+    CHECK(td_invoke(f, TD_ARGS(make_pair(a, b, "two"), b), &y, 1));
+    CHECK(!strcmp(td_type_metadata(y), "two") && td_fn_specializations(f) == 2);
+    CHECK(td_invoke(f, TD_ARGS(a, b), &y, 1) && !td_type_of(y));
+    CHECK(td_invoke(f, TD_ARGS(make_counted(a), b), &y, 1));
+    CHECK(td_fn_specializations(f) == 4);
+    td_tensor *t = td_transpose(noise(cx, 3, 2), 0, 1);
+    CHECK(td_invoke(f, TD_ARGS(make_pair(a, t, "one"), td_clone(a)), &y, 1));
+    CHECK(td_fn_specializations(f) == 5);
+    CHECK(td_explain(f, why, sizeof why) > 0 && strstr(why, "of pair(\"two\""));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- tangents ----------------------------------------------------------- */
+
+static bool twice(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 2.0)); }
+
+/* Goes backward with the gradient g from a compiled call on x. */
+static bool go_back(td_ctx *cx, td_tensor *x, td_tensor *g) {
+    td_fn     *f = td_aot_function(cx, twice, NULL, NULL);
+    td_tensor *y;
+    bool       ok = td_invoke(f, TD_ARGS(x), &y, 1) &&
+              td_backward_with(TD_LIST(y), TD_LIST(g), NULL);
+    td_fn_drop(f);
+    return ok;
+}
+
+TEST(a_tangent_of_another_type_is_converted_or_an_error) {
+    td_ctx    *cx = td_open();
+    td_tensor *a = noise(cx, 2, 3), *b = noise(cx, 2, 3);
+    td_tensor *x = td_requires_grad_(make_pair(a, b, "m"));
+    td_tensor *plain = td_requires_grad_(noise(cx, 2, 3));
+    CHECK(!go_back(cx, x, a) && strstr(td_message(cx), "is a plain tensor"));
+    CHECK(strstr(td_message(cx), "a pair (\"m\")"));
+    td_clear(cx);
+    CHECK(!go_back(cx, x, make_counted(a)) && strstr(td_message(cx), "a counted"));
+    td_clear(cx);
+    CHECK(!go_back(cx, plain, make_pair(a, b, "")) &&
+          strstr(td_message(cx), "for a plain tensor"));
+    td_clear(cx);
+    CHECK(go_back(cx, x, make_pair(a, b, "converts")));
+    CHECK(!strcmp(td_type_metadata(td_grad_of(x)), "m"));
+    CHECK(go_back(cx, plain, make_pair(a, b, "converts")));
+    CHECK(same(td_grad_of(plain), td_mul(td_add(a, b), 2.0)));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(a_tangent_of_a_type_with_other_strides_is_copied) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
+    td_tensor *a = td_transpose(noise(cx, 3, 2), 0, 1), *b = noise(cx, 2, 3);
+    CHECK(go_back(cx, x, make_pair(a, b, "")));
+    CHECK(same(td_grad_of(x),
+               make_pair(td_mul(td_clone(a, true), 2.0), td_mul(b, 2.0), "")));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- modules, exports --------------------------------------------------- */
+
+typedef struct layer {
+    td_tensor *w;
+} layer;
+
+static bool layer_forward(td_module *m, td_call *c) {
+    const layer *l = td_module_state(m);
+    return td_return(c, td_tanh(td_matmul(td_arg(c, 0), l->w)));
+}
+
+TEST(a_member_of_a_module_may_be_of_a_type) {
+    static const td_module_type type = {.name = "layer",
+                                        .bytes = sizeof(layer),
+                                        .forward = layer_forward};
+    td_ctx                     *cx = td_open();
+    td_module                  *m = td_module_make(cx, &type);
+    layer                      *l = td_module_state(m);
+    td_tensor                  *x = noise(cx, 5, 4), *y, *first, *e;
+    l->w = td_module_param(m, "w", make_int8(noise(cx, 4, 3)));
+    e = td_tanh(td_matmul(x, l->w));
+    CHECK(td_backward(td_sum(e)));
+    first = td_clone(td_grad_of(l->w));
+    td_zero_grad(l->w);
+    td_fn *f = td_aot_module(m, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && same(y, e));
+    CHECK(td_backward(td_sum(y)) && same(td_grad_of(l->w), first));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(functions_of_a_type_are_not_exported) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = make_pair(noise(cx, 2, 2), noise(cx, 2, 2), "");
+    CHECK(td_is_nil(td_export_joint(cx, twice, NULL, TD_ARGS(x), NULL)));
+    CHECK(strstr(td_message(cx), "export"));
+    td_clear(cx);
+    td_close(cx);
+}
