@@ -35,6 +35,7 @@ static const char *const kind_names[TD_H_COUNT] = {
     [TD_H_SPLIT] = "split of a joint graph",
     [TD_H_FCALL] = "call of a custom function",
     [TD_H_FACTS] = "facts",
+    [TD_H_STORE] = "store",
 };
 
 /* ---- memory of freed objects -------------------------------------------- */

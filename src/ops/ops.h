@@ -68,6 +68,10 @@ enum {
      * computes: a float that varies between calls may be passed as one. */
     TD_OPF_TAKES_0D = 1 << 29,
 
+    /* Its kernel makes c->out, with the geometry of the shape rule, and may hold on to
+     * the storages of its arguments. Only what it returns matters: it has no effect. */
+    TD_OPF_HOLDS = 1 << 30,
+
     /* -- registered ops -- */
     TD_OPF_EFFECT =
         1 << 28 /* does more than compute its results: runs once, in order */
