@@ -12,8 +12,8 @@ static bool is_name(const char *s) {
     return !s[n] && n <= 30;
 }
 
-/* NULL: none. Stores are among the objects that the user must free. */
-static td_store *find(const td_ctx *cx, const char *name) {
+/* Stores are among the objects that the user must free. */
+td_store *td__store_named(const td_ctx *cx, const char *name) {
     for (td_owned *o = cx->owned_objects; o; o = o->next)
         if (o->tag == (TD_TAG_LIVE | TD_H_STORE) &&
             !strcmp(((td_store *)o)->name, name))
@@ -22,7 +22,7 @@ static td_store *find(const td_ctx *cx, const char *name) {
 }
 
 td_store *td__store_find(td_ctx *cx, const char *name) {
-    td_store *s = find(cx, name);
+    td_store *s = td__store_named(cx, name);
     if (!s)
         td__fail(cx, TD_E_ARG,
                  "offload: no store %.40s is open in this context; open it before the "
@@ -58,7 +58,7 @@ static bool check_name(td_ctx *cx, const char *who, const char *name) {
                         "%s: the name \"%.40s\" must be a letter, then at most 29 "
                         "letters, digits, '_' and '-'",
                         who, name);
-    return !find(cx, name) ||
+    return !td__store_named(cx, name) ||
            td__fail(cx, TD_E_ARG,
                     "%s: a store %s is open already; close it first, or choose another "
                     "name",

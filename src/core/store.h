@@ -21,6 +21,7 @@ struct td_store {
     td_io_queue *q;
 };
 
+td_store *td__store_named(const td_ctx *cx, const char *name); /* NULL: none is open */
 /* The open store of that name. NULL after td__fail. */
 td_store *td__store_find(td_ctx *cx, const char *name);
 
