@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char open_stores[] = "the open stores";
+
 static bool is_name(const char *s) {
     size_t n = 0;
     if (!isalpha((unsigned char)s[0])) return false;
@@ -68,7 +70,7 @@ static bool check_name(td_ctx *cx, const char *who, const char *name) {
 td_store *td_store_open(td_ctx *cx, const char *name, const td_store_io *io) {
     static const char who[] = "td_store_open";
     if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, STORE);
-    if (!check_name(cx, who, name) || !td__has(cx, who, "io", io) ||
+    if (!td__may_change(cx, who, open_stores) || !check_name(cx, who, name) || !td__has(cx, who, "io", io) ||
         !td__has(cx, who, "io->put", io->put) ||
         !td__has(cx, who, "io->get", io->get) ||
         !td__has(cx, who, "io->drop", io->drop))
@@ -77,7 +79,8 @@ td_store *td_store_open(td_ctx *cx, const char *name, const td_store_io *io) {
 }
 
 td_store *td_store_memory(td_ctx *cx, const char *name) {
-    if (!TD_ENTER_CTX(cx) || !check_name(cx, "td_store_memory", name))
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_store_memory", open_stores) ||
+        !check_name(cx, "td_store_memory", name))
         return TD_NIL(cx, STORE);
     td_store_io io = td__memory_io();
     return open_store(cx, name, &io);
@@ -86,8 +89,8 @@ td_store *td_store_memory(td_ctx *cx, const char *name) {
 td_store *td_store_file(td_ctx *cx, const char *name, const char *folder) {
     static const char who[] = "td_store_file";
     td_store_io       io;
-    if (!TD_ENTER_CTX(cx) || !check_name(cx, who, name) ||
-        !td__has(cx, who, "folder", folder) || !td__file_io(cx, folder, &io))
+    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, who, open_stores) ||
+        !check_name(cx, who, name) || !td__has(cx, who, "folder", folder) || !td__file_io(cx, folder, &io))
         return TD_NIL(cx, STORE);
     td_store *s = open_store(cx, name, &io);
     if (td_is_nil(s)) io.close(io.env);
@@ -95,23 +98,27 @@ td_store *td_store_file(td_ctx *cx, const char *name, const char *folder) {
 }
 
 void td_store_close(td_store *s) {
-    if (TD_MAY_FREE(s, STORE)) end(s);
+    if (TD_MAY_FREE(s, STORE) && td__may_change(s->cx, "td_store_close", open_stores))
+        end(s);
 }
 
 bool td_store_limit(td_store *s, size_t bytes) {
-    if (!TD_ENTER(s, STORE)) return false;
+    if (!TD_ENTER(s, STORE) || !td__may_change(s->cx, "td_store_limit", "a store"))
+        return false;
     td__queue_limit(s->q, bytes);
     return true;
 }
 
 bool td_store_flush(td_store *s) {
     char why[TD_STORE_WHY];
-    if (!TD_ENTER(s, STORE)) return false;
+    if (!TD_ENTER(s, STORE) || !td__may_change(s->cx, "td_store_flush", "a store"))
+        return false;
     return td__queue_flush(s->q, why) ||
            td__fail(s->cx, TD_E_IO, "td_store_flush: %s: %s", s->name, why);
 }
 
 td_store_stats td_store_count(const td_store *s) {
-    if (!TD_ENTER(s, STORE)) return (td_store_stats){0};
+    if (!TD_ENTER(s, STORE) || !td__may_read(s->cx, "td_store_count", "a store"))
+        return (td_store_stats){0};
     return td__queue_count(s->q);
 }
