@@ -98,8 +98,7 @@ td_store *td_store_file(td_ctx *cx, const char *name, const char *folder) {
 }
 
 void td_store_close(td_store *s) {
-    if (TD_MAY_FREE(s, STORE) && td__may_change(s->cx, "td_store_close", open_stores))
-        end(s);
+    if (TD_MAY_FREE(s, STORE)) end(s);
 }
 
 bool td_store_limit(td_store *s, size_t bytes) {
