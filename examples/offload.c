@@ -61,7 +61,8 @@ static bool train(const char *folder, bool packs, curve *c) {
     td_ctx     *cx = td_open();
     td_store   *s = folder ? td_store_file(cx, "disk", folder) : NULL;
     td_aot_opts o = {TD_AOT_OPTS, .offload = {.store = s}};
-    if (packs) o.saved = (td_packing){.pack = pack, .unpack = unpack, .version = "bf16"};
+    if (packs)
+        o.saved = (td_packing){.pack = pack, .unpack = unpack, .version = "bf16"};
     if (s) td_store_limit(s, 1 << 20); /* at most 1 MiB waits for the disk */
     td_seed(cx, 1);
     td_module *net = gpt2_make(cx, sizes);

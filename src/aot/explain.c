@@ -203,8 +203,8 @@ static void offloaded(td_buf *b, const td_halves *h, int k) {
     const td_gnode *n = offloads(h->pack, k);
     int             i = h->pack->out_desc.v[k].index;
     char            text[32];
-    td__buf_printf(b, "    saved value %d is offloaded to store %s: <saved %d>, %s\n", i,
-                   n->in[1].u.s, k, td__size_text(text, bytes_of(h->plain, i)));
+    td__buf_printf(b, "    saved value %d is offloaded to store %s: <saved %d>, %s\n",
+                   i, n->in[1].u.s, k, td__size_text(text, bytes_of(h->plain, i)));
 }
 
 /* Does pack save value k as the store's handle of an argument, without computing? */

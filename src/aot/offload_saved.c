@@ -70,16 +70,16 @@ static int traced(const td_packing_trace *t, int i) {
 /* Is result k of pack stored? Small ones, such as scales, are not worth it. */
 static bool is_stored(const td_packing_trace *t, const td_graph *pack, int k) {
     int at = traced(t, pack->out_desc.v[k].index);
-    return t->stores[at] &&
-           (t->as_is[at] ||
-            bytes_of(pack->outputs.v[k].u.v->type) >= least_bytes(t->off));
+    return t->stores[at] && (t->as_is[at] || bytes_of(pack->outputs.v[k].u.v->type) >=
+                                                 least_bytes(t->off));
 }
 
 /* Stores result k of pack. An argument or a result of the function may be written as
  * soon as the call has returned, so it is stored at once. */
 static bool store(const td_packing_trace *t, td_graph *pack, int k) {
     int     i = pack->out_desc.v[k].index, at = traced(t, i);
-    td_garg in[3] = {pack->outputs.v[k], text_arg(t->f->shared->store),
+    td_garg in[3] = {pack->outputs.v[k],
+                     text_arg(t->f->shared->store),
                      {TD_G_BOOL, 0, {0}}};
     in[2].u.i = t->as_is[at] && t->h->saved[i].from != TD_SAVED_FRESH;
     td_gval *v = add_node(pack, TD_OP_offload_store, in, 3, number_type());

@@ -31,10 +31,10 @@ td_gval *td__saved_in_fwd(const td_halves *h, int i);
  * sizes, then the values; for unpack, what the packed partition saves. False after
  * td__fail. */
 bool     td__pack_types(const td_packing_trace *t, td_graph *g);
-bool td__unpack_types(const td_packing_trace *t, td_graph *g, const td_graph *pack);
+bool     td__unpack_types(const td_packing_trace *t, td_graph *g, const td_graph *pack);
 /* Adds an integer input to g for each symbolic size that `by` reads and no other input
  * shows. False after td__fail. */
-bool td__add_symbols(td_graph *g, const td_graph *by);
+bool     td__add_symbols(td_graph *g, const td_graph *by);
 
 /* ---- offload_saved.c ---------------------------------------------------- */
 

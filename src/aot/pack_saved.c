@@ -99,7 +99,8 @@ static bool list_values(td_packing_trace *t) {
 
 /* ---- the user's functions -------------------------------------------------- */
 
-static bool fail_hook(const td_packing_trace *t, const td_saved_at *at, const char *what) {
+static bool fail_hook(const td_packing_trace *t, const td_saved_at *at,
+                      const char *what) {
     td_ctx *cx = t->h->cx;
     return td_ok(cx) &&
            td__fail(cx, TD_E_ARG,
@@ -113,7 +114,7 @@ static bool fail_hook(const td_packing_trace *t, const td_saved_at *at, const ch
 static int pack_one(td_packing_trace *t, int k, td_tensor *x, td_value *out) {
     td_tensor         *packed[TD_PACKED_MOST] = {0};
     const td_saved_at *at = &t->at[k];
-    int n = t->packs[k] ? t->by->pack(t->by->env, at, x, packed) : 0;
+    int                n = t->packs[k] ? t->by->pack(t->by->env, at, x, packed) : 0;
     if (n < 0 || !td_ok(t->h->cx))
         return fail_hook(t, at, "pack returned -1 without an error (td_fail)"), -1;
     if (n > TD_PACKED_MOST)
@@ -133,7 +134,7 @@ static int pack_one(td_packing_trace *t, int k, td_tensor *x, td_value *out) {
 /* Calls pack for all values. */
 static bool pack_all(td_call *c) {
     td_packing_trace *t = td_call_env(c);
-    td_value *out =
+    td_value         *out =
         td__arena_zalloc(&t->arena, sizeof *out * TD_PACKED_MOST * ((size_t)t->n + 1));
     int n = 0;
     if (!out) return td__fail_memory(t->h->cx);
@@ -157,9 +158,9 @@ static bool unpack_all(td_call *c) {
         if (!t->count[k]) continue;
         for (int i = 0; i < t->count[k]; i++)
             packed[i] = td__call_args(c).v[from++].u.t;
-        td_tensor *x =
-            t->as_is[k] ? packed[0]
-                        : t->by->unpack(t->by->env, &t->at[k], packed, t->count[k]);
+        td_tensor *x = t->as_is[k]
+                           ? packed[0]
+                           : t->by->unpack(t->by->env, &t->at[k], packed, t->count[k]);
         if (!x || td_is_nil(x))
             return fail_hook(t, &t->at[k], "unpack returned NULL or nil");
         out[n++] = td_value_tensor(x);
@@ -219,7 +220,8 @@ static bool check_trace(const td_graph *g, int n_in, const char *who) {
 
 /* Without gradients, in a graph with these inputs; takes over `types`. NULL after
  * td__fail. */
-static td_graph *trace(td_packing_trace *t, td_graph *types, td_body *body, const char *who) {
+static td_graph *trace(td_packing_trace *t, td_graph *types, td_body *body,
+                       const char *who) {
     td_ctx *cx = t->h->cx;
     bool    grad = cx->grad_enabled;
     td__graph_pack(types);
@@ -263,8 +265,7 @@ static td_graph *trace_pack(td_packing_trace *t) {
 
 static td_graph *trace_unpack(td_packing_trace *t, const td_graph *pack) {
     td_graph *types = td__graph_make(t->h->cx, "unpack");
-    if (!types || !td__unpack_types(t, types, pack))
-        return td__graph_drop(types), NULL;
+    if (!types || !td__unpack_types(t, types, pack)) return td__graph_drop(types), NULL;
     td_graph *g = trace(t, types, unpack_body, "unpack");
     for (int k = 0, at = 0; g && k < t->n; k++)
         if (t->count[k]) g->out_desc.v[at++] = (td_desc){TD_D_SAVED, t->which[k], NULL};
@@ -288,7 +289,7 @@ bool td__spec_pack(const td_fn *f, td_spec *s, const td_part_opts *o) {
                           .by = &f->opts.saved,
                           .off = &f->opts.offload,
                           .h = s->h};
-    td_graph *pack = NULL, *unpack = NULL;
+    td_graph        *pack = NULL, *unpack = NULL;
     if (!check_sizes(f, s->h->fwd) || !check_sizes(f, s->h->bwd)) return false;
     bool ok = list_values(&t) && (t.n == 0 || (pack = trace_pack(&t)));
     if (pack && pack->outputs.n == 0) {

@@ -70,8 +70,8 @@ static bool check_name(td_ctx *cx, const char *who, const char *name) {
 td_store *td_store_open(td_ctx *cx, const char *name, const td_store_io *io) {
     static const char who[] = "td_store_open";
     if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, STORE);
-    if (!td__may_change(cx, who, open_stores) || !check_name(cx, who, name) || !td__has(cx, who, "io", io) ||
-        !td__has(cx, who, "io->put", io->put) ||
+    if (!td__may_change(cx, who, open_stores) || !check_name(cx, who, name) ||
+        !td__has(cx, who, "io", io) || !td__has(cx, who, "io->put", io->put) ||
         !td__has(cx, who, "io->get", io->get) ||
         !td__has(cx, who, "io->drop", io->drop))
         return TD_NIL(cx, STORE);
@@ -90,7 +90,8 @@ td_store *td_store_file(td_ctx *cx, const char *name, const char *folder) {
     static const char who[] = "td_store_file";
     td_store_io       io;
     if (!TD_ENTER_CTX(cx) || !td__may_change(cx, who, open_stores) ||
-        !check_name(cx, who, name) || !td__has(cx, who, "folder", folder) || !td__file_io(cx, folder, &io))
+        !check_name(cx, who, name) || !td__has(cx, who, "folder", folder) ||
+        !td__file_io(cx, folder, &io))
         return TD_NIL(cx, STORE);
     td_store *s = open_store(cx, name, &io);
     if (td_is_nil(s)) io.close(io.env);

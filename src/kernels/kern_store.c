@@ -46,7 +46,7 @@ bool td__kern_offload_store(td_opcall *c) {
 
 /* in: handle, ahead. */
 bool td__kern_offload_fetch(td_opcall *c) {
-    td_stored *v = owned_by(c, td__in(c, 0), drop_handle, "offload_store");
+    td_stored  *v = owned_by(c, td__in(c, 0), drop_handle, "offload_store");
     td_fetched *f = v ? td__stored_fetch(c->cx, v) : NULL;
     return f && number_of(c, td__fetched_number(f), drop_ticket, f);
 }

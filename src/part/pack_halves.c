@@ -113,7 +113,8 @@ static void add_fetch(fetches *f, int i, int32_t key) {
  * its way while that one is in use, and no more are in memory at once. */
 static bool place_fetches(const td_graph *g, int32_t *key) {
     fetches f = {0};
-    for (int i = 0; i < g->nodes.n; i++) f.n += g->nodes.v[i]->op == TD_OP_offload_fetch;
+    for (int i = 0; i < g->nodes.n; i++)
+        f.n += g->nodes.v[i]->op == TD_OP_offload_fetch;
     if (!f.n) return true;
     f.node = td__alloc(2 * sizeof *f.node * (size_t)f.n);
     if (!f.node) return td__fail_memory(g->cx);

@@ -145,15 +145,14 @@ static double looped(td_ctx *cx) {
     return backward_of(cx, td_aot_function(cx, looping, NULL, NULL));
 }
 
-static const td_fault_case cases[] = {{.name = "plain", .run = plain},
-                                      {.name = "kept", .run = kept},
-                                      {.name = "cut", .run = cut_inside},
-                                      {.name = "packed", .run = packed},
-                                      {.name = "offloaded", .run = offloaded, .io = true},
-                                      {.name = "offloaded_file",
-                                       .run = offloaded_file,
-                                       .io = true},
-                                      {.name = "looped", .run = looped}};
+static const td_fault_case cases[] = {
+    {.name = "plain", .run = plain},
+    {.name = "kept", .run = kept},
+    {.name = "cut", .run = cut_inside},
+    {.name = "packed", .run = packed},
+    {.name = "offloaded", .run = offloaded, .io = true},
+    {.name = "offloaded_file", .run = offloaded_file, .io = true},
+    {.name = "looped", .run = looped}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

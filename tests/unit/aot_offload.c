@@ -69,8 +69,7 @@ static bool same_run(const run *a, const run *b) {
 }
 
 static td_aot_opts offload(td_store *s) {
-    return (td_aot_opts){TD_AOT_OPTS,
-                         .partition = TD_PARTITION_DEFAULT,
+    return (td_aot_opts){TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
                          .offload = {.store = s, .min_bytes = 1}};
 }
 
@@ -226,8 +225,8 @@ TEST(offloaded_functions_have_gradients_of_gradients) {
     td_aot_opts plain = {TD_AOT_OPTS}, o = offload(s);
     td_tensor  *got[2][2], *y[2], *g[1];
     CHECK(td_store_limit(s, 0)); /* none is dropped before it is stored */
-    td_fn      *f[2] = {td_aot_function(cx, pair, NULL, &plain),
-                        td_aot_function(cx, pair, NULL, &o)};
+    td_fn *f[2] = {td_aot_function(cx, pair, NULL, &plain),
+                   td_aot_function(cx, pair, NULL, &o)};
     for (int i = 0; i < 2; i++) {
         td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.3));
         td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.7));
@@ -606,7 +605,8 @@ TEST(copies_of_handles_and_other_sizes_are_refused) {
     CHECK(strstr(td_message(cx), "not a copy"));
     td_clear(cx);
     t = td_op_offload_fetch(h, 0);
-    CHECK(td_is_nil(td_op_offload_wait(t, (td_ints){&five, 1}, (td_ints){&one, 1}, dt)));
+    CHECK(
+        td_is_nil(td_op_offload_wait(t, (td_ints){&five, 1}, (td_ints){&one, 1}, dt)));
     CHECK(td_error(cx) == TD_E_SHAPE);
     td_clear(cx);
     CHECK(td_is_nil(td_op_offload_store(x, "none", false)));

@@ -444,7 +444,8 @@ static td_tensor *from_half(void *env, const td_saved_at *at, td_tensor *const *
     (void)env, (void)at, (void)n;
     return td_mul(packed[0], 2.0);
 }
-static const td_packing exact = {.pack = to_half, .unpack = from_half,
+static const td_packing exact = {.pack = to_half,
+                                 .unpack = from_half,
                                  .lossless = true};
 
 /* The second gradient of sum(b*b), with b = sin(exp(x)*w), summed over x and w. */

@@ -22,7 +22,7 @@ static td_tree     *tree;
 static td_gfile    *graphs;
 static td_graph    *graph;
 static td_loader   *loader;
-static td_store *store;
+static td_store    *store;
 static td_program  *program;
 static td_staged   *staged;
 static td_exported *exported;
