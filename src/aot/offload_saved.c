@@ -74,14 +74,27 @@ static bool is_stored(const td_packing_trace *t, const td_graph *pack, int k) {
                                                  least_bytes(t->off));
 }
 
-/* Stores result k of pack. An argument or a result of the function may be written as
- * soon as the call has returned, so it is stored at once. */
+/* Can the caller write saved value i when the call has returned: is it an argument or a
+ * result, or does it share its storage with one? */
+static bool is_seen(const td_halves *h, int i) {
+    const td_graph *g = h->fwd;
+    int32_t         st = td__saved_in_fwd(h, i)->type->storage;
+    bool            seen = h->saved[i].from != TD_SAVED_FRESH;
+    for (int k = 0; k < g->inputs.n && st >= 0; k++)
+        seen |= g->inputs.v[k]->type && g->inputs.v[k]->type->storage == st;
+    for (int k = 0; k < h->n_fwd && st >= 0; k++) {
+        const td_garg *a = &g->outputs.v[k];
+        seen |= a->kind == TD_G_VALUE && a->u.v->type && a->u.v->type->storage == st;
+    }
+    return seen;
+}
+
+/* Stores result k of pack; at once if the caller may write it soon. */
 static bool store(const td_packing_trace *t, td_graph *pack, int k) {
     int     i = pack->out_desc.v[k].index, at = traced(t, i);
-    td_garg in[3] = {pack->outputs.v[k],
-                     text_arg(t->f->shared->store),
-                     {TD_G_BOOL, 0, {0}}};
-    in[2].u.i = t->as_is[at] && t->h->saved[i].from != TD_SAVED_FRESH;
+    td_garg in[3] = {
+        pack->outputs.v[k], text_arg(t->f->shared->store), {TD_G_BOOL, 0, {0}}};
+    in[2].u.i = t->as_is[at] && is_seen(t->h, i);
     td_gval *v = add_node(pack, TD_OP_offload_store, in, 3, number_type());
     if (v) pack->outputs.v[k].u.v = v;
     return v != NULL;
