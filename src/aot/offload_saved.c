@@ -92,8 +92,9 @@ static bool is_seen(const td_halves *h, int i) {
 /* Stores result k of pack; at once if the caller may write it soon. */
 static bool store(const td_packing_trace *t, td_graph *pack, int k) {
     int     i = pack->out_desc.v[k].index, at = traced(t, i);
-    td_garg in[3] = {
-        pack->outputs.v[k], text_arg(t->f->shared->store), {TD_G_BOOL, 0, {0}}};
+    td_garg in[3] = {pack->outputs.v[k],
+                     text_arg(t->f->shared->store),
+                     {TD_G_BOOL, 0, {0}}};
     in[2].u.i = t->as_is[at] && is_seen(t->h, i);
     td_gval *v = add_node(pack, TD_OP_offload_store, in, 3, number_type());
     if (v) pack->outputs.v[k].u.v = v;
