@@ -241,6 +241,7 @@ $(B)/docs/from_pytorch: $(B)/obj/tests/docs/from_pytorch.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/examples/packed_activations: $(call obj,examples/gpt2/model.c)
+$(B)/examples/offload: $(call obj,examples/gpt2/model.c)
 $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)

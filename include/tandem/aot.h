@@ -18,6 +18,7 @@
 #include "tandem/graph.h"
 #include "tandem/mode.h"
 #include "tandem/module.h"
+#include "tandem/store.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -169,6 +170,7 @@ typedef struct td_saved_at {
     const char *file;     /* ...in the user's source; NULL: not known */
     int         line;
     bool        donated; /* only backward reads it: no input, no result */
+    int64_t     bytes;   /* of its elements; symbolic sizes count as 64 */
 } td_saved_at;
 
 /* Which saved values are packed. Generator states and sizes never are, nor inputs with
@@ -190,6 +192,8 @@ enum { TD_PACKED_MOST = 8 }; /* values in place of one */
  *   pack    stores at most TD_PACKED_MOST tensors and returns their number; 0, or t
  *           itself: the value is saved as it is; -1 after td_fail
  *   unpack  returns a tensor of the dtype and sizes that pack got; NULL after td_fail
+ *   lossless promises that unpack gives what pack got, to the bit: then create_graph
+ *           works, which repeats forward from the inputs and packs nothing
  *   version where it is the same, so are pack, unpack and env; NULL: what is compiled
  *           is not cached on disk
  *   drop    as that of a backend; may be NULL */
@@ -202,7 +206,33 @@ typedef struct td_packing {
     const char *version    TD_0;
     void *env              TD_0;
     void (*drop)(void *env) TD_0;
+    bool lossless TD_0;
 } td_packing;
+
+/* Saved values that are in a store between forward and backward: forward saves a
+ * handle, backward fetches the value ahead of its first reader. The values are the same
+ * to the bit. With td_packing too, what pack returns is offloaded. docs/offload.md has
+ * the contract.
+ *
+ *   store      NULL: nothing is offloaded
+ *   choose     may be NULL: all that `filter` and `min_bytes` admit; false: the value
+ *              stays in memory. It runs while the function is compiled
+ *   min_bytes  smaller values stay; 0: 64 KiB
+ *   ahead      so many values are on their way before backward reads them; 0: 1; -1:
+ *              each is fetched when it is read
+ *   version    where it is the same, so are choose and env; NULL with a choose: what is
+ *              compiled is not cached on disk
+ *   drop       as that of a backend; may be NULL */
+typedef struct td_offload {
+    td_store *store TD_0;
+    bool (*choose)(void *env, const td_saved_at *at) TD_0;
+    int64_t min_bytes      TD_0;
+    td_saved_filter filter TD_0;
+    int ahead              TD_0;
+    const char *version    TD_0;
+    void *env              TD_0;
+    void (*drop)(void *env) TD_0;
+} td_offload;
 
 /* ---- functions ---------------------------------------------------------- */
 
@@ -248,6 +278,7 @@ typedef struct td_aot_opts {
     const td_decomposition *decompositions TD_0;
     int n_decompositions                   TD_0;
     bool functional_rng    TD_0; /* graphs take and return the generator's state */
+    td_offload offload     TD_0; /* move what is saved for backward to a store */
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 

@@ -226,7 +226,8 @@ typedef enum td_policy {
     TD_MUST_SAVE,
     TD_PREFER_SAVE,
     TD_PREFER_RECOMPUTE, /* the policy of td_checkpoint */
-    TD_MUST_RECOMPUTE
+    TD_MUST_RECOMPUTE,
+    TD_MUST_OFFLOAD /* saved, and offloaded by a function with td_aot_opts.offload */
 } td_policy;
 /* Called for each op of a region during its capture, with the op's name ("matmul"). */
 typedef td_policy td_policy_fn(void *env, const char *op);

@@ -1511,6 +1511,15 @@ TD_API td_tensor *td_op__inner(td_tensor *self, int64_t index);
 /* A tensor of a registered type, of inner tensors and metadata. */
 TD_API td_tensor *td_op__wrap(td_tensors inner, const char *type, const char *metadata, td_ints size, td_ints stride, td_dtype dtype);
 
+/* Starts to put the elements of `value` into an open store and returns a handle, i64[1]. `value` must not be written until that is done; `now` waits for it. */
+TD_API td_tensor *td_op_offload_store(td_tensor *value, const char *store, bool now);
+
+/* Starts to fetch a stored value and returns a ticket, i64[1]. A partition places it where the value that is read `ahead` values earlier is read. */
+TD_API td_tensor *td_op_offload_fetch(td_tensor *handle, int64_t ahead);
+
+/* Waits for a value that is being fetched: the elements that were stored, in a layout without gaps. A ticket gives its value once. */
+TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints stride, td_dtype dtype);
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,6 +23,7 @@
 #include "tandem/nn.h"
 #include "tandem/object.h"
 #include "tandem/optim.h"
+#include "tandem/store.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
 #include "tandem/type.h"
@@ -65,6 +66,7 @@ template <> struct td__is_handle<td_safetensors> : std::true_type {};
 template <> struct td__is_handle<td_mode_call> : std::true_type {};
 template <> struct td__is_handle<td_module> : std::true_type {};
 template <> struct td__is_handle<td_optim> : std::true_type {};
+template <> struct td__is_handle<td_store> : std::true_type {};
 template <> struct td__is_handle<td_ctx> : std::true_type {};
 template <> struct td__is_handle<td_tensor> : std::true_type {};
 template <> struct td__is_handle<td_tree> : std::true_type {};
@@ -98,6 +100,7 @@ typedef union td__handle {
     const td_mode_call *td_mode_call_p;
     const td_module *td_module_p;
     const td_optim *td_optim_p;
+    const td_store *td_store_p;
     const td_tensor *td_tensor_p;
     const td_tree *td_tree_p;
     const td_type *td_type_p;
@@ -502,6 +505,13 @@ static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors o
 #define td_lr_warmup_cosine(...) TD__CALL(td_lr_warmup_cosine, __VA_ARGS__)
 #define td_lr_steps(...) TD__CALL(td_lr_steps, __VA_ARGS__)
 #define td_lr_one_cycle(...) TD__CALL(td_lr_one_cycle, __VA_ARGS__)
+#define td_store_open(...) TD__CALL(td_store_open, __VA_ARGS__)
+#define td_store_memory(...) TD__CALL(td_store_memory, __VA_ARGS__)
+#define td_store_file(...) TD__CALL(td_store_file, __VA_ARGS__)
+#define td_store_close(...) TD__CALL(td_store_close, __VA_ARGS__)
+#define td_store_limit(...) TD__CALL(td_store_limit, __VA_ARGS__)
+#define td_store_flush(...) TD__CALL(td_store_flush, __VA_ARGS__)
+#define td_store_count(...) TD__CALL(td_store_count, __VA_ARGS__)
 #define td_close(...) TD__CALL(td_close, __VA_ARGS__)
 #define td_scope_begin(...) TD__CALL(td_scope_begin, __VA_ARGS__)
 #define td_scope_end(...) TD__CALL(td_scope_end, __VA_ARGS__)

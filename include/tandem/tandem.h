@@ -13,6 +13,7 @@
 #include "tandem/autocast.h"
 #include "tandem/graph.h"
 #include "tandem/capture.h"
+#include "tandem/store.h"
 #include "tandem/aot.h"
 #include "tandem/fake.h"
 #include "tandem/module.h"

@@ -174,6 +174,7 @@ typedef struct td_shared_opts {
     td_aot_opts opts;
     td_backend  backends[3];
     td_config   config;
+    const char *store; /* the name of td_aot_opts.offload.store; NULL: none */
 } td_shared_opts;
 
 struct td_fn {
@@ -587,6 +588,8 @@ bool      td__spec_arrive(td_fn *f, td_spec *s, td_values args);
 void      td__arrived_drop(td_arrived *a); /* NULL is fine */
 /* Sets td_plan.later of s->plan; takes over s->arrived. False after td__fail. */
 bool      td__spec_later(td_fn *f, td_spec *s);
+/* May gradients of gradients be asked for, of this partition? */
+bool      td__spec_twice(const td_fn *f, const td_spec *s, const td_halves *h);
 /* missing.c: td_later_traces.joint, and what it needs of the plan's joint graph. */
 td_joint *td__missing_joint(void *env, const uint64_t *missing);
 bool      td__missing_symbols(td_trace_source *t);

@@ -27,6 +27,9 @@ static const char *bypass_reason(const td_fn *f) {
         return "its partitioner has no version (td_aot_opts.stages)";
     if (o->n_decompositions && !vouched)
         return "its decompositions have no version (td_aot_opts.stages)";
+    if (o->offload.choose && !o->offload.version && !f->inner)
+        return "its choice of offloaded values has no version "
+               "(td_aot_opts.offload.version)";
     if (o->saved.pack && !o->saved.version && !f->inner)
         return "its saved-tensor hooks have no version (td_aot_opts.saved.version)";
     return NULL;
@@ -63,6 +66,17 @@ static void add_settings(td_buf *b, const td_config *c) {
                          bytes[td__knobs[i].kind]);
 }
 
+/* f NULL: nothing is offloaded. */
+static void add_offload(td_buf *b, const td_fn *f) {
+    static const td_offload none;
+    const td_offload       *o = f ? &f->opts.offload : &none;
+    td__put_text(b, o->store ? f->shared->store : NULL);
+    td__put_text(b, o->version);
+    td__put_int(b, o->min_bytes);
+    td__put_int(b, (int)o->filter);
+    td__put_int(b, o->ahead);
+}
+
 /* The options that influence the graphs. An inner function (of a backward) ignores
  * the user's passes. */
 static void add_options(td_buf *b, const td_fn *f) {
@@ -80,6 +94,8 @@ static void add_options(td_buf *b, const td_fn *f) {
         td__put_text(b, o->decompositions[i].op);
     td__put_text(b, own && o->saved.pack ? o->saved.version : NULL);
     td__put_int(b, own && o->saved.pack ? (int)o->saved.filter : -1);
+    td__put_int(b, own && o->saved.pack ? o->saved.lossless : -1);
+    add_offload(b, own ? f : NULL);
     td__put_int(b, o->n_params);
     td__put_int(b, o->n_buffers);
     td__put_int(b, o->n_static_args);

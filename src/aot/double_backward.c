@@ -205,6 +205,13 @@ static bool copy_orders(td_trace_source *a, const td_fn *f) {
     return ok && (a->name = td__arena_strdup(&a->arena, name)) != NULL;
 }
 
+/* The backward of a backward repeats forward from the inputs. Values that went through
+ * a pack that loses something would be others there. */
+bool td__spec_twice(const td_fn *f, const td_spec *s, const td_halves *h) {
+    bool lossy = f->opts.saved.pack && !f->opts.saved.lossless;
+    return s->set.double_backward && !(h && h->plain && lossy);
+}
+
 /* Attaches later traces to the plan of s. They own references to everything they need,
  * because td_fn may be dropped before the backward. A fallback to eager is impossible
  * there. Missing tangents are traced where there are several, or a custom function
@@ -229,8 +236,7 @@ bool td__spec_later(td_fn *f, td_spec *s) {
     f->shared->refs++;
     s->arrived = NULL;
     s->plan->later = (td_later_traces){.drop = drop, .env = a};
-    bool packed = s->plan->h && s->plan->h->plain;
-    if (s->set.double_backward && !packed) s->plan->later.plan = next_plan;
+    if (td__spec_twice(f, s, s->plan->h)) s->plan->later.plan = next_plan;
     if (!copy_orders(a, f)) return td__fail_memory(f->cx);
     bool nests = td__graph_flags(a->program, TD_OPF_NESTS);
     if (s->plan->j->n_tangents < (nests ? 1 : 2) || own) return true;

@@ -192,6 +192,27 @@ static void donated(td_buf *b, const td_plan *p) {
 
 static int64_t bytes_of(const td_halves *h, int i) { return h->saved[i].bytes; }
 
+/* The node that offloads result k of pack; NULL: it is saved itself. */
+static const td_gnode *offloads(const td_graph *pack, int k) {
+    const td_gnode *n = pack->outputs.v[k].u.v->node;
+    return n && n->op == TD_OP_offload_store ? n : NULL;
+}
+
+/* Saved value i of the partition without packing goes to a store as it is. */
+static void offloaded(td_buf *b, const td_halves *h, int k) {
+    const td_gnode *n = offloads(h->pack, k);
+    int             i = h->pack->out_desc.v[k].index;
+    char            text[32];
+    td__buf_printf(b, "    saved value %d is offloaded to store %s: <saved %d>, %s\n",
+                   i, n->in[1].u.s, k, td__size_text(text, bytes_of(h->plain, i)));
+}
+
+/* Does pack save value k as the store's handle of an argument, without computing? */
+static bool is_only_offloaded(const td_graph *pack, int k) {
+    const td_gnode *n = offloads(pack, k);
+    return n && !n->in[0].u.v->node;
+}
+
 /* Which saved values pack replaced, and by what. */
 static void packed(td_buf *b, const td_halves *h) {
     const td_graph *g = h->pack;
@@ -199,9 +220,15 @@ static void packed(td_buf *b, const td_halves *h) {
         int     i = g->out_desc.v[k].index, n = 0;
         int64_t bytes = 0;
         char    before[32], after[32];
+        if (is_only_offloaded(g, k)) {
+            offloaded(b, h, k++);
+            continue;
+        }
         td__buf_printf(b, "    saved value %d is packed:", i);
         for (; k < g->outputs.n && g->out_desc.v[k].index == i; k++, n++) {
+            const td_gnode *to = offloads(g, k);
             td__buf_printf(b, " <saved %d>", k);
+            if (to) td__buf_printf(b, " (offloaded to store %s)", to->in[1].u.s);
             bytes += bytes_of(h, k);
         }
         td__buf_printf(b, ", %s of %s\n", td__size_text(after, bytes),

@@ -1,6 +1,7 @@
 /* fn_options.c -- a function's options: checked, copied with everything they point
  * to, and the one place that calls the drop functions of the user's callbacks. */
 #include "aot/aot.h"
+#include "core/store.h"
 
 #include <string.h>
 
@@ -143,6 +144,25 @@ static bool check_decompositions(td_ctx *cx, const td_aot_opts *o) {
     return true;
 }
 
+/* td_aot_opts.offload: a store, or nothing at all. */
+static bool check_offload(td_ctx *cx, const td_offload *o) {
+    bool any = o->choose || o->min_bytes || o->filter || o->ahead || o->version ||
+               o->env || o->drop;
+    if (!check_callback(cx, "offload.store", o->store, any)) return false;
+    if (!o->store) return true;
+    if (!td__enter_in(cx, o->store, TD_H_STORE, "td_aot_opts.offload")) return false;
+    if (o->store->cx != cx)
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.offload.store belongs to another context; open "
+                        "one in the context of the function");
+    return ((unsigned)o->filter <= TD_SAVED_ALL && o->min_bytes >= 0 &&
+            o->ahead >= -1) ||
+           td__fail(cx, TD_E_ARG,
+                    "td_aot_opts.offload: filter is %d, min_bytes %lld and ahead %d; "
+                    "they must be a td_saved_filter, at least 0 and at least -1",
+                    (int)o->filter, (long long)o->min_bytes, o->ahead);
+}
+
 static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
     const td_pass    *p = &o->pass;
     const td_chooser *c = &o->chooser;
@@ -152,7 +172,8 @@ static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
            check_callback(cx, "pass.run", p->run, p->name || p->env || p->drop) &&
            check_callback(cx, "chooser.choose", c->choose,
                           c->name || c->env || c->drop) &&
-           check_packing(cx, &o->saved) && check_decompositions(cx, o);
+           check_packing(cx, &o->saved) && check_offload(cx, &o->offload) &&
+           check_decompositions(cx, o);
 }
 
 static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
@@ -225,6 +246,7 @@ static void drop_callbacks(const td_aot_opts *o) {
     if (o->pass.drop) o->pass.drop(o->pass.env);
     if (o->chooser.drop) o->chooser.drop(o->chooser.env);
     if (o->saved.drop) o->saved.drop(o->saved.env);
+    if (o->offload.drop) o->offload.drop(o->offload.env);
     drop_decompositions(o);
 }
 
@@ -236,7 +258,8 @@ static bool fill(td_shared_opts *h) {
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
            copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_text(h, &o->saved.version) && copy_names(h) && copy_arg_names(h) &&
+           copy_text(h, &o->saved.version) && copy_text(h, &o->offload.version) &&
+           copy_text(h, &h->store) && copy_names(h) && copy_arg_names(h) &&
            copy_static_args(h) && copy_decompositions(h);
 }
 
@@ -250,6 +273,7 @@ td_shared_opts *td__shared_opts_make(td_ctx *cx, const td_aot_opts *opts) {
     if (h) {
         h->refs = 1;
         h->opts = o;
+        h->store = o.offload.store ? o.offload.store->name : NULL;
         take_config(h, cx);
         if (fill(h)) return h;
     }

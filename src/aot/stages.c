@@ -214,7 +214,8 @@ static bool part(td_fn *f, td_spec *s, td_values args) {
                ? td__part_given(s->j, &o, &f->opts.chooser)
            : s->set.partition == TD_PARTITION_DEFAULT ? td__part_default(s->j, &o)
                                                       : td__part_mincut(s->j, &o);
-    return s->h && (!f->opts.saved.pack || f->inner || td__spec_pack(f, s, &o));
+    bool as_is = !f->opts.saved.pack && !f->opts.offload.store;
+    return s->h && (as_is || f->inner || td__spec_pack(f, s, &o));
 }
 
 /* ---- plan --------------------------------------------------------------- */
@@ -235,7 +236,7 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
-                      .twice = s->set.double_backward && !(h && h->plain),
+                      .twice = td__spec_twice(f, s, h),
                       .donates = s->set.donated_buffers,
                       .functional_rng = s->set.functional_rng};
     (void)args;

@@ -45,11 +45,13 @@ static bool check_state(td_ctx *cx, const td_aot_opts *o) {
 
 /* Forward and backward of a step are one graph, which saves nothing. */
 static bool check_saved(td_ctx *cx, const td_aot_opts *o) {
-    return !o->saved.pack ||
+    const char *field = o->saved.pack ? "saved" : "offload";
+    return (!o->saved.pack && !o->offload.store) ||
            td__fail(cx, TD_E_UNSUPPORTED,
-                    "td_aot_step: unsupported: td_aot_opts.saved, because a step saves "
+                    "td_aot_step: unsupported: td_aot_opts.%s, because a step saves "
                     "nothing between two calls. Compile the model with td_aot_module "
-                    "or td_aot_function, or use td_aot_opts.config's memory_budget");
+                    "or td_aot_function, or use td_aot_opts.config's memory_budget",
+                    field);
 }
 
 /* A step writes parameters, so writes stay in the graph. Its state is the module's

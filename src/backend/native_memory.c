@@ -35,7 +35,7 @@ static bool is_plain(const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     uint32_t         odd = TD_OPF_NESTS | TD_OPF_DYNAMIC | TD_OPF_SHARE | TD_OPF_META;
     return td__row(n->op)->cpu && !info->composite && !info->writes &&
-           !(td__row(n->op)->flags & (odd | TD_OPF_WHOLE));
+           !(td__row(n->op)->flags & (odd | TD_OPF_WHOLE | TD_OPF_HOLDS));
 }
 
 static bool is_view(const td_gnode *n) { return td__view_operand(n) >= 0; }

@@ -70,12 +70,13 @@ struct case_run {
 extern const case_way        case_eager;
 extern const case_way        case_backward; /* case_eager with backwards as code */
 extern const case_way *const case_ways[];
-enum { CASE_COMPILED = 7, CASE_PACKED = CASE_COMPILED };
-/* way_compiled.c; [CASE_PACKED] packs saved values, for random programs. */
-extern const case_way case_compiled[CASE_COMPILED + 1];
+/* way_compiled.c; those from CASE_COMPILED on pack and offload saved values, for random
+ * programs. */
+enum { CASE_COMPILED = 7, CASE_RANDOM = 9 };
+extern const case_way case_compiled[CASE_RANDOM];
 extern const case_way case_as_set; /* compiled with the settings, for `cache why` */
 /* The same with the graphs of native code interpreted. */
-extern const case_way case_replayed[CASE_COMPILED + 1];
+extern const case_way case_replayed[CASE_RANDOM];
 
 /* Runs the case inside a scope of its own, with a report. False: it failed, and the
  * context has the error. */

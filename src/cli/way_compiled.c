@@ -5,6 +5,7 @@
 #include "cli/case_run.h"
 
 #include "backend/backend.h"
+#include "core/store.h"
 #include "tandem/aot.h"
 
 /* The options in which the ways differ. */
@@ -15,6 +16,7 @@ typedef struct variant {
     bool traced;   /* interpreted, without optional passes */
     bool replayed; /* interpret the graphs of native code */
     bool packed;   /* saved values go through hooks that lose nothing */
+    bool stored;   /* saved values are in a store until backward */
 } variant;
 
 /* ---- bodies ------------------------------------------------------------- */
@@ -100,7 +102,16 @@ static td_tensor *unpack(void *env, const td_saved_at *at, td_tensor *const *fro
 }
 static const td_packing transposing = {.pack = pack,
                                        .unpack = unpack,
-                                       .filter = TD_SAVED_ALL};
+                                       .filter = TD_SAVED_ALL,
+                                       .lossless = true};
+
+/* All saved values, in a store that the context has from then on. */
+static td_offload storing(td_ctx *cx) {
+    td_store *s = td__store_named(cx, "memory");
+    return (td_offload){.store = s ? s : td_store_memory(cx, "memory"),
+                        .min_bytes = 1,
+                        .filter = TD_SAVED_ALL};
+}
 
 /* ---- functions ---------------------------------------------------------- */
 
@@ -120,6 +131,7 @@ static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
                               .inference = b};
     if (v && v->packed) opts.saved = transposing;
+    if (v && v->stored) opts.offload = storing(fn->cx);
     return k ? td_aot_function(fn->cx, run_closure, k, &opts) : td_aot_graph(fn, &opts);
 }
 
@@ -195,9 +207,11 @@ void case_fns_end(case_run *run) {
             COMPILED("compiled-dynamic-all-keep", .all = true, .keep = true,          \
                      .dynamic = true, .replayed = by),                                \
             COMPILED("functional", .all = true, .traced = true, .replayed = by),      \
-            COMPILED("compiled-packed", .all = true, .packed = true, .replayed = by)  \
+            COMPILED("compiled-packed", .all = true, .packed = true, .replayed = by), \
+            COMPILED("compiled-offloaded", .all = true, .stored = true,               \
+                     .replayed = by)                                                  \
     }
 
 const case_way case_as_set = {.name = "compiled", .call = call_compiled};
-const case_way case_compiled[CASE_COMPILED + 1] = VARIANTS(false);
-const case_way case_replayed[CASE_COMPILED + 1] = VARIANTS(true);
+const case_way case_compiled[CASE_RANDOM] = VARIANTS(false);
+const case_way case_replayed[CASE_RANDOM] = VARIANTS(true);

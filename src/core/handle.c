@@ -36,6 +36,7 @@ static const char *const kind_names[TD_H_COUNT] = {
     [TD_H_FCALL] = "call of a custom function",
     [TD_H_FACTS] = "facts",
     [TD_H_BACKWARD] = "compiled backward",
+    [TD_H_STORE] = "store",
 };
 
 /* ---- memory of freed objects -------------------------------------------- */

@@ -36,6 +36,7 @@ typedef enum td_handle_kind {
     TD_H_FCALL,
     TD_H_FACTS,
     TD_H_BACKWARD,
+    TD_H_STORE,
     TD_H_COUNT
 } td_handle_kind;
 

@@ -242,7 +242,7 @@ static bool read_node(reading *x) {
     n->op = read_op(x);
     n->tags = (uint32_t)td__get_uint(x->r);
     n->id = x->g->nodes.n;
-    if (TD_TAG_POLICY(n->tags) > TD_MUST_RECOMPUTE) return bad(x);
+    if (TD_TAG_POLICY(n->tags) > TD_MUST_OFFLOAD) return bad(x);
     if (x->r->bad || !read_place(x, n)) return false;
     if (n->kind == TD_N_OP) {
         if (!read_args(x, n) || !read_results(x, n)) return false;

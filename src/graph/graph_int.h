@@ -15,7 +15,7 @@ enum { TD_NEST_LIMIT = 32 };
 extern const char *const td__region_words[TD_R_COUNT];
 extern const char *const td__rel_signs[TD_DIM_RELS];
 extern const char *const td__desc_words[TD_D_COUNT];
-extern const char *const td__policy_words[TD_MUST_RECOMPUTE + 1];
+extern const char *const td__policy_words[TD_MUST_OFFLOAD + 1];
 td_dtype td__dtype_word(const char *s, size_t n); /* TD_DTYPE_NONE: no dtype */
 
 /* Text that reads back as the same number: shortest digits, with a point or an

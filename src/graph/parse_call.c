@@ -206,7 +206,7 @@ static bool parse_place(td_parser *ps, td_gnode *n) {
 /* `must_recompute 3`: the policy that checkpoint region 3 sets for the node. */
 static bool parse_policy(td_parser *ps, td_gnode *n) {
     td_lexer *lx = &ps->lx;
-    for (int p = TD_MUST_SAVE; p <= TD_MUST_RECOMPUTE; p++) {
+    for (int p = TD_MUST_SAVE; p <= TD_MUST_OFFLOAD; p++) {
         int64_t region;
         if (!td__lex_word(lx, td__policy_words[p])) continue;
         td__lex_next(lx);

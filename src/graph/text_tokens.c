@@ -14,10 +14,9 @@ const char *const td__region_words[TD_R_COUNT] = {"no_grad", "enable_grad", "inf
 
 const char *const td__rel_signs[TD_DIM_RELS] = {"==", "<>", "<", ">="};
 
-const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {"none", "must_save",
-                                                             "prefer_save",
-                                                             "prefer_recompute",
-                                                             "must_recompute"};
+const char *const td__policy_words[TD_MUST_OFFLOAD + 1] = {
+    "none",           "must_save",   "prefer_save", "prefer_recompute",
+    "must_recompute", "must_offload"};
 
 const char *const td__desc_words[TD_D_COUNT] = {
     "plain",       "param",  "buffer",    "const",          "tangent",  "update",

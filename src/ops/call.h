@@ -45,7 +45,8 @@ struct td_mode_call {
     td_mode       *mode; /* that received the call; NULL: a type did */
     const td_type *type; /* NULL: a mode did */
     td_opcall     *c;
-    bool gone; /* the call went on below: td_mode_call_go or td_mode_call_simpler */
+    bool gone;     /* the call went on below: td_mode_call_go or td_mode_call_simpler */
+    bool answered; /* td_mode_call_answer */
 };
 
 /* ---- composite.c ------------------------------------------------------------ */

@@ -95,6 +95,7 @@ static bool exec_plain(td_opcall *c) {
         c->out[0] = td__tensor_over(c->cx, td__in(c, 0)->st, &c->meta[0]);
         return c->out[0] != NULL;
     }
+    if (c->def->flags & TD_OPF_HOLDS && !fake) return c->def->cpu(c);
     return make_results(c, fake) && (fake || c->def->cpu(c));
 }
 

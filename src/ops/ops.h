@@ -75,6 +75,10 @@ enum {
     TD_OPF_EFFECT =
         1 << 28 /* does more than compute its results: runs once, in order */
 };
+/* The last flag that 32 bits hold; an enumerator would be negative. Its kernel makes
+ * c->out, with the geometry of the shape rule, and may hold on to the storages of its
+ * arguments. Only what it returns matters: it has no effect. */
+#define TD_OPF_HOLDS (1u << 31)
 
 /* How a pointwise op treats dtypes and numbers. Without a bit, all operands are
  * promoted to one dtype, in which it computes and returns. */

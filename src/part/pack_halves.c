@@ -91,8 +91,48 @@ static bool place_early(td_graph *g, int n) {
     return ok;
 }
 
+/* Nodes that fetch offloaded values, by where the values are waited for. */
+typedef struct fetches {
+    int32_t *node; /* by rank: its index, */
+    int32_t *key;  /* ...and the key before it moved */
+    int      n;
+} fetches;
+
+/* Sorts node i in by its key; those of one key keep their order. */
+static void add_fetch(fetches *f, int i, int32_t key) {
+    int at = f->n++;
+    for (; at > 0 && f->key[at - 1] > key; at--) {
+        f->node[at] = f->node[at - 1];
+        f->key[at] = f->key[at - 1];
+    }
+    f->node[at] = i;
+    f->key[at] = key;
+}
+
+/* A value is fetched where the one that is `ahead` values before it is read: it is on
+ * its way while that one is in use, and no more are in memory at once. */
+static bool place_fetches(const td_graph *g, int32_t *key) {
+    fetches f = {0};
+    for (int i = 0; i < g->nodes.n; i++)
+        f.n += g->nodes.v[i]->op == TD_OP_offload_fetch;
+    if (!f.n) return true;
+    f.node = td__alloc(2 * sizeof *f.node * (size_t)f.n);
+    if (!f.node) return td__fail_memory(g->cx);
+    f.key = f.node + f.n;
+    f.n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->op == TD_OP_offload_fetch) add_fetch(&f, i, key[i]);
+    for (int k = 0; k < f.n; k++) {
+        const td_gnode *node = g->nodes.v[f.node[k]];
+        int64_t         ahead = node->n_in > 1 ? node->in[1].u.i : 0;
+        if (ahead > 0) key[f.node[k]] = k < ahead ? 0 : f.key[k - ahead];
+    }
+    td__free(f.node);
+    return true;
+}
+
 /* Moves all nodes but first..first + n to right before the first node that reads them,
- * directly or through others. */
+ * directly or through others; fetches of offloaded values earlier. */
 static bool place_late(td_graph *g, int first, int n) {
     int32_t *key = td__zalloc(sizeof *key * ((size_t)g->nodes.n + 1));
     bool     ok = (key || td__fail_memory(g->cx)) && td__graph_index(g);
@@ -108,7 +148,7 @@ static bool place_late(td_graph *g, int first, int n) {
                 if (at < key[i]) key[i] = at;
             }
     }
-    ok = ok && place(g, first, n, key);
+    ok = ok && place_fetches(g, key) && place(g, first, n, key);
     td__free(key);
     return ok;
 }
@@ -436,5 +476,7 @@ td_graph *td__part_unpacked(const td_halves *h, const td_graph *bwd) {
     packing   p = {.plain = h->plain, .pack = h->pack, .unpack = h->unpack};
     td_graph *g = find_hooked(&p) ? make_backward(&p, bwd) : NULL;
     td__free(p.at);
-    return g;
+    if (!g || td__graph_dce(g)) return g; /* values that this backward does not read */
+    td__graph_drop(g);
+    return NULL;
 }

@@ -44,7 +44,7 @@ static td_reason reason_firm(const td_part *p, int i) {
     if (td__gnode_has_effect(n)) return TD_REASON_EFFECT;
     if (td__opinfo(n->op)->writes || (!p->view[i] && reads_written(p, i)))
         return TD_REASON_EFFECT;
-    if (policy == TD_MUST_SAVE) return TD_REASON_MUST_SAVE;
+    if (policy == TD_MUST_SAVE || policy == TD_MUST_OFFLOAD) return TD_REASON_MUST_SAVE;
     if (policy == TD_PREFER_SAVE) return TD_REASON_PREFER_SAVE;
     return td__gnode_draws(n) && !wants_recompute(n) ? TD_REASON_RANDOM
                                                      : TD_REASON_FREE;

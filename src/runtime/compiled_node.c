@@ -257,9 +257,10 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
         return td__fail(
             n->cx, TD_E_UNSUPPORTED,
             "%s: unsupported: create_graph through values that td_aot_opts.saved "
-            "packs, because double backward repeats forward from the inputs. Compile "
-            "the function without td_aot_opts.saved, or go backward without "
-            "create_graph",
+            "packs, because double backward repeats forward from the inputs, where "
+            "nothing is packed. Set td_aot_opts.saved.lossless if unpack gives what "
+            "pack got, compile the function without td_aot_opts.saved, or go backward "
+            "without create_graph",
             f->p->name);
     return td__fail(n->cx, TD_E_UNSUPPORTED,
                     "%s was compiled with double_backward off: its gradients have no "
@@ -376,7 +377,12 @@ static bool save(td_pcall *c, td_node *n, int i) {
     if (alias && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (alias) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
-    if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
+    bool hides = TD_UNLIKELY(n->cx->packers.n > 0) && k->handle;
+    if (hides && !td__vec_push(&n->cx->packers, (td_saved_hooks){0}))
+        return td__fail_memory(n->cx);
+    bool ok = td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr);
+    if (hides) n->cx->packers.n--;
+    if (!ok) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
     return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->types[i], t);
 }

@@ -73,6 +73,9 @@ static td_save_plan save_of(const saving *k, int i) {
     to.out = from->index;
     if (from->from == TD_SAVED_OUTPUT) to.nr = node_result(k, to.out, &to.checked);
     else to.checked = is_shown(k, to.out);
+    const td_garg *made = &h->fwd->outputs.v[to.out];
+    to.handle = made->kind == TD_G_VALUE && made->u.v->node &&
+                made->u.v->node->op == TD_OP_offload_store;
     return to;
 }
 

@@ -19,6 +19,7 @@ typedef struct td_save_plan {
     bool      number;  /* a size, not a tensor */
     bool      alias;   /* a primal whose geometry or flags the call changes: an alias
                           that shows it as it arrived is saved */
+    bool      handle;  /* of an offloaded value: saved-tensor hooks do not get it */
     bool      copied;  /* a primal over a copy of its storage before the call */
     uint64_t *used;    /* a set: tangents whose backward reads it; NULL: all */
 } td_save_plan;

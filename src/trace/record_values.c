@@ -45,7 +45,7 @@ static uint32_t tags_of(const td_ctx *cx, td_op op) {
     if (!w) return TD_TAG_WISH(cx->tags);
     td_policy p =
         w->policy ? w->policy(w->env, td__row(op)->name) : TD_PREFER_RECOMPUTE;
-    bool known = p > TD_POLICY_NONE && p <= TD_MUST_RECOMPUTE;
+    bool known = p > TD_POLICY_NONE && p <= TD_MUST_OFFLOAD;
     return known ? TD_TAG(p, w->region) : 0;
 }
 

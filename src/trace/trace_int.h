@@ -26,16 +26,6 @@ bool td__record_fix_call(td_record *r, td_opcall *c, td_value *in);
 
 /* ---- retrace.c ---------------------------------------------------------- */
 
-/* One op call as the user's function sees it; lives for the length of that
- * function. */
-struct td_mode_call {
-    TD_HANDLE_FIELDS;
-    td_mode   *mode; /* the mode that received the call */
-    td_opcall *c;
-    bool gone;     /* the call went on below: td_mode_call_go or td_mode_call_simpler */
-    bool answered; /* td_mode_call_answer */
-};
-
 /* A graph to replay, and the ops to decompose on the way ("mul,silu"); NULL:
  * none. body not NULL: runs in place of the replay. */
 typedef struct td_retrace {

@@ -125,6 +125,22 @@ static double packed(td_ctx *cx) {
     return backward_of(cx, td_aot_function(cx, waves, NULL, &o));
 }
 
+/* In a store of the context's own. */
+static double offloaded_to(td_ctx *cx, td_store *s) {
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
+                     .offload = {.store = s, .min_bytes = 1, .filter = TD_SAVED_ALL}};
+    if (td_is_nil(s)) return 0;
+    double sum = backward_of(cx, td_aot_function(cx, waves, NULL, &o));
+    td_store_close(s);
+    return sum;
+}
+static double offloaded(td_ctx *cx) {
+    return offloaded_to(cx, td_store_memory(cx, "memory"));
+}
+static double offloaded_file(td_ctx *cx) {
+    return offloaded_to(cx, td_store_file(cx, "disk", "/tmp"));
+}
+
 static double looped(td_ctx *cx) {
     return backward_of(cx, td_aot_function(cx, looping, NULL, NULL));
 }
@@ -155,12 +171,15 @@ static double typed(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{.name = "plain", .run = plain},
-                                      {.name = "kept", .run = kept},
-                                      {.name = "cut", .run = cut_inside},
-                                      {.name = "packed", .run = packed},
-                                      {.name = "looped", .run = looped},
-                                      {.name = "typed", .run = typed}};
+static const td_fault_case cases[] = {
+    {.name = "plain", .run = plain},
+    {.name = "kept", .run = kept},
+    {.name = "cut", .run = cut_inside},
+    {.name = "packed", .run = packed},
+    {.name = "offloaded", .run = offloaded, .io = true},
+    {.name = "offloaded_file", .run = offloaded_file, .io = true},
+    {.name = "looped", .run = looped},
+    {.name = "typed", .run = typed}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

@@ -228,7 +228,7 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
     case_way     w = *way;
     if (td__config(f->cx)->backend == TD_BACKEND_INTERP) return false;
     if (!prog_only_numbers(why)) return false;
-    for (int i = 0; i <= CASE_PACKED; i++)
+    for (int i = 0; i < CASE_RANDOM; i++)
         if (way->env == case_compiled[i].env) w.against = &case_replayed[i];
     bool same = w.against && case_check(f, c, &w, &v) != CASE_DIFFERS;
     td__buf_free(&v.why);
@@ -303,8 +303,7 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
                           prog_way_fn *fn, prog_result *r) {
     char      name[128];
     td_config was = *td__config(f->cx), now = was;
-    int       ways = CASE_COMPILED + !prog_all_passes; /* create_graph is refused */
-    case_way  way = case_compiled[hash / 2 % (unsigned)ways];
+    case_way  way = case_compiled[hash / 2 % (unsigned)CASE_RANDOM];
     now.memory_budget = (double)(hash % 2) / 2;
     now.debug_asserts = true;
     now.merge_writes = hash >> 32 & 1;
@@ -358,7 +357,7 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
         if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
     if (!with_backward(f, c, hash, fn, r)) return;
-    for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_COMPILED : 1); k++)
+    for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_RANDOM : 1); k++)
         if (!with_settings(f, c, hash + k, fn, r)) return;
     for (int joint = 0; joint < 2; joint++, hash /= 16) {
         unsigned which = (unsigned)(hash % 3); /* one of three: time is short */

@@ -32,11 +32,13 @@ static bool is_inverse(td_op op) {
     return false;
 }
 
-/* Graphs are no arguments we could make, and bytes taken over are gone for others. */
+/* Graphs are no arguments we could make, bytes taken over are gone for others, and
+ * handles of stores are only in halves. */
 static bool is_left_out(td_op op) {
     if (prog_public && td__row(op)->flags & TD_OPF_INTERNAL) return true;
     if (is_step(op)) return true;
-    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
+    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS) ||
+           is_inverse(op);
 }
 
 static bool gives_unset(td_op op) {

@@ -157,6 +157,7 @@ static void *freed_of(void *object, td_handle_kind kind) {
     }                                                      \
     enum { N_##T##_p = N_HANDLE };
 
+static td_store *store_of(world *w) { return td_store_memory(w->cx, "rows"); }
 static td_fn *fn_of(world *w) { return td_aot_function(w->cx, body, NULL, NULL); }
 static td_backward_fn *backward_of(world *w) { return td_aot_backward(w->cx, NULL); }
 static td_safetensors *safetensors_of(world *w) {
@@ -166,6 +167,7 @@ HANDLE(td_module, MODULE, module_of)
 HANDLE(td_fn, FN, fn_of)
 HANDLE(td_optim, OPTIM, optim_of)
 HANDLE(td_loader, LOADER, loader_of)
+HANDLE(td_store, STORE, store_of)
 HANDLE(td_exported, EXPORTED, exported_of)
 HANDLE(td_staged, STAGED, staged_of)
 HANDLE(td_backward_fn, BACKWARD, backward_of)
@@ -332,13 +334,13 @@ static bool may_be_null(const entry *e) {
                                         "td_module_call",  "td_module_child_at",
                                         "td_graphs_at",    "td_graphs_find",
                                         "td_module_param", "td_module_buffer"};
-    static const char *const results[] = {"td_tensor *",   "td_module *",
-                                          "td_fn *",       "td_optim *",
-                                          "td_tree *",     "td_loader *",
-                                          "td_exported *", "td_staged *",
-                                          "td_program *",  "td_safetensors *",
-                                          "td_gfile *",    "td_flat *",
-                                          "td_ctx *"};
+    static const char *const results[] = {"td_tensor *",      "td_module *",
+                                          "td_fn *",          "td_optim *",
+                                          "td_tree *",        "td_loader *",
+                                          "td_store *",       "td_exported *",
+                                          "td_staged *",      "td_program *",
+                                          "td_safetensors *", "td_gfile *",
+                                          "td_flat *",        "td_ctx *"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], e->name)) return true;
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)

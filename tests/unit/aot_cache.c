@@ -156,6 +156,42 @@ TEST(packed_values_are_cached_by_the_version_of_their_hooks) {
     leave(cx);
 }
 
+static int  n_choices;
+static bool choose_all(void *env, const td_saved_at *at) {
+    (void)env, (void)at;
+    n_choices++;
+    return true;
+}
+
+TEST(offloaded_values_are_cached_by_store_and_version) {
+    outcome     a, b;
+    td_ctx     *cx = enter("cache");
+    td_store   *s = td_store_memory(cx, "mem"), *other = td_store_memory(cx, "other");
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT};
+    CHECK(td_store_limit(s, 0) && td_store_limit(other, 0));
+    call(cx, &o, &a);
+    o.offload = (td_offload){.store = s, .min_bytes = 1, .filter = TD_SAVED_ALL};
+    call(cx, &o, &b);
+    CHECK(!memcmp(&a, &b, sizeof a) && count("hit: f_") == 0);
+    int64_t puts = td_store_count(s).puts;
+    call(cx, &o, &b);
+    CHECK(!memcmp(&a, &b, sizeof a) && count("hit: f_") == 1);
+    CHECK(puts > 0 && td_store_count(s).puts == 2 * puts);
+    o.offload.store = other;
+    call(cx, &o, &b);
+    CHECK(count("hit: f_") == 1 && td_store_count(other).puts == puts);
+    o.offload.choose = choose_all;
+    call(cx, &o, &b);
+    CHECK(count("bypass: f: its choice of offloaded values has no version") == 1);
+    o.offload.version = "1";
+    call(cx, &o, &b);
+    int chosen = n_choices;
+    call(cx, &o, &b);
+    CHECK(count("hit: f_") == 2 && n_choices == chosen && chosen > 0);
+    CHECK(!memcmp(&a, &b, sizeof a));
+    leave(cx);
+}
+
 /* ---- sizes -------------------------------------------------------------- */
 
 static void call_of(td_fn *f, int64_t n) {

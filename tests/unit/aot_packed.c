@@ -2,6 +2,8 @@
  * the forward graph and unpack the backward graph, for values a filter admits. */
 #include "aot_help.h"
 
+#include <pthread.h>
+
 /* ---- hooks -------------------------------------------------------------- */
 
 /* What hooks were called with, as text: "exp>mul ". */
@@ -448,5 +450,124 @@ TEST(numbers_that_a_graph_is_called_with_are_not_packed) {
     CHECK_OK(cx);
     td_fn_drop(f);
     td__gfile_drop(file);
+    td_close(cx);
+}
+
+/* ---- promises, threads, marks, numbers ------------------------------------- */
+
+static int to_half(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at;
+    packed[0] = td_mul(t, 0.5);
+    return 1;
+}
+static td_tensor *from_half(void *env, const td_saved_at *at, td_tensor *const *packed,
+                            int n) {
+    (void)env, (void)at, (void)n;
+    return td_mul(packed[0], 2.0);
+}
+static const td_packing exact = {.pack = to_half,
+                                 .unpack = from_half,
+                                 .lossless = true};
+
+/* The second gradient of sum(b*b), with b = sin(exp(x)*w), summed over x and w. */
+static double second(td_ctx *cx, td_fn *f) {
+    td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.3)), *y[2], *g[1];
+    td_tensor *w = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.7)), *gg[2];
+    td_tensor *in[2] = {x, w};
+    CHECK(td_invoke(f, TD_ARGS(x, w), y, 2));
+    td_grad_opts twice = {TD_GRAD_OPTS, .create_graph = true};
+    if (!td_grad((td_tensors){&y[1], 1}, (td_tensors){in, 1}, g, &twice)) return NAN;
+    td_tensor *sum = td_sum(td_mul(g[0], g[0]));
+    CHECK(td_grad((td_tensors){&sum, 1}, (td_tensors){in, 2}, gg, NULL));
+    return td_item(td_add(td_sum(gg[0]), td_sum(gg[1])));
+}
+
+TEST(create_graph_works_where_pack_promises_to_lose_nothing) {
+    td_ctx     *cx = td_open();
+    td_packing  lossy = exact;
+    td_aot_opts plain = packing((td_packing){0}), o = packing(exact);
+    lossy.lossless = false;
+    td_aot_opts no = packing(lossy);
+    td_fn      *f = td_aot_function(cx, pair, NULL, &plain);
+    td_fn      *g = td_aot_function(cx, pair, NULL, &o);
+    td_fn      *h = td_aot_function(cx, pair, NULL, &no);
+    CHECK(second(cx, f) == second(cx, g));
+    CHECK_OK(cx);
+    CHECK(isnan(second(cx, h)) && td_error(cx) == TD_E_UNSUPPORTED);
+    CHECK(strstr(td_message(cx), "td_aot_opts.saved.lossless"));
+    td_clear(cx);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_fn_drop(h);
+    td_close(cx);
+}
+
+static void *pack_in_a_thread(void *env) {
+    td_ctx     *cx = td_open();
+    td_aot_opts plain = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT}, o = plain;
+    o.saved = exact;
+    td_fn *f = td_aot_function(cx, deep, NULL, &plain);
+    td_fn *g = td_aot_function(cx, deep, NULL, &o);
+    run    a = train(cx, f, 16), b = train(cx, g, 16);
+    *(bool *)env = td_ok(cx) && a.loss == b.loss && distance(&a, &b) == 0;
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_close(cx);
+    return NULL;
+}
+
+TEST(two_threads_pack_in_contexts_of_their_own) {
+    pthread_t thread[2];
+    bool      ok[2] = {false, false};
+    for (int i = 0; i < 2; i++)
+        CHECK(!pthread_create(&thread[i], NULL, pack_in_a_thread, &ok[i]));
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    CHECK(ok[0] && ok[1]);
+}
+
+/* A marked dim is symbolic in pack and unpack. */
+TEST(marked_sizes_are_packed) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = packing(exact);
+    o.dynamic = TD_SHAPES_MARKED;
+    td_fn *f = td_aot_function(cx, pair, NULL, &o);
+    for (int64_t n = 4; n < 7; n++) {
+        td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(n, 3), 0.3)), *y[2];
+        td_tensor *w = td_full(cx, TD_SHAPE(3), 0.7), *want[1];
+        td_value   v[2];
+        CHECK(td_mark_dynamic(x, 0));
+        CHECK(td_call_body(cx, pair, NULL, TD_ARGS(x, w), v, 2) == 2);
+        CHECK(td_grad((td_tensors){&v[1].u.t, 1}, (td_tensors){&x, 1}, want, NULL));
+        CHECK(td_invoke(f, TD_ARGS(x, w), y, 2) && td_backward(y[1]));
+        CHECK(td_item(td_amax(td_abs(td_sub(td_grad_of(x), want[0])))) < 1e-5);
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static bool scaled(td_call *c) {
+    td_tensor *s = call_square("varied_square", td_arg(c, 0));
+    return td_return(c, td_sum(td_exp(td_mul(s, td_arg_value(c, 1)))));
+}
+
+/* A number that varies is an input of the graphs, also beside a registered op. */
+TEST(numbers_that_vary_are_packed_beside_registered_ops) {
+    td_ctx    *cx = td_open();
+    td_op_opts pure = {TD_OP_OPTS, .schema = "varied_square(Tensor x) -> Tensor",
+                       .shape = "x", .kernel = square, .derivative = "x: 2 * g * x"};
+    CHECK(td_register_op(cx, &pure));
+    td_aot_opts o = packing(exact);
+    td_fn      *f = td_aot_function(cx, scaled, NULL, &o);
+    for (int i = 1; i < 5; i++) {
+        double     k = 0.25 * i;
+        td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(4), 0.5)), *y[1];
+        CHECK(td_invoke(f, TD_ARGS(x, k), y, 1) && td_backward(y[0]));
+        CHECK(fabs(td_item(td_sum(td_grad_of(x))) - 4 * k * exp(0.25 * k)) < 1e-5);
+    }
+    CHECK(td_fn_specializations(f) <= 2);
+    CHECK_OK(cx);
+    td_fn_drop(f);
     td_close(cx);
 }

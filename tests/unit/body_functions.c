@@ -22,6 +22,7 @@ static td_tree        *tree;
 static td_gfile       *graphs;
 static td_graph       *graph;
 static td_loader      *loader;
+static td_store       *store;
 static td_program     *program;
 static td_staged      *staged;
 static td_backward_fn *by;
@@ -33,6 +34,8 @@ static char            room[4096];
 static const uint16_t       tokens[64];
 static const td_loader_opts loading = {TD_LOADER_OPTS, .type = TD_TOKENS_U16,
                                        .batch = 2, .window = 4};
+
+static const td_store_io own_io; /* refused before it is read */
 
 static bool twice(td_call *c) { return td_return(c, td_add(td_arg(c, 0), 1.0)); }
 static bool below(td_call *c) { return td_return(c, td_lt(td_sum(td_arg(c, 0)), 9.0)); }
@@ -116,6 +119,7 @@ static void set_up(void) {
     tree = td_tree_from(cx, "*", TD_ARGS(x));
     graphs = td_graphs_parse(cx, text, sizeof text - 1, "text");
     graph = td_graphs_at(graphs, 0);
+    store = td_store_memory(cx, "rows");
     loader = td_loader_over(cx, tokens, sizeof tokens, &loading);
     program = td_capture(cx, twice, NULL, TD_ARGS(x));
     staged = td_stage_capture(cx, twice, NULL, TD_ARGS(x), NULL);
