@@ -277,8 +277,8 @@ typedef struct td_aot_opts {
     /* Before the library's own decompositions (.decompose), at most one for an op. */
     const td_decomposition *decompositions TD_0;
     int n_decompositions                   TD_0;
-    bool functional_rng    TD_0; /* graphs take and return the generator's state */
-    td_offload offload     TD_0; /* move what is saved for backward to a store */
+    bool functional_rng TD_0; /* graphs take and return the generator's state */
+    td_offload offload  TD_0; /* move what is saved for backward to a store */
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 
@@ -404,43 +404,6 @@ TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
  */
 TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
                           const td_aot_opts *opts);
-
-/* ---- backwards through any history -------------------------------------- */
-
-/* Compiles backwards: td_backward_with and td_grad with opts.with do what they do
- * without it, through code that was made of the whole history: ops that ran eagerly,
- * calls of compiled functions, custom functions. The history of a first backward is
- * traced and compiled; a later one of the same shape (the same ops on the same sizes,
- * with the same numbers) runs that code.
- *
- *     td_backward_fn *with = td_aot_backward(cx, NULL);
- *     for (...) {
- *         td_tensor *loss = loss_of(model, x, y);           // any code
- *         td_backward_with(TD_LIST(loss), (td_tensors){0},
- *                          &(td_backward_opts){TD_BACKWARD_OPTS, .with = with});
- *     }
- *
- * Where code cannot do what the engine does, the engine runs the backward, and
- * td_backward_why says why: create_graph, hooks on tensors that are no leaves,
- * saved-tensor hooks, custom functions with a payload (docs/compiled-autograd.md).
- *
- *   opts     may be NULL. Of its fields these have a meaning: name, inference, limit,
- *            config, decompose, log, pass, stages. TD_E_ARG for others
- *   returns  nil after a failure
- *   owns     the caller, until td_backward_fn_drop or td_close
- *   since    0.1 */
-TD_API td_backward_fn *td_aot_backward(td_ctx *cx, const td_aot_opts *opts);
-TD_API void            td_backward_fn_drop(td_backward_fn *f); /* NULL is allowed */
-/* How many histories were compiled; how many backwards ran as code; how many the
- * engine ran instead. */
-TD_API int             td_backward_histories(const td_backward_fn *f);
-TD_API int64_t         td_backward_runs(const td_backward_fn *f);
-TD_API int64_t         td_backward_misses(const td_backward_fn *f);
-/* Why the engine ran the last of these; "" if there is none. Valid until the next
- * backward. */
-TD_API const char     *td_backward_why(const td_backward_fn *f);
-/* td_explain of the code for every history. Writes and returns as td_explain does. */
-TD_API size_t td_backward_explain(const td_backward_fn *f, char *out, size_t cap);
 
 /* ---- stages ------------------------------------------------------------- */
 

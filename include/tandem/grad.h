@@ -39,7 +39,7 @@ TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* ---- backward ----------------------------------------------------------- */
 
-typedef struct td_backward_fn td_backward_fn; /* compiled backwards (tandem/aot.h) */
+typedef struct td_backward_fn td_backward_fn; /* tandem/compiled_backward.h */
 
 /* Options carry their size: write {TD_BACKWARD_OPTS, .retain_graph = true}. */
 typedef struct td_backward_opts {

@@ -7,6 +7,7 @@
 #include "tandem/autocast.h"
 #include "tandem/cache.h"
 #include "tandem/capture.h"
+#include "tandem/compiled_backward.h"
 #include "tandem/config.h"
 #include "tandem/cpp.h"
 #include "tandem/cpp_lists.h"
@@ -138,13 +139,6 @@ static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int 
 #define td_aot_module(...) TD__CALL(td_aot_module, __VA_ARGS__)
 #define td_aot_module_flat(...) TD__CALL(td_aot_module_flat, __VA_ARGS__)
 #define td_aot_step(...) TD__CALL(td_aot_step, __VA_ARGS__)
-#define td_aot_backward(...) TD__CALL(td_aot_backward, __VA_ARGS__)
-#define td_backward_fn_drop(...) TD__CALL(td_backward_fn_drop, __VA_ARGS__)
-#define td_backward_histories(...) TD__CALL(td_backward_histories, __VA_ARGS__)
-#define td_backward_runs(...) TD__CALL(td_backward_runs, __VA_ARGS__)
-#define td_backward_misses(...) TD__CALL(td_backward_misses, __VA_ARGS__)
-#define td_backward_why(...) TD__CALL(td_backward_why, __VA_ARGS__)
-#define td_backward_explain(...) TD__CALL(td_backward_explain, __VA_ARGS__)
 #define td_stage_capture(...) TD__CALL(td_stage_capture, __VA_ARGS__)
 #define td_stage_module(...) TD__CALL(td_stage_module, __VA_ARGS__)
 #define td_stage_program(...) TD__CALL(td_stage_program, __VA_ARGS__)
@@ -203,6 +197,13 @@ static inline bool td__to_program_run(td_program *p, td_values args, td__room_fo
 #define td_program_text(...) TD__CALL(td_program_text, __VA_ARGS__)
 #define td_program_guards(...) TD__CALL(td_program_guards, __VA_ARGS__)
 #define td_program_drop(...) TD__CALL(td_program_drop, __VA_ARGS__)
+#define td_aot_backward(...) TD__CALL(td_aot_backward, __VA_ARGS__)
+#define td_backward_fn_drop(...) TD__CALL(td_backward_fn_drop, __VA_ARGS__)
+#define td_backward_histories(...) TD__CALL(td_backward_histories, __VA_ARGS__)
+#define td_backward_runs(...) TD__CALL(td_backward_runs, __VA_ARGS__)
+#define td_backward_misses(...) TD__CALL(td_backward_misses, __VA_ARGS__)
+#define td_backward_why(...) TD__CALL(td_backward_why, __VA_ARGS__)
+#define td_backward_explain(...) TD__CALL(td_backward_explain, __VA_ARGS__)
 #define td_config_get(...) TD__CALL(td_config_get, __VA_ARGS__)
 #define td_config_put(...) TD__CALL(td_config_put, __VA_ARGS__)
 #define td_config_set(...) TD__CALL(td_config_set, __VA_ARGS__)

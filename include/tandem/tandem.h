@@ -15,6 +15,7 @@
 #include "tandem/capture.h"
 #include "tandem/store.h"
 #include "tandem/aot.h"
+#include "tandem/compiled_backward.h"
 #include "tandem/fake.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"

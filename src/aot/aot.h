@@ -72,7 +72,7 @@ typedef enum td_key_bit {
     TD_KEY_OBJECT, /* it carries an object, whose key follows */
     TD_KEY_READ,   /* a leaf that was read: its accumulation node lives, its rank
                     * follows and sizes; -1: those of the tensor */
-    TD_KEY_TYPED   /* of a type: a count of words follows, and then these (key_typed.c) */
+    TD_KEY_TYPED   /* of a type: a count of words follows, and these (key_typed.c) */
 } td_key_bit;
 
 /* How one value of a call relates to the values before it. */

@@ -5,6 +5,7 @@
  * known runs the function it has. */
 #include "aot/aot.h"
 #include "eager/history.h"
+#include "tandem/compiled_backward.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * and leaves the generator as it was. */
 #include "cli/case_run.h"
 #include "trace/trace.h"
-#include "tandem/aot.h"
+#include "tandem/compiled_backward.h"
 
 #include "tandem/grad.h"
 #include "tandem/io.h"

@@ -221,8 +221,8 @@ static void spread(const td_effects *e, const td_gnode *n) {
     for (int i = 0; i < n->n_in; i++) mark_moved(e, n, i);
 }
 
-/* One tensor may be passed as several inputs: where the metadata of one is written, that
- * of every input with its storage may be. */
+/* One tensor may be passed as several inputs: where the metadata of one is written,
+ * that of every input with its storage may be. */
 static void mark_inputs(const td_effects *e, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gval *a = g->inputs.v[i];

@@ -19,10 +19,10 @@ const char *const td__policy_words[TD_MUST_OFFLOAD + 1] = {
     "must_recompute", "must_offload"};
 
 const char *const td__desc_words[TD_D_COUNT] = {
-    "plain",       "param",  "buffer",    "const",          "tangent",  "update",
-    "meta_update", "base",   "view_base", "synthetic_base", "grad",     "saved",
-    "seed",        "offset", "token",     "loss",           "own_grad", "object",
-    "inner"};
+    "plain",  "param",       "buffer", "const",     "tangent",
+    "update", "meta_update", "base",   "view_base", "synthetic_base",
+    "grad",   "saved",       "seed",   "offset",    "token",
+    "loss",   "own_grad",    "object", "inner"};
 
 td_dtype td__dtype_word(const char *s, size_t n) {
     for (int dt = 0; dt < TD_DTYPE_COUNT; dt++) {

@@ -158,7 +158,7 @@ static void *freed_of(void *object, td_handle_kind kind) {
     enum { N_##T##_p = N_HANDLE };
 
 static td_store *store_of(world *w) { return td_store_memory(w->cx, "rows"); }
-static td_fn *fn_of(world *w) { return td_aot_function(w->cx, body, NULL, NULL); }
+static td_fn    *fn_of(world *w) { return td_aot_function(w->cx, body, NULL, NULL); }
 static td_backward_fn *backward_of(world *w) { return td_aot_backward(w->cx, NULL); }
 static td_safetensors *safetensors_of(world *w) {
     return td_safetensors_open(w->cx, "no-such-directory/file");
