@@ -58,8 +58,8 @@ bool           td__native_nest(td_buf *b, const td_runner *r, int i);
 
 /* Compiles g with backend b, or reads its code from the disk cache. False after
  * td__fail; the message names the backend. */
-bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
-                 const td_compile_info *info, td_runner *code);
+bool             td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
+                             const td_compile_info *info, td_runner *code);
 /* The same for a graph with values of a type: its inner tensors are compiled
  * (flat_types.c). */
 bool             td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
