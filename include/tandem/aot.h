@@ -26,17 +26,29 @@ extern "C" {
 
 /* ---- backends ----------------------------------------------------------- */
 
-/* Which graph is compiled: forward, backward, or a graph without backward. */
-typedef enum td_half { TD_FORWARD, TD_BACKWARD, TD_INFERENCE } td_half;
+/* Which graph is compiled: forward, backward, or a graph without backward. TD_JOINT:
+ * forward and backward before they are partitioned, or all stages. */
+typedef enum td_half { TD_FORWARD, TD_BACKWARD, TD_INFERENCE, TD_JOINT } td_half;
 
-/* What is being compiled, for backends that name files or log. */
+/* What is being compiled, for backends that name files or log. `size` is that of the
+ * library's struct; fields are added at the end. */
 typedef struct td_compile_info {
     size_t      size;
     int         id; /* number of the function, unique in the process */
     int         nr; /* number of the specialization */
     td_half     half;
-    const char *name; /* "layer" or "f" */
+    const char *name;  /* "layer" or "f"; "layer'" for its gradients of gradients */
+    const char *stage; /* "specialize": all stages; "passes", "partition", "compile
+                        * forward", "compile backward", "compile inference" */
+    int         order; /* 0: the function; 1: gradients of its gradients, ... */
 } td_compile_info;
+
+/* What is being compiled, in a callback that compiling calls: a pass, a partitioner, a
+ * decomposition, a backend, td_on_compile. NULL elsewhere, and in bodies.
+ *
+ *   owns   the library; valid until the callback returns
+ *   since  0.1 */
+TD_API const td_compile_info *td_compiling(td_ctx *cx);
 
 /* Compiled code of a graph. in[] has one value per input of the graph; tensors are
  * borrowed, and may be written only where the graph writes them. A missing tangent is
@@ -234,6 +246,29 @@ typedef struct td_offload {
     void (*drop)(void *env) TD_0;
 } td_offload;
 
+/* ---- callbacks around compiling ------------------------------------------ */
+
+/* How compiling ended. */
+typedef struct td_compiled {
+    size_t size;
+    bool   ok;    /* false: the context has the error */
+    bool   found; /* read from the cache on disk, the remote cache, or a file */
+    double seconds;
+} td_compiled;
+
+/* Called before and after each specialization is compiled (info->stage is
+ * "specialize"), and, inside that or at the first backward, each graph by its backend
+ * ("compile forward", ...). Each begin has its end, also after a failure. Calls that
+ * find their code in memory compile nothing. Of a function in stages the first pair is
+ * that of td_stage_compile. */
+typedef struct td_on_compile {
+    void (*begin)(void *env, const td_compile_info *info) TD_0; /* may be NULL */
+    void (*end)(void *env, const td_compile_info *info,
+                const td_compiled *how) TD_0; /* may be NULL */
+    void *env TD_0;
+    void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
+} td_on_compile;
+
 /* ---- functions ---------------------------------------------------------- */
 
 /* Options of a function. Zero fields are taken from `config`, which defaults to the
@@ -277,8 +312,9 @@ typedef struct td_aot_opts {
     /* Before the library's own decompositions (.decompose), at most one for an op. */
     const td_decomposition *decompositions TD_0;
     int n_decompositions                   TD_0;
-    bool functional_rng TD_0; /* graphs take and return the generator's state */
-    td_offload offload  TD_0; /* move what is saved for backward to a store */
+    bool functional_rng      TD_0; /* graphs take and return the generator's state */
+    td_offload offload       TD_0; /* move what is saved for backward to a store */
+    td_on_compile on_compile TD_0;
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 

@@ -112,6 +112,7 @@ typedef const void *td__handle;
 #define TD__HANDLE(x) (x)
 #endif
 
+#define td_compiling(...) TD__CALL(td_compiling, __VA_ARGS__)
 #define td_split_graph(...) TD__CALL(td_split_graph, __VA_ARGS__)
 #define td_split_values(...) TD__CALL(td_split_values, __VA_ARGS__)
 #define td_split_value_at(...) TD__CALL(td_split_value_at, __VA_ARGS__)
