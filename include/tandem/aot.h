@@ -371,7 +371,7 @@ TD_API bool   td_fn_save(const td_fn *f, const char *path);
  * as the one that was saved, in calls that fit a specialization in the file; it never
  * compiles another, and a call that fits none fails with TD_E_ARG and the difference.
  *
- *   opts     may be NULL. backends, log, config; module and state, which a compiled
+ *   opts     may be NULL. backends, log, config, on_compile; module and state, which a compiled
  *            module or step needs again: members are found by their names. All else was
  *            decided when the function was made, and must be zero
  *   returns  nil after a failure

@@ -257,6 +257,7 @@ static const char *decided(const td_aot_opts *o) {
     return o->pass.run           ? "pass"
            : o->chooser.choose   ? "chooser"
            : o->saved.pack       ? "saved"
+           : o->offload.store    ? "offload"
            : o->decompose        ? "decompose"
            : o->n_decompositions ? "decompositions"
            : o->partition        ? "partition"
