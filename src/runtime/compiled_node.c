@@ -60,7 +60,7 @@ static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
     memset(f->now, 0, size);
     memset(f->missing, 0, size);
     for (int i = 0; i < n->n_out; i++)
-        td__set_add((g ? g[i] != NULL : came[i]) ? f->now : f->missing, i);
+        td__set_add((came ? came[i] : g && g[i]) ? f->now : f->missing, i);
     if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
 }
 
