@@ -12,6 +12,7 @@
 #ifndef TANDEM_AOT_H
 #define TANDEM_AOT_H
 
+#include "tandem/backend.h"
 #include "tandem/capture.h"
 #include "tandem/config.h"
 #include "tandem/grad.h"
@@ -23,69 +24,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- backends ----------------------------------------------------------- */
-
-/* Which graph is compiled: forward, backward, or a graph without backward. */
-typedef enum td_half { TD_FORWARD, TD_BACKWARD, TD_INFERENCE } td_half;
-
-/* What is being compiled, for backends that name files or log. */
-typedef struct td_compile_info {
-    size_t      size;
-    int         id; /* number of the function, unique in the process */
-    int         nr; /* number of the specialization */
-    td_half     half;
-    const char *name; /* "layer" or "f" */
-} td_compile_info;
-
-/* Compiled code of a graph. in[] has one value per input of the graph; tensors are
- * borrowed, and may be written only where the graph writes them. A missing tangent is
- * TD_K_NONE, and the graph does not read it. run fills out[], one
- * value per output: new tensors in the innermost scope, inputs, or numbers, as the
- * graph says. False after td_fail. */
-typedef struct td_runner {
-    bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out) TD_0;
-    void (*drop)(void *env) TD_0; /* may be NULL */
-    void *env TD_0;
-    /* As run, but the code owns input i if own[i]: it must td_drop it once, as early as
-     * possible, and also when it fails, but not if out[] has this tensor itself. In
-     * forward these are arguments of td_invoke_boxed; in backward saved values and
-     * tangents that nobody else refers to (the setting donated_buffers), which the code
-     * may overwrite as well. NULL: the caller drops them after run. */
-    bool (*take)(void *env, td_ctx *cx, const td_value *in, const bool *own,
-                 td_value *out) TD_0;
-} td_runner;
-
-/* Appends n bytes of code to the entry `to` of the cache. False: it is too long, or
- * memory is exhausted. */
-typedef bool td_code_put(void *to, const void *bytes, size_t n);
-
-/* Compiles graphs. The graph stays valid as long as the code. False after td_fail.
- * `drop` is called once, when neither the function nor a history made by it needs the
- * backend; a backend given for several halves counts once.
- *
- * A backend with version, save and load has its code cached on disk: before compile,
- * load is called with the bytes that save wrote for an equal graph, by a backend of the
- * same name and version, in this or another process. docs/own-backend.md has an
- * example.
- *
- *   version  stands for the backend: where name and version are the same, so is the
- *            code. NULL: nothing is cached
- *   save     calls put once or several times. False: this code is not cached, which
- *            is no failure of the call
- *   load     makes code of the bytes, which are valid during the call only. False, also
- *            after td_fail: the error is cleared, and compile is called */
-typedef struct td_backend {
-    const char *name TD_0;
-    bool (*compile)(void *env, const td_graph *g, const td_compile_info *info,
-                    td_runner *code) TD_0;
-    void *env TD_0;
-    void (*drop)(void *env) TD_0; /* may be NULL */
-    const char *version TD_0;
-    bool (*save)(void *env, const td_runner *code, td_code_put *put, void *to) TD_0;
-    bool (*load)(void *env, const td_graph *g, const td_compile_info *info,
-                 const void *bytes, size_t n, td_runner *code) TD_0;
-} td_backend;
 
 /* ---- user-defined passes --------------------------------------------------- */
 
@@ -277,8 +215,9 @@ typedef struct td_aot_opts {
     /* Before the library's own decompositions (.decompose), at most one for an op. */
     const td_decomposition *decompositions TD_0;
     int n_decompositions                   TD_0;
-    bool functional_rng TD_0; /* graphs take and return the generator's state */
-    td_offload offload  TD_0; /* move what is saved for backward to a store */
+    bool functional_rng      TD_0; /* graphs take and return the generator's state */
+    td_offload offload       TD_0; /* move what is saved for backward to a store */
+    td_on_compile on_compile TD_0;
 } td_aot_opts;
 #define TD_AOT_OPTS .td_aot_opts_size = sizeof(td_aot_opts)
 
@@ -335,9 +274,9 @@ TD_API bool   td_fn_save(const td_fn *f, const char *path);
  * as the one that was saved, in calls that fit a specialization in the file; it never
  * compiles another, and a call that fits none fails with TD_E_ARG and the difference.
  *
- *   opts     may be NULL. backends, log, config; module and state, which a compiled
- *            module or step needs again: members are found by their names. All else was
- *            decided when the function was made, and must be zero
+ *   opts     may be NULL. backends, log, config, on_compile; module and state, which a
+ *            compiled module or step needs again: members are found by their names. All
+ *            else was decided when the function was made, and must be zero
  *   returns  nil after a failure
  *   owns     the caller, until td_fn_drop
  *   fails    TD_E_IO   the file cannot be read, is damaged, or is of another build

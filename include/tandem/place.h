@@ -5,6 +5,7 @@
 #define TANDEM_PLACE_H
 #include "tandem/aot.h"
 #include "tandem/autocast.h"
+#include "tandem/backend.h"
 #include "tandem/cache.h"
 #include "tandem/capture.h"
 #include "tandem/compiled_backward.h"
@@ -158,6 +159,7 @@ static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int 
 #define td_autocast_end(...) TD__CALL(td_autocast_end, __VA_ARGS__)
 #define td_autocast_enabled(...) TD__CALL(td_autocast_enabled, __VA_ARGS__)
 #define td_autocast_dtype(...) TD__CALL(td_autocast_dtype, __VA_ARGS__)
+#define td_compiling(...) TD__CALL(td_compiling, __VA_ARGS__)
 #define td_cache_remote(...) TD__CALL(td_cache_remote, __VA_ARGS__)
 #define td_call_ctx(...) TD__CALL(td_call_ctx, __VA_ARGS__)
 #define td_call_env(...) TD__CALL(td_call_env, __VA_ARGS__)

@@ -12,6 +12,7 @@
 #include "tandem/grad.h"
 #include "tandem/autocast.h"
 #include "tandem/graph.h"
+#include "tandem/backend.h"
 #include "tandem/capture.h"
 #include "tandem/store.h"
 #include "tandem/aot.h"

@@ -148,6 +148,7 @@ typedef struct td_spec {
     bool        replayed; /* the program is a replay of what was captured at first */
     bool        differentiates; /* the body itself runs a backward */
     bool        varies;         /* sizes of arguments are symbols */
+    bool        found;          /* it was read from the cache or a file */
     uint8_t     has;            /* set of what the stages have produced so far */
     td_joint   *j;              /* owned until the plan takes it over */
     td_halves  *h;              /* the same; NULL: nothing to differentiate */
@@ -433,6 +434,7 @@ typedef struct td_stage_row {
     uint8_t      needs, makes; /* sets, as td_spec.has */
     bool         looks_up; /* before it, look for this and the next stages on disk */
     bool         stores;   /* write what there is to the disk cache */
+    bool         users;    /* calls passes, decompositions or a partitioner */
     td_topic     for_log;  /* run only if this topic is on; 0: always */
     td_artifact  artifacts[TD_STAGE_ARTIFACTS];
 } td_stage_row;
@@ -558,6 +560,10 @@ typedef struct td_op_counts {
 } td_op_counts;
 td_op_counts td__count_ops(const td_graph *g);
 
+/* What td_compiling returns in callbacks of this stage. */
+td_compile_info td__spec_info(const td_fn *f, const td_spec *s, const char *stage,
+                              td_half half);
+
 /* Log what a stage produced, and the guards of s, if their topics are on. */
 void td__stage_log(const td_fn *f, const td_spec *s, const td_stage_row *r);
 void td__log_guards(const td_fn *f, const td_spec *s);
@@ -572,7 +578,6 @@ typedef struct td_trace_source {
     td_arrived        *arrived; /* owned; NULL: nothing is traced later */
     td_config          set;     /* the settings of the specialization; no fallback */
     td_joint_opts      opts;    /* orders: own copies */
-    bool               inner;   /* td_fn.inner */
     bool               grad, inference; /* modes of the call */
     td_dtype           dtype;
     const char        *name;     /* of the functions of the next order */

@@ -18,19 +18,21 @@ enum { MOST_ENTRIES = 8 }; /* per hash */
 /* Why the function is not cached; NULL: it is. */
 static const char *bypass_reason(const td_fn *f) {
     const td_aot_opts *o = &f->opts;
-    bool               vouched = o->version || o->stages || f->inner;
+    bool               vouched = o->version || o->stages;
+    bool               own = !f->inner; /* the user's passes run */
     if (f->staged) return "it is compiled in two stages";
     if (td__log_on(f->cx, TD_LOG_facts) || td__log_on(f->cx, TD_LOG_joint))
         return "the log topics facts or joint need every stage to run";
-    if (o->pass.run && !vouched) return "its pass has no version (td_aot_opts.stages)";
-    if (o->chooser.choose && !vouched)
+    if (own && o->pass.run && !vouched)
+        return "its pass has no version (td_aot_opts.stages)";
+    if (own && o->chooser.choose && !vouched)
         return "its partitioner has no version (td_aot_opts.stages)";
     if (o->n_decompositions && !vouched)
         return "its decompositions have no version (td_aot_opts.stages)";
-    if (o->offload.choose && !o->offload.version && !f->inner)
+    if (own && o->offload.choose && !o->offload.version)
         return "its choice of offloaded values has no version "
                "(td_aot_opts.offload.version)";
-    if (o->saved.pack && !o->saved.version && !f->inner)
+    if (own && o->saved.pack && !o->saved.version)
         return "its saved-tensor hooks have no version (td_aot_opts.saved.version)";
     return NULL;
 }
@@ -77,8 +79,8 @@ static void add_offload(td_buf *b, const td_fn *f) {
     td__put_int(b, o->ahead);
 }
 
-/* The options that influence the graphs. An inner function (of a backward) ignores
- * the user's passes. */
+/* The options that influence the graphs. An inner function (of a backward) has the
+ * user's decompositions and none of the passes. */
 static void add_options(td_buf *b, const td_fn *f) {
     const td_aot_opts *o = &f->opts;
     bool               own = !f->inner; /* the user's passes run */
@@ -87,10 +89,10 @@ static void add_options(td_buf *b, const td_fn *f) {
                                pass,       chooser,  f->n_orders > 0};
     for (int i = 0; i < TD_COUNT(is); i++) td__put_uint(b, is[i]);
     td__put_text(b, f->name);
-    td__put_text(b, own ? o->decompose : NULL);
-    td__put_text(b, own ? o->stages : NULL);
-    td__put_int(b, own ? o->n_decompositions : 0);
-    for (int i = 0; own && i < o->n_decompositions; i++)
+    td__put_text(b, o->decompose);
+    td__put_text(b, own || o->n_decompositions ? o->stages : NULL);
+    td__put_int(b, o->n_decompositions);
+    for (int i = 0; i < o->n_decompositions; i++)
         td__put_text(b, o->decompositions[i].op);
     td__put_text(b, own && o->saved.pack ? o->saved.version : NULL);
     td__put_int(b, own && o->saved.pack ? (int)o->saved.filter : -1);

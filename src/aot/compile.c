@@ -166,6 +166,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     bool found =
         f->loaded ? td__image_find(f, s, args) : td__cache_find_version(f, s, args);
     if (!found && (f->loaded || !trace(f, s, args))) return false;
+    s->found = found || s->cache.found;
     const td_graph *program = td__spec_program(f, s);
     if (s->cache.found) td__stage_log(f, s, &td__stages[TD_PIPE_PASSES]);
     s->offsets = addresses_storage(program, s->j);
@@ -207,6 +208,17 @@ static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
     return ok;
 }
 
+/* The same between the calls of td_aot_opts.on_compile. */
+static bool announced(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
+    const td_on_compile *on = &f->opts.on_compile;
+    td_compile_info      info = td__spec_info(f, s, "specialize", TD_JOINT);
+    int64_t              since = td__compile_begin(f->cx, on, &info);
+    bool                 ok = timed(f, s, args, run);
+    td__compile_end(f->cx, on, &info, since,
+                    (td_compiled){.ok = ok, .found = s->found});
+    return ok;
+}
+
 /* Makes a specialization for these arguments; NULL after td__fail. */
 td_spec *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes) {
     td_spec *s = td__zalloc(sizeof *s);
@@ -218,7 +230,7 @@ td_spec *td__spec_make(td_fn *f, td_values args, td_dim_list *sizes) {
     s->nr = f->n_specs;
     s->mode = f->mode;
     s->set = td__fn_settings(f);
-    if (timed(f, s, args, specialize)) return s;
+    if (announced(f, s, args, specialize)) return s;
     td__spec_drop(s);
     return NULL;
 }
@@ -276,7 +288,7 @@ td_facts *td__spec_facts(td_fn *f, td_values args) {
 
 bool td__spec_plan(td_fn *f, td_spec *s, td_joint *j) {
     s->j = j;
-    return timed(f, s, (td_values){0}, stage_plan);
+    return announced(f, s, (td_values){0}, stage_plan);
 }
 
 /* ---- freeing and calling ------------------------------------------------- */

@@ -227,7 +227,6 @@ bool td__spec_later(td_fn *f, td_spec *s) {
                            .arrived = s->arrived,
                            .set = s->set,
                            .opts = td__spec_joint_opts(f, s),
-                           .inner = f->inner,
                            .grad = f->cx->grad_enabled,
                            .inference = f->cx->inference,
                            .dtype = f->cx->default_dtype};

@@ -34,13 +34,9 @@ static bool get_settings(td_reader *r, td_ctx *cx, td_config *c) {
     return !r->bad && td__config_check(cx, "td_fn_load", c);
 }
 
-/* Appends how the call's key differs from that of s, where sizes that guards check may
- * be any. */
+/* Appends how the call's key differs from that of s. */
 static void key_difference(td_buf *why, td_fn *f, const td_spec *s, td_values args) {
-    if (!td__key_make(f, &f->key, args, s)) return;
-    for (int i = 0; i < f->key.n && i < s->key.n; i++)
-        if (s->key.v[i] == TD_KEY_ANY) f->key.v[i] = TD_KEY_ANY;
-    td__key_difference(why, f, s);
+    if (td__key_make(f, &f->key, args, s)) td__key_difference(why, f, s);
 }
 
 /* Reads image i into s as far as that is the same for all calls, and compares. NULL:
@@ -261,6 +257,7 @@ static const char *decided(const td_aot_opts *o) {
     return o->pass.run           ? "pass"
            : o->chooser.choose   ? "chooser"
            : o->saved.pack       ? "saved"
+           : o->offload.store    ? "offload"
            : o->decompose        ? "decompose"
            : o->n_decompositions ? "decompositions"
            : o->partition        ? "partition"

@@ -164,14 +164,17 @@ static bool check_offload(td_ctx *cx, const td_offload *o) {
 }
 
 static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
-    const td_pass    *p = &o->pass;
-    const td_chooser *c = &o->chooser;
+    const td_pass       *p = &o->pass;
+    const td_chooser    *c = &o->chooser;
+    const td_on_compile *on = &o->on_compile;
     return check_backend(cx, "forward", o->forward) &&
            check_backend(cx, "backward", o->backward) &&
            check_backend(cx, "inference", o->inference) &&
            check_callback(cx, "pass.run", p->run, p->name || p->env || p->drop) &&
            check_callback(cx, "chooser.choose", c->choose,
                           c->name || c->env || c->drop) &&
+           check_callback(cx, "on_compile.begin and .end", on->begin || on->end,
+                          on->env || on->drop) &&
            check_packing(cx, &o->saved) && check_offload(cx, &o->offload) &&
            check_decompositions(cx, o);
 }
@@ -247,6 +250,7 @@ static void drop_callbacks(const td_aot_opts *o) {
     if (o->chooser.drop) o->chooser.drop(o->chooser.env);
     if (o->saved.drop) o->saved.drop(o->saved.env);
     if (o->offload.drop) o->offload.drop(o->offload.env);
+    if (o->on_compile.drop) o->on_compile.drop(o->on_compile.env);
     drop_decompositions(o);
 }
 

@@ -1,6 +1,7 @@
 /* joint_pass.c -- the user's changes to a joint graph: decompositions into simpler
  * ops, and a pass that may replace the graph. */
 #include "aot/aot.h"
+#include "core/callback.h"
 #include "trace/sym.h"
 
 #include <string.h>
@@ -148,7 +149,8 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
 bool td__joint_decompose(td_joint *j, const td_aot_opts *o, bool cse) {
     td_ctx         *cx = j->cx;
     bool            grad = cx->grad_enabled;
-    td_decompose_by by = {o->decompositions, o->n_decompositions, j->g->name};
+    td_decompose_by by = {o->decompositions, o->n_decompositions, j->g->name,
+                          td__compiling(cx)};
     if (!td__joint_tidy(j, cse)) return false;
     if (!o->decompose && !by.n) return true;
     if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))
@@ -179,12 +181,12 @@ static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
     return g == j->g || (td__joint_become(j, g, name) && td__joint_tidy(j, cse));
 }
 
-/* Applies the user's decompositions and pass, in this order. Double backward (f->inner)
- * has decompositions of its own and no pass. */
+/* Applies the user's decompositions and pass, in this order. Gradients of gradients
+ * (f->inner) have decompositions and no pass. */
 bool td__joint_change(td_fn *f, td_joint *j, bool cse) {
-    bool any =
-        f->staged || f->opts.decompose || f->opts.n_decompositions || f->opts.pass.run;
-    if (f->inner || !any) return true;
+    bool pass = f->opts.pass.run && !f->inner;
+    if (!f->staged && !f->opts.decompose && !f->opts.n_decompositions && !pass)
+        return true;
     if (!td__joint_decompose(j, &f->opts, cse)) return false;
-    return !f->opts.pass.run || run_pass(j, &f->opts.pass, cse);
+    return !pass || run_pass(j, &f->opts.pass, cse);
 }

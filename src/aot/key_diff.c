@@ -69,10 +69,15 @@ static int item_words(const td_key *k, int at) {
     if (rank > TD_MAX_RANK || left < ++n || v[n - 1] < 0 || v[n - 1] > 2 * k->n)
         return 0;
     n += 2 * (int)rank + (int)(bits >> TD_KEY_OFFSET & 1) +
-         (int)(bits >> TD_KEY_REST & 1);
-    if (!(bits >> TD_KEY_READ & 1)) return n <= left ? n : 0;
-    if (left < ++n || v[n - 1] < -1 || v[n - 1] > TD_MAX_RANK) return 0;
-    n += v[n - 1] > 0 ? (int)v[n - 1] : 0;
+         (int)(bits >> TD_KEY_REST & 1) + (int)(bits >> TD_KEY_OBJECT & 1);
+    if (bits >> TD_KEY_READ & 1) {
+        if (left < ++n || v[n - 1] < -1 || v[n - 1] > TD_MAX_RANK) return 0;
+        n += v[n - 1] > 0 ? (int)v[n - 1] : 0;
+    }
+    if (bits >> TD_KEY_TYPED & 1) { /* a type and two words of metadata at least */
+        if (left < ++n || v[n - 1] < 3 || v[n - 1] > left) return 0;
+        n += (int)v[n - 1];
+    }
     return n <= left ? n : 0;
 }
 
@@ -204,11 +209,16 @@ static bool differ_alias(td_buf *b, subject s, const key_item *now,
     return true;
 }
 
+/* Do words of the call and of the specialization differ? Guards check TD_KEY_ANY. */
+static bool words_differ(int64_t now, int64_t was) {
+    return now != was && was != TD_KEY_ANY;
+}
+
 /* Compares sizes or strides; v[0] is the call's, v[1] the specialization's. */
 static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
                         const int64_t *const v[2]) {
     for (int d = 0; d < rank; d++) {
-        if (v[0][d] == v[1][d]) continue;
+        if (!words_differ(v[0][d], v[1][d])) continue;
         td__buf_printf(b, "%s: %s %" PRId64 " at dim %d, was %" PRId64, who, what,
                        v[0][d], d, v[1][d]);
         return true;
@@ -220,20 +230,21 @@ static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
 static bool differ_rest(td_buf *b, const char *who, const key_item *now,
                         const key_item *was) {
     bool read = now->read_rank == was->read_rank;
+    bool offset = words_differ(now->offset, was->offset),
+         rest = words_differ(now->rest, was->rest);
     for (int d = 0; d < now->read_rank && read; d++)
-        read = now->read[d] == was->read[d];
-    if (now->offset != was->offset)
+        read = !words_differ(now->read[d], was->read[d]);
+    if (offset)
         td__buf_printf(b,
                        "%s begins at element %" PRId64 " of its storage, was %" PRId64,
                        who, now->offset, was->offset);
-    else if (now->rest != was->rest)
+    else if (rest)
         td__buf_printf(b, "the storage of %s has another size after it", who);
     else if (now->object != was->object)
         td__buf_printf(b, "%s is an object of another type or key", who);
     else if (!read)
         td__buf_printf(b, "%s is a leaf that was first read in other sizes now", who);
-    return now->offset != was->offset || now->rest != was->rest ||
-           now->object != was->object || !read;
+    return offset || rest || now->object != was->object || !read;
 }
 
 /* Type, metadata, inner tensors. That one of the two is plain is a flag. */
@@ -356,7 +367,7 @@ static void differ_words(td_buf *b, const td_key *now, const td_key *was) {
                        now->n, was->n);
         return;
     }
-    while (i < now->n && now->v[i] == was->v[i]) i++;
+    while (i < now->n && !words_differ(now->v[i], was->v[i])) i++;
     if (i < now->n)
         td__buf_printf(b, "word %d of the key is %" PRId64 ", was %" PRId64, i,
                        now->v[i], was->v[i]);

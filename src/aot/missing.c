@@ -3,6 +3,7 @@
  * starts at their roots alone: what it gives, None or zeros, is what eager gives. The
  * arguments may be gone or changed by then: td_arrived has copies of them. */
 #include "aot/aot.h"
+#include "core/callback.h"
 #include "trace/sym_args.h"
 
 #include <string.h>
@@ -86,9 +87,12 @@ static td_joint *join(td_trace_source *t, const td_value *in, const uint64_t *mi
     o.missing = missing;
     td_joint          *j = td__joint(t->program, in, &o);
     const td_aot_opts *by = &t->shared->opts;
-    bool               own = !t->inner && (by->decompose || by->n_decompositions);
-    bool               ok = j && (!own || td__joint_decompose(j, by, cse)) &&
-              td__joint_clean(j, cse) && check_same(t, j);
+    bool               own = by->decompose || by->n_decompositions, ok = j != NULL;
+    td_compile_info    info = t->p->info;
+    info.stage = td__stages[TD_PIPE_PASSES].name;
+    info.half = TD_JOINT;
+    if (ok && own) TD_CALLBACK_FOR(j->cx, &info, ok = td__joint_decompose(j, by, cse));
+    ok = ok && td__joint_clean(j, cse) && check_same(t, j);
     if (ok) return j;
     td__joint_drop(j);
     return NULL;

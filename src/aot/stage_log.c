@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Logs text under "@name #nr: what", and frees it. */
+/* Logs text under "@name #nr: what, function id", and frees it. */
 static void log_text(const td_fn *f, const td_spec *s, td_topic topic, const char *what,
                      td_buf *text) {
-    char heading[160];
-    snprintf(heading, sizeof heading, "@%.60s #%d: %.60s", f->name, s->nr, what);
+    char heading[176];
+    snprintf(heading, sizeof heading, "@%.60s #%d: %.60s, function %d", f->name, s->nr,
+             what, f->id);
     if (!text->failed) td__log_text(f->cx, topic, heading, td__buf_str(text));
     td__buf_free(text);
 }

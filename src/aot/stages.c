@@ -2,6 +2,7 @@
  * rows. Spans, times, logs, verification and the disk cache wrap the rows; no stage
  * calls them. */
 #include "aot/aot.h"
+#include "core/callback.h"
 #include "aot/facts.h"
 
 #include <string.h>
@@ -232,7 +233,8 @@ static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
 static bool plan(td_fn *f, td_spec *s, td_values args) {
     td_joint    *j = s->j;
     td_halves   *h = s->h;
-    td_plan_opts o = {.info = {.size = sizeof o.info, .id = f->id, .nr = s->nr},
+    td_plan_opts o = {.info = td__spec_info(f, s, NULL, TD_FORWARD),
+                      .on = &f->shared->opts.on_compile,
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
@@ -240,7 +242,6 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
                       .donates = s->set.donated_buffers,
                       .functional_rng = s->set.functional_rng};
     (void)args;
-    o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
     o.bwd = backend_of(s, f->opts.backward);
     s->j = NULL;
@@ -294,9 +295,10 @@ const td_stage_row td__stages[TD_PIPE_COUNT] = {
     [TD_PIPE_JOINT] = {"joint", join, PROGRAM, TRACED, .artifacts = {
         {NULL, "joint graph, as traced", TD_LOG_joint, latest, NULL},
         {NULL, "epilogue", TD_LOG_joint, epilogue, NULL}}},
-    [TD_PIPE_PASSES] = {"passes", clean, TRACED, JOINT, .artifacts = {
+    [TD_PIPE_PASSES] = {"passes", clean, TRACED, JOINT, .users = true, .artifacts = {
         {"joint", "joint graph", TD_LOG_joint, latest, NULL}}},
-    [TD_PIPE_PARTITION] = {"partition", part, JOINT, HALVES, .stores = true},
+    [TD_PIPE_PARTITION] = {"partition", part, JOINT, HALVES, .stores = true,
+        .users = true},
     [TD_PIPE_PLAN] = {"plan", plan, JOINT | HALVES, PLAN, .artifacts = {
         {"forward", "forward graph", TD_LOG_graphs, forward, NULL},
         {"backward", "backward graph", TD_LOG_graphs, backward, NULL},
@@ -326,11 +328,33 @@ void td__stages_found(td_spec *s) {
     s->has = PROGRAM | FACTS | TRACED | JOINT | (s->h ? HALVES : 0);
 }
 
+td_compile_info td__spec_info(const td_fn *f, const td_spec *s, const char *stage,
+                              td_half half) {
+    return (td_compile_info){.size = sizeof(td_compile_info),
+                             .id = f->id,
+                             .nr = s->nr,
+                             .half = half,
+                             .name = f->name,
+                             .stage = stage,
+                             .order = f->n_orders};
+}
+
+/* Runs the row, with what td_compiling returns in functions of the user that it
+ * calls. */
+static bool run_users(td_fn *f, td_spec *s, td_values args, const td_stage_row *r) {
+    if (!r->users) return r->run(f, s, args);
+    td_half         half = s->j->n_tangents ? TD_JOINT : TD_INFERENCE;
+    td_compile_info info = td__spec_info(f, s, r->name, half);
+    bool            ok;
+    TD_CALLBACK_FOR(f->cx, &info, ok = r->run(f, s, args));
+    return ok;
+}
+
 /* Runs one row with its span, verification and log. A row that fails leaves its span
  * open; the span around the whole pipeline closes it. */
 static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r) {
     td__span_begin(f->cx, r->name);
-    if (!r->run(f, s, args)) return false;
+    if (!run_users(f, s, args, r)) return false;
     td_stage contract = joint_of(s) ? TD_STAGE_JOINT : TD_STAGE_PROGRAM;
     td__span_arg(f->cx, "nodes", latest(f, s)->nodes.n);
     td__span_end(f->cx, r->name);

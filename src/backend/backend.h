@@ -50,6 +50,7 @@ typedef struct td_native_part {
     int64_t     read, written; /* bytes per run; -1: the sizes are unknown */
 } td_native_part;
 int            td__native_parts(const td_runner *r); /* 0: not native code */
+bool           td__native_found(const td_runner *r); /* read from the cache on disk? */
 td_native_part td__native_part(const td_runner *r, int i);
 /* Appends the loop nest of kernel i, before it became C. False: out of memory. */
 bool           td__native_nest(td_buf *b, const td_runner *r, int i);
@@ -58,12 +59,22 @@ bool           td__native_nest(td_buf *b, const td_runner *r, int i);
 
 /* Compiles g with backend b, or reads its code from the disk cache. False after
  * td__fail; the message names the backend. */
-bool             td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
-                             const td_compile_info *info, td_runner *code);
-/* The same for a graph with values of a type: its inner tensors are compiled
+bool    td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
+                    const td_compile_info *info, td_runner *code);
+/* The same between the calls of td_on_compile; on may be NULL. */
+bool    td__compile_told(td_ctx *cx, const td_backend *b, const td_graph *g,
+                         const td_compile_info *info, const td_on_compile *on,
+                         td_runner *code);
+/* Calls on->begin and on->end; what begin returns is for end. on may be NULL. */
+int64_t td__compile_begin(td_ctx *cx, const td_on_compile *on,
+                          const td_compile_info *info);
+void td__compile_end(td_ctx *cx, const td_on_compile *on, const td_compile_info *info,
+                     int64_t since, td_compiled how);
+/* td__compile_told for a graph with values of a type: its inner tensors are compiled
  * (flat_types.c). */
-bool             td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
-                                   const td_compile_info *info, td_runner *code);
+bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
+                       const td_compile_info *info, const td_on_compile *on,
+                       td_runner *code);
 /* A graph of inner tensors in place of tensors of a type. NULL after td__fail. */
 td_graph        *td__graph_flat_types(const td_graph *g);
 /* The runner that computes: r, or that of the inner tensors. */

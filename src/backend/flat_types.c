@@ -352,7 +352,8 @@ static void drop_typed(void *env) {
 }
 
 bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
-                       const td_compile_info *info, td_runner *code) {
+                       const td_compile_info *info, const td_on_compile *on,
+                       td_runner *code) {
     typed_code *t = td__zalloc(sizeof *t);
     if (!t) return td__fail_memory(cx);
     t->g = td__graph_clone(g);
@@ -366,7 +367,7 @@ bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
     }
     for (int i = 0; ok && i < g->inputs.n; i++)
         t->leaves[i] = count_leaves(t->g->inputs.v[i]->type);
-    ok = ok && td__compile(cx, b, t->flat, info, &t->code);
+    ok = ok && td__compile_told(cx, b, t->flat, info, on, &t->code);
     if (!ok) return drop_typed(t), false;
     *code = (td_runner){.run = run_typed, .drop = drop_typed, .env = t};
     return true;

@@ -118,6 +118,11 @@ int td__native_parts(const td_runner *r) {
     return c ? c->steps.n : 0;
 }
 
+bool td__native_found(const td_runner *r) {
+    const td_native *c = td__native_of(r);
+    return c && c->found;
+}
+
 /* Name, C text and bytes of step i, for td_explain and reports; a function from the
  * cache is lowered again for it. */
 td_native_part td__native_part(const td_runner *r, int i) {

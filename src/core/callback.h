@@ -8,13 +8,15 @@
 
 /* One per callback that runs, on the caller's stack, linked from cx->callback. */
 typedef struct td_callback {
-    td_ctx             *cx;
-    int                 scopes; /* open when it began: not its own */
-    struct td_callback *outer;
+    td_ctx                       *cx;
+    int                           scopes; /* open when it began: not its own */
+    struct td_callback           *outer;
+    /* What td_compiling returns in it (tandem/aot.h); NULL: nothing. */
+    const struct td_compile_info *compiling;
 } td_callback;
 
 static inline void td__callback_begin(td_callback *b, td_ctx *cx) {
-    *b = (td_callback){cx, cx->scopes.n, cx->callback};
+    *b = (td_callback){cx, cx->scopes.n, cx->callback, NULL};
     cx->callback = b;
 }
 static inline void td__callback_end(const td_callback *b) {
@@ -29,5 +31,20 @@ static inline void td__callback_end(const td_callback *b) {
         __VA_ARGS__;                          \
         td__callback_end(&callback_);         \
     } while (0)
+
+/* The same for a callback of compiling, in which td_compiling returns `info`. */
+#define TD_CALLBACK_FOR(cx, info, ...)        \
+    do {                                      \
+        td_callback callback_;                \
+        td__callback_begin(&callback_, (cx)); \
+        callback_.compiling = (info);         \
+        __VA_ARGS__;                          \
+        td__callback_end(&callback_);         \
+    } while (0)
+
+/* For TD_CALLBACK_FOR in a function that compiling calls; NULL: it is none. */
+static inline const struct td_compile_info *td__compiling(const td_ctx *cx) {
+    return cx->callback ? cx->callback->compiling : NULL;
+}
 
 #endif

@@ -116,11 +116,12 @@ static bool all_arrive(const td_vjp *v) {
 static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     td_ctx     *cx = v->cx;
     size_t      n = (size_t)back->inputs.n, m = (size_t)back->outputs.n;
-    td_tensor **ts = td__zalloc(sizeof *ts * (n + m + 1)), **out = ts + n;
+    td_tensor **ts = td__zalloc(sizeof *ts * (n + m + 1));
     if (!ts) return td__fail_memory(cx);
-    td_value in[] = {td__value_graph(back),
-                     td__value_tensors((td_tensors){ts, (int)n})};
-    bool     ok = give_inputs(v, back, ts) &&
+    td_tensor **out = ts + n;
+    td_value    in[] = {td__value_graph(back),
+                        td__value_tensors((td_tensors){ts, (int)n})};
+    bool        ok = give_inputs(v, back, ts) &&
               (m == 0 || td__call_list(cx, TD_OP_call, in, 2, out, (int)m) >= 0);
     for (uint32_t i = 0; ok && i < v->in[TD_CALL_OPERANDS].n; i++)
         if (v->list_need[TD_CALL_OPERANDS][i] && grads[i] != -1)

@@ -29,7 +29,7 @@ const td_graph *td__plan_backward_code(const td_plan *p) {
 bool td__plan_compile(const td_plan *p, const td_backend *b, const td_graph *g,
                       const td_compile_info *info, td_runner *code, td_graph **form) {
     if (!td__plan_form(p, g, form)) return false;
-    return td__compile(p->cx, b, *form ? *form : g, info, code);
+    return td__compile_told(p->cx, b, *form ? *form : g, info, p->on, code);
 }
 
 /* A 0-d i64 tensor of this value. */

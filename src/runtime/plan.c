@@ -264,6 +264,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .h = h,
                    .backend = o->bwd,
                    .info = o->info,
+                   .on = o->on,
                    .asserts = o->asserts,
                    .checks_sizes = td__graph_flags(j->g, TD_OPF_DYNAMIC),
                    .donates = o->donates,

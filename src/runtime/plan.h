@@ -106,6 +106,8 @@ typedef struct td_plan {
     td_steps          steps;     /* of both */
     td_edge_plan     *edges;     /* by target */
     uint64_t          code_hash; /* for td_ctx.saver; 0: not computed yet */
+
+    const td_on_compile *on; /* borrowed, like the backend; NULL: nobody is told */
 } td_plan;
 
 typedef struct td_plan_opts {
@@ -117,6 +119,8 @@ typedef struct td_plan_opts {
     bool              twice; /* gradients may be differentiated in turn */
     bool              donates;
     bool              functional_rng;
+
+    const td_on_compile *on; /* NULL: nobody is told */
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */

@@ -126,7 +126,7 @@ static bool replace(td_mode *m, td_opcall *c) {
     scope_text(d, c->cx, scope, sizeof scope);
     td_where here = td_here;
     if (!td__call_as_recorded(m, c)) return false;
-    TD_CALLBACK(c->cx, ok = to->run(to->env, &h, &at));
+    TD_CALLBACK_FOR(c->cx, d->by->compiling, ok = to->run(to->env, &h, &at));
     TD_ENDED(&h, MODE_CALL);
     td_here = here;
     if (!check_call(&h, ok)) return false;

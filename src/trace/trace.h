@@ -282,6 +282,7 @@ typedef struct td_decompose_by {
     const struct td_decomposition *v;
     int                            n;
     const char                    *function;
+    const struct td_compile_info  *compiling; /* for td_compiling; NULL: nothing */
 } td_decompose_by;
 
 /* Can the op named be decomposed by the user? False after td__fail. */

@@ -185,6 +185,53 @@ TEST(an_answer_of_another_type_is_an_error_that_names_both) {
     refuse(LIE, "returned false without an error");
 }
 
+/* The sum of the second derivative. */
+static double curvature(td_ctx *cx, td_fn *f) {
+    td_tensor   *x = td_requires_grad_(td_full(cx, TD_SHAPE(2, 3), 0.25)), *y, *g, *h;
+    td_grad_opts twice = {TD_GRAD_OPTS, .create_graph = true};
+    return td_invoke(f, TD_ARGS(x), &y, 1) &&
+                   td_grad(TD_LIST(y), TD_LIST(x), &g, &twice) &&
+                   td_grad(TD_LIST(td_sum(g)), TD_LIST(x), &h, NULL)
+               ? td_item(td_sum(h))
+               : NAN;
+}
+
+TEST(gradients_of_gradients_are_decomposed_too) {
+    td_ctx *cx = enter("graphs,cache");
+    start();
+    double a = curvature(cx, td_aot_function(cx, body, NULL, NULL));
+    CHECK(strstr(heard, "@f' #0: joint graph, function") && strstr(heard, "tanh("));
+    heard[0] = 0;
+    double b = curvature(cx, td_aot_function(cx, body, NULL, &opts));
+    CHECK(fabs(a - b) < 1e-5 && asked == 4);
+    const char *at = strstr(heard, "@layer' #0: joint graph, function");
+    CHECK(at && strstr(at, "sigmoid(") && !strstr(at, "tanh("));
+    /* One reason for the function, one for its gradients. */
+    CHECK(count("its decompositions have no version") == 2);
+    leave(cx);
+}
+
+static bool with_softmax(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_sum(td_mul(td_softmax(td_mul(x, x), 1), x)));
+}
+
+TEST(gradients_of_gradients_take_the_librarys_decompositions) {
+    double  was = 0;
+    td_ctx *cx = enter("graphs");
+    for (int i = 0; i < 2; i++) {
+        td_aot_opts o = {TD_AOT_OPTS, .name = "layer"};
+        o.decompose = i ? "_softmax" : NULL;
+        heard[0] = 0;
+        double      is = curvature(cx, td_aot_function(cx, with_softmax, NULL, &o));
+        const char *at = strstr(heard, "@layer' #0: joint graph, function");
+        CHECK(at && !strstr(at, " _softmax(") == (i == 1));
+        CHECK(i == 0 || fabs(is - was) < 1e-4);
+        was = is;
+    }
+    leave(cx);
+}
+
 TEST(ops_that_cannot_be_decomposed_are_refused) {
     static const char *const op[] = {"nosuchop", "rand_like", "transpose", "add_"};
     static const char *const why[] = {"there is no op nosuchop", "draws random numbers",

@@ -329,12 +329,53 @@ TEST(options_that_were_decided_are_refused) {
     (void)td_fn_load(cx, path, &(td_aot_opts){TD_AOT_OPTS, .decompose = "all"});
     CHECK(strstr(td_message(cx), "td_aot_opts.decompose was decided when"));
     td_clear(cx);
+    td_aot_opts o = {TD_AOT_OPTS, .offload = {.store = td_store_file(cx, "d", "/tmp")}};
+    (void)td_fn_load(cx, path, &o);
+    CHECK(strstr(td_message(cx), "td_aot_opts.offload was decided when"));
+    td_clear(cx);
     (void)td_fn_load(cx, "/nowhere/f", NULL);
     CHECK(td_error(cx) == TD_E_IO);
     leave(cx);
 }
 
+static td_compiled last_end;
+
+static void at_end(void *env, const td_compile_info *i, const td_compiled *how) {
+    if (!strcmp(i->stage, "specialize")) last_end = *how, ++*(int *)env;
+}
+
+TEST(what_is_compiled_of_a_file_counts_as_found) {
+    int         ends = 0;
+    td_ctx     *cx = enter();
+    td_fn      *f = td_aot_function(cx, cubes, NULL, &savable);
+    td_aot_opts o = {TD_AOT_OPTS, .on_compile = {.end = at_end, .env = &ends}};
+    CHECK(slope(cx, f, 4) == 3 && td_fn_save(f, path));
+    f = td_fn_load(cx, path, &o);
+    CHECK(slope(cx, f, 4) == 3 && ends == 1 && last_end.ok && last_end.found);
+    CHECK(slope(cx, f, 5) == -1 && ends == 2 && !last_end.ok && !last_end.found);
+    td_clear(cx);
+    leave(cx);
+}
+
 /* ---- damage --------------------------------------------------------------- */
+
+static bool valid(int64_t bits, int64_t count, int n) {
+    int64_t v[] = {1, 0, TD_K_TENSOR, bits, 0, count, 7, 8, 9};
+    td_key  k = {0};
+    for (int i = 0; i < n; i++) CHECK(td__vec_push(&k, v[i]));
+    bool is = td__key_valid(&k);
+    td__vec_free(&k);
+    return is;
+}
+
+TEST(words_of_a_file_are_a_key_only_with_all_that_its_bits_announce) {
+    int64_t typed = (int64_t)1 << TD_KEY_TYPED, object = (int64_t)1 << TD_KEY_OBJECT;
+    CHECK(valid(0, 0, 5) && !valid(0, 0, 4));
+    CHECK(valid(object, 0, 6) && !valid(object, 0, 5));
+    CHECK(valid(typed, 3, 9) && !valid(typed, 3, 8) && !valid(typed, 0, 5));
+    CHECK(!valid(typed, 2, 8) && !valid(typed, 4, 9) && !valid(typed, -1, 9));
+    CHECK(!valid(typed, INT64_MAX, 9) && !valid(typed, TD_KEY_ANY, 9));
+}
 
 /* A call and its backward, whatever they give: the file may be for another function. */
 static void call_any(td_ctx *cx, td_fn *f) {
