@@ -287,13 +287,24 @@ static bool hold_consts(const exporting *x) {
     return true;
 }
 
+/* The generator's state as inputs and outputs of g, if that is asked for. */
+static bool take_rng(const exporting *x, td_graph *g) {
+    if (!x->s->set.functional_rng) return true;
+    if (!td__graph_functional_rng(g)) return false;
+    return !td__graph_draws(g) || td__graph_takes_rng(g) ||
+           td__fail(
+               g->cx, TD_E_UNSUPPORTED,
+               "@%.60s: unsupported: functional_rng in a function that sets the "
+               "seed of the generator (random_state); pass the state as an argument",
+               g->name);
+}
+
 static bool finish(exporting *x) {
     td_graph *g = x->j->g, *e = x->j->epilogue;
     char      name[80];
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
-           hold_consts(x) && td__graph_dce(g) && td__tokens_add(g) &&
-           (!x->s->set.functional_rng || td__graph_functional_rng(g)) &&
+           hold_consts(x) && td__graph_dce(g) && td__tokens_add(g) && take_rng(x, g) &&
            td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
 }
 

@@ -6,7 +6,10 @@
  * draw gets seed and offset as arguments, and the state moves on by the blocks that the
  * draw takes. random_state nodes, by which a recomputed draw repeats its numbers, only
  * change that state; they are gone afterwards. What draws inside itself, a branch or a
- * loop, runs with the generator set to the state before and restored after. */
+ * loop, runs with the generator set to the state before and restored after.
+ *
+ * A program may set another seed for good (random_state with an argument). The new seed
+ * is no output, so such a graph stays as it is and draws from the generator. */
 #include "graph/graph_int.h"
 
 /* The generator at a point of the graph: base + ahead is its offset. */
@@ -172,11 +175,22 @@ static bool state_of(threading *t, td_gval *v, rng_state *to) {
     return offset != NULL;
 }
 
+/* The state as a value, for readers of the result of a random_state. It takes over the
+ * storage number, which views of the result have in their types. */
+static bool stand_in(threading *t, const td_gval *out) {
+    td_gval *v = state_value(t, &t->now);
+    td_gtype l = v ? *v->type : (td_gtype){0};
+    if (!v) return false;
+    if (out->type) l.storage = out->type->storage;
+    v->type = td__graph_type_of(t->g, l);
+    t->stands_in[out->id] = v;
+    return v->type != NULL;
+}
+
 /* random_state: gives the state, then sets another if it has an argument. */
 static bool change_state(threading *t, const td_gnode *n) {
     td_gval *out = n->out[0];
-    if (is_read(out) && !(t->stands_in[out->id] = state_value(t, &t->now)))
-        return false;
+    if (is_read(out) && !stand_in(t, out)) return false;
     t->was[out->id] = t->now;
     return !n->n_in || n->in[0].kind != TD_G_VALUE ||
            state_of(t, n->in[0].u.v, &t->now);
@@ -207,9 +221,9 @@ static td_gval *standing_in(void *env, td_gval *v) {
 static bool thread_node(threading *t, td_gnode *n) {
     t->origin = n->origin;
     if (n->kind == TD_N_OP && n->op == TD_OP_random_state) return change_state(t, n);
+    for (int i = 0; i < n->n_in; i++) td__garg_map(&n->in[i], standing_in, t);
     if (n->kind == TD_N_OP && td__gnode_draws(n))
         return td__opinfo(n->op)->rng >= 0 ? draw(t, n) : draw_inside(t, n);
-    for (int i = 0; i < n->n_in; i++) td__garg_map(&n->in[i], standing_in, t);
     return td__vec_push(&t->to, n) || td__fail_memory(t->g->cx);
 }
 
@@ -258,11 +272,33 @@ static bool thread(threading *t) {
     return td__graph_index(g);
 }
 
+/* Has the generator another seed after the graph? by_value has room for a number per
+ * value: of a result of random_state, which seed there was then. 0 is the first one, 1
+ * any that the graph is given. */
+static bool leaves_other_seed(const td_graph *g, uint8_t *by_value) {
+    uint8_t now = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP || n->op != TD_OP_random_state) continue;
+        by_value[n->out[0]->id] = now;
+        if (!n->n_in || n->in[0].kind != TD_G_VALUE) continue;
+        const td_gval *to = n->in[0].u.v;
+        bool           known = to->node && to->node->op == TD_OP_random_state;
+        now = known ? by_value[to->id] : 1;
+    }
+    return now != 0;
+}
+
 bool td__graph_functional_rng(td_graph *g) {
     if (!td__graph_draws(g)) return true;
     if (!td__graph_index(g)) return td__fail_memory(g->cx);
     threading t = {.g = g, .n_was = g->n_values};
     td_arena  scratch = {0};
+    uint8_t  *seeds = td__pass_alloc(g, &scratch, (size_t)g->n_values, 1);
+    if (!seeds || leaves_other_seed(g, seeds)) {
+        td__arena_free(&scratch);
+        return seeds != NULL;
+    }
     t.was = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *t.was);
     t.stands_in = td__pass_alloc(g, &scratch, (size_t)g->n_values, sizeof *t.stands_in);
     bool ok = t.was && t.stands_in && thread(&t);

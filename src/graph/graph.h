@@ -528,7 +528,8 @@ bool               td__graph_draws(const td_graph *g);
 /* Makes a functional graph that draws one of the generator's state (functional_rng.c):
  * its last inputs become <seed> and <offset>, i64[] each, its last output the new
  * <offset>, and each draw takes both as arguments. A graph that draws nothing, or only
- * repeats the draws of a saved state, stays without them. False after td__fail; g is
+ * repeats the draws of a saved state, stays without them; so does one that leaves the
+ * generator with another seed (random_state), and it goes on to draw from it. False after td__fail; g is
  * then useless. */
 bool               td__graph_functional_rng(td_graph *g);
 /* Are its last inputs <seed> and <offset>? */

@@ -303,7 +303,9 @@ static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
                           prog_way_fn *fn, prog_result *r) {
     char      name[128];
     td_config was = *td__config(f->cx), now = was;
-    case_way  way = case_compiled[hash / 2 % (unsigned)CASE_RANDOM];
+    /* Kept programs may not be refused, as packed and offloaded ones may be. */
+    int       ways = prog_all_passes ? CASE_COMPILED : CASE_RANDOM;
+    case_way  way = case_compiled[hash / 2 % (unsigned)ways];
     now.memory_budget = (double)(hash % 2) / 2;
     now.debug_asserts = true;
     now.merge_writes = hash >> 32 & 1;
@@ -357,7 +359,7 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
         if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
     if (!with_backward(f, c, hash, fn, r)) return;
-    for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_RANDOM : 1); k++)
+    for (uint64_t k = 0; k < (prog_all_passes ? 2 * CASE_COMPILED : 1); k++)
         if (!with_settings(f, c, hash + k, fn, r)) return;
     for (int joint = 0; joint < 2; joint++, hash /= 16) {
         unsigned which = (unsigned)(hash % 3); /* one of three: time is short */
