@@ -46,14 +46,17 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
     return k;
 }
 
-/* A closure over another tensor is another function. */
+/* A closure over another tensor, or that reads its arguments as other kinds of values
+ * (td_arg_int would cut a float), is another function. */
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
     bool same = k->s->grads == s->grads && !k->s->module == !s->module &&
                 k->s->control == s->control && k->s->body == s->body;
-    for (int i = 0; same && i < s->fn->inputs.n; i++)
-        if (case_is_closed_over(s->fn, i))
-            same = k->in[i].kind == in[i].kind && k->in[i].u.t == in[i].u.t;
+    for (int i = 0; same && i < s->fn->inputs.n; i++) {
+        bool closed = case_is_closed_over(s->fn, i);
+        same = (s->body && !closed) || k->in[i].kind == in[i].kind;
+        if (same && closed) same = k->in[i].u.t == in[i].u.t;
+    }
     return same;
 }
 
