@@ -241,7 +241,8 @@ static void note_node(tracks *t, const td_gnode *n) {
     for (int k = 0; k < n->n_in; k++)
         if (written_arg(n, k)) note_write(t, written_arg(n, k));
     if (td__gnode_draws(n)) note_order(t, &t->drew);
-    if (t->effects && td__gnode_stays(n)) note_order(t, &t->stayed);
+    bool view = td__opinfo(n->op)->view_of >= 0; /* made where it is read */
+    if (t->effects && !view && td__gnode_stays(n)) note_order(t, &t->stayed);
 }
 
 /* Marks the roots that any node writes; only their reads matter. */

@@ -294,8 +294,9 @@ static bool take_rng(const exporting *x, td_graph *g) {
     return !td__graph_draws(g) || td__graph_takes_rng(g) ||
            td__fail(
                g->cx, TD_E_UNSUPPORTED,
-               "@%.60s: unsupported: functional_rng in a function that sets the "
-               "seed of the generator (random_state); pass the state as an argument",
+               "@%.60s: unsupported: functional_rng in a function that sets the seed "
+               "of the generator (random_state), or draws as many numbers as values "
+               "decide; pass the state, or the numbers, as an argument",
                g->name);
 }
 

@@ -9,7 +9,8 @@
  * loop, runs with the generator set to the state before and restored after.
  *
  * A program may set another seed for good (random_state with an argument). The new seed
- * is no output, so such a graph stays as it is and draws from the generator. */
+ * is no output, so such a graph stays as it is and draws from the generator. So does one
+ * that draws as many numbers as a size that depends on values says. */
 #include "graph/graph_int.h"
 
 /* The generator at a point of the graph: base + ahead is its offset. */
@@ -289,13 +290,27 @@ static bool leaves_other_seed(const td_graph *g, uint8_t *by_value) {
     return now != 0;
 }
 
+/* Does a draw take as many numbers as a size that depends on values says? An offset
+ * computed from such a size would not depend, as a value, on the node that finds it. */
+static bool draws_by_values(td_graph *g) {
+    bool shows = false, symbolic = false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP) continue;
+        shows |= td__gnode_shows(n);
+        if (td__gnode_draws(n) && td__opinfo(n->op)->rng >= 0)
+            symbolic |= td__dim_is_sym(blocks_of(g, n));
+    }
+    return shows && symbolic;
+}
+
 bool td__graph_functional_rng(td_graph *g) {
     if (!td__graph_draws(g)) return true;
     if (!td__graph_index(g)) return td__fail_memory(g->cx);
     threading t = {.g = g, .n_was = g->n_values};
     td_arena  scratch = {0};
     uint8_t  *seeds = td__pass_alloc(g, &scratch, (size_t)g->n_values, 1);
-    if (!seeds || leaves_other_seed(g, seeds)) {
+    if (!seeds || leaves_other_seed(g, seeds) || draws_by_values(g)) {
         td__arena_free(&scratch);
         return seeds != NULL;
     }

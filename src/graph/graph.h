@@ -529,7 +529,8 @@ bool               td__graph_draws(const td_graph *g);
  * its last inputs become <seed> and <offset>, i64[] each, its last output the new
  * <offset>, and each draw takes both as arguments. A graph that draws nothing, or only
  * repeats the draws of a saved state, stays without them; so does one that leaves the
- * generator with another seed (random_state), and it goes on to draw from it. False after td__fail; g is
+ * generator with another seed (random_state), or whose number of draws depends on
+ * values; it goes on to draw from the generator. False after td__fail; g is
  * then useless. */
 bool               td__graph_functional_rng(td_graph *g);
 /* Are its last inputs <seed> and <offset>? */
