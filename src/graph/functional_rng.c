@@ -9,8 +9,8 @@
  * loop, runs with the generator set to the state before and restored after.
  *
  * A program may set another seed for good (random_state with an argument). The new seed
- * is no output, so such a graph stays as it is and draws from the generator. So does one
- * that draws as many numbers as a size that depends on values says. */
+ * is no output, so such a graph stays as it is and draws from the generator. So does a
+ * graph that draws as many numbers as a size that depends on values says. */
 #include "graph/graph_int.h"
 
 /* The generator at a point of the graph: base + ahead is its offset. */
