@@ -441,16 +441,16 @@ static bool must_be_given(const prog_call *c, const td_param *p) {
 
 bool prog_args(prog_call *c) {
     const td_schema *s = &c->info->s;
+    /* The state of the generator is passed by compiled graphs alone. */
+    int              n = c->info->rng >= 0 ? c->info->rng : s->n_in;
     c->list_len = -1;
-    for (int i = 0; i < s->n_in; i++) {
+    for (int i = 0; i < n; i++) {
         const td_param *p = &s->in[i];
         bool            must = must_be_given(c, p);
         if (p->has_default && !must && prog_chance(&c->w->r, 30)) break;
         if (i) td__buf_add(&c->text, ", ");
         c->n = i;
-        /* The state of the generator is passed by compiled graphs alone. */
-        bool rng = !strncmp(p->name, "rng_", 4);
-        if (rng || (is_optional(p) && !must && prog_chance(&c->w->r, 35))) {
+        if (is_optional(p) && !must && prog_chance(&c->w->r, 35)) {
             td__buf_add(&c->text, "none");
             c->in[i] = TD_NONE;
         } else if (!one_arg(c, i, p)) return false;
