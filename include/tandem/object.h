@@ -25,8 +25,8 @@ typedef struct td_object_opts {
     TD_SIZE(td_object_opts);
     const char *type TD_0; /* at most 39 of a-z, 0-9, _: in graphs and keys */
     void *data       TD_0; /* not NULL */
-    /* Called when the last tensor, saved value and context has let go of the object, in
-     * the thread that did; NULL: nothing is called. */
+    /* Called when no tensor, saved value or context refers to the object any more, in
+     * the thread that dropped the last one; NULL: nothing is called. */
     void (*drop)(void *data) TD_0;
     /* Stands for the object in keys: a compiled function has code of its own for each.
      * 0: all objects of the type share code. */

@@ -107,7 +107,7 @@ typedef struct td_plan {
     td_edge_plan     *edges;     /* by target */
     uint64_t          code_hash; /* for td_ctx.saver; 0: not computed yet */
 
-    const td_on_compile *on; /* borrowed, like the backend; NULL: nobody is told */
+    const td_on_compile *on; /* borrowed, like the backend; NULL: no callbacks */
 } td_plan;
 
 typedef struct td_plan_opts {
@@ -120,7 +120,7 @@ typedef struct td_plan_opts {
     bool              donates;
     bool              functional_rng;
 
-    const td_on_compile *on; /* NULL: nobody is told */
+    const td_on_compile *on; /* NULL: no callbacks */
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
