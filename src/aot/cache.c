@@ -18,16 +18,16 @@ enum { MOST_ENTRIES = 8 }; /* per hash */
 /* Why the function is not cached; NULL: it is. */
 static const char *bypass_reason(const td_fn *f) {
     const td_aot_opts *o = &f->opts;
-    bool               vouched = o->version || o->stages;
+    bool               versioned = o->version || o->stages;
     bool               own = !f->inner; /* the user's passes run */
     if (f->staged) return "it is compiled in two stages";
     if (td__log_on(f->cx, TD_LOG_facts) || td__log_on(f->cx, TD_LOG_joint))
         return "the log topics facts or joint need every stage to run";
-    if (own && o->pass.run && !vouched)
+    if (own && o->pass.run && !versioned)
         return "its pass has no version (td_aot_opts.stages)";
-    if (own && o->chooser.choose && !vouched)
+    if (own && o->chooser.choose && !versioned)
         return "its partitioner has no version (td_aot_opts.stages)";
-    if (o->n_decompositions && !vouched)
+    if (o->n_decompositions && !versioned)
         return "its decompositions have no version (td_aot_opts.stages)";
     if (own && o->offload.choose && !o->offload.version)
         return "its choice of offloaded values has no version "

@@ -114,7 +114,7 @@ void td__warn(td_ctx *cx, const char *fmt, ...) {
 }
 
 /* A hash table whose oldest entries are overwritten when eight places in a row are
- * taken: then something is told twice. Hashes are not 0. */
+ * taken: then a message is logged twice. Hashes are not 0. */
 bool td__is_news(uint64_t hash) {
     enum { SLOTS = 256, PROBES = 8 };
     static _Atomic uint64_t told[SLOTS];

@@ -69,6 +69,41 @@ TEST(custom_functions_count_for_what_they_do) {
     leave(cx);
 }
 
+/* ---- regions -------------------------------------------------------------- */
+
+static bool cube(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_mul(x, td_mul(x, x)));
+}
+static bool fourth(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_mul(x, x);
+    return td_return(c, td_mul(y, y));
+}
+typedef struct powers {
+    td_body *body;
+} powers;
+static bool two_regions(td_call *c) {
+    const powers  *p = td_call_env(c);
+    td_region_body of = {.body = p->body, .name = "power"};
+    td_tensor     *y = td_arg(c, 0);
+    for (int i = 0; i < 2; i++)
+        if (!td_call_region(td_call_ctx(c), of, TD_ARGS(y), &y, 1)) return false;
+    return td_return(c, y);
+}
+
+/* The graph of a region is in the entry once, and both calls share what is read. */
+TEST(regions_count_for_their_graphs_and_are_found) {
+    td_ctx *cx = enter("cache");
+    powers  three = {cube}, four = {fourth};
+    double  grad, again, other;
+    check_new(call(cx, two_regions, &three, &grad));
+    check_found(call(cx, two_regions, &three, &again));
+    CHECK(grad == again);
+    check_new(call(cx, two_regions, &four, &other));
+    CHECK(grad != other);
+    leave(cx);
+}
+
 static bool stash_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
                      int n_out) {
     (void)n_in, (void)n_out;
