@@ -415,18 +415,8 @@ coverage: ## lines and branches that tests run, by directory; FILES=1: also by f
 	    --save=build/cov/found | grep ' disagree$$'
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj
 
-check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
-	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory analysis
-	@$(MAKE) --no-print-directory native
-	@$(MAKE) --no-print-directory native-unit
-	@$(MAKE) --no-print-directory isa
-	@$(MAKE) --no-print-directory asan
-	@$(MAKE) --no-print-directory native-asan
-	@$(MAKE) --no-print-directory tsan
-	@$(MAKE) --no-print-directory valgrind
-	@$(MAKE) --no-print-directory fuzz N=180
+check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing; side by side on many CPUs
+	@tools/check-all.sh
 
 # Each file of bench/ is a program; bench/run.sh runs them, with PEERS=1 and peers beside
 # them. G=train: only that group. PLOTS=docs/plots draws the pictures anew.

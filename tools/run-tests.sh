@@ -39,7 +39,7 @@ run() { # PROGRAM [PART]
     local args=()
     [ $# -gt 1 ] && export TD_TEST_PART=$2
     if [ "$(basename "$1")" = unit ] && [ $# -eq 1 ]; then
-        args=(--jobs "$(nproc)" --timeout 120)
+        args=(--jobs "$jobs" --timeout 120)
         [ -n "$word" ] && args+=(--filter "*$word*")
     elif [ -n "$word" ]; then
         args=("$word")
