@@ -119,6 +119,17 @@ static bool takes_run_numbers(td_op op, uint32_t late) {
                                              td__row(op)->cpu == td__kern_div));
 }
 
+/* The numbers that the loop's expression reads; the rest is 0, because statements are
+ * compared and hashed whole. NULL after td__fail. */
+static const td_scalars *numbers_of(builder *c, const td_pw *w) {
+    size_t      n = td__pw_args(td__row(w->op))->n_scalars;
+    td_scalars *p = td__arena_zalloc(&c->l->arena, sizeof *p);
+    if (!p) return td__fail_memory(c->l->g->cx), NULL;
+    memcpy(p->f, w->p.f, sizeof *p->f * n);
+    memcpy(p->i, w->p.i, sizeof *p->i * n);
+    return p;
+}
+
 /* Operand k of a pointwise loop, converted as the loop reads it. */
 static int operand(builder *c, const td_pw *w, int k, const td_tensor *t) {
     td_dtype type = td__pw_compute_dtype(w->common);
@@ -170,12 +181,8 @@ static void pointwise(builder *c) {
                                                             : type);
     s.n = (uint8_t)w.n;
     for (int k = 0; k < w.n && !c->failed; k++) s.a[k] = operand(c, &w, k, t);
-    td_scalars *p = td__arena_alloc(&c->l->arena, sizeof *p);
-    if (!p) td__fail_memory(c->l->g->cx);
-    c->failed |= !p;
+    c->failed |= !(s.p = numbers_of(c, &w));
     if (c->failed) return;
-    *p = w.p;
-    s.p = p;
     cast(c, add(c, s), out);
 }
 

@@ -259,7 +259,7 @@ bool td__image_graph(td_image *m, const td_graph *g) {
         return false;
     }
     if (m->deep++ == 0) m->done.n = 0;
-    m->nr = td__alloc(sizeof *m->nr * ((size_t)g->n_values + 1));
+    m->nr = td__zalloc(sizeof *m->nr * ((size_t)g->n_values + 1));
     td__put_text(b, m->bare ? NULL : g->name);
     put_dims(b, g);
     td__put_uint(b, (uint64_t)g->n_storages);

@@ -243,9 +243,10 @@ static bool split(td_region_parts *r) {
     o.make_notes = false;
     if (!(r->h = td__part_mincut(j, &o))) return false;
     td__graph_keep(r->forward = r->h->fwd);
-    td__graph_keep(r->h->bwd);
     if (!name_graph(r->forward, r->body, "_forward") || !mark_grads(r)) return false;
-    if (!make_lists(r) || !add_back(r, r->h->bwd, NULL)) return false;
+    if (!make_lists(r)) return false;
+    td__graph_keep(r->h->bwd);
+    if (!add_back(r, r->h->bwd, NULL)) return false;
     if (r->h->n_saved_syms) r->inlined = "a size in its body is a symbol";
     else if (!keeps_saving(r)) r->inlined = "eager saves other values for its backward";
     return true;

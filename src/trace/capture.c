@@ -290,11 +290,11 @@ bool td__has_args(td_ctx *cx, const char *who, td_values args) {
     char what[100];
     if (!td__has_list(cx, who, args.v, args.n)) return false;
     for (int i = 0; i < args.n; i++) {
-        const td_value *v = &args.v[i];
-        if (v->kind != TD_K_TENSOR || td_is_nil(v->u.t) || !TD_IS_KEPT(v->u.t))
-            continue;
+        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
         snprintf(what, sizeof what, "%.60s: argument %d", who, i);
-        return td__fail_kept(cx, what);
+        if (t && t->tag != (TD_TAG_NIL | TD_H_TENSOR) && !td__is_live(t, TD_H_TENSOR))
+            return td__refuse_in(cx, t, TD_H_TENSOR, what);
+        if (!td_is_nil(t) && TD_IS_KEPT(t)) return td__fail_kept(cx, what);
     }
     return true;
 }
