@@ -223,7 +223,7 @@ $(B)/gpt2: $(call obj,$(wildcard examples/gpt2/*.c)) $(B)/libtandem.a
 # The calls of every public function, from the headers.
 $(B)/entries.inc: tools/gen-entries.sh $(wildcard include/tandem/*.h)
 	@mkdir -p $(@D)
-	@tools/gen-entries.sh $(CC) >$@
+	@tools/gen-entries.sh '$(CC)' >$@
 $(B)/obj/tests/programs/entries.o: $(B)/entries.inc
 $(B)/obj/tests/programs/entries.o: private CPPFLAGS += -I$(B)
 $(B)/programs/gpt2: | $(B)/gpt2

@@ -125,7 +125,7 @@ static const row doubtful[] = {
 };
 
 #define N(rows) (sizeof(rows) / sizeof *(rows))
-static const char path[] = "build/headers.test";
+static char path[600]; /* of the text that is compiled: below the build directory */
 
 static const char strict[] = "-Wall -Wextra -Wshadow -Werror";
 
@@ -134,7 +134,7 @@ static int  failed, tried;
 
 static bool run(const char *command) {
     FILE *p = popen(command, "r");
-    if (!p) exit(1);
+    if (!p) perror("popen"), exit(1);
     size_t n = fread(said, 1, sizeof said - 1, p);
     said[n] = 0;
     while (fgetc(p) != EOF) {
@@ -160,9 +160,9 @@ static bool is_for(const row *r, const char *compiler) {
  * its number. */
 static bool compile(const char *compiler, const char *flags, const row *rows,
                     size_t n) {
-    char  command[512];
+    char  command[1200];
     FILE *f = fopen(path, "w");
-    if (!f) exit(1);
+    if (!f) perror(path), exit(1);
     fprintf(f, "#include <tandem/tandem.h>\n");
     for (size_t i = 0; i < n; i++)
         if (is_for(&rows[i], compiler))
@@ -171,7 +171,7 @@ static bool compile(const char *compiler, const char *flags, const row *rows,
                     "void f%zu(td_ctx *cx, td_tensor *x) {\n(void)cx, (void)x;\n"
                     "#line 1 \"row %zu\"\n%s\n}\n",
                     i, i, i, rows[i].text);
-    if (fclose(f)) exit(1);
+    if (fclose(f)) perror(path), exit(1);
     snprintf(command, sizeof command,
              "LC_ALL=C timeout 60 %s %s -Iinclude -fsyntax-only %s 2>&1", compiler,
              flags, path);
@@ -217,11 +217,11 @@ static void test_rows(const char *compiler) {
 /* Compiles a C++ file with the library of `build` and runs it. The library's sanitizers
  * are gcc's. */
 static void test_program(const char *compiler, const char *build, const char *file) {
-    char command[1024];
+    char command[3000];
     if (!strstr(compiler, "++") || (*TD_SAN && strncmp(compiler, "g++", 3))) return;
     snprintf(command, sizeof command,
              "LC_ALL=C %s -O1 -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude %s "
-             "-x none %s/libtandem.a %s %s -o %s 2>&1 && timeout 60 ./%s 2>&1",
+             "-x none %s/libtandem.a %s %s -o %s 2>&1 && timeout 60 %s 2>&1",
              compiler, file, build, TD_SAN, TD_LIBS, path, path);
     check(run(command), compiler, file);
 }
@@ -240,6 +240,7 @@ int main(int argc, char **argv) {
         char *end = strrchr(build, '/');
         if (end) *end = 0;
     }
+    snprintf(path, sizeof path, "%s/headers.test", build);
     for (size_t c = 0; c < N(compilers); c++) {
         if (!is_installed(compilers[c])) continue;
         test_rows(compilers[c]);

@@ -346,7 +346,7 @@ TEST(a_cache_on_a_disk_without_programs_is_used) {
     pid_t pid = fork();
     if (pid == 0) {
         bool ok = unshare(CLONE_NEWNS) == 0 &&
-                  mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                  mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) == 0 &&
                   mount("x", place, "tmpfs", MS_NOEXEC, "mode=0700") == 0;
         if (!ok) child_leaves(true); /* not for everybody */
         outcome a = load((wish){.by = 31}), b = load((wish){.by = 31});
