@@ -25,8 +25,9 @@ each() { # one line per source: directory file lines-run lines branches-taken br
         }'
 }
 
-# Rooms in the order of their layers.
-order=$(awk '/^rooms="/, /"$/' tools/layers.sh | tr -d '"\\\n' | sed 's/^rooms=//')
+# Directories in the order of their layers.
+order=$(awk '/^dirs="/, /"$/' tools/layers.sh | tr -d '"\\\n' | sed 's/^dirs=//')
+[ -n "$order" ] || { echo "coverage: tools/layers.sh lists no directories" >&2 && exit 1; }
 table=$(each)
 [ -n "$table" ] || { echo "coverage: no data below $objects" >&2 && exit 1; }
 echo '| directory | lines | run | branches | taken | missed |'
