@@ -55,11 +55,20 @@ static td_tensor *target_of(const merging *m, const run *u) {
     return u->whole && named ? u->base : NULL;
 }
 
-/* After the last write, the view it went through is not stale. If that write became a
- * bump, the epilogue has the view look up its history after the write at `at`. */
-static void keep_touch(const merging *m, td_event *last, const td_event *at) {
-    bool counted = last != at && is_view(m->r, last->t);
-    if (last->recorded && (last->t != last->to || counted)) last->touch = last->t;
+/* A recorded write gives the view it went through a history, which is not stale until
+ * the next write. A stale history shows only if the base loses its own (requires_grad_,
+ * detach_): the view still requires grad then. If the write became a bump, the epilogue
+ * has the view look up its history after the write at `at`. */
+static void keep_touches(const merging *m, const run *u, const td_event *at) {
+    td_event *all = m->r->log.all.v;
+    bool      flagged = td__about_storage(m->r, all[u->first].st)->flagged;
+    for (int i = u->first; i >= 0; i = m->next[i]) {
+        td_event *e = &all[i];
+        bool      last = i == u->last;
+        bool      counted = last && e != at && is_view(m->r, e->t);
+        bool      other = (last || flagged) && e->t != e->to;
+        if (e->recorded && (other || counted)) e->touch = e->t;
+    }
 }
 
 /* Chooses how the epilogue does the writes of a run that has ended. */
@@ -78,7 +87,7 @@ static void close_run(const merging *m, const run *u) {
         if (e->recorded && !begins) begins = e;
     }
     td_event *at = made ? made : begins ? begins : last;
-    keep_touch(m, last, at);
+    keep_touches(m, u, at);
     at->put = value_for(last, to);
     if (recorded) at->hist = root_for(recorded, to);
     if (made) return;
