@@ -188,12 +188,12 @@ class Watch:
             given = list(tensors(list(args) + list(kwargs.values())))
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
-            args = args if first is None else integers_apart(args)
             needy = [g for g in given if g.requires_grad]
             if (given and not torch.is_inference_mode_enabled() and
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            args = args if first is None else integers_apart(args)
             self.renew_casts(op, args)
             self.nans = [g.detach().clone() for g in given if self.nudges and g.dtype in BITS]
             nans = (args[0].detach().isnan() if self.nudges and op.rstrip("_") in OPEN_AT_NAN
