@@ -19,7 +19,8 @@ TD_API td_tensor *td_set_requires_grad(td_tensor *t, bool on);
 #define td_requires_grad_(t) td_set_requires_grad((t), true)
 /* Is it no result of a recorded op? Gradients accumulate in leaves. */
 TD_API bool       td_is_leaf(td_tensor *t);
-/* Removes the tensor's own history. An error for a view. Returns t. */
+/* Removes the tensor's own history. An error for a view. In inference mode it does
+ * nothing, as in PyTorch. Returns t. */
 TD_API td_tensor *td_detach_(td_tensor *t);
 TD_API bool       td_is_inference(const td_tensor *t);
 

@@ -37,7 +37,7 @@ typedef struct td_event {
     bool        shares;       /* WRITE: elements of t share places, */
     bool        whole_shares; /* ...of what it is a view of */
     bool        in_place;     /* GIVEN: `t` is an input the function wrote */
-    bool        idle;         /* FLAG: requires_grad_ that says what was so */
+    bool        idle;         /* FLAG: it changes nothing */
     td_op       op;           /* VIEW, META, FLAG */
     int         n_in, n_out;
     td_value   *in;

@@ -89,8 +89,8 @@ static bool is_seen(const slicing *s, const td_event *e) {
     return lives(s, e->t);
 }
 
-/* Is e a flag whose effect cannot be observed: a history that nothing asks for, or a
- * requires_grad_ that changes nothing? */
+/* Is e a flag whose effect cannot be observed: a history that nothing asks for, or one
+ * that changes nothing? */
 static bool is_idle(const slicing *s, const td_event *e) {
     return e->kind == TD_EV_FLAG && (e->idle || !is_asked(s, e->t));
 }

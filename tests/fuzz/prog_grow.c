@@ -32,10 +32,16 @@ static bool is_inverse(td_op op) {
     return false;
 }
 
+/* Is op not a call that users write? requires_grad_ and detach_ are, as ops of the tape. */
+static bool is_hidden(td_op op) {
+    const td_opdef *d = td__row(op);
+    return d->flags & TD_OPF_INTERNAL && !(d->flags & TD_OPF_TAPE);
+}
+
 /* Graphs are no arguments we could make, bytes taken over are gone for others, and
  * handles of stores are only in halves. */
 static bool is_left_out(td_op op) {
-    if (prog_public && td__row(op)->flags & TD_OPF_INTERNAL) return true;
+    if (prog_public && is_hidden(op)) return true;
     if (is_step(op)) return true;
     return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS) ||
            is_inverse(op);

@@ -15,6 +15,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from case_compare import is_done
 from td_text import Dtype, Ref, Size
 from torch_code import (DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant,
                         is_closed_over, is_own_grad, is_zeroed)
@@ -122,6 +123,7 @@ class Case:
         self.draws = Draws()
         self.watch = Watch(run)
         self.by_value, self.retain = by_value, retain
+        self.overwritten = set()  # by_value: steps that read a value which was written since
         self.code = Code(self.draws, None if wrap else self.watch)
         self.code.formulas = formulas
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
@@ -370,11 +372,21 @@ class Case:
     def failed_op(self, error):
         return self.code.failed_op(error) or self.op
 
+    def copied(self, t):
+        return t.clone(), t.detach(), None if t.is_inference() else t._version
+
+    def read_copy(self, packed):
+        copy, t, version = packed
+        if version is not None and t._version != version:
+            self.overwritten.add(sum(map(is_done, self.steps)))
+        return copy
+
     def run(self):
         """The report. `loose` says that values mean nothing: drawn or unset."""
         error = None
         try:
-            with saved_tensors_hooks(*HOOKS["clone"]) if self.by_value else contextlib.nullcontext():
+            copies = saved_tensors_hooks(self.copied, self.read_copy)
+            with copies if self.by_value else contextlib.nullcontext():
                 self.block(self.stmts)
         except Unsupported:
             raise
@@ -386,7 +398,7 @@ class Case:
                 raise Unsupported(f"{op}: no schema of PyTorch's takes this") from e
             error = f"{op}: {str(e).strip()}".split("\n")[0].replace(
                 "CopySlices:", f"CopySlices({','.join(sorted(self.watch.slices))}):")
-        r = {"steps": self.steps, "ok": error is None}
+        r = {"steps": self.steps, "ok": error is None, "overwritten": self.overwritten}
         if error is not None:
             r["torch_says"] = error[:160]
         unset = self.code.unset or self.watch.unset

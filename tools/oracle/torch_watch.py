@@ -73,10 +73,11 @@ def is_rounded(t):
     return t.is_floating_point() and bool((t.detach() != t.detach().round()).any())
 
 
-def is_open_product(t):
-    """Has the product no finite gradient by division, as of infinities or of several zeros?"""
+def is_open_product(t, dim=None, *_):
+    """Has a product no finite gradient by division, as of infinities or of several zeros?"""
+    t, dim = (t.detach().reshape(-1), 0) if dim is None else (t.detach(), dim)
     return t.is_floating_point() and bool(
-        (t.detach() == 0).sum() > 1 or not t.detach().prod().isfinite())
+        ((t == 0).sum(dim) > 1).any() or not t.prod(dim).isfinite().all())
 
 
 def is_write(op):
@@ -188,12 +189,12 @@ class Watch:
             given = list(tensors(list(args) + list(kwargs.values())))
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
-            args = args if first is None else integers_apart(args)
             needy = [g for g in given if g.requires_grad]
             if (given and not torch.is_inference_mode_enabled() and
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            args = args if first is None else integers_apart(args)
             self.renew_casts(op, args)
             self.nans = [g.detach().clone() for g in given if self.nudges and g.dtype in BITS]
             nans = (args[0].detach().isnan() if self.nudges and op.rstrip("_") in OPEN_AT_NAN
@@ -351,7 +352,7 @@ class Watch:
             self.notes.add("inference-views")
         if op == "view_dtype" and args[0].is_inference():
             self.note_versions(args[0], "inference-views")
-        if op == "prod" and is_open_product(args[0]):
+        if op in ("prod", "prod_dim") and is_open_product(*args[:1 if op == "prod" else 2]):
             self.notes.add("products-of-others")
         if op == "scaled_dot_product_attention" and not all(
                 t.detach().isfinite().all() for t in tensors(args)):
