@@ -272,7 +272,6 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
 /* Frees what the frame references; saved values are freed by the node itself. */
 static void destroy(td_node *n) {
     td_frame *f = n->data;
-    td__frame_drop_later(n);
     td__plan_drop(f->p);
     td__now_drop(f->sizes);
 }
@@ -309,11 +308,6 @@ static bool refuse(const td_node *n, int from, int to) {
         j->fwd[j->tangents[from].index].result >= 0 ? a : "it");
 }
 
-static td_edge *edge_for(td_node *n, int i) {
-    const td_plan *p = ((const td_frame *)n->data)->p;
-    return p->edges[i].led ? &n->edge[i] : td__frame_later(n, i);
-}
-
 /* ---- as part of a compiled backward ------------------------------------- */
 
 static void arrived(td_node *n, const bool *came) { look_at(n, NULL, came); }
@@ -340,7 +334,7 @@ static const td_node_kind compiled_kind = {.name = "compiled",
                                            .release = td__frame_release,
                                            .destroy = destroy,
                                            .apart = apart,
-                                           .edge_for = edge_for,
+                                           .binds = true,
                                            .passes = passes,
                                            .refuse = refuse};
 
@@ -388,33 +382,27 @@ static bool save(td_pcall *c, td_node *n, int i) {
 }
 
 /* Edge i is that of the node of the order below. */
-static bool take_edge(td_node *n, const td_node *from, int i) {
-    const td_frame *f = from->data;
-    const td_geom  *type = &from->in_type[i];
-    int64_t        *dims = (int64_t *)(uintptr_t)n->in_type[i].size;
-    td_edge        *to = edge_for(n, i);
-    size_t          rank = (size_t)type->rank;
-    if (!to) return false;
+static void take_edge(td_node *n, const td_node *from, int i) {
+    const td_geom *type = &from->in_type[i];
+    int64_t       *dims = (int64_t *)(uintptr_t)n->in_type[i].size;
+    size_t         rank = (size_t)type->rank;
     n->in_type[i] = *type;
     n->in_type[i].size = rank ? memcpy(dims, type->size, sizeof *dims * rank) : dims;
     if (rank && type->stride)
         n->in_type[i].stride = memcpy(dims + rank, type->stride, sizeof *dims * rank);
-    *to = !from->edge[i].node && f->later ? f->later[i] : from->edge[i];
-    if (to->node) td__node_ref(to->node);
-    return true;
+    n->edge[i] = from->edge[i];
+    if (n->edge[i].node) td__node_ref(n->edge[i].node);
 }
 
 /* Reserves memory for the types of all edges, and takes those of the order below. The
  * prologue binds the others. */
-static bool make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
+static void make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < n->n_edge; i++) {
         const td_edge_plan *e = &c->p->edges[i];
         n->in_type[i] = (td_geom){.size = ints};
         ints += e->dims;
-        if (!c->from || i >= c->from->n_edge || !(e->led || e->later)) continue;
-        if (!take_edge(n, c->from, i)) return false;
+        if (c->from && i < c->from->n_edge && e->bound) take_edge(n, c->from, i);
     }
-    return true;
 }
 
 /* A hash of what the plan saves and for which backward; not 0. */
@@ -428,7 +416,7 @@ static uint64_t hash_of_code(td_plan *p) {
  * memory for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->p->j;
-    if (!make_edges(c, n, ints)) return false;
+    make_edges(c, n, ints);
     for (int i = 0; i < j->n_tangents; i++)
         set_result(&n->out_type[i], td__tangent_geom(c->p, c->now, i));
     uint64_t was = n->cx->saver;

@@ -13,7 +13,6 @@ typedef struct td_frame {
     /* Sets of tangents behind it: those that arrived last, those that did not, and all
      * whose saved values are gone. */
     uint64_t *now, *missing, *spent;
-    td_edge *later; /* by target, referenced: edges that only the next order leads to */
 } td_frame;
 enum { TD_FRAME_INTS = sizeof(td_frame) / sizeof(int64_t) };
 
@@ -56,12 +55,6 @@ bool td__frame_spend(td_node *n);
 bool td__frame_donate(td_node *n, int i, const td_value *v);
 
 /* ---- create_graph.c ----------------------------------------------------- */
-
-/* Where the node keeps the edge of target i, to which no tangent leads: a backward does
- * not visit it, but its gradients may depend on it (the saved value of a written view
- * has the history from before the write). NULL after td__fail. */
-td_edge *td__frame_later(td_node *n, int i);
-void     td__frame_drop_later(td_node *n);
 
 /* The backward of a node that records a history (create_graph). */
 bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,

@@ -163,9 +163,10 @@ static bool plan_saves(td_plan *p, const td_plan_opts *o) {
 }
 
 /* Bases, and leaves that the call makes, may have any rank; a leaf that was read has
- * the rank it had then (td__step_bind). Where no tangent leads, an edge is stored for
- * the next order alone, and only if gradients depend on that input: an edge keeps the
- * accumulation node of a leaf alive, which remembers the leaf's sizes. */
+ * the rank it had then (_bind). An edge that no tangent leads to is bound for
+ * the next order, and only if gradients depend on that input: an edge keeps the
+ * accumulation node of a leaf alive, which remembers the leaf's sizes. A backward does
+ * not visit it (`apart`). */
 static void plan_edges(td_plan *p) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
@@ -174,8 +175,8 @@ static void plan_edges(td_plan *p) {
         td_edge_plan    *to = &p->edges[i];
         to->dims = l && 2 * l->rank > TD_MAX_RANK ? 2 * l->rank : TD_MAX_RANK;
         if (!l) to->dims = 2 * TD_MAX_RANK;
-        to->led = td__set_any(t->from, td__set_words(j->n_tangents));
-        to->later = !to->led && t->input >= 0 && p->needs[t->input];
+        to->bound = td__set_any(t->from, td__set_words(j->n_tangents)) ||
+                    (t->input >= 0 && p->needs[t->input]);
         p->node_dims += to->dims;
     }
 }
@@ -307,20 +308,20 @@ void td__plan_drop(td_plan *p) {
 
 /* ---- a call ------------------------------------------------------------- */
 
-/* Tensors of the graph are tensors in `out`: a backend of the user's may have left some
- * out. */
+/* Tensors of the graph are tensors of its rank in `out`: a backend of the user's may
+ * have left some out. Sizes and strides are read by that rank. */
 static bool check_filled(const td_plan *p, const td_graph *g, const td_value *out) {
     for (int i = 0; i < g->outputs.n; i++) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
         const td_gtype *l = g->outputs.v[i].u.v->type;
         if (!l || l->kind != TD_K_TENSOR) continue;
-        if (TD_LIKELY(out[i].kind == TD_K_TENSOR &&
-                      td__is_live(out[i].u.t, TD_H_TENSOR)))
-            continue;
+        bool there = out[i].kind == TD_K_TENSOR && td__is_live(out[i].u.t, TD_H_TENSOR);
+        if (TD_LIKELY(there && out[i].u.t->rank == l->rank)) continue;
         return td__fail(p->cx, TD_E_ARG,
-                        "%s: the backend's code returned true, but left out[%d] "
-                        "without a tensor; run of td_runner must fill all %d outputs",
-                        p->name, i, g->outputs.n);
+                        "%s: the backend's code returned true, but out[%d] is %s; run "
+                        "of td_runner must set it to a tensor of rank %d",
+                        p->name, i, there ? td__type_str(out[i].u.t) : "no tensor",
+                        l->rank);
     }
     return true;
 }
@@ -377,22 +378,6 @@ static void leave_mode(const td_plan *p) {
     }
 }
 
-/* Sizes and strides of values are read by the rank that eager's have. */
-static bool check_ranks(const td_pcall *c) {
-    const td_joint *j = c->p->j;
-    for (int i = 0; i < j->n_fwd; i++) {
-        const td_fwd *f = &j->fwd[i];
-        int           rank = f->tangent >= 0 ? j->tangents[f->tangent].geom.rank
-                             : f->made       ? f->geom.rank
-                                             : -1;
-        if (TD_LIKELY(rank < 0 || c->vals[i].u.t->rank == rank)) continue;
-        return td__fail(c->p->cx, TD_E_ARG,
-                        "%s: the backend's code gave %s for out[%d], which has rank %d",
-                        c->p->name, td__type_str(c->vals[i].u.t), i, rank);
-    }
-    return true;
-}
-
 /* The steps of a call, in the order that docs/plan.md gives: code, node, epilogue,
  * versions of saved values. With debug_asserts the inputs and outputs are checked
  * around the code. */
@@ -402,7 +387,6 @@ static bool run(td_pcall *c) {
     if (p->copies && !td__plan_copy_storages(c)) return false;
     if (!td__plan_code(c)) return false;
     if (p->asserts && !td__plan_check_values(c)) return false;
-    if (!check_ranks(c)) return false;
     if (!td__now_tangents(c)) return false;
     bool ok = (!p->h || td__plan_node(c)) && td__plan_epilogue(c);
     if (ok) td__plan_saved(c);

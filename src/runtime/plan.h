@@ -27,8 +27,7 @@ typedef struct td_save_plan {
 /* An edge of the compiled node. */
 typedef struct td_edge_plan {
     int  dims;  /* sizes and strides that the node stores for it, at most */
-    bool led;   /* tangents lead to it; if not, */
-    bool later; /* ...gradients of gradients do */
+    bool bound; /* tangents lead to it, or gradients of gradients do */
 } td_edge_plan;
 
 /* The backward code for one set of missing tangents. */
