@@ -346,18 +346,9 @@ static bool call_writer(td_func *f, td_opcall *c) {
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 
-/* Does the call draw random numbers, or may a graph of it? */
-static bool draws(const td_opcall *c) {
-    bool any = c->def->flags & TD_OPF_RANDOM;
-    for (int i = 0; c->def->flags & TD_OPF_NESTS && i < c->n_in; i++)
-        any |= c->in[i].kind == TD_K_GRAPH && td__graph_draws(c->in[i].u.g);
-    return any;
-}
-
 /* The mode itself. Sizes that are created during the call are named after the op. */
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
-    f->draws |= draws(c);
     if (!know_args(f, c)) return false;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
@@ -393,10 +384,6 @@ int td__func_quiet_writes(const td_func *f, int nr) {
 
 td_tensor *td__func_given_value(td_func *f, int nr) {
     return td__fval_value(f->in.v[nr].given);
-}
-
-bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner) {
-    return td__fval_fresh(f, outer, inner);
 }
 
 td_tensor *td__func_value(td_func *f, td_tensor *outer) {

@@ -25,7 +25,7 @@ bool td__gtype_is_packed(const td_gtype *l) {
 }
 
 /* A copy of v with the given strides and offset 0, in a storage of its own. */
-td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
+static td_gval *copy_with(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
     if (v->type->of || (stride == v->type->stride && td__gtype_is_packed(v->type))) {
         td_garg in = td__garg_value(v);
@@ -123,9 +123,8 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
     bool     late = l && l->rank == geom->rank && has_offset(geom);
-    td_gval *copy = late
-                        ? copy_at(j->g, a->u.v, geom)
-                        : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
+    td_gval *copy = late ? copy_at(j->g, a->u.v, geom)
+                         : copy_with(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
