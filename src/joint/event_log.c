@@ -29,7 +29,7 @@ static td_event *add(td_log *l, td_event e) {
     e.grad = cx->grad_enabled;
     e.inference = cx->inference;
     e.here = td_here;
-    e.bind = e.out_nr = -1;
+    e.out_nr = -1;
     e.st = e.t->st;
     if (!e.was) e.was = e.st;
     td__ref(e.t);

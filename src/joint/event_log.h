@@ -59,7 +59,6 @@ typedef struct td_event {
     /* epilogue.c: */
     bool       live;   /* its effect can be observed after the call */
     int        out_nr; /* the forward output that is its value; -1: none */
-    int        bind;   /* FLAG: the target that is this leaf; -1: none */
 } td_event;
 
 typedef struct td_log {

@@ -69,6 +69,7 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     if (!goal || !targets) return td__fail_memory(r->cx);
     if (n) memcpy(goal, r->goal, sizeof *goal * n);
     if (n) memcpy(targets, j->targets, sizeof *targets * n);
+    for (size_t i = 0; i < n; i++) targets[i].event = -1; /* of another log */
     r->goal = goal;
     j->targets = targets;
     for (int i = 0; i < j->n_tangents; i++) {

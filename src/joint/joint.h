@@ -61,7 +61,7 @@ typedef struct td_target {
     int       input; /* -1: a leaf that the program makes */
     bool      base;  /* of its base */
     bool      leaf;  /* the epilogue binds it, */
-    int       event; /* ...at this event of the log */
+    int       event; /* ...at this event of the log; -1: it is bound already */
     uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 

@@ -31,29 +31,35 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* A missing tangent is zeros to a joint graph of the user's own. Otherwise the code
- * does not read it, but may take symbolic sizes from it: an expanded zero is enough. */
-static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
+/* Tangent i as the code, of graph `of`, takes it: in the traced layout. Code does not
+ * read one that is missing, but may take symbolic sizes from it. */
+bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
+                      td_value *to) {
     const td_frame  *f = n->data;
     const td_geom   *want = td__tangent_geom(f->p, f->sizes, i);
-    const td_gtyped *of = td__tangent_typed(f->p, i);
-    if (g && TD_UNLIKELY(of || g->typed)) return td__fit_typed(n, i, g, of);
-    if (g) return td__fit_tangent(n->cx, g, want);
-    if (of) return NULL; /* no code reads it */
-    if (!f->p->later.joint) {
-        td_tensor *t =
-            td_op_empty_strided(n->cx, (td_ints){want->size, want->rank},
-                                (td_ints){want->stride, want->rank}, want->dtype);
-        return td_op_zero_(t);
-    }
-    if (!f->sizes) return NULL;
-    td_tensor *zero = td_op_zeros(n->cx, (td_ints){NULL, 0}, want->dtype);
-    return td_op_expand(zero, (td_ints){want->size, want->rank});
+    const td_gtyped *type = td__tangent_typed(f->p, i);
+    if (!g) return td__size_stand_in(n->cx, of->dims.n && !type ? want : NULL, to);
+    g = TD_UNLIKELY(type || g->typed) ? td__fit_typed(n, i, g, type)
+                                      : td__fit_tangent(n->cx, g, want);
+    *to = td_value_tensor(g);
+    return g && !td_is_nil(g);
 }
 
-/* Which tangents came, by g or by came, and which did not. If none did, the node runs
- * because one came without a value, and which is unknown: all did. */
-static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
+/* The same for backward code. To a joint graph of the user's own a missing tangent is
+ * zeros. */
+static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value *to) {
+    const td_frame *f = n->data;
+    if (g || f->p->later.joint || td__tangent_typed(f->p, i))
+        return td__take_tangent(n, b->g, i, g, to);
+    td_tensor *t = td__empty_as(n->cx, td__tangent_geom(f->p, f->sizes, i));
+    *to = td_value_tensor(td_op_zero_(t));
+    return !td_is_nil(to->u.t);
+}
+
+/* Notes which tangents arrived, by g or by came, and which are missing; false: all are.
+ * Then the node runs because one arrived without a value, and which is unknown: all
+ * count as arrived. */
+static bool note_arrived(const td_node *n, td_tensor *const *g, const bool *came) {
     td_frame *f = n->data;
     int       words = td__frame_words(f->p);
     size_t    size = sizeof *f->now * (size_t)words;
@@ -61,13 +67,9 @@ static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
     memset(f->missing, 0, size);
     for (int i = 0; i < n->n_out; i++)
         td__set_add((g ? g[i] != NULL : came && came[i]) ? f->now : f->missing, i);
-    if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
-}
-
-static bool nothing_came(const td_node *n, td_tensor *const *g) {
-    for (int i = 0; i < n->n_out; i++)
-        if (g[i]) return false;
-    return true;
+    bool any = td__set_any(f->now, words);
+    if (!any) memcpy(f->now, f->missing, size);
+    return any;
 }
 
 /* Does no tangent that arrived lead to edge i? The call's results share one node, and
@@ -182,10 +184,8 @@ static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_va
         own[i] = last && b->reads[i] && td__frame_donate(n, i, &in[i]);
     }
     for (int i = 0, at = p->n_saved; i < n->n_out; i++, at++) {
-        td_tensor *t = tangent(n, i, g[i]);
-        if (t ? td_is_nil(t) : g[i] != NULL) return false;
-        in[at] = t ? td_value_tensor(t) : TD_NONE;
-        bool mine = p->donates && !b->writes[at] && t && t == g[i];
+        if (!tangent(n, b, i, g[i], &in[at])) return false;
+        bool mine = p->donates && !b->writes[at] && g[i] && in[at].u.t == g[i];
         own[at] = mine && td__walk_give(n, i);
     }
     return td_ok(n->cx);
@@ -234,8 +234,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
-    look_at(n, g, NULL);
-    if (!f->p->later.nests && nothing_came(n, g)) return true;
+    if (!note_arrived(n, g, NULL) && !f->p->later.nests) return true;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
         if (!g[i]) continue;
@@ -310,7 +309,7 @@ static bool refuse(const td_node *n, int from, int to) {
 
 /* ---- as part of a compiled backward ------------------------------------- */
 
-static void arrived(td_node *n, const bool *came) { look_at(n, NULL, came); }
+static void arrived(td_node *n, const bool *came) { note_arrived(n, NULL, came); }
 
 /* The plan, which has the backward graph, the numbers of this call, and the tangents
  * whose values are used up. */

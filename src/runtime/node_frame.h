@@ -28,6 +28,8 @@ static inline const td_geom *td__tangent_geom(const td_plan *p, const td_now *si
 
 /* ---- layout.c ----------------------------------------------------------- */
 
+/* Uninitialized, with these sizes and strides; nil on failure. */
+td_tensor *td__empty_as(td_ctx *cx, const td_geom *g);
 /* For an input whose elements are not read: a tensor of this type, uninitialized, whose
  * sizes bind symbols. g NULL, or without sizes: none is needed. False after td__fail.
  * */
@@ -65,6 +67,10 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 /* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
  * a plain tensor. NULL after td__fail (typed_tangent.c). */
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
+/* Tangent g of result i, NULL: a missing one, as code of graph `of` takes it. False
+ * after td__fail (compiled_node.c). */
+bool       td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
+                            td_value *to);
 /* The type that the tangent of result i was traced with; NULL: a plain tensor. */
 static inline const td_gtyped *td__tangent_typed(const td_plan *p, int i) {
     const td_gtype *l = p->j->g->inputs.v[p->j->n_primals + i]->type;
