@@ -64,7 +64,7 @@ typedef struct td_event {
 typedef struct td_log {
     td_mode  mode; /* first: the mode is this */
     td_ctx  *cx;
-    td_func *f; /* knows values; NULL: they do not count */
+    td_func *f; /* knows values */
     td_arena arena;
     TD_VEC(td_event) all;
     td_listener        listener; /* for the tape */
