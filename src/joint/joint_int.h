@@ -142,8 +142,12 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, input_copies.c ------------------------------------------------- */
 
-bool td__joint_copy_inputs(td_joint *j);
-bool td__joint_drop_copies(td_joint *j);
-bool td__joint_write_plain(td_joint *j); /* behind the two before */
+/* Moves the nodes from `first` on before node `to`. False after td__fail. */
+bool     td__joint_move_nodes(td_graph *g, int first, int to);
+/* The elements of type l in the storage of v, by as_strided; NULL after td__fail. */
+td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l);
+bool     td__joint_copy_inputs(td_joint *j);
+bool     td__joint_drop_copies(td_joint *j);
+bool     td__joint_write_plain(td_joint *j); /* behind the two before */
 
 #endif
