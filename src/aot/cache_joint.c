@@ -3,7 +3,7 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 48 &&
+_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 48 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
                    sizeof(td_geom) == 32 && sizeof(td_primal) == 8,
                "a field of the joint graph is not written");
@@ -63,7 +63,6 @@ static void put_target(td_image *m, const td_joint *j, const td_target *t) {
     put_nr(m, t->input);
     put_flag(m, t->base);
     put_flag(m, t->leaf);
-    put_nr(m, t->event);
     put_set(m, j, t->from);
 }
 
@@ -74,7 +73,6 @@ bool td__put_joint(td_image *m, const td_joint *j) {
     bool      ok = td__image_graph(m, j->g) && td__image_graph(m, j->epilogue);
     for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
     put_nr(m, j->left);
-    put_flag(m, j->random);
     put_nr(m, j->order);
     for (int i = 0; i < j->n_primals; i++) put_input(m, j, i);
     for (int i = 0; i < j->n_results; i++) put_flag(m, j->feeds[i]);

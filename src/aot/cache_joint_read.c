@@ -83,7 +83,6 @@ static void get_target(source *s, td_target *t) {
     t->input = within(s, -1, s->j->n_primals);
     t->base = flag(s);
     t->leaf = flag(s);
-    t->event = within(s, 0, INT32_MAX);
     t->from = get_set(s);
     if (t->input < 0 && (!t->leaf || t->base)) s->r->bad = true;
 }
@@ -98,7 +97,6 @@ static bool get_counts(source *s) {
     int       most = left < INT32_MAX ? (int)left : INT32_MAX;
     for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
     j->left = within(s, 0, TD_R_COUNT + 1);
-    j->random = flag(s);
     j->order = within(s, 0, INT32_MAX);
     j->primals = items(s, j->n_primals, sizeof *j->primals);
     j->feeds = items(s, j->n_results, sizeof *j->feeds);

@@ -332,7 +332,7 @@ static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
     bool *mine = td__zalloc((size_t)(s->plan->j->n_primals + args.n) + 1);
     if (!mine) return td__fail_memory(s->plan->cx);
     own_inputs(s, args, own, mine, false);
-    bool ok = td__plan_call(s->plan, in, mine, out);
+    bool ok = td__plan_call(s->plan, NULL, in, mine, out);
     own_inputs(s, args, own, mine, true);
     td__free(mine);
     return ok;
@@ -366,10 +366,10 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
         return td__fail_memory(f->cx);
     p->refs++;
     td__graph_keep(program);
-    bool ok =
-        inputs_of(s, program, args, in) &&
-        (own ? call_owning(s, args, own, in, out) : td__plan_call(p, in, NULL, out)) &&
-        leave_grads(p, program, in, out);
+    bool ok = inputs_of(s, program, args, in) &&
+              (own ? call_owning(s, args, own, in, out)
+                   : td__plan_call(p, NULL, in, NULL, out)) &&
+              leave_grads(p, program, in, out);
     if (ok) mark_results(p->j, td__graph_results(program), out);
     if (in != few) td__scratch_give(&p->inputs, in);
     td__graph_drop(program);

@@ -68,7 +68,7 @@ static void find_input(td_facts_run *r, int i) {
 static bool find_all(td_facts_run *r) {
     td_facts *to = r->to;
     for (int i = 0; i < to->n_in; i++) find_input(r, i);
-    to->random = r->r->f->draws;
+    to->random = td__graph_draws(r->r->g);
     if (r->r->program->left) {
         int left = r->r->program->left - 1;
         to->grad_mode = left == TD_R_ENABLE_GRAD || left == TD_R_PLAIN;

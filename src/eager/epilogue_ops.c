@@ -5,8 +5,10 @@
 #include "ops/call.h"
 #include "ops/cast.h"
 
-bool td__step_made(td_tensor *t) {
-    bool inference = t->cx->inference;
+/* _made: resets version and inference flag, t counts as newly made. */
+static bool made(const td_value *in) {
+    td_tensor *t = in[0].u.t;
+    bool       inference = t->cx->inference;
     atomic_store_explicit(&t->st->version, 0, memory_order_relaxed);
     t->seen = 0;
     t->flags =
@@ -14,13 +16,21 @@ bool td__step_made(td_tensor *t) {
     return true;
 }
 
-bool td__step_touch(td_tensor *t) {
+/* _touch: regenerates a stale view's grad_fn, as eager did at this point. */
+static bool touch(const td_value *in) {
     td_node *fn;
-    return td__fn_of(t, &fn);
+    return td__fn_of(in[0].u.t, &fn);
 }
 
-bool td__step_bump(td_tensor *t, uint64_t writes) {
-    atomic_fetch_add_explicit(&t->st->version, writes, memory_order_relaxed);
+static void count_writes(const td_tensor *t, int64_t n) {
+    atomic_fetch_add_explicit(&t->st->version, (uint64_t)n, memory_order_relaxed);
+}
+
+/* _bump: adds to the version of t's storage. */
+static bool bump(const td_value *in) {
+    if (in[1].u.i < 0)
+        return td__fail(in[0].u.t->cx, TD_E_ARG, "_bump: writes is negative");
+    count_writes(in[0].u.t, in[1].u.i);
     return true;
 }
 
@@ -64,17 +74,19 @@ static bool assign_typed(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
-/* A view's history is its base's, so a recorded copy_ rebases it. Any other
- * tensor just gets value's grad_fn. */
-bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
-    td_node *fn = td__last_node(value);
-    if (!check_value("_assign", t, value)) return false;
-    if (!may_assign(t)) return false;
-    if (fn && t->base) return td__step_bump(t, writes - 1) && copy_recorded(t, value);
+/* _assign: copy_(t, value) that takes over value's grad_fn and counts as several
+ * writes. A view's history is its base's, so a recorded copy_ rebases it. */
+static bool assign(const td_value *in) {
+    td_tensor *t = in[0].u.t, *value = in[1].u.t;
+    td_node   *fn = td__last_node(value);
+    bool       view = fn && t->base;
+    if (!check_value("_assign", t, value) || !may_assign(t)) return false;
+    count_writes(t, in[2].u.i - view);
+    if (view) return copy_recorded(t, value);
     if (TD_UNLIKELY(t->typed || value->typed)) {
         if (!assign_typed(t, value)) return false;
     } else if (t->numel > 0) td__copy_into(t, value);
-    return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
+    return !fn || td__set_history(t, fn, value->ag->nr);
 }
 
 /* Rebases the history of view t as copy_ does, but leaves the version: the
@@ -87,15 +99,17 @@ static bool rebase(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
-/* The op _give of an epilogue: t gets the grad_fn of `value`. in_place on a view: the
- * write is passed on to its base. */
-bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
-                   bool in_place) {
-    td_node *fn = value ? td__last_node(value) : NULL;
+/* _give: t gets the grad_fn of `value`, if there is one, and a creation mark, as from a
+ * custom function. in_place on a view: the write is passed on to its base. */
+static bool give(const td_value *in) {
+    td_tensor *t = in[0].u.t, *value = in[1].kind == TD_K_TENSOR ? in[1].u.t : NULL;
+    int64_t    creation = in[2].u.i;
+    bool       in_place = in[3].u.i;
+    td_node   *fn = value ? td__last_node(value) : NULL;
     if (value && !check_value("_give", t, value)) return false;
-    if ((unsigned)creation > TD_MADE_CUSTOM)
-        return td__fail(t->cx, TD_E_ARG, "_give: creation is %d; known are 0 to %d",
-                        (int)creation, (int)TD_MADE_CUSTOM);
+    if (creation < 0 || creation > TD_MADE_CUSTOM)
+        return td__fail(t->cx, TD_E_ARG, "_give: creation is %lld; known are 0 to %d",
+                        (long long)creation, (int)TD_MADE_CUSTOM);
     if (fn && in_place && t->base) return rebase(t, value);
     if (fn && !td__set_history(t, fn, value->ag->nr)) return false;
     if (t->base && !in_place) t->creation = (uint8_t)creation;
@@ -104,11 +118,11 @@ bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
 
 /* Fails, because the grad_fn of `value` is no compiled call with such an edge, or t has
  * no gradients. */
-static bool fail_bind(const td_tensor *t, const td_node *n, int edge) {
+static bool fail_bind(const td_tensor *t, const td_node *n, int64_t edge) {
     if (!td__is_float((td_dtype)t->dtype))
         return td__fail(t->cx, TD_E_ARG, "_bind: %s has no gradients", td__type_str(t));
-    return td__fail(t->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
-                    n ? n->name : "a value without a history", edge);
+    return td__fail(t->cx, TD_E_ARG, "_bind: %s has no edge %lld to bind",
+                    n ? n->name : "a value without a history", (long long)edge);
 }
 
 /* The type of the gradient that goes to t. A leaf that was read takes gradients in the
@@ -138,17 +152,31 @@ static bool find_edge(td_tensor *t, bool leaf, td_edge *to) {
     return to->node != NULL;
 }
 
-/* The op _bind: edge `edge` of the compiled node, which is the grad_fn of `value`,
- * leads where gradients of t, or of its base, go; bound once. The node has reserved
- * memory for the sizes of t. */
-bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base, bool leaf) {
-    td_node *n = value->ag ? value->ag->fn : NULL;
+/* _bind: edge `edge` of the compiled node, which is the grad_fn of `value`, leads where
+ * gradients of t, or of its base, go; bound once. The node has reserved memory for the
+ * sizes of t. */
+static bool bind(const td_value *in) {
+    td_tensor *t = in[0].u.t;
+    td_node   *n = in[1].u.t->ag ? in[1].u.t->ag->fn : NULL;
+    int64_t    edge = in[2].u.i;
+    bool       base = in[3].u.i, leaf = in[4].u.i;
     if (base && t->base) t = t->base;
-    if (TD_UNLIKELY(!n || !n->kind->edge_for || (unsigned)edge >= (unsigned)n->n_edge ||
+    if (TD_UNLIKELY(!n || !n->kind->binds || edge < 0 || edge >= n->n_edge ||
                     !td__is_float((td_dtype)t->dtype)))
         return fail_bind(t, n, edge);
     if (n->edge[edge].node) return true;
     set_edge_type(&n->in_type[edge], t);
-    td_edge *to = n->kind->edge_for(n, edge);
-    return to && find_edge(t, leaf, to);
+    return find_edge(t, leaf, &n->edge[edge]);
+}
+
+td_step_fn *td__step_of(td_op op) {
+    switch (op) {
+    case TD_OP__made: return made;
+    case TD_OP__touch: return touch;
+    case TD_OP__assign: return assign;
+    case TD_OP__bump: return bump;
+    case TD_OP__give: return give;
+    case TD_OP__bind: return bind;
+    default: return NULL;
+    }
 }

@@ -54,9 +54,7 @@ typedef struct td_node_kind {
     /* Did no arrived gradient reach edge i? Then the nodes beyond it count as not
      * reached, as in eager. NULL: never. */
     bool (*apart)(const td_node *n, int i);
-    /* Of a compiled call: where edge i is stored when its plan binds it; NULL after
-     * td__fail. NULL: edges are set when the node is made. */
-    td_edge *(*edge_for)(td_node *n, int i);
+    bool binds; /* of a compiled call: its plan binds edges after the node is made */
     /* Would eager send the gradient of result `from` through result `to`, both of this
      * one node? NULL: never. */
     bool (*passes)(const td_node *n, int from, int to);
@@ -209,22 +207,11 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
 
 /* ---- epilogue_ops.c ----------------------------------------------------- */
 
-/* Ops that only epilogues of compiled calls contain. False after td__fail. */
-
-/* Resets version and inference flag: t counts as newly made. */
-bool td__step_made(td_tensor *t);
-/* Regenerates a stale view's grad_fn, as eager did at this point. */
-bool td__step_touch(td_tensor *t);
-/* copy_(t, value) that takes over value's grad_fn; counts as `writes` writes. */
-bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes);
-/* Adds to the version of t's storage. */
-bool td__step_bump(td_tensor *t, uint64_t writes);
-/* Gives t the grad_fn of value (or none) and a creation mark, as a custom function
- * does; in_place: t is an input the function wrote. */
-bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation, bool in_place);
-/* Connects an edge of the compiled node, value's grad_fn, to where gradients of t, or
- * of its base, go; leaf: to the accumulator of t, also if t is a stale view. */
-bool td__step_bind(td_tensor *t, td_tensor *value, int edge, bool base, bool leaf);
+/* Runs an op that only plans of compiled calls contain (_made, _assign, ...), on all
+ * arguments of its schema; it returns the first. False after td__fail. */
+typedef bool td_step_fn(const td_value *in);
+/* NULL: another op. */
+td_step_fn  *td__step_of(td_op op);
 
 /* ---- backward.c --------------------------------------------------------- */
 

@@ -411,28 +411,13 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
 /* Ops of the tape itself: they change flags, versions or history. Modes below
  * and kernels do not see them. */
 static bool change_flags(td_opcall *c) {
-    td_tensor *t = td__in(c, 0);
+    td_tensor  *t = td__in(c, 0);
+    td_step_fn *step = td__step_of(c->info->op);
     c->out[0] = t;
-    switch (c->info->op) {
-    case TD_OP_detach_: c->out[0] = td__detach_in_place(t); break;
-    case TD_OP_requires_grad_:
+    if (step) return step(c->in);
+    if (c->info->op == TD_OP_detach_) c->out[0] = td__detach_in_place(t);
+    if (c->info->op == TD_OP_requires_grad_)
         c->out[0] = td__set_requires_grad(t, td__in_bool(c, 1));
-        break;
-    case TD_OP__made: return td__step_made(t);
-    case TD_OP__touch: return td__step_touch(t);
-    case TD_OP__assign:
-        return td__step_assign(t, td__in(c, 1), (uint64_t)td__in_int(c, 2));
-    case TD_OP__bump:
-        if (td__in_int(c, 1) < 0) return td__op_fail(c, TD_E_ARG, "writes is negative");
-        return td__step_bump(t, (uint64_t)td__in_int(c, 1));
-    case TD_OP__give:
-        return td__step_give(t, td__in(c, 1), (td_creation)td__in_int(c, 2),
-                             td__in_bool(c, 3));
-    case TD_OP__bind:
-        return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2), td__in_bool(c, 3),
-                             td__in_bool(c, 4));
-    default: break;
-    }
     return !td_is_nil(c->out[0]);
 }
 

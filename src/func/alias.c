@@ -164,11 +164,7 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     if (!v) return NULL;
     if (alone) g->root = v;
     else choose_root(g, v);
-    if (!g->given) {
-        g->given = inner;
-        g->given_offset = outer->offset;
-        g->given_dtype = (td_dtype)outer->dtype;
-    }
+    if (!g->given) g->given = inner;
     outer->payload = v;
     return td__fval_hold(v, inner) ? v : NULL;
 }
@@ -305,14 +301,11 @@ static bool is_empty(const td_group *g) {
  * covers. */
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
-    td_dtype dt = g->given_dtype;
-    if (!g->given) {
-        if (!g->root)
-            return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "a storage of which no piece is known is read as a whole");
-        dt = g->root->geom.dtype;
-    }
-    int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
+    if (!g->given && !g->root)
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "a storage of which no piece is known is read as a whole");
+    td_dtype dt = (td_dtype)(g->given ? g->given->dtype : g->root->geom.dtype);
+    int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (g->root && td__geom_is_list(&g->root->geom) &&
         has_room(g->root->geom.size[0], n))
         return true;
@@ -353,17 +346,13 @@ bool td__group_grow(td_group *g, size_t was) {
     return td__fval_hold(list, all);
 }
 
-/* A list of n elements made of `up` by a view op; in[0] stays empty. */
+/* A list of n elements made of `up` by a view op; in[0] is left out. */
 static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
-                        const td_value *args, int n_args) {
+                        const td_value *in, int n_in) {
     td_group *g = td__group_of(up);
-    td_func  *f = g->f;
     td_fval  *v = make_list(g, dt, n);
-    td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
-    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * (size_t)(n_args + 1));
-    if (!v || !s || !in) return td__fail_memory(f->cx), NULL;
-    for (int i = 0; i < n_args; i++) in[1 + i] = args[i];
-    *s = (td_fstep){.op = op, .n_in = n_args + 1, .in = in};
+    td_fstep *s = v ? td__fstep_make(g->f, op, in, n_in) : NULL;
+    if (!s) return NULL;
     v->kind = TD_F_VIEW;
     v->up = up;
     v->step = s;
@@ -376,16 +365,16 @@ static td_fval *list_as(td_group *g, td_dtype dt) {
     td_fval *list = g->root;
     int64_t  n = list->geom.size[0], item = td__dtype_bytes[list->geom.dtype];
     int64_t  fit = td__dtype_bytes[dt] > item ? td__dtype_bytes[dt] / item : 1;
-    td_value part[4] = {td_value_int(0), td_value_int(0), TD_NONE, td_value_int(1)};
-    td_value to = td__value_dtype(dt);
+    td_value to[2] = {TD_NONE, td__value_dtype(dt)};
     if (!td__dim_is_sym(n) && n % fit) {
         n -= n % fit;
-        part[2] = td_value_int(n);
-        list = list_by(list, list->geom.dtype, n, TD_OP_slice, part, 4);
+        td_value part[5] = {TD_NONE, td_value_int(0), td_value_int(0), td_value_int(n),
+                            td_value_int(1)};
+        list = list_by(list, list->geom.dtype, n, TD_OP_slice, part, 5);
         if (!list) return NULL;
     }
     n = td__dim_div(td__dim_mul(n, item), td__dtype_bytes[dt]);
-    return list_by(list, dt, n, TD_OP_view_dtype, &to, 1);
+    return list_by(list, dt, n, TD_OP_view_dtype, to, 2);
 }
 
 /* Finds the record that v is a view of: preferably the one it was derived from, else

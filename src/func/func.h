@@ -29,7 +29,6 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* referenced, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
-    bool draws; /* a random op was called */
 };
 
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
@@ -49,7 +48,5 @@ int        td__func_writes(const td_func *f, int nr);       /* to its elements, 
 int        td__func_quiet_writes(const td_func *f, int nr); /* ...with gradients off */
 /* Its elements now, in the geometry it came with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
-/* `outer` is a tensor the run comes to know, with this value. */
-bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
 
 #endif

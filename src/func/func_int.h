@@ -20,9 +20,7 @@ struct td_group {
     td_storage *st;    /* outer */
     td_fval    *root;  /* NULL: arguments overlap and none was written yet */
     td_tensor  *given; /* the value of an argument in it as it came; NULL: none */
-    int64_t     given_offset; /* of that argument, outer */
-    td_dtype    given_dtype;
-    uint64_t    gen;                  /* writes so far */
+    uint64_t    gen;   /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
 };
 
@@ -78,6 +76,12 @@ bool      td__fval_place(td_fval *v);
 bool      td__group_flatten(td_group *g, int64_t bytes);
 /* The storage had `was` bytes before it perhaps grew: new ones are zero. */
 bool      td__group_grow(td_group *g, size_t was);
+
+/* ---- functional.c ------------------------------------------------------- */
+
+/* A view op with a copy of its arguments, of which from[0] is left out. NULL after
+ * td__fail. */
+td_fstep *td__fstep_make(td_func *f, td_op op, const td_value *from, int n_in);
 
 /* ---- functional_nested.c ------------------------------------------------ */
 

@@ -140,20 +140,19 @@ static bool call_plain(td_func *f, td_opcall *c) {
 
 /* ---- views -------------------------------------------------------------- */
 
-/* A copy of the call that outlives it. */
-static td_fstep *make_step(td_func *f, const td_opcall *c, td_op op) {
+td_fstep *td__fstep_make(td_func *f, td_op op, const td_value *from, int n_in) {
     td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
-    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * (size_t)(c->n_in + 1));
+    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * (size_t)(n_in + 1));
     if (!s || !in) return td__fail_memory(f->cx), NULL;
-    for (int i = 1; i < c->n_in; i++) {
-        in[i] = c->in[i];
+    for (int i = 1; i < n_in; i++) {
+        in[i] = from[i];
         if (in[i].kind != TD_K_INTS) continue;
         int64_t *v = td__arena_alloc(&f->arena, sizeof *v * (in[i].n + 1));
         if (!v) return td__fail_memory(f->cx), NULL;
         if (in[i].n) memcpy(v, in[i].u.ints, sizeof *v * in[i].n);
         in[i].u.ints = v;
     }
-    *s = (td_fstep){.op = op, .n_in = c->n_in, .in = in};
+    *s = (td_fstep){.op = op, .n_in = n_in, .in = in};
     return s;
 }
 
@@ -165,13 +164,20 @@ static td_fkind kind_of(td_op op) {
     return kind == TD_VIEW_SAME ? TD_F_SAME : TD_F_VIEW;
 }
 
+/* t becomes a piece of its storage, cut from `up`. */
+static bool make_piece(td_func *f, td_fval *up, td_tensor *t) {
+    td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
+    if (v) v->from = up;
+    return (t->payload = v) != NULL;
+}
+
 /* A record of `t`, made of `up` by the step. */
 static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, int nr) {
     td_fkind kind = kind_of(s->op);
+    if (kind == TD_F_PIECE) return make_piece(f, up, t) ? t->payload : NULL;
     td_fval *v = td__fval_make(f, kind, td__group_of(up), t);
     if (!v) return NULL;
     t->payload = v;
-    if (kind == TD_F_PIECE) return v->from = up, v;
     v->overlap |= up->overlap;
     v->up = up;
     v->step = s;
@@ -184,7 +190,7 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
 static bool call_view(td_func *f, td_opcall *c) {
     td_fval *up = td__fval_of(f, td__in(c, 0));
     if (!run_outer(c)) return false;
-    td_fstep *s = make_step(f, c, c->info->op);
+    td_fstep *s = td__fstep_make(f, c->info->op, c->in, c->n_in);
     if (!s) return false;
     if (c->def->flags & TD_OPF_MULTI) {
         s->n_peers = c->n_out;
@@ -232,18 +238,14 @@ static bool call_meta(td_func *f, td_opcall *c) {
     if (c->info->op == TD_OP_resize_) {
         if (td__resize_is_same(c)) return c->out[0] = t, true;
         if (!run_outer(c) || !td__group_grow(td__group_of(up), was)) return false;
-        td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
-        if (!v) return false;
-        t->payload = v;
-        v->from = up;
-        return true;
+        return make_piece(f, up, t);
     }
     if (c->info->pure == TD_OP_COUNT) { /* flags alone: the tape's, if there is one */
         c->out[0] = t;
         return true;
     }
     if (!run_outer(c)) return false;
-    td_fstep *s = make_step(f, c, c->info->pure);
+    td_fstep *s = td__fstep_make(f, c->info->pure, c->in, c->n_in);
     td_fval  *v = s ? make_view(f, up, t, s, 0) : NULL;
     return v != NULL;
 }
@@ -346,18 +348,9 @@ static bool call_writer(td_func *f, td_opcall *c) {
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 
-/* Does the call draw random numbers, or may a graph of it? */
-static bool draws(const td_opcall *c) {
-    bool any = c->def->flags & TD_OPF_RANDOM;
-    for (int i = 0; c->def->flags & TD_OPF_NESTS && i < c->n_in; i++)
-        any |= c->in[i].kind == TD_K_GRAPH && td__graph_draws(c->in[i].u.g);
-    return any;
-}
-
 /* The mode itself. Sizes that are created during the call are named after the op. */
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
-    f->draws |= draws(c);
     if (!know_args(f, c)) return false;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
@@ -393,10 +386,6 @@ int td__func_quiet_writes(const td_func *f, int nr) {
 
 td_tensor *td__func_given_value(td_func *f, int nr) {
     return td__fval_value(f->in.v[nr].given);
-}
-
-bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner) {
-    return td__fval_fresh(f, outer, inner);
 }
 
 td_tensor *td__func_value(td_func *f, td_tensor *outer) {

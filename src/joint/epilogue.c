@@ -192,13 +192,19 @@ static bool put_value(writing *w, const td_event *e) {
     return put(w, e, TD_OP__give, in, 4) != NULL;
 }
 
-/* Binds edge e->bind of the compiled node, the last input, to the leaf of the event. */
-static bool put_bind(writing *w, const td_event *e) {
-    if (e->bind < 0) return true;
+/* The target that event i binds; -1: none. */
+static int bound_at(const td_joint_run *r, int i) {
+    for (int k = 0; k < r->to->n_targets; k++)
+        if (r->to->targets[k].leaf && r->to->targets[k].event == i) return k;
+    return -1;
+}
+
+/* Binds edge k of the compiled node, the last input, to the leaf of the event. */
+static bool put_bind(writing *w, const td_event *e, int k) {
     td_gval *node = w->g->inputs.v[w->g->inputs.n - 1];
     td_garg  in[5] = {td__garg_value(value_of(w, e->t)),
                       td__garg_value(node),
-                      td__garg_int(e->bind),
+                      td__garg_int(k),
                       {.kind = TD_G_BOOL},
                       {.kind = TD_G_BOOL, .u.i = true}};
     return in[0].u.v && put(w, e, TD_OP__bind, in, 5);
@@ -206,8 +212,8 @@ static bool put_bind(writing *w, const td_event *e) {
 
 /* Does an event bind a leaf? */
 static bool binds(const td_joint_run *r) {
-    for (int i = 0; i < r->log.all.n; i++)
-        if (r->log.all.v[i].live && r->log.all.v[i].bind >= 0) return true;
+    for (int i = 0; i < r->to->n_targets; i++)
+        if (r->to->targets[i].leaf && r->to->targets[i].event >= 0) return true;
     return false;
 }
 
@@ -273,7 +279,10 @@ static bool write_events(writing *w) {
         if (!use_modes_of(w, e)) return false;
         bool own =
             e->kind == TD_EV_VIEW || e->kind == TD_EV_META || e->kind == TD_EV_FLAG;
-        if (!(own ? put_op(w, e) : put_value(w, e)) || !put_bind(w, e)) return false;
+        int bound = bound_at(r, i);
+        if (!(own ? put_op(w, e) : put_value(w, e)) ||
+            (bound >= 0 && !put_bind(w, e, bound)))
+            return false;
     }
     return leave_all(w);
 }

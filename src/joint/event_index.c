@@ -49,7 +49,7 @@ static bool index_results(td_joint_run *r) {
 
 /* Adds what event e says about its tensor, its base, the views it makes, and the
  * storages before and after. */
-static bool index_event(td_joint_run *r, const td_event *e) {
+bool td__log_index_event(td_joint_run *r, const td_event *e) {
     bool             change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
     td_about_tensor *t = add_tensor(r, e->t), *of = NULL;
     if (!t) return false;
@@ -71,9 +71,10 @@ static bool index_event(td_joint_run *r, const td_event *e) {
 }
 
 bool td__log_index(td_joint_run *r) {
+    td__log_index_free(r);
     if (!index_inputs(r) || !index_results(r)) return false;
     for (int i = 0; i < r->log.all.n; i++)
-        if (!index_event(r, &r->log.all.v[i])) return false;
+        if (!td__log_index_event(r, &r->log.all.v[i])) return false;
     return true;
 }
 
@@ -98,6 +99,7 @@ void td__log_index_live(td_joint_run *r) {
 void td__log_index_free(td_joint_run *r) {
     td__ptrmap_free(&r->tensors);
     td__ptrmap_free(&r->storages);
+    r->tensors = r->storages = (td_ptrmap){0};
 }
 
 const td_about_tensor *td__about_tensor(const td_joint_run *r, const td_tensor *t) {

@@ -29,7 +29,7 @@ static td_event *add(td_log *l, td_event e) {
     e.grad = cx->grad_enabled;
     e.inference = cx->inference;
     e.here = td_here;
-    e.bind = e.out_nr = -1;
+    e.out_nr = -1;
     e.st = e.t->st;
     if (!e.was) e.was = e.st;
     td__ref(e.t);
@@ -70,10 +70,9 @@ static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
     return true;
 }
 
-/* Sets the value of the event's tensor now; without functional mode there is none. */
+/* Sets the value of the event's tensor now. */
 static bool note_value(td_log *l, td_event *e) {
-    if (l->f) e->value = td__func_value(l->f, e->t);
-    return !l->f || e->value;
+    return (e->value = td__func_value(l->f, e->t)) != NULL;
 }
 
 /* An alias of t with the history t has now, for the engine to start at; t has one and
@@ -97,7 +96,7 @@ static bool note_whole(td_log *l, td_event *e) {
     if (!base || base->st != e->t->st) return true;
     td_geom all = td__geom_of(base), part = td__geom_of(e->t);
     if (!td__geom_covers_bytes(&all, &part)) return true;
-    td_tensor *value = l->f ? td__func_value(l->f, base) : base;
+    td_tensor *value = td__func_value(l->f, base);
     if (!value) return false;
     e->whole = td__ref(value);
     return !e->recorded || (e->whole_root = root_of(base));

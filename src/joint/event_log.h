@@ -59,13 +59,12 @@ typedef struct td_event {
     /* epilogue.c: */
     bool       live;   /* its effect can be observed after the call */
     int        out_nr; /* the forward output that is its value; -1: none */
-    int        bind;   /* FLAG: the target that is this leaf; -1: none */
 } td_event;
 
 typedef struct td_log {
     td_mode  mode; /* first: the mode is this */
     td_ctx  *cx;
-    td_func *f; /* knows values; NULL: they do not count */
+    td_func *f; /* knows values */
     td_arena arena;
     TD_VEC(td_event) all;
     td_listener        listener; /* for the tape */

@@ -168,7 +168,6 @@ static bool allocate(td_joint_run *r) {
  * nothing observes, choose writes that stay in the graph, then one output for the value
  * of each event that is left. */
 bool td__epilogue_values(td_joint_run *r) {
-    if (!td__log_index(r)) return false;
     find_touched(r);
     if (!td__log_merge(r) || !allocate(r) || !td__log_slice(r)) return false;
     td__log_index_live(r);
@@ -189,7 +188,7 @@ static void keep_list(td_graph *g, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
 }
 
-void td__geom_keep(td_graph *g, td_geom *of) {
+static void keep_geom_dims(td_graph *g, td_geom *of) {
     of->offset = td__graph_dim(g, of->offset);
     keep_list(g, of->size, of->rank);
     keep_list(g, of->stride, of->rank);
@@ -197,8 +196,8 @@ void td__geom_keep(td_graph *g, td_geom *of) {
 
 bool td__joint_keep_sizes(td_joint *j) {
     td_graph *g = j->g;
-    for (int i = 0; i < j->n_tangents; i++) td__geom_keep(g, &j->tangents[i].geom);
+    for (int i = 0; i < j->n_tangents; i++) keep_geom_dims(g, &j->tangents[i].geom);
     for (int i = 0; i < j->n_fwd; i++)
-        if (j->fwd[i].made) td__geom_keep(g, &j->fwd[i].geom);
+        if (j->fwd[i].made) keep_geom_dims(g, &j->fwd[i].geom);
     return td_ok(j->cx);
 }

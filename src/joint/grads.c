@@ -42,15 +42,6 @@ static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     j->targets[j->n_targets++] = t;
 }
 
-/* The epilogue binds target k to the leaf of event i, and no longer where it did. */
-static void bind_at(td_joint_run *r, int k, int i) {
-    td_target *t = &r->to->targets[k];
-    if (t->leaf) r->log.all.v[t->event].bind = -1;
-    t->leaf = true;
-    t->event = i;
-    r->log.all.v[i].bind = k;
-}
-
 /* The accumulator that leaf t has after event i (-1: from the start of the call), until
  * set_ gives it another; NULL: nothing reads the leaf meanwhile. */
 static td_node *accumulator_after(const td_joint_run *r, const td_tensor *t, int i) {
@@ -85,7 +76,8 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
             add_target(j, to, (td_edge){.node = td__node_ref(n)},
                        (td_target){.input = td__joint_input(r, e->t)});
         }
-        bind_at(r, k, i);
+        j->targets[k].leaf = true;
+        j->targets[k].event = i; /* and no longer at an event before */
     }
     return true;
 }
@@ -115,15 +107,11 @@ static bool find_edges(td_joint_run *r, td_edge *to) {
 
 /* Drops bases and leaves bound inside that no tangent leads to: the call does not touch
  * their gradients. Inputs stay, in order. */
-static void drop_unreached(td_joint_run *r, td_edge *to) {
-    td_joint *j = r->to;
-    int       n = 0, words = td__set_words(j->n_tangents);
+static void drop_unreached(td_joint *j, td_edge *to) {
+    int n = 0, words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_targets; i++) {
         td_target t = j->targets[i];
-        bool      bound = t.leaf && r->log.all.v[t.event].bind == i;
-        if (bound) r->log.all.v[t.event].bind = -1;
         if ((t.base || t.leaf) && !td__set_any(t.from, words)) continue;
-        if (bound) r->log.all.v[t.event].bind = n;
         to[n] = to[i];
         j->targets[n++] = t;
     }
@@ -302,7 +290,7 @@ bool td__joint_targets(td_joint_run *r) {
     j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
     if (!r->goal || !j->targets) return td__fail_memory(r->cx);
     if (!find_edges(r, r->goal) || !td__joint_reach(r, r->goal)) return false;
-    drop_unreached(r, r->goal);
+    drop_unreached(j, r->goal);
     return true;
 }
 

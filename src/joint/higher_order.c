@@ -54,8 +54,6 @@ static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
 /* The engine, under a log of its own, from the roots whose tangents arrive. */
 static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) {
     if (!td__vec_push(&r->logs, r->log)) return td__fail_memory(r->cx);
-    td__log_index_free(r);
-    r->tensors = r->storages = (td_ptrmap){0};
     td__log_begin(&r->log, r->cx, &r->f);
     bool ok = td__joint_go_back(r, o, grads);
     td__log_end(&r->log);
@@ -71,6 +69,7 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     if (!goal || !targets) return td__fail_memory(r->cx);
     if (n) memcpy(goal, r->goal, sizeof *goal * n);
     if (n) memcpy(targets, j->targets, sizeof *targets * n);
+    for (size_t i = 0; i < n; i++) targets[i].event = -1; /* of another log */
     r->goal = goal;
     j->targets = targets;
     for (int i = 0; i < j->n_tangents; i++) {
@@ -101,49 +100,29 @@ static bool take_results(td_joint_run *r, td_tensor *const *grads, int n) {
 
 /* ---- tensors from before ------------------------------------------------ */
 
-/* The tensors that the log can name, in the order of events. */
-typedef struct naming {
-    td_joint_run *r;
-    td_ptrmap     known;
-} naming;
-
-static bool know(naming *n, const td_tensor *t) {
-    return td__ptrmap_put(&n->known, t, n) || td__fail_memory(n->r->cx);
-}
-
 /* A tensor that a backward has from the program (a saved value, say) is made anew where
  * it is first viewed or returned: before event `at`. */
-static bool name(naming *n, td_tensor *t, int at) {
-    td_log *l = &n->r->log;
-    if (td__ptrmap_get(&n->known, t)) return true;
-    if (!td__log_made(l, t) || !know(n, t)) return false;
+static bool name(td_joint_run *r, td_tensor *t, int at) {
+    td_log *l = &r->log;
+    if (td__about_tensor(r, t)->named) return true;
+    if (!td__log_made(l, t)) return false;
     td_event e = l->all.v[l->all.n - 1];
     e.grad = true;
     memmove(&l->all.v[at + 1], &l->all.v[at], sizeof e * (size_t)(l->all.n - 1 - at));
     l->all.v[at] = e;
-    return true;
-}
-
-static bool name_event(naming *n, int i) {
-    td_event e = n->r->log.all.v[i];
-    if (e.kind == TD_EV_VIEW && !name(n, e.t, i)) return false;
-    if (e.kind == TD_EV_MADE && !know(n, e.t)) return false;
-    for (int k = 0; e.kind == TD_EV_VIEW && k < e.n_out; k++)
-        if (!know(n, e.out[k])) return false;
-    return true;
+    return td__log_index_event(r, &e);
 }
 
 /* Every tensor that the epilogue of this order reads is an input or made in the log. */
 static bool name_all(td_joint_run *r) {
-    naming n = {.r = r};
-    bool   ok = true;
-    for (int i = 0; ok && i < r->to->n_primals; i++)
-        if (r->inputs[i].outer) ok = know(&n, r->inputs[i].outer);
-    for (int i = 0; ok && i < r->log.all.n; i++) ok = name_event(&n, i);
-    for (int i = 0; ok && i < r->to->n_results; i++)
-        if (r->out[i].kind == TD_K_TENSOR) ok = name(&n, r->out[i].u.t, r->log.all.n);
-    td__ptrmap_free(&n.known);
-    return ok;
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (e->kind == TD_EV_VIEW && !name(r, e->t, i)) return false;
+    }
+    for (int i = 0; i < r->to->n_results; i++)
+        if (r->out[i].kind == TD_K_TENSOR && !name(r, r->out[i].u.t, r->log.all.n))
+            return false;
+    return true;
 }
 
 /* ---- one order ---------------------------------------------------------- */
@@ -168,5 +147,5 @@ bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     r->inference = false;
     j->n_primals += more;
     j->n_tangents = 0;
-    return name_all(r);
+    return td__log_index(r) && name_all(r);
 }

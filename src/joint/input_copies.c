@@ -1,6 +1,7 @@
 /* input_copies.c -- copies of inputs that the call writes. The graph reads the copy, so
- * that backward gets the value that was read and not the one written after it. Copies
- * that are not needed are removed. */
+ * that backward gets the value that was read and not the one written after it. A copy
+ * has the strides and the offset of its input, so that all views and results keep the
+ * types they were traced with. Copies that are not needed are removed. */
 #include "joint/joint_int.h"
 
 static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
@@ -29,40 +30,28 @@ static bool has_symbols(const td_gtype *l) {
     return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
 }
 
-/* Would a clone have another layout than the value, so that views of it do not have the
- * strides they were traced with? Then `copy` is used, which keeps strides and offset,
- * unless elements overlap. `stride` is the clone's. */
-static bool is_moved(const td_gtype *l, const int64_t *stride) {
-    bool moved = l->offset != 0;
-    for (int d = 0; d < l->rank; d++) {
-        if (l->size[d] > 1 && l->stride[d] == 0) return false;
-        moved |= l->stride[d] != stride[d];
-    }
-    return moved;
-}
-
-/* Do elements overlap, as those of an expanded tensor do? A copy has another layout
- * then. */
+/* Do elements overlap, as those of an expanded tensor do? */
 static bool overlaps(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
         if (l->stride[d] == 0 && l->size[d] != 1) return true;
     return false;
 }
 
-/* The copy through which a written input is read. `exact` copies keep strides and
- * offset; others are clones with the strides that clone gives. It must be saved, not
- * recomputed: by backward the input has other elements. */
-static td_gval *add_clone(td_graph *g, td_gval *v) {
+/* Would a clone, which has the strides `stride`, have another layout than l? */
+static bool is_moved(const td_gtype *l, const int64_t *stride) {
+    bool moved = l->offset != 0;
+    for (int d = 0; d < l->rank; d++) moved |= l->stride[d] != stride[d];
+    return moved;
+}
+
+/* A copy of the elements of v: `copy` keeps strides and offset, and is used where clone
+ * would not. It must be saved, not recomputed: by backward the input has other
+ * elements. */
+static td_gval *add_copy(td_graph *g, td_gval *v) {
     td_garg  in[2] = {td__garg_value(v), td__garg_value(v)};
     td_gtype l = *v->type;
     int64_t  stride[TD_MAX_RANK];
     bool     symbolic = has_symbols(&l), exact;
-    if (g->dims.n > 0 && overlaps(&l))
-        return td__fail(g->cx, TD_E_UNSUPPORTED,
-                        "@%.60s: unsupported: input %%%s is written and its elements "
-                        "overlap, while sizes are symbolic; pass a clone",
-                        g->name, v->name ? v->name : "?"),
-               NULL;
     if (symbolic) exact = !l.dense || l.offset != 0;
     else {
         td__strides_like(l.rank, l.size, l.stride, stride);
@@ -85,165 +74,101 @@ static bool is_written(const td_joint *j, const td_gval *v) {
     return v->nr < j->n_primals && j->primals[v->nr].written && v->type;
 }
 
-/* Does the node read the storage of a written input beyond the input's own elements? A
- * copy of the input would not have them, so the node's result is copied. */
-static bool reads_beyond(const td_joint *j, const td_gnode *n) {
-    if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
-    const td_gval *v = n->in[0].u.v;
-    return !v->node && is_written(j, v) && n->out[0]->type;
+/* ---- copies of storages ------------------------------------------------- */
+
+/* The value whose storage n addresses from its start, by as_strided or
+ * as_strided_scatter, which copies the storage. NULL: n is another op. */
+static const td_gval *addressed_root(const td_gnode *n) {
+    bool     places = td__row(n->op)->flags & TD_OPF_PLACES;
+    td_gval *v = places && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
+    if (!v) return NULL;
+    v = td__joint_root(v);
+    while (v->node && v->node->op == TD_OP_as_strided_scatter &&
+           v->node->in[0].kind == TD_G_VALUE)
+        v = td__joint_root(v->node->in[0].u.v);
+    return v;
 }
 
-/* Does the node need the strides and offset of the written input itself? Its result is
- * a copy in any case. */
-static bool needs_layout(const td_joint *j, const td_gnode *n) {
-    bool exact = td__row(n->op)->flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
-    const td_gnode *from = exact ? n->in[0].u.v->node : NULL;
-    if (from && reads_beyond(j, from)) return overlaps(n->in[0].u.v->type);
-    if (!exact || from || !is_written(j, n->in[0].u.v)) return false;
-    return n->op == TD_OP_as_strided_scatter ||
-           !td__gtype_is_packed(n->in[0].u.v->type);
+/* The elements of that storage that n addresses. */
+static td_geom addressed(const td_gnode *n) {
+    td_geom at = n->out[0]->type->geom;
+    if (n->op != TD_OP_as_strided_scatter) return at;
+    at.rank = (uint8_t)n->in[2].n;
+    at.size = n->in[2].u.ints;
+    at.stride = n->in[3].u.ints;
+    if (n->n_in > 4 && n->in[4].kind == TD_G_INT) at.offset = n->in[4].u.i;
+    return at;
 }
 
-/* A node that needs the layout reads the input itself: an alias of it will be an alias
- * of the copy. */
-static void skip_aliases(const td_graph *g) {
+/* How many elements of `item` bytes the storage must have for those at g; a dim of `of`,
+ * like the sizes of g. */
+static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
+    int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
+    for (int d = 0; d < g->rank; d++) {
+        int64_t steps = td__gdim_make(of, TD_DIM_SUB, g->size[d], 1);
+        steps = td__gdim_make(of, TD_DIM_MUL, steps, g->stride[d]);
+        end = td__gdim_make(of, TD_DIM_ADD, end, steps);
+    }
+    if (td__dtype_bytes[g->dtype] == item) return end;
+    end = td__gdim_make(of, TD_DIM_MUL, end, td__dtype_bytes[g->dtype]);
+    end = td__gdim_make(of, TD_DIM_ADD, end, item - 1);
+    return td__gdim_make(of, TD_DIM_DIV, end, item);
+}
+
+/* How many elements of v's storage a copy needs, if the graph addresses the storage or
+ * elements of v overlap. 0: a copy of v will do. */
+static int64_t storage_needed(td_graph *g, const td_gval *v) {
+    int64_t item = td__dtype_bytes[v->type->dtype], end = 0;
+    if (overlaps(v->type)) end = elements_to(g, &v->type->geom, item);
     for (int i = 0; i < g->nodes.n; i++) {
-        td_gnode *n = g->nodes.v[i];
-        if (!(td__row(n->op)->flags & TD_OPF_EXACT)) continue;
-        td_garg *a = &n->in[0];
-        while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)
-            *a = a->u.v->node->in[0];
+        if (addressed_root(g->nodes.v[i]) != v) continue;
+        td_geom at = addressed(g->nodes.v[i]);
+        int64_t to = elements_to(g, &at, item);
+        if (end == 0) end = elements_to(g, &v->type->geom, item);
+        if (to != end) end = td__gdim_make(g, TD_DIM_MAX, end, to);
     }
+    return end;
 }
 
-/* The argument of n that must have the strides it was traced with: as_strided counts
- * from the start of the storage, and results of others get the strides. NULL: none. */
-static td_garg *exact_arg(td_gnode *n) {
-    bool exact = td__row(n->op)->flags & TD_OPF_EXACT ||
-                 (n->op == TD_OP_as_strided && n->in[3].kind == TD_G_INT);
-    return exact && n->in[0].kind == TD_G_VALUE ? &n->in[0] : NULL;
+/* v over a copy of its storage, of which n elements are copied as a list. */
+static td_gval *copy_storage(td_graph *g, td_gval *v, int64_t n) {
+    td_gtype list = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+    list.size = &n;
+    td_gval *all = td__joint_view(g, v, list), *copy = all ? add_copy(g, all) : NULL;
+    return copy ? td__joint_view(g, copy, *v->type) : NULL;
 }
 
-/* The elements of v over the storage of `root`, by as_strided; NULL after td__fail. */
-static td_gval *strided_view(td_graph *g, td_gval *root, const td_gtype *l) {
-    td_garg in[4] = {td__garg_value(root),
-                     td__garg_ints(l->size, l->rank),
-                     td__garg_ints(l->stride, l->rank),
-                     {.kind = TD_G_INT}};
-    in[3].u.i = l->offset;
-    td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
-    if (n) n->out[0]->type = l;
-    return n ? n->out[0] : NULL;
-}
+/* ---- all inputs --------------------------------------------------------- */
 
-/* The copy of an input whose elements overlap has another layout, and so have views of
- * the copy. A view that must have the strides it was traced with is taken over the
- * input itself, by as_strided, and copied with these strides. */
-static bool view_inputs(const td_joint *j) {
-    td_graph *g = j->g;
-    for (int i = 0, n = g->nodes.n; i < n; i++) {
-        td_gnode *node = g->nodes.v[i];
-        td_garg  *a = exact_arg(node);
-        td_gval  *root = a ? td__joint_root(a->u.v) : NULL;
-        if (!root || root == a->u.v || root->node || !is_written(j, root)) continue;
-        const td_gtype *l = a->u.v->type;
-        if (!l || l->dtype != root->type->dtype || !overlaps(root->type)) continue;
-        if (g->dims.n > 0) continue; /* add_clone refuses it */
-        td_gval *v = node->op == TD_OP_as_strided ? root : strided_view(g, root, l);
-        if (!v) return false;
-        a->u.v = v;
-    }
-    return true;
-}
-
-/* Moves the nodes that read beyond their input, and then the copies from `first` on, to
- * the front. */
-static bool move_front(const td_joint *j, int first) {
-    td_graph  *g = j->g;
-    int        n = g->nodes.n, at = 0;
-    td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
-    if (!all) return td__fail_memory(g->cx);
-    for (int i = 0; i < first; i++)
-        if (reads_beyond(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
-    for (int i = first; i < n; i++) all[at++] = g->nodes.v[i];
-    for (int i = 0; i < first; i++)
-        if (!reads_beyond(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
-    memcpy(g->nodes.v, all, sizeof *all * (size_t)n);
-    td__free(all);
-    return true;
-}
-
-/* All readers of a copied value read the copy instead, except nodes that need the
- * storage itself (writes, ops that need its layout). */
-static void read_copies(const td_joint *j, int n, td_gval **copies) {
-    td_graph *g = j->g;
+/* All readers of a copied input read the copy instead; nodes that write the input stay.
+ * The copies, nodes from n on, come first. */
+static bool read_copies(td_graph *g, int n, td_gval **copies) {
     for (int i = 0; i < n; i++) {
         td_gnode *node = g->nodes.v[i];
-        if (reads_beyond(j, node)) continue;
-        for (int k = writes(node) || needs_layout(j, node) ? 1 : 0; k < node->n_in; k++)
+        for (int k = writes(node) ? 1 : 0; k < node->n_in; k++)
             td__garg_map(&node->in[k], copy_of, copies);
     }
     for (int i = 0; i < g->outputs.n; i++)
         td__garg_map(&g->outputs.v[i], copy_of, copies);
+    return td__joint_move_nodes(g, n, 0);
 }
 
-/* One copy for each written input, and for each view that reads beyond its input. */
-static bool add_clones(td_joint *j, int first, td_gval **copies) {
-    td_graph *g = j->g;
-    for (int i = 0; i < g->inputs.n; i++) {
-        td_gval *v = g->inputs.v[i];
-        if (is_written(j, v) && !(copies[v->id] = add_clone(g, v))) return false;
-    }
-    for (int i = 0; i < first; i++) {
-        td_gnode *n = g->nodes.v[i];
-        if (reads_beyond(j, n) && !(copies[n->out[0]->id] = add_clone(g, n->out[0])))
-            return false;
-    }
-    return true;
-}
-
-/* ---- copies with another layout ----------------------------------------- */
-
-/* Elements of an expanded input overlap; those of its copy do not. */
-static bool has_other_layout(const td_gnode *n) {
-    return td__joint_is_input_copy(n) &&
-           !same_type(n->in[0].u.v->type, n->out[0]->type);
-}
-
-/* A view of the input may have to be a copy of the input's copy. */
-static void copy_views(const td_joint *j) {
-    for (int i = 0; i < j->g->nodes.n; i++) {
-        td_gnode *n = j->g->nodes.v[i];
-        if (n->op != TD_OP_view || n->in[0].kind != TD_G_VALUE) continue;
-        const td_gval *root = td__joint_root(n->in[0].u.v);
-        if (root->node && has_other_layout(root->node)) n->op = TD_OP__reshape_copy;
-    }
-}
-
-/* Views of such a copy, and results whose layout follows it, have other types than
- * were traced. With symbolic sizes types are not inferred again; add_clone has refused
- * the input there. */
-static bool infer_again(td_joint *j) {
-    bool some = false;
-    for (int i = 0; i < j->g->nodes.n; i++) some |= has_other_layout(j->g->nodes.v[i]);
-    return !some || j->g->dims.n > 0 || td__graph_infer(j->g);
-}
-
-/* Inputs that the call writes are read through clones, because the epilogue writes them
- * before backward runs. Types of views of the clones are recomputed afterwards. */
+/* Inputs that the call writes are read through copies, because the epilogue writes them
+ * before backward runs. */
 bool td__joint_copy_inputs(td_joint *j) {
     td_graph *g = j->g;
-    if (!view_inputs(j)) return false;
     int       first = g->nodes.n;
-    size_t    n = 2 * (size_t)g->n_values + (size_t)j->n_primals + 1;
-    td_gval **copies = td__zalloc(sizeof *copies * n);
-    bool      ok = copies ? add_clones(j, first, copies) : td__fail_memory(j->cx);
-    if (ok && g->nodes.n > first) {
-        skip_aliases(g);
-        read_copies(j, first, copies);
-        copy_views(j);
-        ok = move_front(j, first) && infer_again(j);
+    td_gval **copies = td__zalloc(sizeof *copies * ((size_t)g->n_values + 1));
+    bool      ok = copies || td__fail_memory(j->cx);
+    for (int i = 0; ok && i < g->inputs.n; i++) {
+        td_gval *v = g->inputs.v[i];
+        if (!is_written(j, v)) continue;
+        int64_t n = storage_needed(g, v);
+        bool    plain = !td__dim_is_sym(n) && n <= 0;
+        copies[v->id] = plain ? add_copy(g, v) : copy_storage(g, v, n);
+        ok = copies[v->id] != NULL;
     }
+    ok = ok && (g->nodes.n == first || read_copies(g, first, copies));
     td__free((void *)copies);
     return ok;
 }

@@ -61,7 +61,7 @@ typedef struct td_target {
     int       input; /* -1: a leaf that the program makes */
     bool      base;  /* of its base */
     bool      leaf;  /* the epilogue binds it, */
-    int       event; /* ...at this event of the log */
+    int       event; /* ...at this event of the log; -1: it is bound already */
     uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 
@@ -110,7 +110,6 @@ typedef struct td_joint {
     uint32_t   *varies;   /* by result: a bit per dim whose size is a symbol */
     int         left;     /* grad mode after it: td_graph.left of the program */
     int         order;    /* td_joint_opts.n_orders */
-    bool        random;   /* it draws random numbers */
 } td_joint;
 
 /* One order of differentiation below the one a joint graph is made for: its tangents,
@@ -168,6 +167,7 @@ typedef struct td_traced_input {
 /* What a trace knows when the program has run, before anything is made of it. */
 typedef struct td_replayed {
     const td_graph        *program;
+    const td_graph        *g; /* what the functional mode has recorded of it */
     td_ctx                *cx;
     const td_func         *f;
     const struct td_log   *log;

@@ -75,9 +75,10 @@ typedef struct td_about_storage {
     int  first_meta; /* the first live event that writes metadata; -1: none */
 } td_about_storage;
 
-/* The first when the program has run; the second, which needs td_event.live, after
- * td__log_slice. */
+/* Of a log that is complete, instead of the index of another. */
 bool td__log_index(td_joint_run *r);
+bool td__log_index_event(td_joint_run *r, const td_event *e); /* of one more event */
+/* After td__log_slice: needs td_event.live. */
 void td__log_index_live(td_joint_run *r);
 void td__log_index_free(td_joint_run *r);
 
@@ -126,7 +127,6 @@ bool td__log_slice(td_joint_run *r);       /* sets td_event.live */
 bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
 /* At the end of the trace: symbols in geometry become those of the graph. */
 bool td__joint_keep_sizes(td_joint *j);
-void td__geom_keep(td_graph *g, td_geom *of);
 /* Refuses a leaf that is read and then gets other sizes, unless something that was
  * computed from it lives on. Its gradients have the sizes it was first read with as
  * long as its accumulator lives, which temporaries of the body may hold; a program does
@@ -142,8 +142,10 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, input_copies.c ------------------------------------------------- */
 
-/* A copy of v with these strides, as the last node; NULL after td__fail. */
-td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride);
+/* Moves the nodes from `first` on before node `to`. False after td__fail. */
+bool     td__joint_move_nodes(td_graph *g, int first, int to);
+/* The elements of type l in the storage of v, by as_strided; NULL after td__fail. */
+td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l);
 bool     td__joint_copy_inputs(td_joint *j);
 bool     td__joint_drop_copies(td_joint *j);
 bool     td__joint_write_plain(td_joint *j); /* behind the two before */

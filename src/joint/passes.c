@@ -25,7 +25,7 @@ bool td__gtype_is_packed(const td_gtype *l) {
 }
 
 /* A copy of v with the given strides and offset 0, in a storage of its own. */
-td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
+static td_gval *copy_with(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
     if (v->type->of || (stride == v->type->stride && td__gtype_is_packed(v->type))) {
         td_garg in = td__garg_value(v);
@@ -48,48 +48,58 @@ td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     return n->out[0]->type ? n->out[0] : NULL;
 }
 
+td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l) {
+    l.storage = v->type->storage;
+    const td_gtype *to = td__graph_type_of(g, l);
+    if (!to) return NULL;
+    td_garg   in[4] = {td__garg_value(v), td__garg_ints(to->size, to->rank),
+                       td__garg_ints(to->stride, to->rank), td__garg_int(to->offset)};
+    if (td__dim_is_sym(to->offset)) in[3].kind = TD_G_SYM;
+    td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
+    if (n) n->out[0]->type = to;
+    return n ? n->out[0] : NULL;
+}
+
 /* A copy with the sizes, strides and offset of `geom`; numbers only. */
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     const int64_t end = td__geom_last(geom) + 1, one = 1;
-    td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
-                              td__garg_dtype((td_dtype)v->type->dtype)};
-    td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     td_gtype      l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+    td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
+                              td__garg_dtype((td_dtype)l.dtype)};
+    td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     l.storage = g->n_storages++;
     l.size = &end;
-    l.stride = &one;
     if (!empty || !(empty->out[0]->type = td__graph_type_of(g, l))) return NULL;
-    td_garg   view[4] = {td__garg_value(empty->out[0]),
-                         td__garg_ints(geom->size, geom->rank),
-                         td__garg_ints(geom->stride, geom->rank),
-                         td__garg_int(geom->offset)};
-    td_gnode *part = td__graph_op(g, TD_OP_as_strided, view, 4, 1);
     l = *v->type;
     l.grad = false;
-    l.storage = empty->out[0]->type->storage;
     l.stride = geom->stride;
     l.offset = geom->offset;
-    if (!part || !(part->out[0]->type = td__graph_type_of(g, l))) return NULL;
-    td_garg   in[2] = {td__garg_value(part->out[0]), td__garg_value(v)};
+    td_gval *part = td__joint_view(g, empty->out[0], l);
+    if (!part) return NULL;
+    td_garg   in[2] = {td__garg_value(part), td__garg_value(v)};
     td_gnode *n = td__graph_op(g, TD_OP_copy, in, 2, 1);
     l.storage = g->n_storages++;
     return n && (n->out[0]->type = td__graph_type_of(g, l)) ? n->out[0] : NULL;
 }
 
-/* Moves the nodes from `first` on right behind what they read: a write at the end of
- * the graph would change it. */
-static bool move_up(td_graph *g, int first) {
-    int        n = g->nodes.n;
-    td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
-    int        at = 0, end = first;
-    if (!all) return td__fail_memory(g->cx);
-    while (end > 0 && td__opinfo(g->nodes.v[end - 1]->op)->writes) end--;
-    for (int i = 0; i < end; i++) all[at++] = g->nodes.v[i];
-    for (int i = first; i < n; i++) all[at++] = g->nodes.v[i];
-    for (int i = end; i < first; i++) all[at++] = g->nodes.v[i];
-    memcpy(g->nodes.v, all, sizeof *all * (size_t)n);
-    td__free(all);
+bool td__joint_move_nodes(td_graph *g, int first, int to) {
+    size_t     moved = sizeof *g->nodes.v * (size_t)(g->nodes.n - first);
+    td_gnode **own = td__alloc(moved + 1);
+    if (!own) return td__fail_memory(g->cx);
+    memcpy((void *)own, g->nodes.v + first, moved);
+    memmove(g->nodes.v + to + (g->nodes.n - first), g->nodes.v + to,
+            sizeof *g->nodes.v * (size_t)(first - to));
+    memcpy(g->nodes.v + to, own, moved);
+    td__free((void *)own);
     return true;
+}
+
+/* Moves the nodes from `first` on before the writes at the end of the graph, which
+ * would change what they read. */
+static bool move_up(td_graph *g, int first) {
+    int to = first;
+    while (to > 0 && td__opinfo(g->nodes.v[to - 1]->op)->writes) to--;
+    return td__joint_move_nodes(g, first, to);
 }
 
 /* Has a geometry of numbers an offset? Results of a few ops have. */
@@ -123,9 +133,8 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
     bool     late = l && l->rank == geom->rank && has_offset(geom);
-    td_gval *copy = late
-                        ? copy_at(j->g, a->u.v, geom)
-                        : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
+    td_gval *copy = late ? copy_at(j->g, a->u.v, geom)
+                         : copy_with(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }

@@ -260,6 +260,7 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
 /* Shows the replayed program to td__joint_look's caller. */
 static bool look_at(td_joint_run *r, const td_ambient *outside) {
     td_replayed to = {.program = r->program,
+                      .g = r->to->g,
                       .cx = r->cx,
                       .f = &r->f,
                       .log = &r->log,
@@ -290,10 +291,9 @@ static bool find_varying(td_joint_run *r) {
 /* From the replayed program to the joint graph and its epilogue. */
 static bool finish(td_joint_run *r) {
     td_joint *j = r->to;
-    j->random = r->f.draws;
     j->order = r->opts.n_orders;
     j->left = r->opts.n_orders ? 0 : r->program->left;
-    bool ok = plan_order(r);
+    bool ok = td__log_index(r) && plan_order(r);
     for (int i = 0; ok && i < r->opts.n_orders; i++)
         ok = td__joint_raise(r, &r->opts.orders[i]) && plan_order(r);
     j->n_fwd = j->g->outputs.n;

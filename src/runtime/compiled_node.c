@@ -31,29 +31,35 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* A missing tangent is zeros to a joint graph of the user's own. Otherwise the code
- * does not read it, but may take symbolic sizes from it: an expanded zero is enough. */
-static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
+/* Tangent i as the code, of graph `of`, takes it: in the traced layout. Code does not
+ * read one that is missing, but may take symbolic sizes from it. */
+bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
+                      td_value *to) {
     const td_frame  *f = n->data;
     const td_geom   *want = td__tangent_geom(f->p, f->sizes, i);
-    const td_gtyped *of = td__tangent_typed(f->p, i);
-    if (g && TD_UNLIKELY(of || g->typed)) return td__fit_typed(n, i, g, of);
-    if (g) return td__fit_tangent(n->cx, g, want);
-    if (of) return NULL; /* no code reads it */
-    if (!f->p->later.joint) {
-        td_tensor *t =
-            td_op_empty_strided(n->cx, (td_ints){want->size, want->rank},
-                                (td_ints){want->stride, want->rank}, want->dtype);
-        return td_op_zero_(t);
-    }
-    if (!f->sizes) return NULL;
-    td_tensor *zero = td_op_zeros(n->cx, (td_ints){NULL, 0}, want->dtype);
-    return td_op_expand(zero, (td_ints){want->size, want->rank});
+    const td_gtyped *type = td__tangent_typed(f->p, i);
+    if (!g) return td__size_stand_in(n->cx, of->dims.n && !type ? want : NULL, to);
+    g = TD_UNLIKELY(type || g->typed) ? td__fit_typed(n, i, g, type)
+                                      : td__fit_tangent(n->cx, g, want);
+    *to = td_value_tensor(g);
+    return g && !td_is_nil(g);
 }
 
-/* Which tangents came, by g or by came, and which did not. If none did, the node runs
- * because one came without a value, and which is unknown: all did. */
-static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
+/* The same for backward code. To a joint graph of the user's own a missing tangent is
+ * zeros. */
+static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value *to) {
+    const td_frame *f = n->data;
+    if (g || f->p->later.joint || td__tangent_typed(f->p, i))
+        return td__take_tangent(n, b->g, i, g, to);
+    td_tensor *t = td__empty_as(n->cx, td__tangent_geom(f->p, f->sizes, i));
+    *to = td_value_tensor(td_op_zero_(t));
+    return !td_is_nil(to->u.t);
+}
+
+/* Notes which tangents arrived, by g or by came, and which are missing; false: all are.
+ * Then the node runs because one arrived without a value, and which is unknown: all
+ * count as arrived. */
+static bool note_arrived(const td_node *n, td_tensor *const *g, const bool *came) {
     td_frame *f = n->data;
     int       words = td__frame_words(f->p);
     size_t    size = sizeof *f->now * (size_t)words;
@@ -61,13 +67,9 @@ static void look_at(const td_node *n, td_tensor *const *g, const bool *came) {
     memset(f->missing, 0, size);
     for (int i = 0; i < n->n_out; i++)
         td__set_add((g ? g[i] != NULL : came && came[i]) ? f->now : f->missing, i);
-    if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
-}
-
-static bool nothing_came(const td_node *n, td_tensor *const *g) {
-    for (int i = 0; i < n->n_out; i++)
-        if (g[i]) return false;
-    return true;
+    bool any = td__set_any(f->now, words);
+    if (!any) memcpy(f->now, f->missing, size);
+    return any;
 }
 
 /* Does no tangent that arrived lead to edge i? The call's results share one node, and
@@ -182,10 +184,8 @@ static bool back_inputs(td_node *n, td_tensor *const *g, const td_back *b, td_va
         own[i] = last && b->reads[i] && td__frame_donate(n, i, &in[i]);
     }
     for (int i = 0, at = p->n_saved; i < n->n_out; i++, at++) {
-        td_tensor *t = tangent(n, i, g[i]);
-        if (t ? td_is_nil(t) : g[i] != NULL) return false;
-        in[at] = t ? td_value_tensor(t) : TD_NONE;
-        bool mine = p->donates && !b->writes[at] && t && t == g[i];
+        if (!tangent(n, b, i, g[i], &in[at])) return false;
+        bool mine = p->donates && !b->writes[at] && g[i] && in[at].u.t == g[i];
         own[at] = mine && td__walk_give(n, i);
     }
     return td_ok(n->cx);
@@ -234,8 +234,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
-    look_at(n, g, NULL);
-    if (!f->p->later.nests && nothing_came(n, g)) return true;
+    if (!note_arrived(n, g, NULL) && !f->p->later.nests) return true;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
         if (!g[i]) continue;
@@ -272,7 +271,6 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
 /* Frees what the frame references; saved values are freed by the node itself. */
 static void destroy(td_node *n) {
     td_frame *f = n->data;
-    td__frame_drop_later(n);
     td__plan_drop(f->p);
     td__now_drop(f->sizes);
 }
@@ -309,14 +307,9 @@ static bool refuse(const td_node *n, int from, int to) {
         j->fwd[j->tangents[from].index].result >= 0 ? a : "it");
 }
 
-static td_edge *edge_for(td_node *n, int i) {
-    const td_plan *p = ((const td_frame *)n->data)->p;
-    return p->edges[i].led ? &n->edge[i] : td__frame_later(n, i);
-}
-
 /* ---- as part of a compiled backward ------------------------------------- */
 
-static void arrived(td_node *n, const bool *came) { look_at(n, NULL, came); }
+static void arrived(td_node *n, const bool *came) { note_arrived(n, NULL, came); }
 
 /* The plan, which has the backward graph, the numbers of this call, and the tangents
  * whose values are used up. */
@@ -340,7 +333,7 @@ static const td_node_kind compiled_kind = {.name = "compiled",
                                            .release = td__frame_release,
                                            .destroy = destroy,
                                            .apart = apart,
-                                           .edge_for = edge_for,
+                                           .binds = true,
                                            .passes = passes,
                                            .refuse = refuse};
 
@@ -388,33 +381,27 @@ static bool save(td_pcall *c, td_node *n, int i) {
 }
 
 /* Edge i is that of the node of the order below. */
-static bool take_edge(td_node *n, const td_node *from, int i) {
-    const td_frame *f = from->data;
-    const td_geom  *type = &from->in_type[i];
-    int64_t        *dims = (int64_t *)(uintptr_t)n->in_type[i].size;
-    td_edge        *to = edge_for(n, i);
-    size_t          rank = (size_t)type->rank;
-    if (!to) return false;
+static void take_edge(td_node *n, const td_node *from, int i) {
+    const td_geom *type = &from->in_type[i];
+    int64_t       *dims = (int64_t *)(uintptr_t)n->in_type[i].size;
+    size_t         rank = (size_t)type->rank;
     n->in_type[i] = *type;
     n->in_type[i].size = rank ? memcpy(dims, type->size, sizeof *dims * rank) : dims;
     if (rank && type->stride)
         n->in_type[i].stride = memcpy(dims + rank, type->stride, sizeof *dims * rank);
-    *to = !from->edge[i].node && f->later ? f->later[i] : from->edge[i];
-    if (to->node) td__node_ref(to->node);
-    return true;
+    n->edge[i] = from->edge[i];
+    if (n->edge[i].node) td__node_ref(n->edge[i].node);
 }
 
 /* Reserves memory for the types of all edges, and takes those of the order below. The
  * prologue binds the others. */
-static bool make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
+static void make_edges(const td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < n->n_edge; i++) {
         const td_edge_plan *e = &c->p->edges[i];
         n->in_type[i] = (td_geom){.size = ints};
         ints += e->dims;
-        if (!c->from || i >= c->from->n_edge || !(e->led || e->later)) continue;
-        if (!take_edge(n, c->from, i)) return false;
+        if (c->from && i < c->from->n_edge && e->bound) take_edge(n, c->from, i);
     }
-    return true;
 }
 
 /* A hash of what the plan saves and for which backward; not 0. */
@@ -428,7 +415,7 @@ static uint64_t hash_of_code(td_plan *p) {
  * memory for sizes and strides. */
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->p->j;
-    if (!make_edges(c, n, ints)) return false;
+    make_edges(c, n, ints);
     for (int i = 0; i < j->n_tangents; i++)
         set_result(&n->out_type[i], td__tangent_geom(c->p, c->now, i));
     uint64_t was = n->cx->saver;

@@ -4,23 +4,6 @@
  * numbers, and its node leads to the edges of this one and to the tangents. */
 #include "runtime/node_frame.h"
 
-/* Edges that only double backward follows, for example the history that a written input
- * had before the call. Allocated at first use. */
-td_edge *td__frame_later(td_node *n, int i) {
-    td_frame *f = n->data;
-    if (!f->later) f->later = td__zalloc(sizeof *f->later * (size_t)n->n_edge);
-    if (!f->later) return td__fail_memory(n->cx), NULL;
-    return &f->later[i];
-}
-
-void td__frame_drop_later(td_node *n) {
-    td_frame *f = n->data;
-    for (int i = 0; f->later && i < n->n_edge; i++)
-        if (f->later[i].node) td__node_drop(f->later[i].node);
-    td__free(f->later);
-    f->later = NULL;
-}
-
 /* Which primals the code or the epilogue of p reads, or p saves. */
 static bool find_reads(td_plan *p) {
     size_t n = (size_t)p->j->g->inputs.n + (size_t)p->j->epilogue->inputs.n;
@@ -60,18 +43,6 @@ static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
     return t != NULL;
 }
 
-/* Tangent i for the next order, in the traced layout. */
-static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
-                         td_value *to) {
-    const td_frame *f = n->data;
-    const td_geom  *want = td__tangent_geom(f->p, f->sizes, i);
-    if (!g) return td__size_stand_in(n->cx, p->j->g->dims.n ? want : NULL, to);
-    const td_gtyped *of = td__tangent_typed(f->p, i);
-    g = of || g->typed ? td__fit_typed(n, i, g, of) : td__fit_tangent(n->cx, g, want);
-    *to = td_value_tensor(g);
-    return g && !td_is_nil(g);
-}
-
 /* The inputs of the next order: the primals as they were before the call, then the
  * tangents. */
 static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
@@ -80,7 +51,7 @@ static bool take_inputs(td_node *n, const td_plan *p, td_tensor *const *g,
     for (int i = 0; i < j->n_primals; i++)
         if (!old_primal(n, p, i, &in[i])) return false;
     for (int i = 0; i < n->n_out; i++)
-        if (!take_tangent(n, p, i, g[i], &in[j->n_primals + i])) return false;
+        if (!td__take_tangent(n, p->j->g, i, g[i], &in[j->n_primals + i])) return false;
     return true;
 }
 
@@ -111,13 +82,13 @@ static bool check_plan(const td_node *n, const td_plan *p) {
  * is restored afterwards. */
 static bool run(td_node *n, td_plan *p, td_tensor *const *g, td_value *in,
                 td_value *out) {
-    td_frame *f = n->data;
-    td_ctx   *cx = n->cx;
-    uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
-    bool      random = f->p->j->random;
+    const td_frame *f = n->data;
+    td_ctx         *cx = n->cx;
+    uint64_t        seed = cx->rng_seed, offset = cx->rng_offset;
+    bool            random = td__graph_draws(p->j->g);
     if (random) td__rng_put(cx, f->seed, f->offset);
     p->refs++;
-    bool ok = td__plan_call_next(p, n, in, out) && write_tangents(n, p, g, in);
+    bool ok = td__plan_call(p, n, in, NULL, out) && write_tangents(n, p, g, in);
     td__plan_drop(p);
     if (random) td__rng_put(cx, seed, offset);
     return ok;

@@ -2,22 +2,26 @@
 #include "ops/cast.h"
 #include "runtime/node_frame.h"
 
+td_tensor *td__empty_as(td_ctx *cx, const td_geom *g) {
+    return td_op_empty_strided(cx, (td_ints){g->size, g->rank},
+                               (td_ints){g->stride, g->rank}, g->dtype);
+}
+
 bool td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to) {
     *to = TD_NONE;
     if (!g || !g->size) return true;
-    *to = td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
-                                              (td_ints){g->stride, g->rank}, g->dtype));
+    *to = td_value_tensor(td__empty_as(cx, g));
     return !td_is_nil(to->u.t);
 }
 
 /* A tensor of this type, its elements not set, at the offset the graph may count from.
  * nil on failure. */
 static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
-    td_ints size = {g->size, g->rank}, stride = {g->stride, g->rank};
-    if (!g->offset) return td_op_empty_strided(cx, size, stride, g->dtype);
+    if (!g->offset) return td__empty_as(cx, g);
     int64_t    end = td__geom_last(g) + 1;
     td_tensor *all = td_op_empty(cx, (td_ints){&end, 1}, g->dtype);
-    return td_op_as_strided(all, size, stride, td_value_int(g->offset));
+    return td_op_as_strided(all, (td_ints){g->size, g->rank},
+                            (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }
 
 /* Copies t into `to`, in which elements share places. False: those of one place differ,
@@ -93,9 +97,7 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
  * NULL after td__fail. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want) {
     if (g->numel == 0 || td__has_layout(g, want)) return g;
-    td_tensor *to =
-        td_op_empty_strided(cx, (td_ints){want->size, want->rank},
-                            (td_ints){want->stride, want->rank}, want->dtype);
+    td_tensor *to = td__empty_as(cx, want);
     return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
 }
 

@@ -13,7 +13,6 @@ typedef struct td_frame {
     /* Sets of tangents behind it: those that arrived last, those that did not, and all
      * whose saved values are gone. */
     uint64_t *now, *missing, *spent;
-    td_edge *later; /* by target, referenced: edges that only the next order leads to */
 } td_frame;
 enum { TD_FRAME_INTS = sizeof(td_frame) / sizeof(int64_t) };
 
@@ -29,6 +28,8 @@ static inline const td_geom *td__tangent_geom(const td_plan *p, const td_now *si
 
 /* ---- layout.c ----------------------------------------------------------- */
 
+/* Uninitialized, with these sizes and strides; nil on failure. */
+td_tensor *td__empty_as(td_ctx *cx, const td_geom *g);
 /* For an input whose elements are not read: a tensor of this type, uninitialized, whose
  * sizes bind symbols. g NULL, or without sizes: none is needed. False after td__fail.
  * */
@@ -57,12 +58,6 @@ bool td__frame_donate(td_node *n, int i, const td_value *v);
 
 /* ---- create_graph.c ----------------------------------------------------- */
 
-/* Where the node keeps the edge of target i, to which no tangent leads: a backward does
- * not visit it, but its gradients may depend on it (the saved value of a written view
- * has the history from before the write). NULL after td__fail. */
-td_edge *td__frame_later(td_node *n, int i);
-void     td__frame_drop_later(td_node *n);
-
 /* The backward of a node that records a history (create_graph). */
 bool td__node_run_next(td_node *n, td_tensor *const *g, const bool *need,
                        td_tensor **grads);
@@ -72,6 +67,10 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 /* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
  * a plain tensor. NULL after td__fail (typed_tangent.c). */
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
+/* Tangent g of result i, NULL: a missing one, as code of graph `of` takes it. False
+ * after td__fail (compiled_node.c). */
+bool       td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
+                            td_value *to);
 /* The type that the tangent of result i was traced with; NULL: a plain tensor. */
 static inline const td_gtyped *td__tangent_typed(const td_plan *p, int i) {
     const td_gtype *l = p->j->g->inputs.v[p->j->n_primals + i]->type;

@@ -9,38 +9,26 @@ static atomic_uint_fast64_t last_serial;
 
 /* ---- what is saved ------------------------------------------------------- */
 
-/* Who is who, looked up while a plan is made. */
-typedef struct saving {
-    td_plan  *p;
-    int      *by_out;    /* by forward output: 1 + the entry of saves */
-    int      *by_primal; /* the same by primal */
-    td_gval **copy;      /* by primal: the copy it is read through, one it writes */
-} saving;
-
-/* Finds for each input the clone through which the forward graph reads it, if the call
- * writes the input. */
-static void find_input_copies(const saving *k) {
-    const td_graph *fwd = k->p->h->fwd;
-    for (int i = fwd->nodes.n - 1; i >= 0; i--) {
-        const td_gnode *n = fwd->nodes.v[i];
-        if (!td__joint_is_input_copy(n)) continue;
-        const td_gval *v = n->in[0].u.v;
-        if (!v->node && v->nr < k->p->j->n_primals) k->copy[v->nr] = n->out[0];
+/* The entry of saves that is forward output `out`, or, if that is -1, the primal; -1:
+ * none. */
+static int find_save(const td_plan *p, int out, int primal) {
+    for (int i = 0; i < p->n_saves; i++) {
+        const td_save_plan *k = &p->saves[i];
+        if (k->out == out && !k->copied && (out >= 0 || k->index == primal)) return i;
     }
+    return -1;
 }
 
-/* One block, freed by the caller. */
-static void *find_places(saving *k) {
-    const td_joint *j = k->p->j;
-    size_t          out = (size_t)k->p->h->fwd->outputs.n + (size_t)j->n_primals + 1;
-    size_t          in = (size_t)j->n_primals + 1;
-    void           *heap = td__zalloc(sizeof *k->copy * in + sizeof(int) * (out + in));
-    if (!heap) return td__fail_memory(k->p->cx), NULL;
-    k->copy = heap;
-    k->by_out = (int *)(void *)(k->copy + in);
-    k->by_primal = k->by_out + out;
-    find_input_copies(k);
-    return heap;
+/* The copy through which the forward graph reads primal i, which the call writes; NULL:
+ * none. */
+static td_gval *input_copy(const td_plan *p, int i) {
+    const td_graph *fwd = p->h->fwd;
+    for (int k = 0; k < fwd->nodes.n; k++) {
+        const td_gnode *n = fwd->nodes.v[k];
+        const td_gval  *v = td__joint_is_input_copy(n) ? n->in[0].u.v : NULL;
+        if (v && !v->node && v->nr == i) return n->out[0];
+    }
+    return NULL;
 }
 
 static int32_t storage_of(const td_graph *g, int out) {
@@ -48,31 +36,27 @@ static int32_t storage_of(const td_graph *g, int out) {
     return a->kind == TD_G_VALUE && a->u.v->type ? a->u.v->type->storage : -1;
 }
 
-/* Which result of the node a forward output is; *seen: a caller sees it. */
-static int node_result(const saving *k, int out, bool *seen) {
-    *seen = k->p->j->fwd[out].made;
-    return *seen ? k->p->j->fwd[out].tangent : -1;
-}
-
 /* Does it share bytes with a forward output that the caller gets? */
-static bool is_shown(const saving *k, int out) {
-    int32_t at = storage_of(k->p->h->fwd, out);
-    for (int i = 0; at >= 0 && i < k->p->h->n_fwd; i++)
-        if (k->p->j->fwd[i].made && storage_of(k->p->h->fwd, i) == at) return true;
+static bool is_shown(const td_plan *p, int out) {
+    int32_t at = storage_of(p->h->fwd, out);
+    for (int i = 0; at >= 0 && i < p->h->n_fwd; i++)
+        if (p->j->fwd[i].made && storage_of(p->h->fwd, i) == at) return true;
     return false;
 }
 
 /* How value i of the partition is saved: as an input, as an output of the node, or as a
  * further output. `checked` is false for values that no caller can write. */
-static td_save_plan save_of(const saving *k, int i) {
-    const td_halves      *h = k->p->h;
+static td_save_plan save_of(const td_plan *p, int i) {
+    const td_halves      *h = p->h;
     const td_saved_value *from = &h->saved[i];
     td_save_plan to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
     to.number = i >= h->n_saved - h->n_saved_syms;
     if (from->from == TD_SAVED_PRIMAL) return to;
     to.out = from->index;
-    if (from->from == TD_SAVED_OUTPUT) to.nr = node_result(k, to.out, &to.checked);
-    else to.checked = is_shown(k, to.out);
+    if (from->from == TD_SAVED_OUTPUT) {
+        to.checked = p->j->fwd[to.out].made;
+        if (to.checked) to.nr = p->j->fwd[to.out].tangent;
+    } else to.checked = is_shown(p, to.out);
     const td_garg *made = &h->fwd->outputs.v[to.out];
     to.handle = made->kind == TD_G_VALUE && made->u.v->node &&
                 made->u.v->node->op == TD_OP_offload_store;
@@ -81,12 +65,9 @@ static td_save_plan save_of(const saving *k, int i) {
 
 /* Appends a value to save. An input whose metadata the call may change is saved through
  * an alias, which keeps the old metadata. */
-static void add_save(saving *k, td_save_plan to) {
-    td_plan *p = k->p;
+static void add_save(td_plan *p, td_save_plan to) {
     to.alias = to.out < 0 && p->j->primals[to.index].touched;
     p->saves[p->n_saves++] = to;
-    if (to.out >= 0) k->by_out[to.out] = p->n_saves;
-    else k->by_primal[to.index] = p->n_saves;
 }
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -115,57 +96,53 @@ static bool find_needs(td_plan *p) {
 
 /* A forward output that is the copy, the one saved already if there is one; -1 after
  * td__fail. */
-static int copy_out(saving *k, td_gval *v) {
-    td_graph *fwd = k->p->h->fwd;
-    for (int i = 0; i < k->p->n_saved; i++) {
-        int out = k->p->saves[i].out;
-        if (out >= k->p->h->n_fwd && fwd->outputs.v[out].kind == TD_G_VALUE &&
+static int copy_out(const td_plan *p, td_gval *v) {
+    td_graph *fwd = p->h->fwd;
+    for (int i = 0; i < p->n_saved; i++) {
+        int out = p->saves[i].out;
+        if (out >= p->h->n_fwd && fwd->outputs.v[out].kind == TD_G_VALUE &&
             fwd->outputs.v[out].u.v == v)
             return out;
     }
-    td_desc d = {TD_D_SAVED, fwd->outputs.n - k->p->h->n_fwd, NULL};
+    td_desc d = {TD_D_SAVED, fwd->outputs.n - p->h->n_fwd, NULL};
     return td__graph_output(fwd, td__garg_value(v), d) ? fwd->outputs.n - 1 : -1;
 }
 
 /* A backward that is itself differentiated recomputes everything from the primals:
  * those it needs are saved, as they were before the call wrote them. */
-static bool save_primal(saving *k, int i) {
-    td_plan     *p = k->p;
+static bool save_primal(td_plan *p, int i) {
     td_save_plan to = {.out = -1, .index = i, .nr = -1, .checked = true};
-    p->primal_save[i] = -1;
     if (!p->needs[i]) return true;
     if (p->j->primals[i].written) {
+        td_gval *copy = input_copy(p, i);
         to.checked = false;
-        to.copied = !k->copy[i] || td__plan_reads_storage(p, i);
-        if (!to.copied && (to.out = copy_out(k, k->copy[i])) < 0) return false;
+        to.copied = !copy || td__plan_reads_storage(p, i);
+        if (!to.copied && (to.out = copy_out(p, copy)) < 0) return false;
     }
     if (to.copied && p->j->g->inputs.v[i]->type->of) return true; /* has no bytes */
     p->copies |= to.copied;
-    int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
-    if (!*known || to.copied) add_save(k, to);
-    p->primal_save[i] = to.copied ? p->n_saves - 1 : *known - 1;
+    int known = to.copied ? -1 : find_save(p, to.out, i);
+    p->primal_save[i] = known < 0 ? p->n_saves : known;
+    if (known < 0) add_save(p, to);
     return true;
 }
 
 /* Decides what a node saves: the values of the partition, then (o->twice) the primals
  * that double backward needs. */
 static bool plan_saves(td_plan *p, const td_plan_opts *o) {
-    saving k = {.p = p};
-    void  *heap = find_places(&k);
-    if (!heap) return false;
-    for (int i = 0; i < p->h->n_saved; i++) add_save(&k, save_of(&k, i));
+    for (int i = 0; i < p->h->n_saved; i++) add_save(p, save_of(p, i));
     p->n_saved = p->n_saves;
     for (int i = 0; i < p->j->n_primals; i++) p->primal_save[i] = -1;
     bool ok = !o->twice || find_needs(p);
-    for (int i = 0; ok && o->twice && i < p->j->n_primals; i++) ok = save_primal(&k, i);
-    td__free(heap);
+    for (int i = 0; ok && o->twice && i < p->j->n_primals; i++) ok = save_primal(p, i);
     return ok;
 }
 
 /* Bases, and leaves that the call makes, may have any rank; a leaf that was read has
- * the rank it had then (td__step_bind). Where no tangent leads, an edge is stored for
- * the next order alone, and only if gradients depend on that input: an edge keeps the
- * accumulation node of a leaf alive, which remembers the leaf's sizes. */
+ * the rank it had then (_bind). An edge that no tangent leads to is bound for
+ * the next order, and only if gradients depend on that input: an edge keeps the
+ * accumulation node of a leaf alive, which remembers the leaf's sizes. A backward does
+ * not visit it (`apart`). */
 static void plan_edges(td_plan *p) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
@@ -174,8 +151,8 @@ static void plan_edges(td_plan *p) {
         td_edge_plan    *to = &p->edges[i];
         to->dims = l && 2 * l->rank > TD_MAX_RANK ? 2 * l->rank : TD_MAX_RANK;
         if (!l) to->dims = 2 * TD_MAX_RANK;
-        to->led = td__set_any(t->from, td__set_words(j->n_tangents));
-        to->later = !to->led && t->input >= 0 && p->needs[t->input];
+        to->bound = td__set_any(t->from, td__set_words(j->n_tangents)) ||
+                    (t->input >= 0 && p->needs[t->input]);
         p->node_dims += to->dims;
     }
 }
@@ -307,20 +284,20 @@ void td__plan_drop(td_plan *p) {
 
 /* ---- a call ------------------------------------------------------------- */
 
-/* Tensors of the graph are tensors in `out`: a backend of the user's may have left some
- * out. */
+/* Tensors of the graph are tensors of its rank in `out`: a backend of the user's may
+ * have left some out. Sizes and strides are read by that rank. */
 static bool check_filled(const td_plan *p, const td_graph *g, const td_value *out) {
     for (int i = 0; i < g->outputs.n; i++) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
         const td_gtype *l = g->outputs.v[i].u.v->type;
         if (!l || l->kind != TD_K_TENSOR) continue;
-        if (TD_LIKELY(out[i].kind == TD_K_TENSOR &&
-                      td__is_live(out[i].u.t, TD_H_TENSOR)))
-            continue;
+        bool there = out[i].kind == TD_K_TENSOR && td__is_live(out[i].u.t, TD_H_TENSOR);
+        if (TD_LIKELY(there && out[i].u.t->rank == l->rank)) continue;
         return td__fail(p->cx, TD_E_ARG,
-                        "%s: the backend's code returned true, but left out[%d] "
-                        "without a tensor; run of td_runner must fill all %d outputs",
-                        p->name, i, g->outputs.n);
+                        "%s: the backend's code returned true, but out[%d] is %s; run "
+                        "of td_runner must set it to a tensor of rank %d",
+                        p->name, i, there ? td__type_str(out[i].u.t) : "no tensor",
+                        l->rank);
     }
     return true;
 }
@@ -359,40 +336,6 @@ const td_graph *td__plan_forward(const td_plan *p) {
     return p->h ? p->h->fwd : p->j->g;
 }
 
-/* Grad mode the program leaves behind. */
-static void leave_mode(const td_plan *p) {
-    td_ctx *cx = p->cx;
-    if (!p->j->left) return;
-    switch ((td_gregion)(p->j->left - 1)) {
-    case TD_R_NO_GRAD: cx->grad_enabled = false; break;
-    case TD_R_ENABLE_GRAD: cx->grad_enabled = true; break;
-    case TD_R_INFERENCE:
-        cx->inference = true;
-        cx->grad_enabled = false;
-        break;
-    default:
-        cx->inference = false;
-        cx->grad_enabled = true;
-        break;
-    }
-}
-
-/* Sizes and strides of values are read by the rank that eager's have. */
-static bool check_ranks(const td_pcall *c) {
-    const td_joint *j = c->p->j;
-    for (int i = 0; i < j->n_fwd; i++) {
-        const td_fwd *f = &j->fwd[i];
-        int           rank = f->tangent >= 0 ? j->tangents[f->tangent].geom.rank
-                             : f->made       ? f->geom.rank
-                                             : -1;
-        if (TD_LIKELY(rank < 0 || c->vals[i].u.t->rank == rank)) continue;
-        return td__fail(c->p->cx, TD_E_ARG,
-                        "%s: the backend's code gave %s for out[%d], which has rank %d",
-                        c->p->name, td__type_str(c->vals[i].u.t), i, rank);
-    }
-    return true;
-}
-
 /* The steps of a call, in the order that docs/plan.md gives: code, node, epilogue,
  * versions of saved values. With debug_asserts the inputs and outputs are checked
  * around the code. */
@@ -402,12 +345,11 @@ static bool run(td_pcall *c) {
     if (p->copies && !td__plan_copy_storages(c)) return false;
     if (!td__plan_code(c)) return false;
     if (p->asserts && !td__plan_check_values(c)) return false;
-    if (!check_ranks(c)) return false;
     if (!td__now_tangents(c)) return false;
     bool ok = (!p->h || td__plan_node(c)) && td__plan_epilogue(c);
     if (ok) td__plan_saved(c);
     if (c->node) td__node_drop(c->node);
-    if (ok) leave_mode(p);
+    if (ok && p->j->left) td__region_set(p->cx, (td_gregion)(p->j->left - 1));
     return ok;
 }
 
@@ -437,8 +379,8 @@ static bool take_scratch(td_pcall *c, void **heap) {
 
 /* One call in a scope of its own. Small calls need no allocation: values fit into
  * `few`. The plan is referenced meanwhile, because a hook may drop the function. */
-static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
-                 td_value *out) {
+bool td__plan_call(td_plan *p, const td_node *from, td_value *in, bool *own,
+                   td_value *out) {
     td_ctx  *cx = p->cx;
     td_value few[16];
     uint64_t few_counts[16];
@@ -456,7 +398,7 @@ static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
     if ((p->n_vals > TD_COUNT(few) || p->n_inside > TD_COUNT(few_counts)) &&
         !take_scratch(&c, &heap))
         return false;
-    p->refs++; /* a hook may drop the function */
+    p->refs++;
     bool ok = td__now_make(&c);
     ok = ok && td__scope_push(cx);
     if (ok) {
@@ -469,12 +411,4 @@ static bool call(td_plan *p, const td_node *from, td_value *in, bool *own,
     td__scratch_give(&p->values, heap);
     td__plan_drop(p);
     return ok;
-}
-
-bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
-    return call(p, NULL, in, own, out);
-}
-
-bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value *out) {
-    return call(p, from, in, NULL, out);
 }

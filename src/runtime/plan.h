@@ -27,8 +27,7 @@ typedef struct td_save_plan {
 /* An edge of the compiled node. */
 typedef struct td_edge_plan {
     int  dims;  /* sizes and strides that the node stores for it, at most */
-    bool led;   /* tangents lead to it; if not, */
-    bool later; /* ...gradients of gradients do */
+    bool bound; /* tangents lead to it, or gradients of gradients do */
 } td_edge_plan;
 
 /* The backward code for one set of missing tangents. */
@@ -128,11 +127,10 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o);
 void     td__plan_drop(td_plan *p);
 /* in[] by input of the program; consts are given like the others. own may be NULL;
  * own[i]: in[i] is the call's to drop when nobody needs it any more. Then it is NONE
- * and no longer own; others stay the caller's. */
-bool     td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out);
-/* The same of the next order of a compiled node: edges of the new node that lead to
- * targets of `from` are those of `from`. */
-bool td__plan_call_next(td_plan *p, const td_node *from, td_value *in, td_value *out);
+ * and no longer own; others stay the caller's. from: p is the next order of this
+ * compiled node, whose edges are the first of the new node; NULL: of none. */
+bool     td__plan_call(td_plan *p, const td_node *from, td_value *in, bool *own,
+                       td_value *out);
 
 /* ---- private ------------------------------------------------------------ */
 

@@ -29,7 +29,7 @@ bool td__plan_prologue(td_plan *p) {
     g->nodes.n = g->outputs.n = g->out_desc.n = 0;
     td_gval *value = g->inputs.v[j->n_primals + j->tangents[0].index];
     for (int i = j->order ? j->n_results : 0; i < j->n_targets; i++)
-        if (!j->targets[i].leaf && (p->edges[i].led || p->edges[i].later) &&
+        if (!j->targets[i].leaf && p->edges[i].bound &&
             !put_bind(g, &j->targets[i], i, value))
             return false;
     td__graph_pack(g);

@@ -66,13 +66,15 @@ static void restore_counts(const td_pcall *c) {
 
 /* ---- the code ----------------------------------------------------------- */
 
-/* What nothing needs later is the code's. */
-static bool run_giving(td_pcall *c, bool *give) {
-    td_plan *p = c->p;
+/* Runs the forward code. With `own` the caller gave up references (td_invoke_boxed):
+ * the code drops what nothing of the call needs later. give: scratch, by primal. */
+static bool run(td_pcall *c, bool *give) {
+    td_plan     *p = c->p;
+    td_half_code h = {td__plan_forward(p), p->fwd_form, &p->fwd};
+    if (!c->own) return td__plan_run(p, &h, c->in, NULL, c->vals);
     for (int i = 0; i < p->j->n_primals; i++)
         give[i] = c->own[i] && !p->late[i] && c->in[i].kind == TD_K_TENSOR;
-    td_half_code h = {td__plan_forward(p), p->fwd_form, &p->fwd};
-    bool         ok = td__plan_run(p, &h, c->in, give, c->vals);
+    bool ok = td__plan_run(p, &h, c->in, give, c->vals);
     for (int i = 0; i < p->j->n_primals; i++) {
         if (!give[i]) continue;
         c->in[i] = TD_NONE;
@@ -81,23 +83,14 @@ static bool run_giving(td_pcall *c, bool *give) {
     return ok;
 }
 
-/* Runs the forward code. With `own` the caller gave up references (td_invoke_boxed),
- * which the backend may drop early. */
-static bool run(td_pcall *c) {
-    td_plan     *p = c->p;
-    bool         few[64], *give = few;
-    td_half_code h = {td__plan_forward(p), p->fwd_form, &p->fwd};
-    if (!c->own) return td__plan_run(p, &h, c->in, NULL, c->vals);
-    if (p->j->n_primals > TD_COUNT(few) && !(give = td__alloc((size_t)p->j->n_primals)))
-        return td__fail_memory(p->cx);
-    bool ok = run_giving(c, give);
+bool td__plan_code(td_pcall *c) {
+    bool few[64], *give = few;
+    int  n = c->own ? c->p->j->n_primals : 0;
+    if (n > TD_COUNT(few) && !(give = td__alloc((size_t)n)))
+        return td__fail_memory(c->p->cx);
+    save_counts(c);
+    bool ok = run(c, give);
+    if (ok) restore_counts(c);
     if (give != few) td__free(give);
     return ok;
-}
-
-bool td__plan_code(td_pcall *c) {
-    save_counts(c);
-    if (!run(c)) return false;
-    restore_counts(c);
-    return true;
 }

@@ -1,12 +1,9 @@
 /* steps.c -- makes and walks the flat form of a prologue or an epilogue. Slots are
- * inputs, then values of the forward code, then tensors that steps make. Steps of
- * compiled calls (eager/epilogue_ops.c) are called directly, other ops as eager calls
- * them. Steps that take symbolic sizes are run as a graph. */
+ * inputs, then values of the forward code, then tensors that steps make. Steps that take
+ * symbolic sizes are run as a graph. */
 #include "runtime/steps.h"
 
 #include <string.h>
-
-enum { STEP_MADE, STEP_ASSIGN, STEP_BUMP, STEP_TOUCH, STEP_BIND, STEP_MODE, STEP_OP };
 
 /* ---- making ------------------------------------------------------------- */
 
@@ -19,52 +16,42 @@ typedef struct making {
     bool ok;
 } making;
 
-static td_plan_step *add(making *m, uint8_t code) {
+static td_plan_step *add(making *m) {
     td_plan_step *to = &m->s->v[m->s->n++];
-    *to = (td_plan_step){.code = code, .a = -1, .b = -1};
+    *to = (td_plan_step){0};
     return to;
-}
-
-static int slot_of(const making *m, const td_garg *a) {
-    return a->kind == TD_G_VALUE ? m->slot[a->u.v->id] : -1;
 }
 
 /* An argument: a literal, or the slot of a tensor. False: only a run of the graph knows
  * it. */
 static bool set_arg(const making *m, const td_garg *a, td_value *to, int32_t *slot) {
-    *slot = slot_of(m, a);
+    *slot = a->kind == TD_G_VALUE ? m->slot[a->u.v->id] : -1;
     if (a->kind == TD_G_INTS && td__dims_any_sym(a->u.ints, (int)a->n)) return false;
     return td__garg_literal(a, to) || a->kind == TD_G_VALUE;
 }
 
-/* Arguments that are left out have their defaults. */
+/* An op that only plans have is called directly, with all arguments of its schema:
+ * those that are left out are false. It returns the tensor it was given, in its slot.
+ * Other ops are called as eager calls them. */
 static bool add_op(making *m, const td_gnode *n) {
     td_arena     *a = &m->s->arena;
-    td_plan_step *to = add(m, STEP_OP);
+    td_plan_step *to = add(m);
+    to->run = td__step_of(n->op);
     to->op = n->op;
-    to->n_in = n->n_in;
+    to->n_in = to->run ? td__opinfo(n->op)->s.n_in : n->n_in;
     to->n_out = n->n_out;
-    to->in = td__arena_alloc(a, sizeof *to->in * (size_t)(n->n_in + 1));
-    to->from = td__arena_alloc(a, sizeof *to->from * (size_t)(n->n_in + 1));
+    to->in = td__arena_zalloc(a, sizeof *to->in * (size_t)(to->n_in + 1));
+    to->from = td__arena_alloc(a, sizeof *to->from * (size_t)(to->n_in + 1));
     if (!to->in || !to->from) return m->ok = td__fail_memory(m->g->cx);
-    for (int i = 0; i < n->n_in; i++)
-        if (!set_arg(m, &n->in[i], &to->in[i], &to->from[i])) return false;
-    to->a = m->s->n_slots;
-    m->s->n_slots += n->n_out;
-    for (int i = 0; i < n->n_out; i++) m->slot[n->out[i]->id] = to->a + i;
+    for (int i = 0; i < to->n_in; i++) {
+        to->from[i] = -1;
+        if (i < n->n_in && !set_arg(m, &n->in[i], &to->in[i], &to->from[i]))
+            return false;
+    }
+    to->first = to->run ? to->from[0] : m->s->n_slots;
+    if (!to->run) m->s->n_slots += n->n_out;
+    for (int i = 0; i < n->n_out; i++) m->slot[n->out[i]->id] = to->first + i;
     return true;
-}
-
-/* What gives back the tensor it was given has its slot. */
-static void add_own(making *m, const td_gnode *n, uint8_t code) {
-    td_plan_step *to = add(m, code);
-    to->a = slot_of(m, &n->in[0]);
-    if (code == STEP_ASSIGN || code == STEP_BIND) to->b = slot_of(m, &n->in[1]);
-    if (code == STEP_BUMP) to->n = n->in[1].u.i;
-    if (code == STEP_ASSIGN || code == STEP_BIND) to->n = n->in[2].u.i;
-    if (code == STEP_BIND) to->base = n->n_in > 3 && n->in[3].u.i;
-    if (code == STEP_BIND) to->leaf = n->n_in > 4 && n->in[4].u.i;
-    m->slot[n->out[0]->id] = to->a;
 }
 
 /* A grad-mode region becomes a step that sets the mode; `modes` is the stack of modes
@@ -81,24 +68,11 @@ static bool add_region(making *m, const td_gnode *n) {
         m->grad = was & 1;
         m->inference = was & 2;
     }
-    td_plan_step *to = add(m, STEP_MODE);
-    to->a = m->grad;
-    to->b = m->inference;
+    td_plan_step *to = add(m);
+    to->sets_mode = true;
+    to->grad = m->grad;
+    to->inference = m->inference;
     return true;
-}
-
-/* Ops that only epilogues have are steps of their own; all others call the op as eager
- * does. */
-static bool add_node(making *m, const td_gnode *n) {
-    if (n->kind != TD_N_OP) return add_region(m, n);
-    switch (n->op) {
-    case TD_OP__made: add_own(m, n, STEP_MADE); return true;
-    case TD_OP__assign: add_own(m, n, STEP_ASSIGN); return true;
-    case TD_OP__bump: add_own(m, n, STEP_BUMP); return true;
-    case TD_OP__touch: add_own(m, n, STEP_TOUCH); return true;
-    case TD_OP__bind: add_own(m, n, STEP_BIND); return true;
-    default: return add_op(m, n);
-    }
 }
 
 /* Where the results are found after the last step. */
@@ -122,7 +96,10 @@ static bool add_graph(making *m) {
     m->slot = td__zalloc(sizeof *m->slot * ((size_t)g->n_values + 1));
     if (!m->slot) return m->ok = td__fail_memory(g->cx);
     for (int i = 0; i < g->inputs.n; i++) m->slot[g->inputs.v[i]->id] = i;
-    for (int i = 0; flat && i < g->nodes.n; i++) flat = add_node(m, g->nodes.v[i]);
+    for (int i = 0; flat && i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        flat = n->kind == TD_N_OP ? add_op(m, n) : add_region(m, n);
+    }
     flat = flat && add_outputs(m);
     td__free(m->slot);
     return flat;
@@ -149,17 +126,16 @@ bool td__steps_make(td_steps *s, const td_graph *prologue, const td_graph *g) {
 
 /* ---- running ------------------------------------------------------------ */
 
-static bool call(td_ctx *cx, const td_plan_step *s, td_value *slot) {
-    td_value   in[TD_MAX_ARGS];
+/* Calls the op of the step as eager does; its results go to their slots. */
+static bool call(td_ctx *cx, const td_plan_step *s, const td_value *in,
+                 td_value *slot) {
     td_tensor *few[8], **out = few;
     bool       ok;
     if (s->n_out > TD_COUNT(few) && !(out = td__alloc(sizeof *out * (size_t)s->n_out)))
         return td__fail_memory(cx);
-    for (int i = 0; i < s->n_in; i++)
-        in[i] = s->from[i] < 0 ? s->in[i] : slot[s->from[i]];
     ok = td__call(cx, s->op, in, s->n_in, out, s->n_out);
     for (int i = 0; ok && i < s->n_out; i++) {
-        slot[s->a + i] = td_value_tensor(out[i]);
+        slot[s->first + i] = td_value_tensor(out[i]);
         ok = !td_is_nil(out[i]);
     }
     if (out != few) td__free(out);
@@ -167,21 +143,15 @@ static bool call(td_ctx *cx, const td_plan_step *s, td_value *slot) {
 }
 
 static bool run(td_ctx *cx, const td_plan_step *s, td_value *slot) {
-    switch (s->code) {
-    case STEP_MADE: return td__step_made(slot[s->a].u.t);
-    case STEP_ASSIGN:
-        return td__step_assign(slot[s->a].u.t, slot[s->b].u.t, (uint64_t)s->n);
-    case STEP_BUMP: return td__step_bump(slot[s->a].u.t, (uint64_t)s->n);
-    case STEP_TOUCH: return td__step_touch(slot[s->a].u.t);
-    case STEP_BIND:
-        return td__step_bind(slot[s->a].u.t, slot[s->b].u.t, (int)s->n, s->base,
-                             s->leaf);
-    case STEP_MODE:
-        cx->grad_enabled = s->a;
-        cx->inference = s->b;
+    td_value in[TD_MAX_ARGS];
+    if (s->sets_mode) {
+        cx->grad_enabled = s->grad;
+        cx->inference = s->inference;
         return true;
-    default: return call(cx, s, slot);
     }
+    for (int i = 0; i < s->n_in; i++)
+        in[i] = s->from[i] < 0 ? s->in[i] : slot[s->from[i]];
+    return s->run ? s->run(in) : call(cx, s, in, slot);
 }
 
 /* Runs the steps on `slot`, which begins with the inputs and has space for every value.

@@ -7,14 +7,14 @@
 #include "graph/graph.h"
 
 typedef struct td_plan_step {
-    uint8_t   code;
-    bool      base, leaf;
-    int32_t   a, b; /* slots; of an op: a is its first result's */
-    int64_t   n;
-    td_op     op;
-    int       n_in, n_out;
-    td_value *in;   /* what is no tensor, by argument */
-    int32_t  *from; /* slot of a tensor, by argument; -1: none */
+    td_step_fn *run; /* of an op that only plans have; NULL: any other op, */
+    td_op       op;
+    bool        sets_mode; /* ...or none: the grad mode changes to */
+    bool        grad, inference;
+    int         n_in, n_out;
+    int         first; /* slot of the first result */
+    td_value   *in;    /* what is no tensor, by argument */
+    int32_t    *from;  /* slot of a tensor, by argument; -1: none */
 } td_plan_step;
 
 typedef struct td_steps {

@@ -116,7 +116,7 @@ static void take_node(const sample *s, td_garg *of) {
     of->u.v = e->inputs.v[e->inputs.n - 1];
 }
 
-enum { FORGERIES = 29 };
+enum { FORGERIES = 28 };
 
 static void forge(sample *s, int nr) {
     td_joint *j = s->j;
@@ -145,12 +145,11 @@ static void forge(sample *s, int nr) {
     case 20: j->tangents[1].index = j->tangents[0].index; break;
     case 21: j->targets[0].input = -1; break;
     case 22: leaf(s)->base = true; break;
-    case 23: leaf(s)->event = -1; break;
-    case 24: j->targets[0].input = j->n_primals; break;
-    case 25: j->primals[2].same = -1; break;
-    case 26: take_node(s, &node(s, TD_OP__made)->in[0]); break;
-    case 27: take_node(s, &node(s, TD_OP__assign)->in[1]); break;
-    case 28: node(s, TD_OP__bind)->in[1] = td__garg_value(e->inputs.v[3]); break;
+    case 23: j->targets[0].input = j->n_primals; break;
+    case 24: j->primals[2].same = -1; break;
+    case 25: take_node(s, &node(s, TD_OP__made)->in[0]); break;
+    case 26: take_node(s, &node(s, TD_OP__assign)->in[1]); break;
+    case 27: node(s, TD_OP__bind)->in[1] = td__garg_value(e->inputs.v[3]); break;
     default: break;
     }
 }

@@ -20,7 +20,7 @@ static inline td_plan *pure_form(const td_graph *g, const td_value *in, bool sym
 }
 
 static inline bool pure_call(td_plan *p, td_value *in, td_value *out) {
-    return p && td__plan_call(p, in, NULL, out);
+    return p && td__plan_call(p, NULL, in, NULL, out);
 }
 
 #endif
