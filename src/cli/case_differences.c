@@ -330,8 +330,8 @@ static const char *unfit(const td_gcase *c) {
     return any ? NULL : "no backward";
 }
 
-/* Judges at the leaves of the case, and beside them where that says nothing or disagrees.
- * NULL: the verdict is in k->v; else the reason why there is none. */
+/* Judges at the leaves of the case, and beside them where that says nothing or
+ * disagrees. NULL: the verdict is in k->v; else the reason why there is none. */
 static const char *judge_points(judge *k) {
     bool ok = judge_once(k, 0), lone = !ok && !strcmp(k->why, LONE);
     for (int i = 1; !ok && i < TRIES && (lone || !strncmp(k->why, SMOOTH, 10)); i++)
