@@ -30,9 +30,9 @@ typedef struct td_input_fact {
     bool        is_leaf;       /* before the call */
     bool        requires_grad; /* after the call: a write may have made it so */
     bool        mutates_data, mutates_metadata, mutates_storage;
-    bool        hidden;    /* every write is hidden from autograd; true without any */
-    bool        no_grad;   /* it is written, and always under no_grad */
-    bool        resized;   /* its storage grows */
+    bool        hidden;  /* every write bypasses versions: true without a write only */
+    bool        no_grad; /* it is written, and always under no_grad */
+    bool        resized; /* its storage grows */
     bool        is_static; /* a parameter or buffer */
     int         duplicate; /* the same tensor as this earlier input; -1: of none */
     td_mutation mutation;

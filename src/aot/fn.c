@@ -182,7 +182,7 @@ static bool check_args(td_fn *f, td_values args, bool runs) {
                             "td_share(cx, tensor), "
                             "which makes it usable in this one",
                             f->name, i - f->n_state);
-        if (runs && TD_IS_KEPT(v->u.t)) return td__fail_kept(f->cx, f->name);
+        if (runs && TD_IS_KEPT(v->u.t)) return td__fail_kept(f->cx, f->name, v->u.t);
         if (TD_UNLIKELY(f->cx->takes_fakes == TD_FAKES_SCOPE) && !td__is_fake(v->u.t))
             return fail_real(f, i);
     }

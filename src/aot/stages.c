@@ -37,7 +37,8 @@ static const char *name_of(void *env, const td_tensor *t) {
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
-    td_closure close = {{f->members, f->n_state}, fakes, true, name_of, f, NULL};
+    td_closure close = {
+        {f->members, f->n_state}, fakes, true, name_of, f, f->name, NULL};
     if (!f->body && !f->graph) return td__fail_loaded(f, "capture"), NULL;
     if (!f->graph && !td__numbers_reserve(f, args.n)) return NULL;
     if (!f->graph) close.reads = f->numbers;

@@ -236,7 +236,10 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     bool        ok = n > 0 || td__fail(cx, TD_E_GRAD,
                                        "backward: no output of the last "
                                               "call requires grad");
-    ok = ok && make_tangents(run, s, roots, with) && case_hooks_begin(run, s);
+    ok = ok && make_tangents(run, s, roots, with) &&
+         (!run->before_backward ||
+          run->before_backward(run->before_env, roots, grads)) &&
+         case_hooks_begin(run, s);
     if (ok) {
         case_mark at = case_report_backward(run, s, grads);
         ok = td_backward_with(roots, grads, &opts);

@@ -61,9 +61,13 @@ struct case_run {
     struct td_backward_fn *back;          /* of a way with `backward`; made when used */
     td_buf                *out;           /* the report; NULL: none */
     bool                   json;
-    bool                   open;     /* JSON: the current step's object is open */
-    td_mode_hook           listener; /* used by case_draws.c */
-    td_buf                 draws;    /* JSON: random results since the last call */
+    bool                   open; /* JSON: the current step's object is open */
+    /* Called before each backward with its roots and tangents, if not NULL; false after
+     * td__fail ends the run. */
+    bool (*before_backward)(void *env, td_tensors roots, td_tensors grads);
+    void        *before_env;
+    td_mode_hook listener; /* used by case_draws.c */
+    td_buf       draws;    /* JSON: random results since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */

@@ -1,6 +1,6 @@
 /* cmd_check.c -- `tandem check FILE...`: runs every case eagerly and in every other
  * way, and compares everything observable. */
-#include "cli/case_check.h"
+#include "cli/case_differences.h"
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool        json, clean, allow_refused, quiet;
+static bool        json, clean, allow_refused, quiet, fd;
 static const char *only, *only_way;
+/* The name of finite differences among the ways. */
+#define DIFFERENCES "differences"
 
 static const cli_option options[] = {
     {"json", NULL, "Print all results of every way of execution as one JSON object.",
@@ -23,20 +25,24 @@ static const cli_option options[] = {
      CLI_FLAG, &clean, 0, 0, NULL},
     {"allow-refused", NULL, "Do not fail for functions that a way does not support.",
      CLI_FLAG, &allow_refused, 0, 0, NULL},
+    {"fd", NULL, "Also judge gradients by finite differences, in f64.", CLI_FLAG, &fd,
+     0, 0, NULL},
     {"quiet", NULL, "Print only cases that are not equal, and the totals.", CLI_FLAG,
      &quiet, 0, 0, NULL},
     {0}};
 
 /* Cases by result. */
 typedef struct counts {
-    int equal, both_fail, goes_on, refused, differ;
+    int equal, both_fail, goes_on, refused, differ, skipped;
 } counts;
 
 /* Totals, and the JSON of the current case. */
 typedef struct report {
-    int    files, cases;
-    counts n;              /* cases, each counted by its worst way */
-    td_buf verdicts, runs; /* JSON of the current case */
+    int       files, cases;
+    counts    n;              /* cases, each counted by its worst way */
+    counts    fd;             /* of finite differences, with --fd */
+    td_gfile *twin;           /* the current file in f64, with --fd; NULL: none */
+    td_buf    verdicts, runs; /* JSON of the current case */
 } report;
 
 /* ---- one case ----------------------------------------------------------- */
@@ -47,6 +53,7 @@ static void count(counts *n, const case_verdict *v) {
     n->goes_on += v->result == CASE_GOES_ON;
     n->refused += v->result == CASE_REFUSED;
     n->differ += v->result == CASE_DIFFERS;
+    n->skipped += v->result == CASE_SKIPPED;
 }
 
 /* Prints the line of a case. */
@@ -63,6 +70,9 @@ static void print_verdict(const td_gfile *f, const td_gcase *c, const case_verdi
         if (!quiet) printf("ok      %s (only eager fails: %s)\n", c->name, why);
         break;
     case CASE_REFUSED: printf("refused %s: %s\n", c->name, why); break;
+    case CASE_SKIPPED:
+        if (!quiet) printf("skipped %s: %s\n", c->name, why);
+        break;
     case CASE_DIFFERS:
         printf("FAIL    %s: %s", c->name, why);
         if (v->differences > 3) printf("; and %d more", v->differences - 3);
@@ -70,11 +80,10 @@ static void print_verdict(const td_gfile *f, const td_gcase *c, const case_verdi
     }
 }
 
-static const char *const results[] = {[CASE_EQUAL] = "equal",
-                                      [CASE_DIFFERS] = "differs",
-                                      [CASE_REFUSED] = "refused",
-                                      [CASE_BOTH_FAIL] = "both fail",
-                                      [CASE_GOES_ON] = "goes on"};
+static const char *const results[] = {
+    [CASE_EQUAL] = "equal",     [CASE_DIFFERS] = "differs",
+    [CASE_REFUSED] = "refused", [CASE_BOTH_FAIL] = "both fail",
+    [CASE_GOES_ON] = "goes on", [CASE_SKIPPED] = "skipped"};
 
 /* Runs the case once more in this way, for its JSON report. */
 static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
@@ -88,9 +97,10 @@ static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
     td_clear(cx);
 }
 
-static void add_verdict(td_buf *b, const case_way *way, const case_verdict *v) {
+static void add_verdict(td_buf *b, const char *way, const case_verdict *v) {
+    if (b->n) td__buf_add(b, ",");
     td__buf_add(b, "{\"way\":");
-    td__json_string(b, way->name);
+    td__json_string(b, way);
     td__buf_printf(b, ",\"result\":\"%s\",\"differences\":%d", results[v->result],
                    v->differences);
     td__buf_add(b, ",\"why\":");
@@ -100,11 +110,9 @@ static void add_verdict(td_buf *b, const case_way *way, const case_verdict *v) {
 
 /* How bad a result is; a case counts once, by its worst. */
 static int badness(const case_verdict *v) {
-    static const int bad[] = {[CASE_EQUAL] = 0,
-                              [CASE_BOTH_FAIL] = 1,
-                              [CASE_GOES_ON] = 2,
-                              [CASE_REFUSED] = 3,
-                              [CASE_DIFFERS] = 4};
+    static const int bad[] = {
+        [CASE_EQUAL] = 0,   [CASE_BOTH_FAIL] = 1, [CASE_GOES_ON] = 2,
+        [CASE_REFUSED] = 3, [CASE_DIFFERS] = 4,   [CASE_SKIPPED] = 0};
     return bad[v->result];
 }
 
@@ -112,8 +120,7 @@ static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
                       report *r, case_verdict *v) {
     case_check(f, c, way, v);
     if (!json) return;
-    if (r->verdicts.n) td__buf_add(&r->verdicts, ",");
-    add_verdict(&r->verdicts, way, v);
+    add_verdict(&r->verdicts, way->name, v);
     td__buf_add(&r->runs, ",\n");
     add_run(&r->runs, f, c, way);
 }
@@ -136,6 +143,22 @@ static void print_verdicts(const td_gfile *f, const td_gcase *c,
     }
 }
 
+/* Finite differences judge the case of the file in f64; they are counted apart. A case
+ * of which they say nothing is one line unless --quiet. */
+static void check_differences(const td_gfile *f, int nr, report *r) {
+    const td_gcase *c = f->cases.v[nr];
+    case_verdict    v;
+    if (!r->twin) return;
+    case_differences(r->twin, r->twin->cases.v[nr], &v);
+    count(&r->fd, &v);
+    if (json) add_verdict(&r->verdicts, DIFFERENCES, &v);
+    else if (v.result != CASE_EQUAL || only_way) {
+        printf("%-26s", DIFFERENCES);
+        print_verdict(f, c, &v);
+    }
+    td__buf_free(&v.why);
+}
+
 static void print_json(const td_gcase *c, report *r) {
     td_buf name = {0};
     td__json_string(&name, c->name);
@@ -151,7 +174,8 @@ static void print_json(const td_gcase *c, report *r) {
 enum { MOST_WAYS = 32 };
 
 /* A case is counted once, by its worst way. */
-static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
+static void check_case(const td_gfile *f, int nr, report *r) {
+    const td_gcase *c = f->cases.v[nr];
     case_verdict    v[MOST_WAYS];
     const case_way *ways[MOST_WAYS];
     int             n = 0, worst = 0;
@@ -165,8 +189,9 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     for (int i = 1; i < n; i++)
         if (badness(&v[i]) > badness(&v[worst])) worst = i;
     if (n) count(&r->n, &v[worst]);
+    if (n && !json) print_verdicts(f, c, ways, v, n);
+    check_differences(f, nr, r);
     if (json) print_json(c, r);
-    else if (n) print_verdicts(f, c, ways, v, n);
     for (int i = 0; i < n; i++) td__buf_free(&v[i].why);
 }
 
@@ -187,12 +212,29 @@ static void begin_file(const td_gfile *f, const report *r) {
     td__buf_free(&name);
 }
 
+static void drop_twin(report *r) {
+    td__gfile_drop(r->twin);
+    r->twin = NULL;
+}
+
+/* With --fd: the file once more, in f64. False: the context has the error. */
+static bool read_twin(td_ctx *cx, const char *path, report *r) {
+    td_dtype was = cx->default_dtype;
+    if (!fd) return true;
+    cx->default_dtype = TD_F64;
+    r->twin = td__gfile_read(cx, path);
+    bool ok = !td_is_nil(r->twin) && case_to_f64(r->twin);
+    cx->default_dtype = was;
+    return ok;
+}
+
 /* Cases whose name does not contain the word of --case are skipped. */
 static int check_file(td_ctx *cx, const char *path, report *r) {
     int       n = 0;
     td_gfile *f = td__gfile_read(cx, path);
-    if (td_is_nil(f) || (clean && !case_clean(f))) {
+    if (td_is_nil(f) || (clean && !case_clean(f)) || !read_twin(cx, path, r)) {
         td__gfile_drop(f);
+        drop_twin(r);
         return report_bad_file(cx);
     }
     begin_file(f, r);
@@ -200,13 +242,14 @@ static int check_file(td_ctx *cx, const char *path, report *r) {
         const td_gcase *c = f->cases.v[i];
         if (only && !strstr(c->name, only)) continue;
         if (json) fputs(n ? ",\n" : "\n", stdout);
-        check_case(f, c, r);
+        check_case(f, i, r);
         n++;
     }
     if (json) fputs("]}", stdout);
     r->files++;
     r->cases += n;
     td__gfile_drop(f);
+    drop_twin(r);
     return CLI_OK;
 }
 
@@ -248,26 +291,34 @@ static void print_totals(const report *r) {
     if (json)
         printf("],\n\"counts\":{\"files\":%d,\"cases\":%d,\"equal\":%d,"
                "\"both_fail\":%d,\"goes_on\":%d,\"refused\":%d,"
-               "\"differ\":%d}}\n",
+               "\"differ\":%d,\"fd\":{\"agree\":%d,\"skipped\":%d,\"differ\":%d}}}\n",
                r->files, r->cases, n->equal, n->both_fail, n->goes_on, n->refused,
-               n->differ);
+               n->differ, r->fd.equal, r->fd.skipped, r->fd.differ);
     else
         printf("%d file%s, %d case%s: %d equal, %d fail both ways, "
                "%d eagerly only, %d refused, %d differ\n",
                r->files, cli_plural(r->files), r->cases, cli_plural(r->cases), n->equal,
                n->both_fail, n->goes_on, n->refused, n->differ);
+    if (fd && !json)
+        printf("finite differences: %d agree, %d skipped, %d differ\n", r->fd.equal,
+               r->fd.skipped, r->fd.differ);
 }
 
 /* Does --way name a way? Else prints the names. */
 static int check_way_name(void) {
     td_buf names = {0};
+    if (only_way && !strcmp(only_way, DIFFERENCES)) {
+        fd = true;
+        return CLI_OK;
+    }
     for (int i = 0; case_ways[i]; i++) {
         if (!only_way || !strcmp(only_way, case_ways[i]->name)) {
             td__buf_free(&names);
             return CLI_OK;
         }
-        td__buf_printf(&names, "%s%s", i ? ", " : "", case_ways[i]->name);
+        td__buf_printf(&names, "%s, ", case_ways[i]->name);
     }
+    td__buf_add(&names, DIFFERENCES);
     int status = cli_misuse("check", "no way \"%s\"; the ways are: %s", only_way,
                             td__buf_str(&names));
     td__buf_free(&names);
@@ -279,7 +330,7 @@ static int check_way_name(void) {
 static int run(int argc, char **argv) {
     report r = {0};
     int    status;
-    json = clean = allow_refused = quiet = false, only = only_way = NULL;
+    json = clean = allow_refused = quiet = fd = false, only = only_way = NULL;
     int n = cli_parse_all(&cli_check, argc, argv, &status);
     if (n < 0) return status;
     if (n == 0) return cli_misuse("check", "FILE is missing");
@@ -299,7 +350,8 @@ static int run(int argc, char **argv) {
                           only ? "no case has \"%s\" in its name"
                                : "the files have no cases",
                           only);
-    return r.n.differ || (r.n.refused && !allow_refused) ? CLI_FAILED : CLI_OK;
+    return r.n.differ || r.fd.differ || (r.n.refused && !allow_refused) ? CLI_FAILED
+                                                                        : CLI_OK;
 }
 
 const cli_command cli_check = {
@@ -330,6 +382,10 @@ const cli_command cli_check = {
         "              compiles with symbolic sizes.\n"
         "  functional  the graph without writes, as traced, run by the interpreter\n"
         "              without optional passes; every write is a step after it.\n"
+        "  differences with --fd, or as --way: gradients against finite differences "
+        "of\n"
+        "              eager runs in f64. Skips, with a reason, what they cannot "
+        "tell.\n"
         "\n"
         "Prints one line per case: ok, FAIL where a way differs from eager, or "
         "refused\n"
@@ -342,6 +398,7 @@ const cli_command cli_check = {
         "FILE cannot be read.\n",
     .examples = "tandem check tests/cases\n"
                 "tandem check --case=batch f.td g.td\n"
+                "tandem check --fd f.td\n"
                 "tandem check --json f.td | jq '.files[].cases[].verdicts[].result'\n",
     .options = options,
     .run = run,

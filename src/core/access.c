@@ -75,7 +75,7 @@ bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
  * 0 after td__fail. */
 static int64_t number(const td_tensor *t, int64_t dim) {
     if (TD_LIKELY(!td__dim_is_sym(dim))) return dim;
-    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, "a size"), 0;
+    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, "a size", t), 0;
     int64_t n = td__dim_fixed(dim);
     return n == TD_DIM_HUGE ? 0 : n;
 }
@@ -194,7 +194,7 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
 /* May the user read elements now? Not during a capture, even of real tensors:
  * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
-    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who);
+    if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who, t);
     if (TD_UNLIKELY(t->cx->takes_fakes) && td__is_fake(t))
         return td__fail(t->cx, TD_E_TRACE,
                         "%s: this is a fake tensor, which has a type and no elements; "

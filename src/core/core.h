@@ -146,33 +146,60 @@ typedef struct td_bounds {
 
 #define TD_INLINE_RANK 5
 
+/* What a mode knows about a tensor starts with these. Of a tensor of a captured body
+ * they say where it comes from, for messages after the capture; names are the
+ * process's (td__place_file). A payload without owner belongs to its tensor. */
+#define TD_PAYLOAD_FIELDS                                                             \
+    td_mode    *owner; /* modes recognize their own payloads by it */                 \
+    const char *op;    /* that made it; NULL: an argument, or a closed-over tensor */ \
+    td_where    here;  /* source line of that */                                      \
+    const char *body   /* the captured function; NULL: unknown */
+typedef struct td_payload {
+    TD_PAYLOAD_FIELDS;
+} td_payload;
+
 /* Sizes, strides and offset over a storage. The reference count is not atomic:
  * a tensor belongs to one context, and a context to one thread. Invariant: all
  * addressed elements are inside the storage. */
 struct td_tensor {
     TD_HANDLE_FIELDS;
-    int32_t       refs;  /* references: scope, td_keep, internal ones */
-    int32_t       kept;  /* how many of them are from td_keep */
-    int32_t       slot;  /* index in cx->owned; -1: no scope owns it */
-    uint32_t      marks; /* bit per dim marked with td_mark_dynamic */
-    uint8_t       dtype; /* td_dtype */
-    uint8_t       rank;
-    uint8_t       flags;    /* TD_TF_... */
-    uint8_t       creation; /* td_creation */
-    uint32_t      maybe;    /* bit per dim marked with td_mark_maybe_dynamic */
-    td_bounds    *bounds;   /* [32], of marked dims; NULL: none. Owned */
-    int64_t       numel;
-    int64_t       offset; /* of the first element, in elements */
-    int64_t      *size;   /* [rank], in dims or on the heap */
-    int64_t      *stride; /* [rank], after size in the same memory */
-    td_storage   *st;
-    td_tensor    *base;  /* of a view: the tensor at the start of its chain; or NULL */
-    td_view_step *steps; /* of a view: the last op of its chain; else NULL */
-    td_autograd  *ag;    /* NULL: no autograd state */
-    void         *payload; /* of the mode that wraps it */
-    td_typed     *typed;   /* of a type: it has no elements (typed.h); else NULL */
-    uint64_t      seen;    /* of a view: its version when it got its grad_fn */
-    uint64_t      moves;   /* set_ calls that gave it a storage */
+    int32_t     refs;  /* references: scope, td_keep, internal ones */
+    int32_t     kept;  /* how many of them are from td_keep */
+    int32_t     slot;  /* index in cx->owned; -1: no scope owns it */
+    uint32_t    marks; /* bit per dim marked with td_mark_dynamic */
+    uint8_t     dtype; /* td_dtype */
+    uint8_t     rank;
+    uint8_t     flags;    /* TD_TF_... */
+    uint8_t     creation; /* td_creation */
+    uint32_t    maybe;    /* bit per dim marked with td_mark_maybe_dynamic */
+    td_bounds  *bounds;   /* [32], of marked dims; NULL: none. Owned */
+    int64_t     numel;
+    int64_t     offset; /* of the first element, in elements */
+    int64_t    *size;   /* [rank], in dims or on the heap */
+    int64_t    *stride; /* [rank], after size in the same memory */
+    td_storage *st;
+    td_tensor  *base; /* of a view: the tensor at the start of its chain; or NULL */
+    union {
+        td_view_step *steps;     /* of a view: the last op of its chain; else NULL */
+        const char   *made_file; /* freed: td_payload.here */
+    };
+    union {
+        td_autograd *ag;      /* NULL: no autograd state */
+        const char  *made_in; /* freed: td_payload.body */
+    };
+    union {
+        void       *payload; /* td_payload, of the mode that wraps it; or NULL */
+        const char *made_by; /* freed: td_payload.op */
+    };
+    td_typed *typed; /* of a type: it has no elements (typed.h); else NULL */
+    union {
+        uint64_t   seen;  /* of a view: its version when it got its grad_fn */
+        td_tensor *dying; /* about to be freed: the next one */
+    };
+    union {
+        uint64_t moves;     /* set_ calls that gave it a storage */
+        int64_t  made_line; /* freed: td_payload.here */
+    };
     union {
         td_tensor  *prev;       /* in the list of the context's tensors */
         const char *freed_file; /* after td_drop: its source file; NULL: unknown */
@@ -220,15 +247,20 @@ static inline td_tensor *td__ref(td_tensor *t) {
 }
 /* Marks the struct of a freed tensor, so that later uses are recognized; the memory is
  * reused after many others. */
-void td__tensor_retire(td_tensor *t);
+void              td__tensor_retire(td_tensor *t);
+/* After a capture: t, which the user has kept, gets a copy of its payload for messages.
+ * NULL, and t has no payload: out of memory. */
+const td_payload *td__tensor_keep_origin(td_tensor *t);
+/* "exp at model.c:41 in the body of f"; "": unknown. */
+void              td__origin_text(const td_payload *p, char *out, size_t cap);
 /* Hands retired structs to the process when their context closes. */
-void td__tensors_leave(td_ctx *cx);
+void              td__tensors_leave(td_ctx *cx);
 /* Drops a reference; frees at zero, without recursion over the graph. */
-void td__unref(td_tensor *t);
+void              td__unref(td_tensor *t);
 /* td__unref by a module or optimizer that ends, for messages about later uses. */
-void td__unref_held(td_tensor *t);
+void              td__unref_held(td_tensor *t);
 /* td_drop; `how` (TD_RELEASED_...) is for messages about later uses. */
-void td__drop_as(td_tensor *t, uint32_t how);
+void              td__drop_as(td_tensor *t, uint32_t how);
 
 /* The address of the first element. */
 static inline char *td__ptr(const td_tensor *t) {
@@ -338,8 +370,8 @@ bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *
 /* TD_E_TRACE: `who` needs the elements of a fake tensor, or elements during a
  * capture. Always returns false. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
-/* `who` was given a tensor with TD_IS_KEPT. Always returns false. */
-bool        td__fail_kept(td_ctx *cx, const char *who);
+/* `who` was given t, with TD_IS_KEPT. Always returns false. */
+bool        td__fail_kept(td_ctx *cx, const char *who, const td_tensor *t);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
 const char *td__sizes_str(int rank, const int64_t *size);

@@ -159,13 +159,29 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
         who, rule);
 }
 
-bool td__fail_kept(td_ctx *cx, const char *who) {
+void td__origin_text(const td_payload *p, char *out, size_t cap) {
+    char at[160] = "", in[80] = "";
+    if (p->here.file)
+        snprintf(at, sizeof at, " at %.140s:%d", p->here.file, p->here.line);
+    if (p->body) snprintf(in, sizeof in, " in the body of %.60s", p->body);
+    if (p->op) snprintf(out, cap, "%.40s%s%s", p->op, at, in);
+    else if (p->body) snprintf(out, cap, "an argument of %.60s", p->body);
+    else snprintf(out, cap, "%s", "");
+}
+
+bool td__fail_kept(td_ctx *cx, const char *who, const td_tensor *t) {
+    char from[300] = "";
+    if (!td__is_traced(t))
+        return td__fail(cx, TD_E_TRACE,
+                        "%s: this tensor is fake (td_fake) and has no elements; use it "
+                        "between td_fakes_begin and td_fakes_end",
+                        who);
+    if (t->payload) td__origin_text(t->payload, from, sizeof from);
     return td__fail(
         cx, TD_E_TRACE,
-        "%s: this tensor was kept from a body that was captured, and has no "
-        "elements; return it from the body with td_return. A fake tensor (td_fake) is "
-        "used between td_fakes_begin and td_fakes_end",
-        who);
+        "%s: this tensor%s%s%s was kept from a body that was captured, and has no "
+        "elements; return it from the body with td_return",
+        who, from[0] ? " (" : "", from, from[0] ? ")" : "");
 }
 
 bool td__fail_other_size(td_ctx *cx, int64_t size, const char *rel, int64_t than) {
@@ -324,11 +340,17 @@ void td__released_text(const td_tensor *t, char *out, size_t cap) {
         released_by_scope(t->cx, t->serial, how, sizeof how);
         instead = "keep it with td_keep, or pass it to td_scope_end as the result";
     }
-    if (inside)
+    if (inside) {
+        td_payload of = {NULL,
+                         t->made_by,
+                         {t->made_file, (int)t->made_line},
+                         t->made_in};
+        td__origin_text(&of, how, sizeof how);
         snprintf(out, cap,
-                 "this tensor belongs to a body that was captured and is valid only "
-                 "inside it; return it from the body with td_return");
-    else snprintf(out, cap, "this tensor%s was freed %s; %s", type, how, instead);
+                 "this tensor%s%s%s belongs to a body that was captured and is valid "
+                 "only inside it; return it from the body with td_return",
+                 how[0] ? " (" : "", how, how[0] ? ")" : "");
+    } else snprintf(out, cap, "this tensor%s was freed %s; %s", type, how, instead);
 }
 
 /* The nil of td_grad_of for a tensor without gradient is the only nil whose use is an

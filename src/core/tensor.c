@@ -117,6 +117,28 @@ static td_tensor *take_struct(td_ctx *cx) {
     return t;
 }
 
+const td_payload *td__tensor_keep_origin(td_tensor *t) {
+    const td_payload *of = t->payload;
+    td_payload       *own = td__alloc(sizeof *own);
+    if (own) *own = (td_payload){NULL, of->op, of->here, of->body};
+    t->payload = own;
+    return own;
+}
+
+/* Of a tensor of a captured body, moves what its payload says into the freed struct. */
+static void retire_origin(td_tensor *t) {
+    td_payload *p = t->payload;
+    t->made_file = t->made_in = NULL;
+    t->made_line = 0;
+    t->made_by = NULL;
+    if (TD_LIKELY(!p)) return;
+    t->made_by = p->op;
+    t->made_file = p->here.file;
+    t->made_line = p->here.line;
+    t->made_in = p->body;
+    if (!p->owner) td__free(p);
+}
+
 /* Dtype and sizes stay readable for messages, if they are stored inline. */
 void td__tensor_retire(td_tensor *t) {
     td_ctx *cx = t->cx;
@@ -127,6 +149,7 @@ void td__tensor_retire(td_tensor *t) {
     }
     if (TD_UNLIKELY(t->bounds)) td__free(t->bounds);
     t->bounds = NULL;
+    retire_origin(t);
     t->tag = TD_TAG_FREED | TD_H_TENSOR;
     t->next = NULL;
     t->freed_file = NULL;
@@ -236,8 +259,10 @@ td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     td__tensor_meta(t, &m);
     td_tensor *a = td__tensor_over(cx, t->st, &m);
     if (!a) return NULL;
-    a->payload = t->payload; /* modes treat it as the same value */
-    a->moves = t->moves;     /* a saved alias has the version of what was saved */
+    const td_payload *p = t->payload;
+    a->payload =
+        p && p->owner ? t->payload : NULL; /* modes treat it as the same value */
+    a->moves = t->moves; /* a saved alias has the version of what was saved */
     if (TD_UNLIKELY(t->typed)) td__typed_set(a, t->typed);
     return a;
 }
@@ -270,7 +295,7 @@ void td__unref(td_tensor *t) {
     td_ctx *cx = t->cx;
     if (--t->refs > 0 || t->flags & TD_TF_NIL) return;
     if (cx->unwinding) {
-        t->payload = cx->dying;
+        t->dying = cx->dying;
         cx->dying = t;
         return;
     }
@@ -278,7 +303,7 @@ void td__unref(td_tensor *t) {
     free_one(t);
     while (cx->dying) {
         td_tensor *next = cx->dying;
-        cx->dying = next->payload;
+        cx->dying = next->dying;
         free_one(next);
     }
     cx->unwinding = false;

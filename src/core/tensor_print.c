@@ -253,7 +253,7 @@ static const td_tensor *check_print(const td_tensor *t, const char *who) {
     if (t && t->tag == (TD_TAG_NIL | TD_H_TENSOR)) return t;
     if (!td__enter(t, TD_H_TENSOR, who) || !TD_IS_KEPT(t) || !td__is_traced(t))
         return t; /* of a fake tensor the type is printed */
-    td__fail_kept(t->cx, who);
+    td__fail_kept(t->cx, who, t);
     return &t->cx->nil;
 }
 

@@ -164,7 +164,7 @@ static bool usable(td_tensors list, bool holes, const char *who, const char *wha
                             "%s: %s %d belongs to another context than the first "
                             "tensor; td_share gives it to that one",
                             who, what, i);
-        if (!fine) return td__fail_kept(*cx, name);
+        if (!fine) return td__fail_kept(*cx, name, t);
     }
     return true;
 }

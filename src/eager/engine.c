@@ -233,7 +233,7 @@ static bool skip_edge(td_walk *w, const td_edge *e) {
 /* Sums g to the sizes of input i and casts it to its dtype; NULL after td__fail. */
 static td_tensor *fit(td_node *n, int i, td_tensor *g) {
     const td_geom *t = &n->in_type[i];
-    if (TD_IS_KEPT(g)) return td__fail_kept(n->cx, n->name), NULL;
+    if (TD_IS_KEPT(g)) return td__fail_kept(n->cx, n->name, g), NULL;
     if (!same_sizes(g, t)) {
         if (!broadcast_of(g, t)) {
             td__fail(n->cx, TD_E_GRAD,

@@ -214,7 +214,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
         return td__fail(t->cx, TD_E_ARG,
                         "td_set_grad: the gradient belongs to another context than the "
                         "tensor");
-    if (TD_IS_KEPT(grad)) return td__fail_kept(t->cx, "td_set_grad");
+    if (TD_IS_KEPT(grad)) return td__fail_kept(t->cx, "td_set_grad", grad);
     if (grad->rank != t->rank || !td__dims_eq(grad->size, t->size, t->rank) ||
         grad->dtype != t->dtype)
         return td__fail(t->cx, TD_E_GRAD,

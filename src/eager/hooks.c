@@ -268,7 +268,7 @@ static bool may_replace(td_ctx *cx, const td_tensor *old, const td_tensor *by) {
     if (td_is_nil(by))
         return td__fail(cx, TD_E_GRAD,
                         "a gradient hook returned nil; return a tensor or NULL");
-    if (TD_IS_KEPT(by)) return td__fail_kept(cx, "a gradient hook");
+    if (TD_IS_KEPT(by)) return td__fail_kept(cx, "a gradient hook", by);
     if (!old)
         return td__fail(cx, TD_E_GRAD,
                         "a node hook set an entry that is NULL to %s; it may replace "

@@ -199,7 +199,7 @@ static bool check_input(const td_exported *e, int i, td_value x, const int64_t *
         return td__fail(e->cx, TD_E_ARG,
                         "%s belongs to another context (td_share gives it to this one)",
                         who);
-    if (TD_IS_KEPT(t)) return td__fail_kept(e->cx, who);
+    if (TD_IS_KEPT(t)) return td__fail_kept(e->cx, who, t);
     if (!l || l->kind != TD_K_TENSOR || has_sizes(e->g, l, t, bound)) return true;
     snprintf(is, sizeof is, "%s", td__type_str(t));
     for (int d = 0; d < l->rank; d++) want[d] = td__gdim_value(e->g, l->size[d], bound);

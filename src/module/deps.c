@@ -209,7 +209,7 @@ td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
     if (!td__is_live(t, TD_H_TENSOR) && !td__enter_in(cx, t, TD_H_TENSOR, __func__))
         return TD_NIL(cx, TENSOR);
     if (!td__may_read(t->cx, "td_share", "a tensor into another context") ||
-        (TD_IS_KEPT(t) && !td__fail_kept(cx, "td_share")))
+        (TD_IS_KEPT(t) && !td__fail_kept(cx, "td_share", t)))
         return TD_NIL(cx, TENSOR);
     td_meta m;
     td__tensor_meta(t, &m);

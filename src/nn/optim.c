@@ -66,7 +66,7 @@ static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
     if (td_ctx_of(p) != o->cx)
         return td__fail(o->cx, TD_E_ARG, "%s: parameter %d belongs to another context",
                         who, nr);
-    if (TD_IS_KEPT(p)) return td__fail_kept(o->cx, who);
+    if (TD_IS_KEPT(p)) return td__fail_kept(o->cx, who, p);
     if (!td_dtype_is_float(td_dtype_of(p)))
         return td__fail(o->cx, TD_E_DTYPE,
                         "%s: parameter %d is %s; it must have a float dtype", who, nr,

@@ -165,7 +165,7 @@ static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
             td__fail(c->cx, TD_E_ARG, "%s is the nil tensor of another context", who);
         return -1;
     }
-    if (t->cx == c->cx) return td__fail_kept(c->cx, who), -1;
+    if (t->cx == c->cx) return td__fail_kept(c->cx, who, t), -1;
     td__fail(c->cx, TD_E_ARG,
              "%s belongs to another context (td_share gives it to this one)", who);
     return -1;

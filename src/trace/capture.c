@@ -294,7 +294,7 @@ bool td__has_args(td_ctx *cx, const char *who, td_values args) {
         snprintf(what, sizeof what, "%.60s: argument %d", who, i);
         if (t && t->tag != (TD_TAG_NIL | TD_H_TENSOR) && !td__is_live(t, TD_H_TENSOR))
             return td__refuse_in(cx, t, TD_H_TENSOR, what);
-        if (!td_is_nil(t) && TD_IS_KEPT(t)) return td__fail_kept(cx, what);
+        if (!td_is_nil(t) && TD_IS_KEPT(t)) return td__fail_kept(cx, what, t);
     }
     return true;
 }
@@ -454,6 +454,8 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     r.lift = how->lift;
     r.outer = outer;
     r.close = how->close;
+    r.function = outer ? outer->function : NULL;
+    if (how->close.function) r.function = td__place_file(cx, how->close.function);
     td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = {copies, args.n}};
     c.reads = how->close.reads;
     bool ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&

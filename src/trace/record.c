@@ -211,13 +211,29 @@ void td__record_begin(td_record *r, td_graph *g) {
     r->guards = r->sym->guards.n;
 }
 
+/* Removes the tag. A tensor that the body has kept can only be used inside of it: that
+ * is reported now, and its uses name its origin. In a nested body it may be meant for
+ * the body around. */
+static void untag(td_record *r, td_tensor *t) {
+    char              text[300];
+    const td_payload *of = t->kept > 0 ? td__tensor_keep_origin(t) : NULL;
+    t->payload = (void *)(uintptr_t)of;
+    if (!of || !of->op || r->lift || !td_ok(r->cx)) return;
+    td__origin_text(of, text, sizeof text);
+    td__warn(
+        r->cx,
+        "the result of %s was kept (td_keep) beyond the capture; it has no elements "
+        "there. Return it from the body with td_return",
+        text);
+}
+
 /* Removes the recorder's tags from all tensors of the context: they may outlive the
  * recording. */
 void td__record_end(td_record *r) {
     r->g->dim_in = NULL;
     r->g->dim_env = NULL;
     for (td_tensor *t = r->cx->all; t; t = t->next)
-        if (td__record_tag(r, t)) t->payload = NULL;
+        if (td__record_tag(r, t)) untag(r, t);
     td__faker_end(&r->fakes);
     td__ptrmap_free(&r->closed);
     td__ptrmap_free(&r->own_grads);

@@ -100,6 +100,9 @@ static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) 
     tag->v = v;
     tag->type = v->type;
     tag->storage = storage;
+    tag->op = v->node ? td__row(v->node->op)->name : NULL;
+    tag->here = v->node ? v->node->here : (td_where){0};
+    tag->body = r->function;
     return tag;
 }
 

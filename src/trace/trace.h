@@ -79,12 +79,12 @@ void           td__faker_end(td_faker *f);
 
 typedef struct td_record td_record;
 
-/* What a recorder knows about a tensor; td_tensor.payload points to it. Every
- * payload starts with the mode that owns it, so that modes recognize their own. */
+/* What a recorder knows about a tensor; td_tensor.payload points to it. The owner is the
+ * recorder's mode. */
 typedef struct td_tag {
-    td_mode        *owner; /* the recorder's mode */
-    td_gval        *v;     /* its value in the graph; NULL: its call is still running */
-    const td_gtype *type;  /* its type after the last metadata write */
+    TD_PAYLOAD_FIELDS;
+    td_gval        *v;    /* its value in the graph; NULL: its call is still running */
+    const td_gtype *type; /* its type after the last metadata write */
     int32_t         storage; /* storage number in the graph's types */
     int32_t         hidden;  /* index of the td_expansion it is a part of; -1: none */
     bool            moved;   /* set_ replaced the storage; aliases keep the old tag */
@@ -139,8 +139,9 @@ typedef struct td_closure {
                           them, because the caller compares aliasing at each call */
     /* What messages call a real tensor, such as "fc1.weight"; NULL: nobody knows. */
     const char *(*name)(void *env, const td_tensor *t);
-    void    *env;
-    uint8_t *reads; /* by argument: gets TD_ARG_READ where the body reads a number as
+    void       *env;
+    const char *function; /* its name, for messages; NULL: none */
+    uint8_t    *reads; /* by argument: gets TD_ARG_READ where the body reads a number as
                           a C number; NULL: nobody asks, no tensor stands for one */
 } td_closure;
 enum { TD_ARG_READ = 1 };
@@ -174,6 +175,7 @@ struct td_record {
     td_buf            path;          /* label path of the last op: "model/attn" */
     const char       *scope;         /* the same string in the graph's arena */
     const char       *file, *file_copy; /* source file of the last op; copy for nodes */
+    const char       *function; /* the captured function, for messages; NULL: unknown */
     struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
     int               guards; /* guards of `sym` that became asserts */
     TD_VEC(td_captured_region) regions; /* of an outermost capture: the distinct ones */

@@ -62,8 +62,18 @@ static void test_cases(void) {
     check("--allow-refused --quiet tests/cases", 0, " 0 differ\n");
     check("--allow-refused --quiet --clean tests/cases", 0, " 0 differ\n");
     check("tests/cases/func/errors.td", 0, "5 fail both ways");
+    check("--way=differences --quiet tests/cases tests/corpus", 0,
+          " skipped, 0 differ");
     check(REFUSED, 1, "refused windows_written_with_gradients: ");
     check("--allow-refused " REFUSED, 0, "1 refused");
+}
+
+/* --fd judges besides the ways; a case without backward is skipped. */
+static void test_differences(void) {
+    static const char args[] = "--fd tests/cases/func/errors.td";
+    check(args, 0, "finite differences: 0 agree, ");
+    check("--fd --json tests/cases/func/errors.td", 0, "\"way\":\"differences\"");
+    check("--way=differentials x.td", 2, "backward, differences");
 }
 
 /* ---- files -------------------------------------------------------------- */
@@ -151,6 +161,7 @@ int main(int argc, char **argv) {
              end ? argv[0] : ".");
     if (mkdir(folder, 0700)) return 1;
     test_cases();
+    test_differences();
     test_files();
     test_json();
     remove(file);

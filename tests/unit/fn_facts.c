@@ -47,6 +47,38 @@ TEST(facts_of_a_module_begin_with_its_members) {
     td_close(cx); /* owns the facts, too */
 }
 
+/* Writes its arguments under no_grad, through td_detach, and as usual. */
+static bool writes(td_call *c) {
+    td_ctx      *cx = td_call_ctx(c);
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_mul_(td_arg(c, 0), 2.0);
+    td_no_grad_end(cx, was);
+    td_mul_(td_detach(td_arg(c, 1)), 2.0);
+    td_mul_(td_arg(c, 2), 2.0);
+    return td_return(c, td_add(td_arg(c, 0), td_arg(c, 3)));
+}
+
+/* As PyTorch 2.15 classifies them (ViewAndMutationMeta of aot_function): only writes
+ * that bypass the version counter would be hidden, and a write through an alias without
+ * history, detach or .data, is counted; without any write the flag is true. */
+TEST(no_write_is_hidden_from_autograd) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, writes, NULL, NULL);
+    td_tensor *in[4];
+    for (int i = 0; i < 4; i++)
+        in[i] = td_mul(td_requires_grad_(td_ones(cx, TD_SHAPE(2))), 1.0);
+    td_facts *facts = td_fn_facts(f, TD_ARGS(in[0], in[1], in[2], in[3]));
+    TD_CHECK_THAT(facts != NULL, "%s", td_message(cx));
+    for (int i = 0; i < 4; i++) {
+        CHECK(facts->in[i].mutates_data == (i < 3));
+        CHECK(facts->in[i].hidden == (i == 3));
+        CHECK(facts->in[i].no_grad == (i == 0));
+        CHECK(facts->in[i].mutation == (i < 3 ? TD_MUTATED_OUT_GRAPH : TD_NOT_MUTATED));
+    }
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 static bool fails(td_call *c) {
     return td_return(c, td_matmul(td_arg(c, 0), td_arg(c, 0)));
 }

@@ -247,10 +247,13 @@ TEST(a_freed_argument_is_an_error_of_the_context_of_another_argument) {
 TEST(a_tensor_that_escapes_a_captured_body_is_recognized) {
     td_ctx    *cx = td_open();
     td_tensor *out = NULL, *y;
-    td_fn     *f = td_aot_function(cx, keeps, &out, NULL);
+    td_fn     *f =
+        td_aot_function(cx, keeps, &out, &(td_aot_opts){TD_AOT_OPTS, .name = "keeper"});
     CHECK(td_invoke(f, TD_ARGS(td_ones(cx, TD_SHAPE(2))), &y, 1));
     CHECK(td_is_nil(td_add(out, 1.0)));
-    CHECK(says(cx, TD_E_ARG, "belongs to a body that was captured"));
+    CHECK(strstr(td_message(cx), "lifetimes.c:") != NULL);
+    CHECK(strstr(td_message(cx), " in the body of keeper) belongs to a body") != NULL);
+    CHECK(says(cx, TD_E_ARG, "this tensor (mul at "));
     td_close(cx);
 }
 
@@ -375,6 +378,35 @@ TEST(a_tensor_kept_from_a_captured_body_has_no_symbolic_size) {
     CHECK(td_numel(kept) == 0 && says(cx, TD_E_TRACE, "kept from a body"));
     td_drop(kept);
     kept = NULL; /* for the next test in this process */
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static void count_warning(void *env, const char *topic, const char *text) {
+    if (!strcmp(topic, "warning") && strstr(text, "the result of exp at ") &&
+        strstr(text, "lifetimes.c:") &&
+        strstr(text, " in the body of keeper was kept (td_keep) beyond the capture"))
+        ++*(int *)env;
+}
+
+/* Inside of a nested body a tensor may be kept for the body around it. */
+TEST(a_kept_tensor_is_found_when_the_capture_ends_and_named_when_it_is_used) {
+    td_ctx *cx = td_open();
+    int     warnings = 0;
+    td_log_to(cx, count_warning, &warnings);
+    td_fn     *f = td_aot_function(cx, keeping, NULL,
+                                   &(td_aot_opts){TD_AOT_OPTS, .name = "keeper"});
+    td_tensor *y, *x = td_ones(cx, TD_SHAPE(3));
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && warnings == 1);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && warnings == 1);
+    CHECK(td_is_nil(td_neg(kept)));
+    CHECK(strstr(td_message(cx), "lifetimes.c:") != NULL);
+    CHECK(strstr(td_message(cx), " in the body of keeper) was kept from a body") !=
+          NULL);
+    CHECK(says(cx, TD_E_TRACE, "neg: argument a: this tensor (exp at "));
+    td_drop(kept);
+    CHECK(td_is_nil(td_neg(kept)) && says(cx, TD_E_ARG, "freed by td_drop"));
+    kept = NULL;
     td_fn_drop(f);
     td_close(cx);
 }
