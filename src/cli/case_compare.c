@@ -2,6 +2,8 @@
  * versions, gradients, and which values are the same tensor or share storage. */
 #include "cli/case_check.h"
 
+#include "core/typed.h"
+
 #include "tandem/grad.h"
 
 #include <math.h>
@@ -256,6 +258,27 @@ static bool compare_geometry(const case_pair *p, const char *name, const char *w
     return same;
 }
 
+/* Elements of x and y, or of what tensors of a type consist of: their inner tensors
+ * agree in types, metadata and geometry, too. */
+static void compare_contents(const case_pair *p, const char *name, const char *what,
+                             const td_tensor *x, const td_tensor *y) {
+    char inner[200], a[120], b[120];
+    if (!td__typed_same(x->typed, y->typed)) {
+        case_differ(p, "%%%s%s is %s, %s %s", name, what,
+                    td__typed_str(x->typed, a, sizeof a), p->other->way->name,
+                    td__typed_str(y->typed, b, sizeof b));
+        return;
+    }
+    if (!x->typed) compare_elements(p, name, what, x, y);
+    for (int i = 0; x->typed && i < x->typed->n; i++) {
+        const td_tensor *u = x->typed->inner[i], *v = y->typed->inner[i];
+        snprintf(inner, sizeof inner, "%.120s%s inner %s", name, what,
+                 x->typed->type->opts.inner[i]);
+        if (compare_geometry(p, inner, "", u, v))
+            compare_contents(p, inner, *what ? " " : "", u, v);
+    }
+}
+
 static void compare_flag(const case_pair *p, const char *name, const char *flag, bool a,
                          bool b) {
     if (a != b)
@@ -266,7 +289,7 @@ static void compare_flag(const case_pair *p, const char *name, const char *flag,
 /* Is g, a gradient that the other run does not have, one of zeros by way of a branch?
  * Who takes part is known of the branch that ran, or of all (docs/beyond.md). */
 static bool is_branch_zero(const case_pair *p, td_tensor *g) {
-    return case_has_control(p->eager->c) &&
+    return case_has_control(p->eager->c) && !g->typed &&
            td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
 }
 
@@ -277,7 +300,7 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     if (in_a == in_b || !is_branch_zero(p, in_a ? a : b))
         compare_flag(p, name, "a gradient", in_a, in_b);
     if (!in_a || !in_b || !compare_geometry(p, name, "'s gradient", a, b)) return;
-    compare_elements(p, name, "'s gradient", a, b);
+    compare_contents(p, name, "'s gradient", a, b);
 }
 
 /* Are all gradients of t with respect to the leaves of the case absent or zero? */
@@ -291,7 +314,7 @@ static bool has_zero_gradients(const case_run *r, td_tensor *t) {
         if (!leaf || !td_requires_grad(leaf)) continue;
         zero = td_grad((td_tensors){&t, 1}, (td_tensors){&leaf, 1}, &g, &o);
         if (zero && g && !td_is_nil(g))
-            zero = td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
+            zero = !g->typed && td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
     }
     td_clear(t->cx);
     return zero;
@@ -323,7 +346,7 @@ static void compare_history(const case_pair *p, const char *name, td_tensor *x,
 static void compare_tensors(const case_pair *p, const char *name, td_tensor *x,
                             td_tensor *y) {
     const char *way = p->other->way->name;
-    if (compare_geometry(p, name, "", x, y)) compare_elements(p, name, "", x, y);
+    if (compare_geometry(p, name, "", x, y)) compare_contents(p, name, "", x, y);
     if (td_version(x) != td_version(y) && !p->gradient)
         case_differ(p, "%%%s has version %llu, %s %llu", name,
                     (unsigned long long)td_version(x), way,

@@ -168,6 +168,13 @@ bool td__typed_same(const td_typed *a, const td_typed *b) {
     return a == b || (a->type == b->type && !strcmp(a->metadata, b->metadata));
 }
 
+bool td__typed_same_inside(const td_typed *a, const td_typed *b) {
+    bool same = td__typed_same(a, b);
+    for (int i = 0; same && a && i < a->n; i++)
+        same = td__typed_same_inside(a->inner[i]->typed, b->inner[i]->typed);
+    return same;
+}
+
 const char *td__typed_str(const td_typed *d, char *out, size_t cap) {
     if (!d) snprintf(out, cap, "a plain tensor");
     else if (!d->metadata[0]) snprintf(out, cap, "a %s", d->type->opts.name);

@@ -36,6 +36,8 @@ void           td__typed_drop(td_typed *d); /* NULL is fine */
 td_storage    *td__storage_hollow(size_t bytes);
 /* The same type and metadata? Both may be NULL: plain. */
 bool           td__typed_same(const td_typed *a, const td_typed *b);
+/* ...and so are their inner tensors, where types nest? */
+bool           td__typed_same_inside(const td_typed *a, const td_typed *b);
 /* "pair("m")" or "a plain tensor", for messages. */
 const char    *td__typed_str(const td_typed *d, char *out, size_t cap);
 /* Calls fn for each tensor with elements that t consists of; t itself if it is plain.

@@ -5,9 +5,15 @@
 #include "ops/call.h"
 #include "ops/cast.h"
 
+static void set_version(td_tensor *t, uint64_t to) {
+    atomic_store_explicit(&t->st->version, to, memory_order_relaxed);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        set_version(t->typed->inner[i], to);
+}
+
 bool td__step_made(td_tensor *t) {
     bool inference = t->cx->inference;
-    atomic_store_explicit(&t->st->version, 0, memory_order_relaxed);
+    set_version(t, 0);
     t->seen = 0;
     t->flags =
         (uint8_t)(inference ? t->flags | TD_TF_INFERENCE : t->flags & ~TD_TF_INFERENCE);
@@ -19,8 +25,11 @@ bool td__step_touch(td_tensor *t) {
     return td__fn_of(t, &fn);
 }
 
+/* A write to a tensor of a type writes each of its inner tensors. */
 bool td__step_bump(td_tensor *t, uint64_t writes) {
     atomic_fetch_add_explicit(&t->st->version, writes, memory_order_relaxed);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        td__step_bump(t->typed->inner[i], writes);
     return true;
 }
 
@@ -55,13 +64,15 @@ static bool may_assign(const td_tensor *t) {
                                       "address, as in an expanded view");
 }
 
-/* The elements of a tensor of a type are those of its inner tensors. */
-static bool assign_typed(td_tensor *t, td_tensor *value) {
+/* The elements of a tensor of a type are those of its inner tensors. Copying them
+ * counts one of the writes there. */
+static bool assign_typed(td_tensor *t, td_tensor *value, uint64_t writes) {
     td_mode_scope outer = td__modes_enter_plain(t->cx, NULL);
     value = td__typed_for(t->cx, "_assign", value, t);
     bool ok = value && td__typed_copy(t, value);
     td__modes_leave(t->cx, &outer);
-    return ok;
+    if (ok) atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
+    return ok && td__step_bump(t, writes - 1);
 }
 
 /* A view's history is its base's, so a recorded copy_ rebases it. Any other
@@ -72,9 +83,12 @@ bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     if (!may_assign(t)) return false;
     if (fn && t->base) return td__step_bump(t, writes - 1) && copy_recorded(t, value);
     if (TD_UNLIKELY(t->typed || value->typed)) {
-        if (!assign_typed(t, value)) return false;
-    } else if (t->numel > 0) td__copy_into(t, value);
-    return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
+        if (!assign_typed(t, value, writes)) return false;
+    } else {
+        if (t->numel > 0) td__copy_into(t, value);
+        td__step_bump(t, writes);
+    }
+    return !fn || td__set_history(t, fn, value->ag->nr);
 }
 
 /* Rebases the history of view t as copy_ does, but leaves the version: the
