@@ -190,6 +190,19 @@ bool td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env) {
     return ok;
 }
 
+/* Counts down *nr to the part that is searched. */
+static td_tensor *find_part(td_tensor *t, int *nr) {
+    td_tensor *found = NULL;
+    if ((*nr)-- == 0) return t;
+    for (int i = 0; !found && t->typed && i < t->typed->n; i++)
+        found = find_part(t->typed->inner[i], nr);
+    return found;
+}
+
+td_tensor *td__typed_part(td_tensor *t, int nr) {
+    return TD_LIKELY(nr == 0) ? t : find_part(t, &nr);
+}
+
 int td__typed_depth(const td_tensor *t) {
     int most = 0;
     for (int i = 0; t->typed && i < t->typed->n; i++) {

@@ -44,6 +44,9 @@ const char    *td__typed_str(const td_typed *d, char *out, size_t cap);
  * False when fn returns false. */
 typedef bool   td_leaf_fn(void *env, td_tensor *leaf);
 bool           td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env);
+/* Part nr of t: t itself for 0, then its inner tensors, each before its own. NULL: it
+ * has fewer. */
+td_tensor     *td__typed_part(td_tensor *t, int nr);
 /* How deeply types are nested: 0 of a plain tensor. */
 int            td__typed_depth(const td_tensor *t);
 /* `who` needs elements. Always returns false. */

@@ -36,7 +36,7 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
 static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     const td_frame  *f = n->data;
     const td_geom   *want = td__tangent_geom(f->p, f->sizes, i);
-    const td_gtyped *of = td__tangent_typed(f->p, i);
+    const td_gtyped *of = td__tangent_typed(f->p, f->sizes, i);
     if (g && TD_UNLIKELY(of || g->typed)) return td__fit_typed(n, i, g, of);
     if (g) return td__fit_tangent(n->cx, g, want);
     if (of) return NULL; /* no code reads it */

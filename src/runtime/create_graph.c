@@ -66,7 +66,7 @@ static bool take_tangent(td_node *n, const td_plan *p, int i, td_tensor *g,
     const td_frame *f = n->data;
     const td_geom  *want = td__tangent_geom(f->p, f->sizes, i);
     if (!g) return td__size_stand_in(n->cx, p->j->g->dims.n ? want : NULL, to);
-    const td_gtyped *of = td__tangent_typed(f->p, i);
+    const td_gtyped *of = td__tangent_typed(f->p, f->sizes, i);
     g = of || g->typed ? td__fit_typed(n, i, g, of) : td__fit_tangent(n->cx, g, want);
     *to = td_value_tensor(g);
     return g && !td_is_nil(g);

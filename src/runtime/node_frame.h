@@ -72,8 +72,11 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 /* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
  * a plain tensor. NULL after td__fail (typed_tangent.c). */
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
-/* The type that the tangent of result i was traced with; NULL: a plain tensor. */
-static inline const td_gtyped *td__tangent_typed(const td_plan *p, int i) {
+/* The type that the tangent of result i was traced with, in the sizes of the call; NULL:
+ * a plain tensor. */
+static inline const td_gtyped *td__tangent_typed(const td_plan *p, const td_now *sizes,
+                                                 int i) {
+    if (sizes) return sizes->typed[i];
     const td_gtype *l = p->j->g->inputs.v[p->j->n_primals + i]->type;
     return l ? l->of : NULL;
 }
