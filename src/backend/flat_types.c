@@ -269,12 +269,42 @@ static bool count_leaf(void *env, td_tensor *leaf) {
     return true;
 }
 
+/* The numbers of sizes or strides in this call. */
+static void dims_now(const typed_code *t, int64_t *to, const int64_t *v, int n) {
+    for (int d = 0; d < n; d++)
+        to[d] = t->bound ? td__gdim_value(t->g, v[d], t->bound) : v[d];
+}
+
+/* Leaves for an input that no code reads: it is a plain tensor of its sizes, from which
+ * symbolic sizes are bound (td__size_stand_in), and so are these. */
+static bool add_stand_ins(const typed_code *t, td_ctx *cx, const td_gtype *l,
+                          filling *to) {
+    int64_t size[TD_MAX_RANK];
+    bool    known = t->bound != NULL, ok = true;
+    for (int i = 0; l->of && ok && i < l->of->n; i++)
+        ok = add_stand_ins(t, cx, l->of->inner[i], to);
+    if (l->of) return ok;
+    if (known) dims_now(t, size, l->size, l->rank);
+    for (int d = 0; known && d < l->rank; d++) known = size[d] >= 0;
+    td_value *v = &to->v[to->n++];
+    *v = TD_NONE;
+    if (!known) return true;
+    *v = td_value_tensor(
+        td_op_empty(cx, (td_ints){size, l->rank}, (td_dtype)l->dtype));
+    return !td_is_nil(v->u.t);
+}
+
 /* Takes the inputs apart. An input that is not there has no inner tensors either. */
 static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
                        filling *to) {
     for (int i = 0; i < t->g->inputs.n; i++) {
-        bool tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
-        int  n = 0;
+        const td_gtype *l = t->g->inputs.v[i]->type;
+        bool            tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
+        int             n = 0;
+        if (tensor && l && l->of && !in[i].u.t->typed) {
+            if (!add_stand_ins(t, cx, l, to)) return false;
+            continue;
+        }
         if (tensor) td__typed_leaves(in[i].u.t, count_leaf, &n);
         if (tensor && n != t->leaves[i])
             return td__fail(cx, TD_E_ARG,
@@ -286,12 +316,6 @@ static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
             for (int k = 0; k < t->leaves[i]; k++) to->v[to->n++] = in[i];
     }
     return true;
-}
-
-/* The numbers of sizes or strides in this call. */
-static void dims_now(const typed_code *t, int64_t *to, const int64_t *v, int n) {
-    for (int d = 0; d < n; d++)
-        to[d] = t->bound ? td__gdim_value(t->g, v[d], t->bound) : v[d];
 }
 
 /* Puts an output of type l together from the next outputs of the flat code. */
@@ -326,16 +350,20 @@ static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
     return true;
 }
 
+static void bind_sizes(const typed_code *t, const td_value *in) {
+    if (!t->bound) return;
+    td__gdim_bind(t->g, in, t->bound);
+    td__gdim_solve(t->g, t->bound);
+}
+
 static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
                      td_value *out) {
     filling to = {v, 0}, from = {v + t->flat->inputs.n, 0};
     for (int i = 0; i < t->flat->outputs.n; i++) from.v[i] = TD_NONE;
+    bind_sizes(t, in);
     if (!take_apart(t, cx, in, &to) || !t->code.run(t->code.env, cx, v, from.v))
         return false;
-    if (t->bound) {
-        td__gdim_bind(t->g, in, t->bound);
-        td__gdim_solve(t->g, t->bound);
-    }
+    bind_sizes(t, in); /* code may have called itself */
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
     bool          ok = give_outputs(t, cx, &from, out);
     td__modes_leave(cx, &outer);
