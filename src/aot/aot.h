@@ -45,8 +45,13 @@ typedef struct td_key_values {
     int         n;
 } td_key_values;
 /* Appends the words of value i, a tensor t of a type: type, metadata, inner tensors and
- * what they share storage with. False: out of memory. */
-bool td__key_typed(const td_key_values *all, int i, const td_tensor *t, td_key *to);
+ * what they share storage with. Sizes that are symbols in `of`, or all if `any`, are
+ * TD_KEY_ANY. False: out of memory. */
+bool td__key_typed(const td_key_values *all, int i, const td_tensor *t,
+                   const td_gtyped *of, bool any, td_key *to);
+/* Two lists of such words of n words each: do they differ in inner sizes and strides
+ * alone? */
+bool td__key_typed_sizes(const int64_t *a, const int64_t *b, int n);
 #define TD_KEY_ANY INT64_MIN
 #define TD_KEY_GRAD 64 /* no td_kind */
 typedef enum td_key_bit {

@@ -1,13 +1,14 @@
 /* cache_guards.c -- guards as bytes. Everything a guard program refers to (registers,
  * arguments, texts) is written with it and checked when it is read. */
 #include "aot/cache_int.h"
+#include "core/typed.h"
 #include "trace/sym.h"
 
 #include <string.h>
 
 enum { CHECK = TD_DIM_MAX + 1 }; /* td_guard_step.op */
 
-_Static_assert(sizeof(td_guard_prog) == 88 && sizeof(td_guard_load) == 12 &&
+_Static_assert(sizeof(td_guard_prog) == 88 && sizeof(td_guard_load) == 16 &&
                    sizeof(td_guard_step) == 8,
                "a field of the guards is not written");
 
@@ -40,6 +41,7 @@ void td__put_guards(td_buf *b, const td_guard_prog *p, const td_graph *program) 
         td__put_uint(b, p->loads.v[i].read);
         td__put_int(b, p->loads.v[i].arg);
         td__put_int(b, p->loads.v[i].dim);
+        td__put_int(b, p->loads.v[i].part);
     }
     td__put_uint(b, (uint64_t)p->consts.n);
     for (int i = 0; i < p->consts.n; i++) td__put_int(b, p->consts.v[i]);
@@ -60,7 +62,8 @@ static bool can_load(td_values args, const td_guard_load *l) {
     const td_value *v = &args.v[l->arg];
     if (l->read == TD_SYM_INT) return v->kind == TD_K_INT;
     if (v->kind != TD_K_TENSOR || !v->u.t) return false;
-    return l->read == TD_SYM_OFFSET || (l->dim >= 0 && l->dim < v->u.t->rank);
+    const td_tensor *t = td__typed_part(v->u.t, l->part);
+    return t && (l->read == TD_SYM_OFFSET || (l->dim >= 0 && l->dim < t->rank));
 }
 
 /* A guard may only load sizes that the arguments of this call have. */
@@ -70,6 +73,7 @@ static void get_loads(td_reader *r, td_guard_prog *p, td_values args) {
         td_guard_load l = {.read = (uint8_t)td__get_below(r, TD_SYM_INSIDE)};
         l.arg = td__get_within(r, 0, args.n);
         l.dim = td__get_within(r, -1, TD_MAX_RANK);
+        l.part = td__get_within(r, 0, INT32_MAX);
         if (r->bad || !can_load(args, &l) || !td__vec_push(&p->loads, l)) r->bad = true;
     }
 }

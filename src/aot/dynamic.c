@@ -10,6 +10,17 @@
 
 /* ---- which sizes -------------------------------------------------------- */
 
+/* Inner tensors may differ in sizes where a size of their tensor differs. *at is the
+ * count of the words of a type, and moves past these. */
+static bool mark_typed(uint32_t marks, const td_key *now, const td_key *was, int *at) {
+    const int64_t *a = now->v + *at, *b = was->v + *at;
+    int64_t        n = a[0];
+    *at += 1 + (int)n;
+    if (b[0] != n) return false;
+    return marks ? td__key_typed_sizes(a + 1, b + 1, (int)n)
+                 : !memcmp(a + 1, b + 1, sizeof *a * (size_t)n);
+}
+
 /* Marks the dims of an argument whose size differs between two keys. *at is the
  * item's first word and moves past it. False: the argument differs in more than sizes
  * and strides. */
@@ -22,12 +33,13 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
         return true;
     }
     int rank = (int)(a[1] >> TD_KEY_RANK & 255);
-    if (a[1] != b[1] || a[2] != b[2] || a[1] >> TD_KEY_TYPED & 1) return false;
+    if (a[1] != b[1] || a[2] != b[2]) return false;
     for (int d = 0; d < rank && d < 32; d++)
         if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
            (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);
-    return !(a[1] >> TD_KEY_OBJECT & 1) || now->v[*at - 1] == was->v[*at - 1];
+    if (a[1] >> TD_KEY_OBJECT & 1 && now->v[*at - 1] != was->v[*at - 1]) return false;
+    return !(a[1] >> TD_KEY_TYPED & 1) || mark_typed(*marks, now, was, at);
 }
 
 bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {

@@ -268,10 +268,10 @@ static bool put_sizes_read(subject *s, const td_tensor *t, const td_geom *g) {
 static td_tensor *value_at(const void *env, int i) { return tensor_at(env, i); }
 
 /* What a tensor of a type consists of. */
-static bool put_typed(subject *s, int i, const td_tensor *t) {
+static bool put_typed(subject *s, int i, const td_tensor *t, const td_gtype *l) {
     td_key        words = {0};
     td_key_values all = {value_at, s, s->n};
-    bool          ok = td__key_typed(&all, i, t, &words) && put(s, words.n);
+    bool          ok = td__key_typed(&all, i, t, l ? l->of : NULL, s->any, &words) && put(s, words.n);
     for (int k = 0; ok && k < words.n; k++) ok = put(s, words.v[k]);
     td__vec_free(&words);
     return ok;
@@ -302,7 +302,7 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool object = TD_UNLIKELY(t->st->readonly) && t->st->object;
     if (object && !put(s, (int64_t)t->st->object_key)) return false;
     if (read && !put_sizes_read(s, t, &read->out_type[0])) return false;
-    return TD_LIKELY(!t->typed) || put_typed(s, i, t);
+    return TD_LIKELY(!t->typed) || put_typed(s, i, t, l);
 }
 
 /* A value's words; what is no argument and no tensor is an absent gradient. */

@@ -14,9 +14,10 @@ static bool is_static(const td_halves *h, int i) {
     return kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;
 }
 
-/* Can it be replaced by what unpack returns, a tensor with a storage of its own? */
+/* Can it be replaced by what unpack returns, a tensor with a storage of its own? A
+ * tensor of a type is saved as it is. */
 static bool has_plain_layout(const td_gtype *l) {
-    return l && l->kind == TD_K_TENSOR && l->offset == 0 && td__gtype_is_packed(l);
+    return l && !l->of && l->kind == TD_K_TENSOR && l->offset == 0 && td__gtype_is_packed(l);
 }
 
 static bool is_admitted(const td_halves *h, td_saved_filter filter, int i) {

@@ -241,6 +241,7 @@ typedef struct typed_code {
     td_runner code;
     int      *leaves; /* by input: how many inputs of `flat` it is */
     td_value *values; /* inputs, then outputs of `flat` */
+    int64_t  *bound;  /* symbolic sizes of the call; NULL: none */
     bool      busy;
 } typed_code;
 
@@ -268,12 +269,42 @@ static bool count_leaf(void *env, td_tensor *leaf) {
     return true;
 }
 
+/* The numbers of sizes or strides in this call. */
+static void dims_now(const typed_code *t, int64_t *to, const int64_t *v, int n) {
+    for (int d = 0; d < n; d++)
+        to[d] = t->bound ? td__gdim_value(t->g, v[d], t->bound) : v[d];
+}
+
+/* Leaves for an input that no code reads: it is a plain tensor of its sizes, from which
+ * symbolic sizes are bound (td__size_stand_in), and so are these. */
+static bool add_stand_ins(const typed_code *t, td_ctx *cx, const td_gtype *l,
+                          filling *to) {
+    int64_t size[TD_MAX_RANK];
+    bool    known = t->bound != NULL, ok = true;
+    for (int i = 0; l->of && ok && i < l->of->n; i++)
+        ok = add_stand_ins(t, cx, l->of->inner[i], to);
+    if (l->of) return ok;
+    if (known) dims_now(t, size, l->size, l->rank);
+    for (int d = 0; known && d < l->rank; d++) known = size[d] >= 0;
+    td_value *v = &to->v[to->n++];
+    *v = TD_NONE;
+    if (!known) return true;
+    *v = td_value_tensor(
+        td_op_empty(cx, (td_ints){size, l->rank}, (td_dtype)l->dtype));
+    return !td_is_nil(v->u.t);
+}
+
 /* Takes the inputs apart. An input that is not there has no inner tensors either. */
 static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
                        filling *to) {
     for (int i = 0; i < t->g->inputs.n; i++) {
-        bool tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
-        int  n = 0;
+        const td_gtype *l = t->g->inputs.v[i]->type;
+        bool            tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
+        int             n = 0;
+        if (tensor && l && l->of && !in[i].u.t->typed) {
+            if (!add_stand_ins(t, cx, l, to)) return false;
+            continue;
+        }
         if (tensor) td__typed_leaves(in[i].u.t, count_leaf, &n);
         if (tensor && n != t->leaves[i])
             return td__fail(cx, TD_E_ARG,
@@ -288,16 +319,20 @@ static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
 }
 
 /* Puts an output of type l together from the next outputs of the flat code. */
-static td_tensor *put_together(td_ctx *cx, const td_gtype *l, filling *from) {
+static td_tensor *put_together(const typed_code *t, td_ctx *cx, const td_gtype *l,
+                               filling *from) {
     td_tensor *inner[TD_MOST_INNER];
+    int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];
     if (!l->of) return from->v[from->n++].u.t;
     for (int i = 0; i < l->of->n; i++) {
-        inner[i] = put_together(cx, l->of->inner[i], from);
+        inner[i] = put_together(t, cx, l->of->inner[i], from);
         if (!inner[i] || td_is_nil(inner[i])) return td_nil(cx);
     }
+    dims_now(t, size, l->size, l->rank);
+    dims_now(t, stride, l->stride, l->rank);
     return td_type_make(td__type_find(l->of->name), (td_tensors){inner, l->of->n},
-                        l->of->metadata, (td_ints){l->size, l->rank},
-                        (td_ints){l->stride, l->rank}, (td_dtype)l->dtype);
+                        l->of->metadata, (td_ints){size, l->rank},
+                        (td_ints){stride, l->rank}, (td_dtype)l->dtype);
 }
 
 static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
@@ -309,18 +344,26 @@ static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
             out[i] = from->v[from->n++];
             continue;
         }
-        out[i] = td_value_tensor(put_together(cx, l, from));
+        out[i] = td_value_tensor(put_together(t, cx, l, from));
         if (td_is_nil(out[i].u.t)) return false;
     }
     return true;
+}
+
+static void bind_sizes(const typed_code *t, const td_value *in) {
+    if (!t->bound) return;
+    td__gdim_bind(t->g, in, t->bound);
+    td__gdim_solve(t->g, t->bound);
 }
 
 static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
                      td_value *out) {
     filling to = {v, 0}, from = {v + t->flat->inputs.n, 0};
     for (int i = 0; i < t->flat->outputs.n; i++) from.v[i] = TD_NONE;
+    bind_sizes(t, in);
     if (!take_apart(t, cx, in, &to) || !t->code.run(t->code.env, cx, v, from.v))
         return false;
+    bind_sizes(t, in); /* code may have called itself */
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
     bool          ok = give_outputs(t, cx, &from, out);
     td__modes_leave(cx, &outer);
@@ -348,6 +391,7 @@ static void drop_typed(void *env) {
     td__graph_drop(t->g);
     td__free(t->leaves);
     td__free(t->values);
+    td__free(t->bound);
     td__free(t);
 }
 
@@ -363,7 +407,10 @@ bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
         size_t n = (size_t)(t->flat->inputs.n + t->flat->outputs.n) + 1;
         t->leaves = td__zalloc(sizeof *t->leaves * ((size_t)g->inputs.n + 1));
         t->values = td__zalloc(sizeof *t->values * n);
-        ok = (t->leaves && t->values) || td__fail_memory(cx);
+        if (t->g->dims.n)
+            t->bound = td__zalloc(sizeof *t->bound * ((size_t)t->g->dims.n + 1));
+        ok = (t->leaves && t->values && (t->bound || !t->g->dims.n)) ||
+             td__fail_memory(cx);
     }
     for (int i = 0; ok && i < g->inputs.n; i++)
         t->leaves[i] = count_leaves(t->g->inputs.v[i]->type);

@@ -144,10 +144,11 @@ static bool by_value(const side *a) {
 }
 
 /* Did the way report that it does not support the function, or double backward of it?
- * Eager reports that of the op while_loop. */
+ * Eager reports that of the op while_loop, and of ops that a type does not have. */
 static bool is_unsupported(const check *k) {
     td_code code = k->other.code;
-    if (k->backward && k->eager.code == TD_E_UNSUPPORTED) return true;
+    bool typed = k->cx->n_typed > 0;
+    if ((k->backward || typed) && k->eager.code == TD_E_UNSUPPORTED) return true;
     bool compiles =
         k->other.run.refused || (k->backward && k->other.run.way->saves_copies);
     if (k->other.run.refused && code == TD_E_GUARD) return true; /* of a marked dim */

@@ -2,6 +2,8 @@
  * versions, gradients, and which values are the same tensor or share storage. */
 #include "cli/case_check.h"
 
+#include "core/typed.h"
+
 #include "tandem/grad.h"
 
 #include <math.h>
@@ -241,19 +243,49 @@ static bool same_strides(const td_tensor *x, const td_tensor *y) {
 }
 
 /* False: dtype or sizes differ, nothing else can be compared. */
-static bool compare_geometry(const case_pair *p, const char *name, const char *what,
-                             const td_tensor *x, const td_tensor *y) {
-    const char *way = p->other->way->name;
-    bool        same = x->dtype == y->dtype && x->rank == y->rank;
+static bool compare_sizes(const case_pair *p, const char *name, const char *what,
+                          const td_tensor *x, const td_tensor *y) {
+    bool same = x->dtype == y->dtype && x->rank == y->rank;
     for (int d = 0; same && d < x->rank; d++) same = x->size[d] == y->size[d];
     if (!same)
-        case_differ(p, "%%%s%s is %s, %s %s", name, what, td__type_str(x), way,
-                    td__type_str(y));
-    else if (!same_strides(x, y))
+        case_differ(p, "%%%s%s is %s, %s %s", name, what, td__type_str(x),
+                    p->other->way->name, td__type_str(y));
+    return same;
+}
+
+/* ...and strides. */
+static bool compare_geometry(const case_pair *p, const char *name, const char *what,
+                             const td_tensor *x, const td_tensor *y) {
+    bool same = compare_sizes(p, name, what, x, y);
+    if (same && !same_strides(x, y))
         case_differ(p, "%%%s%s has strides %s, %s %s", name, what,
-                    td__sizes_str(x->rank, x->stride), way,
+                    td__sizes_str(x->rank, x->stride), p->other->way->name,
                     td__sizes_str(y->rank, y->stride));
     return same;
+}
+
+/* Elements of x and y, or of what tensors of a type consist of: their inner tensors
+ * agree in types, metadata and geometry, too. The strides of those of a gradient are
+ * its type's choice, which depends on those of the tangent. */
+static void compare_contents(const case_pair *p, const char *name, const char *what,
+                             const td_tensor *x, const td_tensor *y) {
+    char inner[200], a[120], b[120];
+    if (!td__typed_same(x->typed, y->typed)) {
+        case_differ(p, "%%%s%s is %s, %s %s", name, what,
+                    td__typed_str(x->typed, a, sizeof a), p->other->way->name,
+                    td__typed_str(y->typed, b, sizeof b));
+        return;
+    }
+    if (!x->typed) compare_elements(p, name, what, x, y);
+    for (int i = 0; x->typed && i < x->typed->n; i++) {
+        const td_tensor *u = x->typed->inner[i], *v = y->typed->inner[i];
+        snprintf(inner, sizeof inner, "%.120s%s inner %s", name, what,
+                 x->typed->type->opts.inner[i]);
+        bool grad = *what || p->gradient || p->other->higher;
+        if (grad ? compare_sizes(p, inner, "", u, v)
+                 : compare_geometry(p, inner, "", u, v))
+            compare_contents(p, inner, *what ? " " : "", u, v);
+    }
 }
 
 static void compare_flag(const case_pair *p, const char *name, const char *flag, bool a,
@@ -266,7 +298,7 @@ static void compare_flag(const case_pair *p, const char *name, const char *flag,
 /* Is g, a gradient that the other run does not have, one of zeros by way of a branch?
  * Who takes part is known of the branch that ran, or of all (docs/beyond.md). */
 static bool is_branch_zero(const case_pair *p, td_tensor *g) {
-    return case_has_control(p->eager->c) &&
+    return case_has_control(p->eager->c) && !g->typed &&
            td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
 }
 
@@ -277,7 +309,7 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     if (in_a == in_b || !is_branch_zero(p, in_a ? a : b))
         compare_flag(p, name, "a gradient", in_a, in_b);
     if (!in_a || !in_b || !compare_geometry(p, name, "'s gradient", a, b)) return;
-    compare_elements(p, name, "'s gradient", a, b);
+    compare_contents(p, name, "'s gradient", a, b);
 }
 
 /* Are all gradients of t with respect to the leaves of the case absent or zero? */
@@ -291,7 +323,7 @@ static bool has_zero_gradients(const case_run *r, td_tensor *t) {
         if (!leaf || !td_requires_grad(leaf)) continue;
         zero = td_grad((td_tensors){&t, 1}, (td_tensors){&leaf, 1}, &g, &o);
         if (zero && g && !td_is_nil(g))
-            zero = td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
+            zero = !g->typed && td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
     }
     td_clear(t->cx);
     return zero;
@@ -323,7 +355,7 @@ static void compare_history(const case_pair *p, const char *name, td_tensor *x,
 static void compare_tensors(const case_pair *p, const char *name, td_tensor *x,
                             td_tensor *y) {
     const char *way = p->other->way->name;
-    if (compare_geometry(p, name, "", x, y)) compare_elements(p, name, "", x, y);
+    if (compare_geometry(p, name, "", x, y)) compare_contents(p, name, "", x, y);
     if (td_version(x) != td_version(y) && !p->gradient)
         case_differ(p, "%%%s has version %llu, %s %llu", name,
                     (unsigned long long)td_version(x), way,

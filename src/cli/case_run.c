@@ -2,6 +2,7 @@
  * backward. The generator starts at seed 0; a statement with seed= uses its own seed
  * and leaves the generator as it was. */
 #include "cli/case_run.h"
+#include "core/typed.h"
 #include "trace/trace.h"
 #include "tandem/compiled_backward.h"
 
@@ -83,6 +84,20 @@ static td_tensor *load(case_run *run, const td_gstep *s) {
 
 /* ---- calls -------------------------------------------------------------- */
 
+/* Is argument i of the type (tandem/type.h) and metadata that its input states? */
+static bool is_of_type(case_run *run, const td_gstep *s, int i, const td_tensor *t) {
+    const td_gtyped *of = s->fn->inputs.v[i]->type->of;
+    const td_typed  *d = t->typed;
+    char             got[120];
+    bool             same = of && d ? !strcmp(of->name, d->type->opts.name) &&
+                              !strcmp(of->metadata, d->metadata)
+                                    : !of && !d;
+    return same || td__fail(run->file->cx, TD_E_ARG,
+                            "@%s: argument %d must be %s%s, got %s", s->fn->name, i,
+                            of ? "of type " : "a plain tensor", of ? of->name : "",
+                            td__typed_str(d, got, sizeof got));
+}
+
 /* The types of a function's inputs are checked: another dtype or size fails. */
 static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
     td_ctx         *cx = run->file->cx;
@@ -96,7 +111,7 @@ static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
     bool same = l->rank == v.u.t->rank && l->dtype == v.u.t->dtype;
     for (int d = 0; same && d < l->rank; d++)
         same = td__dim_is_sym(l->size[d]) || l->size[d] == v.u.t->size[d];
-    if (same) return true;
+    if (same) return is_of_type(run, s, i, v.u.t);
     td_dtype dt = (td_dtype)l->dtype;
     return td__fail(cx, TD_E_SHAPE, "@%s: argument %d must be %s%s, got %s",
                     s->fn->name, i, td_dtype_name(dt), td__sizes_str(l->rank, l->size),

@@ -168,6 +168,13 @@ bool td__typed_same(const td_typed *a, const td_typed *b) {
     return a == b || (a->type == b->type && !strcmp(a->metadata, b->metadata));
 }
 
+bool td__typed_same_inside(const td_typed *a, const td_typed *b) {
+    bool same = td__typed_same(a, b);
+    for (int i = 0; same && a && i < a->n; i++)
+        same = td__typed_same_inside(a->inner[i]->typed, b->inner[i]->typed);
+    return same;
+}
+
 const char *td__typed_str(const td_typed *d, char *out, size_t cap) {
     if (!d) snprintf(out, cap, "a plain tensor");
     else if (!d->metadata[0]) snprintf(out, cap, "a %s", d->type->opts.name);
@@ -181,6 +188,19 @@ bool td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env) {
     if (!d) return fn(env, t);
     for (int i = 0; ok && i < d->n; i++) ok = td__typed_leaves(d->inner[i], fn, env);
     return ok;
+}
+
+/* Counts down *nr to the part that is searched. */
+static td_tensor *find_part(td_tensor *t, int *nr) {
+    td_tensor *found = NULL;
+    if ((*nr)-- == 0) return t;
+    for (int i = 0; !found && t->typed && i < t->typed->n; i++)
+        found = find_part(t->typed->inner[i], nr);
+    return found;
+}
+
+td_tensor *td__typed_part(td_tensor *t, int nr) {
+    return TD_LIKELY(nr == 0) ? t : find_part(t, &nr);
 }
 
 int td__typed_depth(const td_tensor *t) {

@@ -36,12 +36,17 @@ void           td__typed_drop(td_typed *d); /* NULL is fine */
 td_storage    *td__storage_hollow(size_t bytes);
 /* The same type and metadata? Both may be NULL: plain. */
 bool           td__typed_same(const td_typed *a, const td_typed *b);
+/* ...and so are their inner tensors, where types nest? */
+bool           td__typed_same_inside(const td_typed *a, const td_typed *b);
 /* "pair("m")" or "a plain tensor", for messages. */
 const char    *td__typed_str(const td_typed *d, char *out, size_t cap);
 /* Calls fn for each tensor with elements that t consists of; t itself if it is plain.
  * False when fn returns false. */
 typedef bool   td_leaf_fn(void *env, td_tensor *leaf);
 bool           td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env);
+/* Part nr of t: t itself for 0, then its inner tensors, each before its own. NULL: it
+ * has fewer. */
+td_tensor     *td__typed_part(td_tensor *t, int nr);
 /* How deeply types are nested: 0 of a plain tensor. */
 int            td__typed_depth(const td_tensor *t);
 /* `who` needs elements. Always returns false. */

@@ -5,11 +5,18 @@
 #include "ops/call.h"
 #include "ops/cast.h"
 
+/* A write to a tensor of a type writes each of its inner tensors. */
+static void set_version(td_tensor *t, uint64_t to) {
+    atomic_store_explicit(&t->st->version, to, memory_order_relaxed);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        set_version(t->typed->inner[i], to);
+}
+
 /* _made: resets version and inference flag, t counts as newly made. */
 static bool made(const td_value *in) {
     td_tensor *t = in[0].u.t;
     bool       inference = t->cx->inference;
-    atomic_store_explicit(&t->st->version, 0, memory_order_relaxed);
+    set_version(t, 0);
     t->seen = 0;
     t->flags =
         (uint8_t)(inference ? t->flags | TD_TF_INFERENCE : t->flags & ~TD_TF_INFERENCE);
@@ -24,6 +31,8 @@ static bool touch(const td_value *in) {
 
 static void count_writes(const td_tensor *t, int64_t n) {
     atomic_fetch_add_explicit(&t->st->version, (uint64_t)n, memory_order_relaxed);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        count_writes(t->typed->inner[i], n);
 }
 
 /* _bump: adds to the version of t's storage. */
@@ -65,12 +74,14 @@ static bool may_assign(const td_tensor *t) {
                                       "address, as in an expanded view");
 }
 
-/* The elements of a tensor of a type are those of its inner tensors. */
+/* The elements of a tensor of a type are those of its inner tensors. Copying them
+ * counts one of the writes there. */
 static bool assign_typed(td_tensor *t, td_tensor *value) {
     td_mode_scope outer = td__modes_enter_plain(t->cx, NULL);
     value = td__typed_for(t->cx, "_assign", value, t);
     bool ok = value && td__typed_copy(t, value);
     td__modes_leave(t->cx, &outer);
+    if (ok) atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
     return ok;
 }
 
@@ -79,11 +90,11 @@ static bool assign_typed(td_tensor *t, td_tensor *value) {
 static bool assign(const td_value *in) {
     td_tensor *t = in[0].u.t, *value = in[1].u.t;
     td_node   *fn = td__last_node(value);
-    bool       view = fn && t->base;
+    bool       view = fn && t->base, typed = t->typed || value->typed;
     if (!check_value("_assign", t, value) || !may_assign(t)) return false;
-    count_writes(t, in[2].u.i - view);
+    count_writes(t, in[2].u.i - (view || typed)); /* those two count themselves */
     if (view) return copy_recorded(t, value);
-    if (TD_UNLIKELY(t->typed || value->typed)) {
+    if (TD_UNLIKELY(typed)) {
         if (!assign_typed(t, value)) return false;
     } else if (t->numel > 0) td__copy_into(t, value);
     return !fn || td__set_history(t, fn, value->ag->nr);

@@ -154,12 +154,6 @@ static bool check(const exporting *x) {
                         "export: %s: a tensor begins to require grad inside, and takes "
                         "gradients; do that outside",
                         x->f->name);
-    if (td__graph_is_typed(j->g))
-        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
-                        "export: %s: an input, a result or a value is a tensor of a "
-                        "type, whose functions a file cannot hold; pass and return "
-                        "inner tensors",
-                        x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
     return check_simple(x) && check_objects(x) && check_closed(x) && check_effects(x);
@@ -183,6 +177,10 @@ static int find_loss(const exporting *x) {
         const td_tangent *t = &j->tangents[i];
         if (j->fwd[t->index].result != loss) continue;
         if (t->broken) return td__fail(cx, t->code, "%s", t->broken), -1;
+        if (j->g->inputs.v[j->n_primals + i]->type->of)
+            return td__fail(cx, TD_E_UNSUPPORTED, loss_who, loss, name,
+                            "is a tensor of a type, and is no loss; return a plain one"),
+                   -1;
         if (td__numel(t->geom.rank, t->geom.size) == 1) return i;
         td__fail(cx, TD_E_GRAD, loss_who, loss, name,
                  "has several elements and is no loss; return its sum or mean");

@@ -3,6 +3,7 @@
 #include "export/export_int.h"
 #include "aot/slots.h"
 #include "core/files.h"
+#include "core/typed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -180,6 +181,34 @@ static bool has_sizes(const td_graph *g, const td_gtype *l, const td_tensor *t,
     return true;
 }
 
+/* Is t of the type and metadata of `of`, with inner tensors of these dtypes and sizes?
+ * NULL: a plain tensor. */
+static bool has_type(const td_graph *g, const td_gtyped *of, const td_tensor *t,
+                     const int64_t *bound) {
+    const td_typed *d = t->typed;
+    if (!of || !d) return !of && !d;
+    bool same = d->n == of->n && !strcmp(d->type->opts.name, of->name) &&
+                !strcmp(d->metadata, of->metadata);
+    for (int i = 0; same && i < of->n; i++)
+        same = has_sizes(g, of->inner[i], d->inner[i], bound) &&
+               has_type(g, of->inner[i]->of, d->inner[i], bound);
+    return same;
+}
+
+/* Fails because t is of another type (tandem/type.h) than input l. */
+static bool fail_type(const td_exported *e, const char *who, const td_gtype *l,
+                      const td_tensor *t) {
+    td_buf b = {0};
+    char   is[120];
+    td__gtype_print(&b, e->g, l);
+    td__fail(e->cx, TD_E_ARG,
+             "%s is %s, but the graph takes %.300s; pass a tensor of that type and "
+             "metadata, with inner tensors of these sizes",
+             who, td__typed_str(t->typed, is, sizeof is), td__buf_str(&b));
+    td__buf_free(&b);
+    return false;
+}
+
 /* Is x a tensor of this context with the dtype and sizes of input i? `bound` has the
  * values of symbolic sizes, found from all inputs before. */
 static bool check_input(const td_exported *e, int i, td_value x, const int64_t *bound) {
@@ -200,7 +229,9 @@ static bool check_input(const td_exported *e, int i, td_value x, const int64_t *
                         "%s belongs to another context (td_share gives it to this one)",
                         who);
     if (TD_IS_KEPT(t)) return td__fail_kept(e->cx, who, t);
-    if (!l || l->kind != TD_K_TENSOR || has_sizes(e->g, l, t, bound)) return true;
+    if (!l || l->kind != TD_K_TENSOR) return true;
+    if (has_sizes(e->g, l, t, bound))
+        return has_type(e->g, l->of, t, bound) || fail_type(e, who, l, t);
     snprintf(is, sizeof is, "%s", td__type_str(t));
     for (int d = 0; d < l->rank; d++) want[d] = td__gdim_value(e->g, l->size[d], bound);
     return td__fail(e->cx, TD_E_ARG,

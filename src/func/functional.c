@@ -270,6 +270,7 @@ static td_tensor *typed_value(td_func *f, td_fval *v, td_tensor *value) {
     if (!old) return NULL;
     td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
     value = td__typed_for(f->cx, "a write", value, old);
+    if (value) value = td__typed_laid_out(value, old);
     td__modes_leave(f->cx, &outer);
     return value;
 }

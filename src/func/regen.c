@@ -1,5 +1,6 @@
 /* regen.c -- functional values of views: recomputed from their base after a write to
  * another alias; a write to a view gives its bases new values, up to the root. */
+#include "core/typed.h"
 #include "func/func_int.h"
 
 #include <string.h>
@@ -212,6 +213,21 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     return td__func_call1(f, op, in, n);
 }
 
+/* `value` as the new value of a base, after a view of it was written. A type may
+ * compute it as a plain tensor; packing that would round elements that were not
+ * written. */
+static td_tensor *keep_type(const td_fval *base, td_tensor *value) {
+    const td_typed *is = value ? value->typed : NULL;
+    const td_typed *want = value && base->inner ? base->inner->typed : is;
+    if (td__typed_same_inside(want, is)) return value;
+    td__fail(value->cx, TD_E_UNSUPPORTED,
+             "unsupported in a captured body: a view of a tensor of type %s is "
+             "written, and the type gives the whole tensor as one of another type; "
+             "write the whole tensor, or a clone of the view",
+             want ? want->type->opts.name : is->type->opts.name);
+    return NULL;
+}
+
 /* One step towards the root: the new value of *v's base. Where elements of a view on
  * the way overlap, an inverse could not know which of them was written. */
 static td_tensor *step_up(td_fval **v, td_tensor *value) {
@@ -220,10 +236,11 @@ static td_tensor *step_up(td_fval **v, td_tensor *value) {
         td_fval *base = base_of(u);
         if (!base) return NULL;
         *v = base;
-        return put_by_geometry(u, base, value);
+        return keep_type(base, put_by_geometry(u, base, value));
     }
     *v = u->up;
-    return u->kind == TD_F_SAME ? value : put_by_inverse(u, value);
+    if (u->kind == TD_F_SAME) return value;
+    return keep_type(u->up, put_by_inverse(u, value));
 }
 
 /* A record on the way up, and its new value. */

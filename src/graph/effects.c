@@ -167,7 +167,7 @@ static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 /* May result r share storage with argument i? */
 static bool shares(const td_gnode *n, int r, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
-    if (td__row(n->op)->flags & TD_OPF_SHARE && i == 0) return true;
+    if (td__row(n->op)->flags & (TD_OPF_SHARE | TD_OPF_TYPED) && i == 0) return true;
     if (s->n_out == 0) return false;
     char letter = s->out[r < s->n_out ? r : s->n_out - 1].alias;
     return letter && i < s->n_in && s->in[i].alias == letter;

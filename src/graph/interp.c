@@ -1,6 +1,7 @@
 /* interp.c -- the meaning of a graph: its ops called in order. All calls go
  * through the context's modes, so the same loop computes, records, fakes or
  * functionalizes. Nothing recurses over nodes. */
+#include "core/typed.h"
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
@@ -66,7 +67,11 @@ static bool bind_value(const td_graph *g, int64_t *bound, const td_gtype *l,
         for (int d = 0; d < l->rank; d++)
             if ((t->size[d] == 1) == one)
                 fresh |= bind(g, bound, l->stride[d], t->stride[d]);
-    return bind(g, bound, l->offset, t->offset) || fresh;
+    fresh |= bind(g, bound, l->offset, t->offset);
+    for (int i = 0; l->of && t->typed && i < l->of->n && i < t->typed->n; i++)
+        fresh |= bind_value(g, bound, l->of->inner[i],
+                            td_value_tensor(t->typed->inner[i]));
+    return fresh;
 }
 
 /* Binds symbols by comparing the types of inputs with the values; sizes that only occur

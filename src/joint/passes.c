@@ -122,16 +122,31 @@ static bool same_layout(const td_gtype *l, const td_geom *g) {
     return same || empty;
 }
 
+/* Takes the storages of the tensors that v consists of: its own, or those of its inner
+ * tensors. False: an output has one of them already, or an input. */
+static bool take_storages(const td_gval *v, bool *taken) {
+    const td_gnode *n = v->node;
+    bool            free = true;
+    if (n && n->op == TD_OP__wrap) {
+        for (uint32_t i = 0; i < n->in[0].n; i++)
+            free &= take_storages(n->in[0].u.list[i].u.v, taken);
+        return free;
+    }
+    const td_gval *root = td__joint_root((td_gval *)(uintptr_t)v);
+    free = root->node && root->node->op != TD_OP__inner && !taken[root->id];
+    taken[root->id] = true;
+    return free;
+}
+
 /* Gives forward output `out` a copy of its value, if another output or an input shares
  * its storage, the epilogue writes it, or its layout is not eager's. */
 static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *taken) {
     td_garg *a = &j->g->outputs.v[out];
     bool     alone = j->fwd[out].written;
     if (a->kind != TD_G_VALUE) return true;
-    td_gval        *root = td__joint_root(a->u.v);
     const td_gtype *l = a->u.v->type;
     bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
-    if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
+    if (like && !alone && take_storages(a->u.v, taken)) return true;
     bool     late = l && l->rank == geom->rank && has_offset(geom);
     td_gval *copy = late ? copy_at(j->g, a->u.v, geom)
                          : copy_with(j->g, a->u.v, like ? l->stride : geom->stride);

@@ -178,9 +178,7 @@ bool td__may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart) {
     return true;
 }
 
-/* Checks of a written argument: writable memory, no overlap inside it, none with what
- * is read. */
-static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
+bool td__may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
     if (TD_UNLIKELY(t->st->inner))
@@ -298,7 +296,7 @@ static bool exec_write(td_opcall *c) {
     bool             meta = c->def->flags & TD_OPF_META;
     bool             nothing = meta && td__resize_is_same(c);
     for (int i = 0; i < c->n_in && !meta; i++)
-        if (s->in[i].write && td__in(c, i) && !may_write(c, &s->in[i], td__in(c, i)))
+        if (s->in[i].write && td__in(c, i) && !td__may_write(c, &s->in[i], td__in(c, i)))
             return false;
     if (!(c->def->cpu ? exec_writer(c) : exec_twin(c))) return false;
     for (int i = 0; i < c->n_in && !nothing; i++)

@@ -5,7 +5,9 @@
  * write computes the new value by the functional twin and copies that, inner tensor by
  * inner tensor; results of other ops share no inner tensor with an argument. */
 #include "core/callback.h"
+#include "core/readonly.h"
 #include "ops/call.h"
+#include "ops/cast.h"
 
 #include <string.h>
 
@@ -114,8 +116,9 @@ static bool is_argument(const td_opcall *c, const td_storage *st) {
 
 static td_tensor *owned(td_opcall *c, td_tensor *t);
 
-/* A tensor of the same type, sizes and metadata with other inner tensors. */
-static td_tensor *rewrap(td_tensor *t, td_tensor **inner) {
+/* A tensor of the same type, sizes and metadata with other inner tensors and strides.
+ */
+static td_tensor *wrap_as(td_tensor *t, td_tensor **inner, const int64_t *stride) {
     const td_typed *d = t->typed;
     td_value        in[6] = {{.kind = TD_K_TENSORS, .n = (uint32_t)d->n},
                              {.kind = TD_K_STR},
@@ -127,9 +130,13 @@ static td_tensor *rewrap(td_tensor *t, td_tensor **inner) {
     in[1].u.s = d->type->opts.name;
     in[2].u.s = d->metadata;
     in[3].u.ints = t->size;
-    in[4].u.ints = t->stride;
+    in[4].u.ints = stride;
     in[5].u.dt = (td_dtype)t->dtype;
     return td__call1(t->cx, TD_OP__wrap, in, 6);
+}
+
+static td_tensor *rewrap(td_tensor *t, td_tensor **inner) {
+    return wrap_as(t, inner, t->stride);
 }
 
 /* Nested types own their inner tensors, too. */
@@ -150,15 +157,63 @@ static td_tensor *owned(td_opcall *c, td_tensor *t) {
     return is_argument(c, t->st) ? td_op_clone(t, false) : t;
 }
 
-/* A plain result in the strides of the op's rule: traces rely on them. */
-static td_tensor *laid_out(td_opcall *c, td_tensor *t, const td_meta *m) {
-    int64_t dense[TD_MAX_RANK];
-    td__strides_dense(m->rank, m->size, dense);
-    const int64_t *want = m->strided ? m->stride : dense;
-    if (t->typed || td__dims_seem_eq(t->stride, want, m->rank)) return t;
-    td_ints    size = {m->size, m->rank}, stride = {want, m->rank};
-    td_tensor *to = td_op_empty_strided(c->cx, size, stride, m->dtype);
+/* A plain tensor in these strides. */
+static td_tensor *in_strides(td_tensor *t, const int64_t *want) {
+    if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
+    td_ints    size = {t->size, t->rank}, stride = {want, t->rank};
+    td_tensor *to = td_op_empty_strided(t->cx, size, stride, (td_dtype)t->dtype);
     return td_op_copy(to, t, false);
+}
+
+/* The strides of the op's rule; `dense` is memory for them. */
+static const int64_t *strides_of(const td_meta *m, int64_t *dense) {
+    td__strides_dense(m->rank, m->size, dense);
+    return m->strided ? m->stride : dense;
+}
+
+/* A result in the strides of the op's rule: traces rely on them. A tensor of a type
+ * only states them; its inner tensors have strides of their own. */
+static td_tensor *laid_out(td_tensor *t, const td_meta *m) {
+    int64_t        dense[TD_MAX_RANK];
+    const int64_t *want = strides_of(m, dense);
+    if (!t->typed) return in_strides(t, want);
+    if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
+    return wrap_as(t, t->typed->inner, want);
+}
+
+td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
+    td_tensor *inner[TD_MOST_INNER];
+    bool       other = false;
+    if (!value->typed) return value;
+    for (int i = 0; i < value->typed->n; i++) {
+        td_tensor *was = value->typed->inner[i], *as = like->typed->inner[i];
+        inner[i] = was->typed ? td__typed_laid_out(was, as)
+                   : td__same_sizes(was, as) ? in_strides(was, as->stride)
+                                             : was;
+        if (!inner[i] || td_is_nil(inner[i])) return NULL;
+        other |= inner[i] != was;
+    }
+    if (other) value = rewrap(value, inner);
+    return td_is_nil(value) ? NULL : value;
+}
+
+/* A copy with copies of the inner tensors. nil after td__fail. */
+static td_tensor *copied(td_tensor *t) {
+    td_tensor *inner[TD_MOST_INNER];
+    if (!t->typed) return td_op_clone(t, false);
+    for (int i = 0; i < t->typed->n; i++) {
+        inner[i] = copied(t->typed->inner[i]);
+        if (td_is_nil(inner[i])) return inner[i];
+    }
+    return rewrap(t, inner);
+}
+
+/* copy of a tensor of the same type, metadata and sizes: whatever the type computes of
+ * it, the copy has the inner tensors of the source. */
+static bool is_same_copy(const td_opcall *c) {
+    const td_tensor *to = td__in(c, 0), *from = td__in(c, 1);
+    return c->info->op == TD_OP_copy && to->typed && to->dtype == from->dtype &&
+           td__typed_same_inside(to->typed, from->typed) && td__same_sizes(to, from);
 }
 
 /* ---- kinds of ops ------------------------------------------------------- */
@@ -172,12 +227,13 @@ static bool exec_fresh(td_opcall *c, const td_type *type) {
                                 "a branch, loop or custom function of a captured body "
                                 "takes plain tensors; pass inner tensors");
     if (rule && !c->def->shape(c)) return false;
-    if (!call_type(c, type)) return false;
+    if (is_same_copy(c)) c->out[0] = copied(td__in(c, 1));
+    else if (!call_type(c, type)) return false;
     for (int i = 0; i < c->n_out; i++) {
         if (rule && !check_result(c, type, i)) return false;
         c->out[i] = owned(c, c->out[i]);
         if (rule && !td_is_nil(c->out[i]))
-            c->out[i] = laid_out(c, c->out[i], &c->meta[i]);
+            c->out[i] = laid_out(c->out[i], &c->meta[i]);
         if (td_is_nil(c->out[i])) return false;
     }
     return true;
@@ -196,6 +252,10 @@ static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
                                     "it has no such view, and a view is of the type of "
                                     "what it shows; view a clone or a plain tensor");
     }
+    for (int i = 0; flat && i < c->n_out; i++) {
+        c->out[i] = laid_out(c->out[i], &c->meta[i]);
+        if (td_is_nil(c->out[i])) return false;
+    }
     if (flat) return true;
     size_t      n = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
     td_tensor **got = td__arena_alloc(&c->cx->scratch, n);
@@ -206,11 +266,26 @@ static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
     return true;
 }
 
+/* Types nest: an inner tensor may have to be packed, too. NULL after td__fail. */
+static td_tensor *inner_for(td_ctx *cx, const char *op, td_tensor *value,
+                            td_tensor *like) {
+    td_tensor *inner[TD_MOST_INNER];
+    bool       other = false;
+    for (int i = 0; value->typed && i < value->typed->n; i++) {
+        td_tensor *was = value->typed->inner[i];
+        inner[i] = td__typed_for(cx, op, was, like->typed->inner[i]);
+        if (!inner[i]) return NULL;
+        other |= inner[i] != was;
+    }
+    if (other) value = rewrap(value, inner);
+    return td_is_nil(value) ? NULL : value;
+}
+
 td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value,
                          td_tensor *like) {
     const td_typed *want = like->typed, *is = value->typed;
     char            a[120], b[120];
-    if (td__typed_same(want, is)) return value;
+    if (td__typed_same(want, is)) return inner_for(cx, op, value, like);
     if (want && !is && want->type->opts.pack) {
         td_tensor *t = NULL;
         cx->handling++;
@@ -265,6 +340,31 @@ static bool exec_typed_meta(td_opcall *c, const td_type *type) {
     return true;
 }
 
+/* May this inner tensor of the written tensor be written? */
+static bool may_write_leaf(void *env, td_tensor *leaf) {
+    td_opcall *c = env;
+    if (leaf->st->readonly)
+        return td__op_fail(c, TD_E_ALIAS,
+                           "an inner tensor of the written tensor " TD_READONLY_CLONE);
+    return !td__overlaps_itself(leaf) ||
+           td__op_fail(c, TD_E_ALIAS,
+                       "several elements of an inner tensor, %s, of the written tensor "
+                       "have the same address, as in an expanded view; write to a clone",
+                       td__type_str(leaf));
+}
+
+/* The checks of a write to any tensor, and of one to each inner tensor. */
+static bool may_write(td_opcall *c, td_tensor *self) {
+    return td__may_write(c, &c->info->s.in[0], self) &&
+           (!self->typed || td__typed_leaves(self, may_write_leaf, c));
+}
+
+/* Puts the new value in place. A plain tensor is written if another argument of the op
+ * is of a type. */
+static bool put_value(td_tensor *self, td_tensor *value) {
+    return self->typed ? td__typed_copy(self, value) : td__copy_into(self, value);
+}
+
 /* Computes the new value, and copies it into the inner tensors of the written tensor.
  * In a capture nothing is copied: there are no elements, and the types are checked. */
 static bool exec_typed_write(td_opcall *c, const td_type *type) {
@@ -272,6 +372,7 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
     if (c->def->flags & TD_OPF_META) return exec_typed_meta(c, type);
     if (c->info->pure == TD_OP_COUNT || !self || !c->info->s.in[0].write)
         return fail_unsupported(c, type, "it writes arguments in a way of its own");
+    if (!may_write(c, self)) return false;
     td_tensor *value = call_twin(c);
     if (td_is_nil(value)) return false;
     if (value->dtype != self->dtype &&
@@ -282,7 +383,7 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
         return td__op_fail(c, TD_E_SHAPE, "a result %s does not fit the written %s",
                            td__type_str(value), td__type_str(self));
     if (!(value = td__typed_for(c->cx, td__op_name(c), value, self))) return false;
-    if (!td__is_fake(self) && !td__typed_copy(self, value)) return false;
+    if (!td__is_fake(self) && !put_value(self, value)) return false;
     td__count_write(c, self);
     c->out[0] = self;
     return true;

@@ -204,7 +204,7 @@ bool td__decomp_one_hot(td_opcall *c) {
         if (td_is_nil(all)) return false;
         classes = all->size[0];
     }
-    bool read = !c->cx->fake && !td__is_fake(self);
+    bool read = !c->cx->fake && !td__is_fake(self) && !self->typed;
     if (read && !td__class_check(c, self, classes)) return false;
     for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
     size[self->rank] = classes;

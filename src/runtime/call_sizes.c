@@ -1,5 +1,6 @@
 /* call_sizes.c -- symbolic sizes in one call: the numbers that all of the plan but the
  * code itself needs. */
+#include "core/typed.h"
 #include "rules/geom.h"
 #include "runtime/plan.h"
 
@@ -31,8 +32,30 @@ bool td__now_make(td_pcall *c) {
     n->numbers = td__arena_zalloc(&n->arena, sizeof *n->numbers * saves);
     n->types = td__arena_zalloc(&n->arena, sizeof *n->types * saves);
     n->tangents = td__arena_alloc(&n->arena, sizeof *n->tangents * tangents);
-    if (!n->numbers || !n->types || !n->tangents) return td__fail_memory(p->cx);
+    n->typed = td__arena_zalloc(&n->arena, sizeof *n->typed * tangents);
+    if (!n->numbers || !n->types || !n->tangents || !n->typed) return td__fail_memory(p->cx);
     return note_given(c);
+}
+
+/* What the tangent of a result of a type consists of: tensors in the layout of
+ * ones_like. NULL after td__fail. */
+static const td_gtyped *tangent_of(td_ctx *cx, td_arena *a, const td_typed *d) {
+    size_t     n = (size_t)d->n;
+    td_gtyped *to = td__arena_zalloc(a, sizeof *to + sizeof(td_gtype *) * n);
+    td_gtype  *all = td__arena_zalloc(a, sizeof *all * (n + 1));
+    if (!to || !all) return td__fail_memory(cx), NULL;
+    *to = (td_gtyped){d->type->opts.name, d->metadata, d->n};
+    for (int i = 0; i < d->n; i++) {
+        const td_tensor *t = d->inner[i];
+        if (!td__geom_copy(cx, a, &all[i].geom, t)) return NULL;
+        td__strides_like(t->rank, t->size, t->stride,
+                         (int64_t *)(uintptr_t)all[i].stride);
+        all[i].offset = 0;
+        all[i].kind = TD_K_TENSOR;
+        to->inner[i] = &all[i];
+        if (t->typed && !(all[i].of = tangent_of(cx, a, t->typed))) return NULL;
+    }
+    return to;
 }
 
 /* The geometry of tangents is that of the forward outputs, in the tangent's order of
@@ -48,6 +71,9 @@ bool td__now_tangents(td_pcall *c) {
         stride = (int64_t *)(uintptr_t)to->stride;
         td__tangent_strides(of, to->size, stride);
         to->offset = 0;
+        const td_typed *d = c->vals[of->index].u.t->typed;
+        if (d && !(c->now->typed[i] = tangent_of(c->p->cx, &c->now->arena, d)))
+            return false;
     }
     return true;
 }

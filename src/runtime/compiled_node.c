@@ -37,8 +37,8 @@ bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
                       td_value *to) {
     const td_frame  *f = n->data;
     const td_geom   *want = td__tangent_geom(f->p, f->sizes, i);
-    const td_gtyped *type = td__tangent_typed(f->p, i);
-    if (!g) return td__size_stand_in(n->cx, of->dims.n && !type ? want : NULL, to);
+    const td_gtyped *type = td__tangent_typed(f->p, f->sizes, i);
+    if (!g) return td__size_stand_in(n->cx, of->dims.n ? want : NULL, to);
     g = TD_UNLIKELY(type || g->typed) ? td__fit_typed(n, i, g, type)
                                       : td__fit_tangent(n->cx, g, want);
     *to = td_value_tensor(g);
@@ -49,7 +49,7 @@ bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
  * zeros. */
 static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value *to) {
     const td_frame *f = n->data;
-    if (g || f->p->later.joint || td__tangent_typed(f->p, i))
+    if (g || f->p->later.joint || td__tangent_typed(f->p, f->sizes, i))
         return td__take_tangent(n, b->g, i, g, to);
     td_tensor *t = td__empty_as(n->cx, td__tangent_geom(f->p, f->sizes, i));
     *to = td_value_tensor(td_op_zero_(t));

@@ -138,6 +138,7 @@ bool     td__plan_call(td_plan *p, const td_node *from, td_value *in, bool *own,
 struct td_now {
     int      refs;
     td_geom *tangents; /* by tangent */
+    const td_gtyped **typed; /* by tangent: of a type, what it consists of; or NULL */
     td_arena arena;    /* for what is not the plan's */
     int64_t *numbers;  /* by entry of saves: numbers the backward code takes */
     td_geom *types;    /* by entry of saves: the type of a tensor */

@@ -92,7 +92,7 @@ td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
     char       is[120], want[120];
     td_tensor *t = same_type(g, of) ? g : coerced(g, of);
     if (!t && td_ok(n->cx))
-        td__fail(n->cx, TD_E_GRAD,
+        td__fail(n->cx, TD_E_UNSUPPORTED,
                  "%s: the gradient of result %d is %s, but the backward was compiled "
                  "for %s, the type of that result, and the gradient's type does not "
                  "convert it (td_type_opts.coerce); pass a gradient of the result's "

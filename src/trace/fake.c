@@ -318,13 +318,13 @@ static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     return true;
 }
 
-/* A tensor of a type consists of copies of its inner tensors. A view of one was made by
- * an op, which has done that. */
+/* A tensor of a type consists of copies of its inner tensors, also where it is a view,
+ * whose copy may have those of its base. */
 static bool copy_inner(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_typed *from = real->typed;
     td_tensor      *inner[TD_MOST_INNER];
     bool            flat = f->flat, ok = true;
-    if (TD_LIKELY(!from) || t->typed) return true;
+    if (TD_LIKELY(!from)) return true;
     f->flat = true; /* they are below autograd, which alone tells views apart */
     for (int i = 0; ok && i < from->n; i++)
         ok = (inner[i] = td__fake_copy(f, from->inner[i])) != NULL;

@@ -2,6 +2,7 @@
  * and its interpreter, which runs before a call. Each common subexpression is
  * computed once. An overflow or a division by zero fails the guard that needs
  * the value: no trace was made for such sizes. */
+#include "core/typed.h"
 #include "trace/sym.h"
 
 #include <string.h>
@@ -135,7 +136,7 @@ static void gather_guard(builder *b, const td_guard *g) {
 static void add_loads(builder *b) {
     for (int i = 0; i < b->e->symbols.n; i++) {
         const td_symbol *s = &b->e->symbols.v[i];
-        td_guard_load    l = {s->read, s->arg, s->dim};
+        td_guard_load    l = {s->read, s->arg, s->dim, s->part};
         if (s->read == TD_SYM_INSIDE) continue;
         b->load[i] = b->p->loads.n;
         b->fits = b->fits && td__vec_push(&b->p->loads, l);
@@ -218,7 +219,7 @@ static int run(const td_guard_prog *p, int64_t *r) {
 static int64_t loaded(const td_guard_load *l, const td_value *in) {
     const td_value *v = &in[l->arg];
     if (l->read == TD_SYM_INT) return v->u.i;
-    const td_tensor *t = v->u.t;
+    const td_tensor *t = td__typed_part(v->u.t, l->part);
     if (l->read == TD_SYM_OFFSET) return t->offset;
     return l->read == TD_SYM_SIZE ? t->size[l->dim] : t->stride[l->dim];
 }

@@ -500,6 +500,8 @@ static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, 
 bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                         td_gnode *n, int32_t hidden) {
     for (int i = 0; i < c->n_out; i++) {
+        /* an alias of what the tensor was made of, but a value without history */
+        if (TD_UNLIKELY(c->info->op == TD_OP__inner)) c->out[i]->payload = NULL;
         td_tag *tag = td__record_tag(r, c->out[i]);
         bool    known =
             tag && tag->v && (tag->hidden < 0 || tag->hidden < r->expansions.n);

@@ -81,6 +81,7 @@ typedef struct td_symbol {
     bool        duck;     /* other inputs' sizes with the same hint share it */
     int32_t     nr;       /* its number: 3 for s3; -1: has no name, see given */
     int32_t     arg, dim; /* the input, and the dim, it is read from */
+    int32_t     part;     /* ...of which part of the input (td__typed_part) */
     const char *source;   /* "x.size(0)" */
     int64_t     hint;     /* its value at trace time */
     td_symrange first;    /* range at creation, which is guarded */
@@ -183,8 +184,9 @@ typedef struct td_symhow {
     bool             duck; /* equal sizes share a symbol */
     bool             number; /* the size stands for an int argument */
     const td_bounds *bounds; /* by dim; NULL: any size */
+    int              part;   /* which part of the input it is (td__typed_part) */
 } td_symhow;
-#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false, false, NULL})
+#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false, false, NULL, 0})
 /* The geometry of input `arg` with symbols for its sizes. Strides are
  * expressions of sizes where they follow from them, else symbols. What stays a
  * number is guarded. False after td__fail. */
@@ -289,6 +291,7 @@ void td__guard_lines_free(td_guard_lines *l);
 typedef struct td_guard_load {
     uint8_t read; /* td_symread */
     int32_t arg, dim;
+    int32_t part; /* of the argument, if it is of a type (td__typed_part) */
 } td_guard_load;
 
 /* One instruction of compiled guards. */

@@ -3,6 +3,8 @@
  * that the whole trace shares one set of symbols. */
 #include "trace/sym_args.h"
 
+#include "core/typed.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +24,40 @@ static bool find_fixed_bases(td_symargs *a, td_values args) {
     return true;
 }
 
+/* The dims of a leaf that have one of these sizes. */
+typedef struct size_search {
+    const td_tensor *of;
+    uint32_t         dims; /* of `of`: found in a leaf */
+} size_search;
+
+static bool find_sizes(void *env, td_tensor *leaf) {
+    size_search *s = env;
+    for (int d = 0; d < s->of->rank && d < 32; d++)
+        for (int k = 0; k < leaf->rank; k++)
+            if (leaf->size[k] == s->of->size[d]) s->dims |= (uint32_t)1 << d;
+    return true;
+}
+
+/* The dims of a tensor of a type that may be symbols: compiled code gets its inner
+ * tensors alone, so one of these must have the size, and strides follow from sizes. */
+static uint32_t dims_shown(td_tensor *t) {
+    size_search s = {t, 0};
+    if (t->offset || td__own_grad(t) || !td__is_packed(t->rank, t->size, t->stride))
+        return 0;
+    td__typed_leaves(t, find_sizes, &s);
+    return s.dims;
+}
+
 /* Which dims of argument number a->n become symbols. */
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
-    if (is_chain(t) || td__ptrmap_get(&a->still, t) || t->typed) dims = 0;
+    if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
+    if (t->typed) dims &= dims_shown(t);
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
-    bool duck = !number && (a->plan.duck || (all && !a->plan.no_duck));
-    return (td_symhow){dims, duck, number, t->bounds};
+    bool duck = !number && (a->plan.duck || (all && !a->plan.no_duck) || t->typed);
+    return (td_symhow){dims, duck, number, t->bounds, 0};
 }
 
 static bool same_numbers(const int64_t *a, const int64_t *b, int n) {
@@ -57,14 +84,50 @@ static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
     return td__fake_shape(&a->fakes, g, &m);
 }
 
+/* Which dims of an inner tensor become symbols: all, or those that have the size of a
+ * marked dim of the tensor. */
+static td_symhow how_inner(const td_symargs *a, const td_tensor *t, td_symhow how,
+                           td_tensor *inner) {
+    uint32_t dims = 0;
+    for (int d = 0; d < t->rank && d < 32; d++)
+        for (int k = 0; k < inner->rank && k < 32; k++)
+            if (how.dims >> d & 1 && t->size[d] == inner->size[k])
+                dims |= (uint32_t)1 << k;
+    if (how.dims && a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
+    if (inner->typed) dims &= dims_shown(inner);
+    return (td_symhow){dims, true, false, NULL, 0};
+}
+
+/* Inner tensors of t have symbols of their own, read from the parts of the argument;
+ * *part is the number of the last one. */
+static bool shape_inner(td_symargs *a, const char *name, const td_tensor *t,
+                        td_symhow how, int *part) {
+    char path[120];
+    for (int i = 0; t->typed && i < t->typed->n; i++) {
+        td_tensor *inner = t->typed->inner[i];
+        td_symhow  h = how_inner(a, t, how, inner);
+        td_meta    m;
+        h.part = ++*part;
+        snprintf(path, sizeof path, "%.70s.%.40s", name, t->typed->type->opts.inner[i]);
+        if (!td__sym_tensor(a->e, path, a->n_in, inner, h, &m) ||
+            !td__fake_shape(&a->fakes, inner, &m) ||
+            !shape_inner(a, path, inner, h, part))
+            return false;
+    }
+    return true;
+}
+
 /* Chooses the geometry of t's copy. A tensor passed twice must have the same
  * symbols both times. */
 static bool shape(td_symargs *a, const char *name, td_tensor *t) {
     const td_meta *known = td__ptrmap_get(&a->fakes.metas, t);
     td_meta        m;
+    int            part = 0;
     if (known) return td__sym_tensor_is(a->e, name, a->n_in, t, known);
-    return td__sym_tensor(a->e, name, a->n_in, t, how_for(a, t), &m) &&
-           td__fake_shape(&a->fakes, t, &m) && shape_grad(a, t, &m);
+    td_symhow how = how_for(a, t);
+    return td__sym_tensor(a->e, name, a->n_in, t, how, &m) &&
+           td__fake_shape(&a->fakes, t, &m) && shape_grad(a, t, &m) &&
+           shape_inner(a, name, t, how, &part);
 }
 
 /* ---- arguments ---------------------------------------------------------- */

@@ -296,6 +296,7 @@ static void stride_symbols(td_symenv *e, const char *name, int32_t arg,
                        .read = TD_SYM_STRIDE,
                        .arg = arg,
                        .dim = d,
+                       .part = how.part,
                        .hint = t->stride[d],
                        .first = {2, TD_DIM_HUGE}};
         int64_t   is;
@@ -310,7 +311,7 @@ static bool size_symbols(td_symenv *e, const char *name, int32_t arg,
                          const td_tensor *t, td_symhow how, td_meta *m) {
     for (int d = 0; d < t->rank; d++) {
         td_arena_mark mark = td__arena_mark(&e->scratch);
-        td_symbol     s = {.arg = arg, .dim = d, .hint = t->size[d]};
+        td_symbol s = {.arg = arg, .dim = d, .part = how.part, .hint = t->size[d]};
         s.source =
             td__arena_printf(&e->scratch, how.number ? "%s" : "%s.size(%d)", name, d);
         if (!s.source) return td__fail_memory(e->cx);
@@ -330,6 +331,7 @@ bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor
     td_symbol s = {.letter = 's',
                    .read = TD_SYM_OFFSET,
                    .arg = arg,
+                   .part = how.part,
                    .hint = t->offset,
                    .first = {1, TD_DIM_HUGE}};
     m->offset = number_of(e, name, s, t->offset && how.dims ? NULL : &t->offset);

@@ -35,7 +35,8 @@ enum {
     PROG_USER = 1024,     /* registered ops */
     PROG_NUMBERS = 2048,  /* numbers among the arguments, other ones in later calls */
     PROG_MARKS = 4096,    /* dims marked with td_mark_dynamic, other sizes later */
-    PROG_ALL = 8191
+    PROG_TYPES = 8192,    /* tensors of a type */
+    PROG_ALL = 16383
 };
 extern unsigned prog_with;
 
@@ -113,6 +114,12 @@ extern int64_t prog_calls[TD_OP_LIMIT]; /* ops that made it into programs */
 /* Registers ops for PROG_USER (prog_user_ops.c), and one of them. */
 bool  prog_register_ops(td_ctx *cx);
 td_op prog_user_op(prog_world *w);
+
+/* Registers types for PROG_TYPES (prog_types.c). A leaf of one; a statement of a body
+ * that reads an inner tensor or makes a pair, false: no tensor fits. */
+bool prog_register_types(td_ctx *cx);
+void prog_typed_leaf(prog_world *w);
+bool prog_typed_statement(prog_world *w);
 
 /* One more statement, or none when nothing fits. */
 void            prog_statement(prog_world *w, const prog_taste *taste);

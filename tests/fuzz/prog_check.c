@@ -121,7 +121,10 @@ static bool has_joint(const td_graph *fn, const td_value *in, unsigned pass) {
     td_ctx   *cx = fn->cx;
     td_joint *j = td__joint(fn, in, &(td_joint_opts){.train = true});
     td_facts *facts = j ? td__facts(fn, in, pass == NO_PASS) : NULL;
-    bool      ok = !j || facts || broken(cx, "facts", td_message(cx));
+    /* a type may have no view that facts need, and the joint graph does not */
+    bool typed = j && td__graph_is_typed(j->g) && td_error(cx) == TD_E_UNSUPPORTED;
+    bool ok = !j || facts || typed || broken(cx, "facts", td_message(cx));
+    if (typed) td_clear(cx);
     if (j && ok)
         ok = is_sound(j->g, TD_STAGE_JOINT) &&
              is_sound(j->epilogue, TD_STAGE_PROGRAM) &&

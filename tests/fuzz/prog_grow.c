@@ -43,7 +43,8 @@ static bool is_hidden(td_op op) {
 static bool is_left_out(td_op op) {
     if (prog_public && is_hidden(op)) return true;
     if (is_step(op)) return true;
-    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS) ||
+    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS |
+                                    TD_OPF_TYPED) ||
            is_inverse(op);
 }
 
@@ -120,7 +121,8 @@ static bool are_small(td_tensor **out, int n) {
 
 static bool has_nan(const td_tensor *t) {
     int64_t at[TD_MAX_RANK] = {0}, k = 0;
-    for (int64_t i = 0; td__is_float((td_dtype)t->dtype) && i < t->numel; i++) {
+    bool    read = td__is_float((td_dtype)t->dtype) && !t->typed;
+    for (int64_t i = 0; read && i < t->numel; i++) {
         const char *e = td__ptr(t) + k * (int64_t)td__dtype_bytes[t->dtype];
         if (isnan(td__load_f((td_dtype)t->dtype, e))) return true;
         for (int d = t->rank - 1; d >= 0; d--) {
@@ -318,6 +320,9 @@ void prog_statement(prog_world *w, const prog_taste *taste) {
         return;
     if (prog_with & PROG_BRANCHES && !w->is_case && prog_chance(&w->r, 20) &&
         prog_branch(w))
+        return;
+    if (prog_with & PROG_TYPES && !prog_public && !w->is_case &&
+        prog_chance(&w->r, 10) && prog_typed_statement(w))
         return;
     for (int ops = 0; ops < 12; ops++) {
         td_op op = some_op(w, taste);

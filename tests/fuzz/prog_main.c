@@ -26,6 +26,7 @@ static struct {
 /* ---- a crash tells its program ------------------------------------------ */
 
 #define KEPT "tests/corpus/*/*.td"
+#define TYPED "tests/fuzz/types/*.td" /* of types that only this program knows */
 #define ROUNDS "tests/fuzz/rounds/*.td"
 enum { CALM = 60, LONG = 600 }; /* seconds a program may take; where it is compiled */
 
@@ -261,7 +262,7 @@ static int replay(int argc, char **argv) {
 static const char *const parts[] = {"closed",    "hooks",    "checkpoint", "autocast",
                                     "custom",    "grads",    "module",     "masks",
                                     "functions", "branches", "user",       "numbers",
-                                    "marks",     "all"};
+                                    "marks",     "types",    "all"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* --with=closed,hooks or --with=all */
@@ -347,6 +348,7 @@ static int each_kept(const char *pattern, const char       *word,
 static int run_as_test(const char *word) {
     int n = 0;
     int bad = each_kept(KEPT, word, replay, &n);
+    bad += each_kept(TYPED, word, replay, &n);
     bad += each_kept(ROUNDS, word, judge_rounding, &n);
     if (!word || strstr("programs", word)) {
         n += stretches();
@@ -401,10 +403,10 @@ static void bound_memory(void) {
 #endif
 }
 
-/* Programs of any seed may call them; a kept one does by name. */
+/* Ops and types. Programs of any seed may have them; a kept one names them. */
 static bool register_ops(void) {
     td_ctx *cx = td_open();
-    bool    ok = prog_register_ops(cx);
+    bool    ok = prog_register_ops(cx) && prog_register_types(cx);
     if (!ok) fprintf(stderr, "%s\n", td_message(cx));
     td_close(cx);
     return ok;

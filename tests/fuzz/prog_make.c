@@ -2,6 +2,8 @@
  * a function grown on them. */
 #include "prog.h"
 
+#include "core/typed.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +28,8 @@ static void make_inputs(prog_maker *m) {
     prog_world             *w = &m->inputs;
     int                     leaves = prog_range(&w->r, 1, 3);
     for (int i = 0; i < leaves; i++) make_leaf(w);
+    if (prog_with & PROG_TYPES && !prog_public)
+        for (int n = prog_range(&w->r, 1, 2); n > 0; n--) prog_typed_leaf(w);
     for (int more = prog_upto(&w->r, 4); more > 0; more--) {
         prog_regions(w, false);
         prog_statement(w, &often);
@@ -33,10 +37,19 @@ static void make_inputs(prog_maker *m) {
     prog_regions(w, true);
 }
 
-static void print_type(td_buf *b, const td_tensor *t, bool all) {
-    td__buf_printf(b, "%s", td_dtype_name((td_dtype)t->dtype));
-    prog_print_ints(b, t->size, t->rank);
-    if (!all) return;
+static void print_type(td_buf *b, const td_tensor *t, bool all);
+
+/* ` of name("metadata", type, type)`: what a tensor of a type consists of. */
+static void print_inner(td_buf *b, const td_typed *d) {
+    td__buf_printf(b, " of %s(\"%s\"", d->type->opts.name, d->metadata);
+    for (int i = 0; i < d->n; i++) {
+        td__buf_add(b, ", ");
+        print_type(b, d->inner[i], true);
+    }
+    td__buf_add(b, ")");
+}
+
+static void print_strides(td_buf *b, const td_tensor *t) {
     if (!td__is_dense(t->rank, t->size, t->stride) || t->offset) {
         td__buf_add(b, "{");
         for (int i = 0; i < t->rank; i++)
@@ -44,7 +57,14 @@ static void print_type(td_buf *b, const td_tensor *t, bool all) {
         td__buf_add(b, "}");
     }
     if (t->offset) td__buf_printf(b, "+%lld", (long long)t->offset);
-    if (td_requires_grad(t)) td__buf_add(b, " grad");
+}
+
+static void print_type(td_buf *b, const td_tensor *t, bool all) {
+    td__buf_printf(b, "%s", td_dtype_name((td_dtype)t->dtype));
+    prog_print_ints(b, t->size, t->rank);
+    if (all) print_strides(b, t);
+    if (t->typed) print_inner(b, t->typed);
+    if (all && td_requires_grad(t)) td__buf_add(b, " grad");
 }
 
 /* Storages are numbered; a number is printed where a type says all. */

@@ -1,118 +1,8 @@
 /* aot_types.c -- compiled functions of tensors of a type do what eager does: values,
  * inner tensors, writes, views, gradients of any order. */
-#include "type_samples.h"
-
-/* ---- comparing ---------------------------------------------------------- */
-
-/* The same type, sizes and elements, in inner tensors too? */
-static bool same(td_tensor *a, td_tensor *b) {
-    if (!a || !b || td_is_nil(a) || td_is_nil(b)) return false;
-    if (td_type_of(a) != td_type_of(b) ||
-        strcmp(td_type_metadata(a), td_type_metadata(b)) != 0 ||
-        td_rank(a) != td_rank(b) || td_numel(a) != td_numel(b) ||
-        td_dtype_of(a) != td_dtype_of(b))
-        return false;
-    for (int d = 0; d < td_rank(a); d++)
-        if (td_size(a, d) != td_size(b, d) || td_stride(a, d) != td_stride(b, d))
-            return false;
-    for (int i = 0; i < td_type_inner_count(a); i++)
-        if (!same(td_type_inner(a, i), td_type_inner(b, i))) return false;
-    if (td_type_of(a)) return true;
-    td_tensor *x = td_to(a, TD_F64), *y = td_to(b, TD_F64);
-    td_tensor *most = td_add(td_mul(td_abs(y), 1e-5), 1e-5); /* sums reorder */
-    return td_item(td_all(td_le(td_abs(td_sub(x, y)), most))) != 0;
-}
-
-enum { MOST = 4 };
-
-/* A call and all that can be seen of it. */
-typedef struct seen {
-    td_tensor *arg[MOST], *leaf[MOST], *out[MOST];
-    td_tensor *grad[MOST], *second[MOST];
-    int        n_arg, n_out;
-} seen;
-
-typedef void makes(td_ctx *cx, seen *s); /* fills arg, leaf and n_arg */
-
-/* The sum of all elements of a result, as a plain or typed scalar. */
-static td_tensor *total(td_tensor *y) { return td_sum(td_mul(y, y)); }
-
-/* Calls the body, or f where it is given, and goes backward twice if order is 2. */
-static bool watch(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
-                  seen *s) {
-    td_value v[MOST], out[MOST];
-    memset(s, 0, sizeof *s);
-    td_seed(cx, 7);
-    make(cx, s);
-    for (int i = 0; i < s->n_arg; i++) v[i] = td_value_tensor(s->arg[i]);
-    td_values args = {v, s->n_arg};
-    int       n = f ? td_invoke_values(f, args, out, MOST)
-                    : td_call_body(cx, body, NULL, args, out, MOST);
-    if (n < 0) return false;
-    s->n_out = n;
-    for (int i = 0; i < n; i++) s->out[i] = out[i].u.t;
-    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = order > 1, .allow_unused = true};
-    td_tensor   *root = total(s->out[0]), *leaf[MOST];
-    int          at[MOST], k = 0;
-    for (int i = 0; i < MOST; i++)
-        if (s->leaf[i]) at[k] = i, leaf[k++] = s->leaf[i];
-    td_tensor *g[MOST] = {0};
-    if (order < 1 || !k) return td_ok(cx);
-    if (!td_grad((td_tensors){&root, 1}, (td_tensors){leaf, k}, g, &o)) return false;
-    for (int i = 0; i < k; i++) s->grad[at[i]] = g[i];
-    if (order < 2) return td_ok(cx);
-    td_tensor   *again = total(g[0]), *gg[MOST] = {0};
-    td_grad_opts last = {TD_GRAD_OPTS, .allow_unused = true};
-    if (!td_grad((td_tensors){&again, 1}, (td_tensors){leaf, k}, gg, &last))
-        return false;
-    for (int i = 0; i < k; i++) s->second[at[i]] = gg[i];
-    return td_ok(cx);
-}
-
-static bool same_or_none(td_tensor *a, td_tensor *b) {
-    bool none = !a || td_is_nil(a);
-    return none == (!b || td_is_nil(b)) && (none || same(a, b));
-}
-
-/* Eager and compiled, twice, agree in all of that. */
-static bool agree(td_ctx *cx, td_body *body, makes *make, int order) {
-    td_fn *f = td_aot_function(cx, body, NULL, NULL);
-    seen   e, c;
-    bool   ok = watch(cx, NULL, body, make, order, &e);
-    for (int k = 0; k < 2 && ok; k++) {
-        ok = watch(cx, f, body, make, order, &c) && e.n_out == c.n_out;
-        for (int i = 0; ok && i < e.n_out; i++)
-            ok = same(e.out[i], c.out[i]) &&
-                 td_requires_grad(e.out[i]) == td_requires_grad(c.out[i]) &&
-                 td_version(e.out[i]) == td_version(c.out[i]);
-        for (int i = 0; ok && i < e.n_arg; i++)
-            ok = same(e.arg[i], c.arg[i]) &&
-                 td_version(e.arg[i]) == td_version(c.arg[i]);
-        for (int i = 0; ok && i < MOST; i++) {
-            ok = same_or_none(e.grad[i], c.grad[i]) &&
-                 same_or_none(e.second[i], c.second[i]);
-            if (!ok) fprintf(stderr, "a gradient of argument %d differs\n", i);
-        }
-    }
-    if (!ok) fprintf(stderr, "%s\n", td_message(cx));
-    ok = ok && td_fn_specializations(f) == 1;
-    td_fn_drop(f);
-    return ok && td_ok(cx);
-}
+#include "type_help.h"
 
 /* ---- pairs -------------------------------------------------------------- */
-
-static td_tensor *noise(td_ctx *cx, int64_t n, int64_t m) {
-    return td_randn(cx, TD_SHAPE(n, m));
-}
-
-/* A pair that requires grad, and a plain tensor that does. */
-static void pair_and_plain(td_ctx *cx, seen *s) {
-    s->arg[0] = s->leaf[0] =
-        td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "m"));
-    s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, 2, 3));
-    s->n_arg = 2;
-}
 
 static bool arithmetic(td_call *c) {
     td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
@@ -125,11 +15,6 @@ TEST(a_pair_is_argument_result_and_gradient_of_a_compiled_function) {
     CHECK(agree(cx, arithmetic, pair_and_plain, 1));
     CHECK_OK(cx);
     td_close(cx);
-}
-
-static bool smooth(td_call *c) {
-    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
-    return td_return(c, td_mul(td_tanh(td_mul(a, b)), a), td_sin(b));
 }
 
 TEST(gradients_of_gradients_of_pairs_agree_with_eager) {
@@ -452,7 +337,7 @@ TEST(a_tangent_of_a_type_with_other_strides_is_copied) {
     td_close(cx);
 }
 
-/* ---- modules, exports --------------------------------------------------- */
+/* ---- modules --------------------------------------------------- */
 
 typedef struct layer {
     td_tensor *w;
@@ -480,14 +365,5 @@ TEST(a_member_of_a_module_may_be_of_a_type) {
     CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && same(y, e));
     CHECK(td_backward(td_sum(y)) && same(td_grad_of(l->w), first));
     CHECK_OK(cx);
-    td_close(cx);
-}
-
-TEST(functions_of_a_type_are_not_exported) {
-    td_ctx    *cx = td_open();
-    td_tensor *x = make_pair(noise(cx, 2, 2), noise(cx, 2, 2), "");
-    CHECK(td_is_nil(td_export_joint(cx, twice, NULL, TD_ARGS(x), NULL)));
-    CHECK(strstr(td_message(cx), "export"));
-    td_clear(cx);
     td_close(cx);
 }

@@ -1,0 +1,130 @@
+/* aot_types_with.c -- tensors of a type together with packed and offloaded saved
+ * values, functional random numbers, training steps and compiled backwards. */
+#include "type_help.h"
+
+#include "tandem/compiled_backward.h"
+
+/* ---- saved values ------------------------------------------------------- */
+
+static int n_packed;
+
+/* Loses nothing. */
+static int halve(void *env, const td_saved_at *at, td_tensor *t, td_tensor **packed) {
+    (void)env, (void)at;
+    n_packed++;
+    if (td_type_of(t)) return -1; /* only tensors with elements are packed */
+    packed[0] = td_mul(t, 0.5);
+    return 1;
+}
+static td_tensor *twice(void *env, const td_saved_at *at, td_tensor *const *packed,
+                        int n) {
+    (void)env, (void)at, (void)n;
+    return td_mul(packed[0], 2.0);
+}
+
+TEST(saved_inner_tensors_are_packed) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
+                     .saved = {.pack = halve, .unpack = twice, .lossless = true}};
+    CHECK(agree_with(cx, smooth, pair_and_plain, 1, &o));
+    CHECK(n_packed > 0);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(saved_inner_tensors_are_offloaded) {
+    td_ctx     *cx = td_open();
+    td_store   *s = td_store_memory(cx, "memory");
+    td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
+                     .offload = {.store = s, .min_bytes = 1}};
+    CHECK_OK(cx);
+    CHECK(agree_with(cx, smooth, pair_and_plain, 1, &o));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- random numbers ----------------------------------------------------- */
+
+static bool drops(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_dropout(td_mul(a, b), 0.5, true));
+}
+
+TEST(random_numbers_of_pairs_are_functional) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = {TD_AOT_OPTS, .functional_rng = true};
+    CHECK(agree_with(cx, drops, pair_and_plain, 1, NULL));
+    CHECK(agree_with(cx, drops, pair_and_plain, 1, &o));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- a training step ---------------------------------------------------- */
+
+/* Weights of a type: w <- w - 0.1 * gradient. */
+typedef struct model {
+    td_tensor *w;
+} model;
+
+static bool step(td_call *c) {
+    const model *m = td_call_env(c);
+    td_tensor   *x = td_arg(c, 0), *g;
+    td_tensor   *loss = td_mean(td_pow(td_tanh(td_matmul(x, m->w)), 2.0));
+    if (!td_grad(TD_LIST(loss), TD_LIST(m->w), &g, NULL)) return false;
+    td_grad_mode was = td_no_grad_begin(td_call_ctx(c));
+    td_sub_(m->w, td_mul(g, 0.1));
+    td_no_grad_end(td_call_ctx(c), was);
+    return td_return(c, td_detach(loss));
+}
+
+/* Five steps; the weights afterwards. */
+static td_tensor *train(td_ctx *cx, bool compiled, td_tensor *(*make)(td_tensor *w)) {
+    td_seed(cx, 3);
+    model       m = {td_requires_grad_(make(noise(cx, 4, 3)))};
+    td_tensor  *x = noise(cx, 5, 4), *loss;
+    td_aot_opts o = {TD_AOT_OPTS, .state = TD_LIST(m.w)};
+    td_fn      *f = compiled ? td_aot_step(cx, step, &m, &o) : NULL;
+    for (int i = 0; i < 5; i++) {
+        td_value v = TD_NONE;
+        bool     ok = f ? td_invoke(f, TD_ARGS(x), &loss, 1)
+                        : td_call_body(cx, step, &m, TD_ARGS(x), &v, 1) == 1;
+        if (!ok) fprintf(stderr, "%s\n", td_message(cx));
+        CHECK(ok);
+    }
+    if (f) CHECK(td_fn_specializations(f) == 1);
+    td_fn_drop(f);
+    return td_detach(m.w);
+}
+
+static td_tensor *twins(td_tensor *w) { return make_pair(w, td_mul(w, 2.0), ""); }
+
+TEST(weights_of_a_type_are_trained_by_a_compiled_step) {
+    td_ctx *cx = td_open();
+    CHECK(same(train(cx, true, make_int8), train(cx, false, make_int8)));
+    CHECK(same(train(cx, true, twins), train(cx, false, twins)));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- a backward as code ------------------------------------------------- */
+
+TEST(a_compiled_backward_takes_histories_of_pairs) {
+    td_ctx         *cx = td_open();
+    td_backward_fn *with = td_aot_backward(cx, NULL);
+    for (int k = 0; k < 3; k++) {
+        td_seed(cx, 5);
+        td_tensor *x = td_requires_grad_(
+            make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
+        td_tensor       *y = td_sum(td_mul(td_tanh(x), x)), *first;
+        td_backward_opts o = {TD_BACKWARD_OPTS, .retain_graph = true};
+        CHECK(td_backward_with(TD_LIST(y), (td_tensors){0}, &o));
+        first = td_clone(td_grad_of(x));
+        td_zero_grad(x);
+        o.with = with;
+        CHECK(td_backward_with(TD_LIST(y), (td_tensors){0}, &o));
+        CHECK(same(td_grad_of(x), first));
+    }
+    CHECK_OK(cx);
+    td_backward_fn_drop(with);
+    td_close(cx);
+}
