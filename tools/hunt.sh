@@ -47,7 +47,7 @@ sum() {
     printf '%-11s %-16s %s\n' "$1" "$2${3:+ wide}" "$line"
 }
 
-parts='none closed hooks checkpoint autocast custom masks functions grads module branches user numbers marks types all'
+parts='none closed hooks checkpoint autocast custom masks functions grads module branches regions user numbers marks types all'
 mkdir -p "$save"
 rows=
 for way; do

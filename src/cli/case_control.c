@@ -1,15 +1,17 @@
-/* case_control.c -- control=true of a call: the function is replayed with td_cond and
- * td_while in place of the ops cond and while_loop, as a C body would call them. An
- * input of a nested function with the descriptor <const> is closed over: the body
- * reads the tensor itself. So are the fixed tensors of a loop. */
+/* case_control.c -- control=true of a call: the function is replayed with td_cond,
+ * td_while and td_call_region in place of the ops cond, while_loop and region, as a C
+ * body would call them. An input of a nested function with the descriptor <const> is
+ * closed over: the body reads the tensor itself. So are the fixed tensors of a loop. */
 #include "cli/case_run.h"
 #include "trace/trace.h"
 
-/* One call of td_cond or td_while: its graphs and the tensors they close over. */
+/* One call of td_cond, td_while or td_call_region: its graphs and the tensors they
+ * close over. */
 typedef struct control {
-    const td_graph *first, *second; /* yes and no, or test and body */
-    td_tensor     **operands;       /* of the op, in the order of the graphs' inputs */
-    int             n_state;        /* of a loop: state tensors; -1 for td_cond */
+    const td_graph *first,
+        *second;          /* yes and no, test and body, or the body of a region */
+    td_tensor **operands; /* of the op, in the order of the graphs' inputs */
+    int         n_state;  /* of a loop: state tensors; -1 for others */
 } control;
 
 typedef TD_VEC(td_tensor *) operands;
@@ -62,25 +64,46 @@ static bool add_operands(td_replay *r, const td_garg *list, operands *to) {
     return true;
 }
 
-/* Operands that the branch yes closes over are not passed as arguments. */
-static bool call_cond(td_replay *r, const td_gnode *n, operands *of, td_tensor **out) {
-    control  k = {n->in[1].u.g, n->in[2].u.g, NULL, -1};
-    td_ctx  *cx = r->g->cx;
-    td_value pred;
-    int      n_args = 0;
-    if (!add_operands(r, &n->in[3], of) || !td__replay_arg(r, &n->in[0], &pred))
-        return false;
-    k.operands = of->v;
-    td_value *args = td__zalloc(sizeof *args * (size_t)(of->n + 1));
-    if (!args) return td__fail_memory(cx);
-    for (int i = 0, at = 0; i < k.first->inputs.n && at < of->n; i++) {
-        if (td__graph_holds(k.first, i)) continue;
-        if (!closes_over(&k, k.first, i, at))
-            args[n_args++] = td_value_tensor(of->v[at]);
+/* The operands that k->first does not close over, which are passed as arguments. *v is
+ * for td__free. */
+static bool make_args(const control *k, const operands *of, td_value **v, int *n) {
+    *n = 0;
+    if (!(*v = td__zalloc(sizeof **v * (size_t)(of->n + 1))))
+        return td__fail_memory(k->first->cx);
+    for (int i = 0, at = 0; i < k->first->inputs.n && at < of->n; i++) {
+        if (td__graph_holds(k->first, i)) continue;
+        if (!closes_over(k, k->first, i, at)) (*v)[(*n)++] = td_value_tensor(of->v[at]);
         at++;
     }
+    return true;
+}
+
+static bool call_cond(td_replay *r, const td_gnode *n, operands *of, td_tensor **out) {
+    control   k = {n->in[1].u.g, n->in[2].u.g, NULL, -1};
+    td_value  pred, *args;
+    td_values list;
+    if (!add_operands(r, &n->in[3], of) || !td__replay_arg(r, &n->in[0], &pred) ||
+        !make_args(&k, of, &args, &list.n))
+        return false;
+    list.v = args;
+    k.operands = of->v;
     td_branches b = {.yes = run_first, .no = run_second, .env = &k};
-    bool        ok = td_cond(pred.u.t, b, (td_values){args, n_args}, out, n->n_out);
+    bool        ok = td_cond(pred.u.t, b, list, out, n->n_out);
+    td__free(args);
+    return ok;
+}
+
+static bool call_region(td_replay *r, const td_gnode *n, operands *of,
+                        td_tensor **out) {
+    control   k = {n->in[0].u.g, NULL, NULL, -1};
+    td_value *args;
+    td_values list;
+    if (!add_operands(r, &n->in[1], of) || !make_args(&k, of, &args, &list.n))
+        return false;
+    list.v = args;
+    k.operands = of->v;
+    td_region_body b = {.body = run_first, .env = &k, .name = k.first->name};
+    bool           ok = td_call_region(r->g->cx, b, list, out, n->n_out);
     td__free(args);
     return ok;
 }
@@ -97,17 +120,19 @@ static bool call_while(td_replay *r, const td_gnode *n, operands *of, td_tensor 
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
-/* Runs a node of cond or while_loop. The replay references the results; temporaries
+/* Runs a node of one of these ops. The replay references the results; temporaries
  * are freed with a scope. td_while gives a result for each state tensor. */
 static bool control_node(td_replay *r, const td_gnode *n) {
     td_ctx     *cx = r->g->cx;
     operands    of = {0};
-    size_t      most = (size_t)n->n_out + (n->op == TD_OP_cond ? 0 : n->in[2].n) + 1;
+    bool        loop = n->op == TD_OP_while_loop;
+    size_t      most = (size_t)n->n_out + (loop ? n->in[2].n : 0) + 1;
     td_tensor **out = td__zalloc(sizeof *out * most);
     bool        ok = out ? td__scope_push(cx) : td__fail_memory(cx);
     if (ok) {
-        ok = n->op == TD_OP_cond ? call_cond(r, n, &of, out)
-                                 : call_while(r, n, &of, out);
+        ok = loop                  ? call_while(r, n, &of, out)
+             : n->op == TD_OP_cond ? call_cond(r, n, &of, out)
+                                   : call_region(r, n, &of, out);
         for (int i = 0; i < n->n_out && ok; i++)
             td__replay_set(r, n->out[i], td_value_tensor(out[i]));
         td__scope_pop(cx, NULL, 0);
@@ -124,7 +149,8 @@ static bool walk(void *env, td_replay *r) {
     for (int i = 0; ok && i < r->g->nodes.n; i++) {
         const td_gnode *n = r->g->nodes.v[i];
         bool            nests =
-            n->kind == TD_N_OP && (n->op == TD_OP_cond || n->op == TD_OP_while_loop);
+            n->kind == TD_N_OP &&
+            (n->op == TD_OP_cond || n->op == TD_OP_while_loop || n->op == TD_OP_region);
         if (!n->dead) ok = nests ? control_node(r, n) : td__replay_node(r, n);
     }
     return ok;

@@ -293,7 +293,7 @@ static bool give_results(td_opcall *c, const replayed *r, td_tensor *const *out)
 /* Runs the recorded custom function as an ordinary custom function, so that its node,
  * saved values and flags are those of eager. */
 bool td__decomp_custom(td_opcall *c) {
-    replayed *r = make_call(c);
+    replayed *r = td__nested_literals(c) ? make_call(c) : NULL;
     if (!r) return false;
     td_function fn = {r->name, forward, backward, destroy};
     td_tensors  in = {c->in[TD_CUSTOM_INPUTS].u.ts, r->n_in};

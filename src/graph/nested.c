@@ -151,6 +151,18 @@ bool td__nested_refuse(td_opcall *c) {
     return td__refuse_capture(c->cx, why);
 }
 
+bool td__nested_literals(td_opcall *c) {
+    for (int k = 0; k < c->n_in && c->cx->fake; k++)
+        for (int i = 0; c->in[k].kind == TD_K_GRAPH && i < c->in[k].u.g->inputs.n; i++)
+            if (td__graph_holds(c->in[k].u.g, i))
+                return td__op_fail(c, TD_E_UNSUPPORTED,
+                                   "the nested function @%.60s contains a literal, "
+                                   "which cannot be compiled; define it outside and "
+                                   "pass it as an operand",
+                                   c->in[k].u.g->name);
+    return true;
+}
+
 td_mode_scope td__nested_enter(td_ctx *cx, bool fake) {
     td_mode_scope outer = td__modes_enter(cx, NULL);
     cx->fake = fake;

@@ -7,12 +7,40 @@
 
 /* ---- region ------------------------------------------------------------- */
 
+/* Region is a pure op: passes may drop, move or merge calls of it. td_call_region
+ * inlines other bodies; a text may contain one. */
+static bool check_pure(td_opcall *c, td_tensors ts, const uint64_t *version) {
+    for (int i = 0; i < ts.n; i++)
+        if (td__version(ts.v[i]) != version[i])
+            return td__op_fail(c, TD_E_ARG,
+                               "the body writes operand %d; a region leaves its "
+                               "operands as they are. Write a clone of it, or call the "
+                               "function with control=true, as td_call_region",
+                               i);
+    for (int i = 0; i < c->n_out; i++) {
+        bool shared = false;
+        for (int k = 0; k < ts.n; k++) shared |= ts.v[k]->st == c->out[i]->st;
+        for (int k = 0; k < i; k++) shared |= c->out[k]->st == c->out[i]->st;
+        if (shared)
+            return td__op_fail(c, TD_E_ARG,
+                               "result %d shares storage with an operand or another "
+                               "result; a region returns new tensors. Return a clone "
+                               "of it, or call the function with control=true, as "
+                               "td_call_region",
+                               i);
+    }
+    return true;
+}
+
 /* Calls the ops of the body, as eager does. */
 static bool call_body(td_opcall *c, const td_graph *body, td_tensors ts) {
     size_t    n = (size_t)body->inputs.n, m = (size_t)body->outputs.n;
-    td_value *in = td__zalloc(sizeof *in * (n + m + 1));
+    size_t    bytes = sizeof(td_value) * (n + m + 1) + sizeof(uint64_t) * (size_t)ts.n;
+    td_value *in = td__zalloc(bytes);
     if (!in) return td__fail_memory(c->cx);
-    int at = 0;
+    uint64_t *version = (uint64_t *)(void *)(in + n + m + 1);
+    int       at = 0;
+    for (int i = 0; i < ts.n; i++) version[i] = td__version(ts.v[i]);
     for (size_t i = 0; i < n && at < ts.n; i++)
         if (!td__graph_holds(body, (int)i)) in[i] = td_value_tensor(ts.v[at++]);
     bool ok = td__graph_replay(body, in, in + n) && td__call_results(c, (int)m);
@@ -21,6 +49,7 @@ static bool call_body(td_opcall *c, const td_graph *body, td_tensors ts) {
              td__op_fail(c, TD_E_ARG, "result %d of the body is not a tensor", (int)i);
         if (ok) c->out[i] = in[n + i].u.t;
     }
+    ok = ok && check_pure(c, ts, version);
     td__free(in);
     return ok;
 }
@@ -68,6 +97,7 @@ static bool call_halves(td_opcall *c, const td_region_parts *r) {
 bool td__decomp_region(td_opcall *c) {
     td_graph  *body = c->in[0].u.g;
     td_tensors ts = {c->in[1].u.ts, (int)c->in[1].n};
+    if (!td__nested_literals(c)) return false;
     if (!c->cx->fake || c->cx->whole) return call_body(c, body, ts);
     td_region_parts *r = td__region_for(body, ts);
     if (!r) return false;

@@ -113,9 +113,14 @@ static bool differentiate(td_call *c, const job *j, buffers *r) {
  * then the running sums. */
 static bool backward_body(td_call *c) {
     const job *j = td_call_env(c);
+    td_ctx    *cx = td_call_ctx(c);
     buffers    r = {0};
-    if (!make_buffers(td_call_ctx(c), j, &r)) return false;
+    bool       whole = cx->whole;
+    if (!make_buffers(cx, j, &r)) return false;
+    cx->whole =
+        true; /* regions op by op: the halves of one have no second derivative */
     bool ok = differentiate(c, j, &r);
+    cx->whole = whole;
     td__free(r.in);
     return ok;
 }

@@ -242,14 +242,26 @@ static td_graph *recapture(td_opcall *c, const td_graph *g, const bool *grad) {
     return NULL;
 }
 
+/* The body of a region that was captured with symbolic sizes, which are numbers now. */
+static bool is_fixed_since(const td_opcall *c, const td_graph *g) {
+    bool fixed = c->info->op == TD_OP_region && g->dims.n > 0;
+    for (int i = 0; fixed && i < operand_count(c); i++)
+        fixed = !td__dims_any_sym(operand(c, i)->size, operand(c, i)->rank);
+    return fixed;
+}
+
 /* Makes r->g own the graphs of call c, those that are not current captured again if
  * `again`. */
 static bool own_graphs(td_record *r, td_opcall *c, bool again, const bool *grad) {
     for (int i = 0; i < c->n_in; i++) {
         td_graph *g = c->in[i].u.g;
         if (c->in[i].kind != TD_K_GRAPH) continue;
-        if (again && !is_current(c, g, grad)) g = recapture(c, g, grad);
-        else td__graph_keep(g);
+        bool fixed = is_fixed_since(c, g);
+        if (fixed || (again && !is_current(c, g, grad))) {
+            const char *name = g->name;
+            g = recapture(c, g, grad);
+            if (g && fixed) g = td__region_shared(r, g, name);
+        } else td__graph_keep(g);
         if (!g || !td__graph_own(r->g, g)) return false;
         c->in[i].u.g = g;
     }

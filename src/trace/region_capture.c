@@ -119,17 +119,41 @@ void td__regions_free(td_record *r) {
 }
 
 /* "block", "block_2": the name of no other region of the capture. */
-static bool name_region(const td_record *top, region_call *k) {
-    char        name[100];
-    const char *of = k->of.name ? k->of.name : "region";
-    int         nr = 1;
+static bool name_region(const td_record *top, td_graph *g, const char *of) {
+    char name[100];
+    int  nr = 1;
     snprintf(name, sizeof name, "%.80s", of);
     for (int i = 0; i < top->regions.n; i++)
         if (!strcmp(top->regions.v[i].g->name, name)) {
             snprintf(name, sizeof name, "%.80s_%d", of, ++nr);
             i = -1;
         }
-    return (k->g->name = td__graph_str(k->g, name)) != NULL;
+    return (g->name = td__graph_str(g, name)) != NULL;
+}
+
+/* An equal graph among the regions of the capture; NULL: none, or after td__fail. */
+static td_graph *find_equal(const td_record *top, const td_graph *g, uint64_t hash) {
+    for (int i = 0; i < top->regions.n; i++)
+        if (top->regions.v[i].hash == hash &&
+            td__graph_equal(top->regions.v[i].g, g, NULL, 0))
+            return top->regions.v[i].g;
+    return NULL;
+}
+
+td_graph *td__region_shared(td_record *r, td_graph *g, const char *name) {
+    while (r->outer) r = r->outer;
+    td_captured_region of = {.g = g, .hash = td__graph_hash(g)};
+    td_graph          *equal = find_equal(r, g, of.hash);
+    if (equal) {
+        td__graph_keep(equal);
+        td__graph_drop(g);
+        return equal;
+    }
+    if (td_ok(g->cx) && name_region(r, g, name) && td__vec_push(&r->regions, of))
+        return td__graph_keep(g), g;
+    if (td_ok(g->cx)) td__fail_memory(g->cx);
+    td__graph_drop(g);
+    return NULL;
 }
 
 /* Replaces k->g by an equal graph of the capture, or adds it to them. */
@@ -140,17 +164,15 @@ static bool share_graph(td_record *top, region_call *k, int64_t *key, int n) {
                             .key = key,
                             .n_key = n,
                             .plain = k->plain};
-    bool               found = false;
     r.hash = td__graph_hash(k->g);
-    for (int i = 0; i < top->regions.n && !found; i++) {
-        td_graph *g = top->regions.v[i].g;
-        if (top->regions.v[i].hash != r.hash || !td__graph_equal(g, k->g, NULL, 0))
-            continue;
+    td_graph *found = find_equal(top, k->g, r.hash);
+    if (found) {
         td__graph_drop(k->g);
-        td__graph_keep(r.g = k->g = g);
-        found = true;
+        td__graph_keep(r.g = k->g = found);
     }
-    if (!td_ok(k->cx) || (!found && !name_region(top, k))) return td__free(key), false;
+    const char *name = k->of.name ? k->of.name : "region";
+    if (!td_ok(k->cx) || (!found && !name_region(top, k->g, name)))
+        return td__free(key), false;
     if (found && !key) return true;
     for (int i = 0; key && i < k->lift.tensors.n; i++) {
         if (!td__vec_push(&r.lift.tensors, k->lift.tensors.v[i])) break;

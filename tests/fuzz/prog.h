@@ -36,13 +36,20 @@ enum {
     PROG_NUMBERS = 2048,  /* numbers among the arguments, other ones in later calls */
     PROG_MARKS = 4096,    /* dims marked with td_mark_dynamic, other sizes later */
     PROG_TYPES = 8192,    /* tensors of a type */
-    PROG_ALL = 16383
+    PROG_REGIONS = 16384, /* regions that a function calls several times */
+    PROG_ALL = 32767
 };
 extern unsigned prog_with;
 
 /* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) ------------------- */
 
-enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160, PROG_NUMBER_ARGS = 3 };
+enum {
+    PROG_LIST = 8,
+    PROG_NAME = 24,
+    PROG_NUMEL = 160,
+    PROG_NUMBER_ARGS = 3,
+    PROG_KNOWN = 4
+};
 
 typedef struct prog_val {
     td_tensor *t;
@@ -51,24 +58,34 @@ typedef struct prog_val {
 
 typedef TD_VEC(prog_val) prog_vals;
 
+/* A region of a function (td_call_region): its body and the type of its operands. */
+typedef struct prog_known {
+    const void *form;
+    int         dtype, rank;
+    int64_t     size[PROG_LIST];
+    bool        closes; /* over its second operand */
+} prog_known;
+
 /* What a program has so far: a case's statements or a function's body. */
 typedef struct prog_world {
-    td_ctx   *cx;
-    prog_rng  r;
-    prog_vals vals;
-    td_buf    text;
-    char      letter; /* names are %v0 %v1... */
-    int       n_names;
-    int       usual;   /* most sizes are this */
-    bool      is_case; /* draws carry seeds, leaves may require grad */
-    int       grads;   /* percent of float leaves that require grad */
-    uint8_t   modes[4];
-    int       depth;     /* open regions */
-    int       wish;      /* of the checkpoint region that is open; 0: none */
-    int       regions;   /* checkpoint regions so far */
-    bool      control;   /* its calls have control=true */
-    int       n_numbers; /* its number arguments: %n0 %n1 ... */
-    td_value  number[PROG_NUMBER_ARGS];
+    td_ctx    *cx;
+    prog_rng   r;
+    prog_vals  vals;
+    td_buf     text;
+    char       letter; /* names are %v0 %v1... */
+    int        n_names;
+    int        usual;   /* most sizes are this */
+    bool       is_case; /* draws carry seeds, leaves may require grad */
+    int        grads;   /* percent of float leaves that require grad */
+    uint8_t    modes[4];
+    int        depth;     /* open regions */
+    int        wish;      /* of the checkpoint region that is open; 0: none */
+    int        regions;   /* checkpoint regions so far */
+    bool       control;   /* its calls have control=true */
+    int        n_numbers; /* its number arguments: %n0 %n1 ... */
+    td_value   number[PROG_NUMBER_ARGS];
+    prog_known known[PROG_KNOWN]; /* regions: @r0 @r1 ... */
+    int        n_known;
 } prog_world;
 
 /* One call under way. */
@@ -131,6 +148,10 @@ void            prog_fill_in(td_buf *b, const char *text, const td_tensor *t);
 const prog_val *prog_one_like(prog_world *w, const prog_val *x);
 /* A branch or a loop (prog_branches.c); false: no tensor fits. */
 bool            prog_branch(prog_world *w);
+/* A call of a region (prog_called.c); false: no tensor fits. */
+bool            prog_region(prog_world *w);
+/* The policy of the checkpoint region that is open, and the end of the line. */
+void            prog_add_policy(td_buf *b, const prog_world *w);
 /* One statement that fails; false: everything tried was fine. */
 bool            prog_mistake(prog_world *w);
 /* Says the call being tried: its fresh arguments, its name and arguments. */

@@ -196,6 +196,12 @@ static void checkpoint_region(prog_world *w) {
     }
 }
 
+void prog_add_policy(td_buf *b, const prog_world *w) {
+    td__buf_add(b, wishes[w->wish]);
+    if (w->wish) td__buf_printf(b, " %d", w->regions);
+    td__buf_add(b, "\n");
+}
+
 /* `%v3 = op(...)`, `%v3, %v4 = op(...)` or, for a writer, often without results. */
 static void write_down(prog_call *c, td_tensor **out, int n) {
     prog_world      *w = c->w;
@@ -214,10 +220,9 @@ static void write_down(prog_call *c, td_tensor **out, int n) {
         snprintf(entry, sizeof entry, "%.15s.%d", name, i);
         take(w, out[i], entry);
     }
-    td__buf_printf(&w->text, "%s%s(%s)%s", named ? " = " : "", td__row(c->op)->name,
-                   td__buf_str(&c->text), wishes[w->wish]);
-    if (w->wish) td__buf_printf(&w->text, " %d", w->regions);
-    td__buf_add(&w->text, "\n");
+    td__buf_printf(&w->text, "%s%s(%s)", named ? " = " : "", td__row(c->op)->name,
+                   td__buf_str(&c->text));
+    prog_add_policy(&w->text, w);
     if (gives_unset(c->op)) {
         prog_indent(&w->text, w);
         td__buf_printf(&w->text, "zero_(%s)\n", name);
@@ -323,6 +328,9 @@ void prog_statement(prog_world *w, const prog_taste *taste) {
         return;
     if (prog_with & PROG_TYPES && !prog_public && !w->is_case &&
         prog_chance(&w->r, 10) && prog_typed_statement(w))
+        return;
+    if (prog_with & PROG_REGIONS && !w->is_case && prog_chance(&w->r, 35) &&
+        prog_region(w))
         return;
     for (int ops = 0; ops < 12; ops++) {
         td_op op = some_op(w, taste);

@@ -262,7 +262,7 @@ static int replay(int argc, char **argv) {
 static const char *const parts[] = {"closed",    "hooks",    "checkpoint", "autocast",
                                     "custom",    "grads",    "module",     "masks",
                                     "functions", "branches", "user",       "numbers",
-                                    "marks",     "types",    "all"};
+                                    "marks",     "types",    "regions",    "all"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 /* --with=closed,hooks or --with=all */
