@@ -18,8 +18,7 @@ extern "C" {
 TD_API td_tensor *td_op_empty(td_ctx *cx, td_ints size, td_dtype dtype);
 
 /* A tensor of the given sizes and strides whose values are not set. */
-TD_API td_tensor *td_op_empty_strided(td_ctx *cx, td_ints size, td_ints stride,
-                                      td_dtype dtype);
+TD_API td_tensor *td_op_empty_strided(td_ctx *cx, td_ints size, td_ints stride, td_dtype dtype);
 
 /* A tensor of zeros. */
 TD_API td_tensor *td_op_zeros(td_ctx *cx, td_ints size, td_dtype dtype);
@@ -37,20 +36,16 @@ TD_API td_tensor *td_op_scalar_tensor(td_ctx *cx, td_value value, td_dtype dtype
 TD_API td_tensor *td_op_eye(td_ctx *cx, int64_t n, td_value m, td_dtype dtype);
 
 /* start, start + step, ... up to but without end; i64 when all three are integers, else the default float. */
-TD_API td_tensor *td_op_arange(td_ctx *cx, td_value start, td_value end, td_value step,
-                               td_dtype dtype);
+TD_API td_tensor *td_op_arange(td_ctx *cx, td_value start, td_value end, td_value step, td_dtype dtype);
 
 /* `steps` evenly spaced values from start to end, both included. */
-TD_API td_tensor *td_op_linspace(td_ctx *cx, td_value start, td_value end,
-                                 int64_t steps, td_dtype dtype);
+TD_API td_tensor *td_op_linspace(td_ctx *cx, td_value start, td_value end, int64_t steps, td_dtype dtype);
 
 /* Row and column numbers of the lower triangle of a row by col matrix, as two rows; i64 by default. */
-TD_API td_tensor *td_op_tril_indices(td_ctx *cx, int64_t row, int64_t col,
-                                     int64_t offset, td_dtype dtype);
+TD_API td_tensor *td_op_tril_indices(td_ctx *cx, int64_t row, int64_t col, int64_t offset, td_dtype dtype);
 
 /* Row and column numbers of the upper triangle of a row by col matrix, as two rows; i64 by default. */
-TD_API td_tensor *td_op_triu_indices(td_ctx *cx, int64_t row, int64_t col,
-                                     int64_t offset, td_dtype dtype);
+TD_API td_tensor *td_op_triu_indices(td_ctx *cx, int64_t row, int64_t col, int64_t offset, td_dtype dtype);
 
 /* empty with sizes, dtype and layout of `self`. */
 TD_API td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype);
@@ -68,8 +63,7 @@ TD_API td_tensor *td_op_full_like(td_tensor *self, td_value value, td_dtype dtyp
 TD_API td_tensor *td_op_new_empty(td_tensor *self, td_ints size, td_dtype dtype);
 
 /* empty_strided with the dtype of `self`. */
-TD_API td_tensor *td_op_new_empty_strided(td_tensor *self, td_ints size, td_ints stride,
-                                          td_dtype dtype);
+TD_API td_tensor *td_op_new_empty_strided(td_tensor *self, td_ints size, td_ints stride, td_dtype dtype);
 
 /* zeros with the dtype of `self`. */
 TD_API td_tensor *td_op_new_zeros(td_tensor *self, td_ints size, td_dtype dtype);
@@ -78,12 +72,10 @@ TD_API td_tensor *td_op_new_zeros(td_tensor *self, td_ints size, td_dtype dtype)
 TD_API td_tensor *td_op_new_ones(td_tensor *self, td_ints size, td_dtype dtype);
 
 /* full with the dtype of `self`. */
-TD_API td_tensor *td_op_new_full(td_tensor *self, td_ints size, td_value value,
-                                 td_dtype dtype);
+TD_API td_tensor *td_op_new_full(td_tensor *self, td_ints size, td_value value, td_dtype dtype);
 
 /* Fails unless `a rel b` holds; rel is ==, !=, < or >=. A capture assumes the relation from then on, also of sizes that depend on values. `assumed`: the capture made the assumption, not the user. */
-TD_API bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b,
-                         bool assumed);
+TD_API bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b, bool assumed);
 
 /* Minus each element. */
 TD_API td_tensor *td_op_neg(td_tensor *a);
@@ -290,12 +282,10 @@ TD_API td_tensor *td_op_logit(td_tensor *a, td_value eps);
 TD_API td_tensor *td_op_logit_(td_tensor *a, td_value eps);
 
 /* Replaces NaN and the infinities; by default with 0 and the largest numbers of the dtype. */
-TD_API td_tensor *td_op_nan_to_num(td_tensor *a, td_value nan, td_value posinf,
-                                   td_value neginf);
+TD_API td_tensor *td_op_nan_to_num(td_tensor *a, td_value nan, td_value posinf, td_value neginf);
 
 /* Writes the result of nan_to_num into its first argument. */
-TD_API td_tensor *td_op_nan_to_num_(td_tensor *a, td_value nan, td_value posinf,
-                                    td_value neginf);
+TD_API td_tensor *td_op_nan_to_num_(td_tensor *a, td_value nan, td_value posinf, td_value neginf);
 
 /* Is it NaN? */
 TD_API td_tensor *td_op_isnan(td_tensor *a);
@@ -511,20 +501,16 @@ TD_API td_tensor *td_op_lerp(td_tensor *a, td_tensor *end, td_value weight);
 TD_API td_tensor *td_op_lerp_(td_tensor *a, td_tensor *end, td_value weight);
 
 /* a + value * tensor1 * tensor2. */
-TD_API td_tensor *td_op_addcmul(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2,
-                                td_value value);
+TD_API td_tensor *td_op_addcmul(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2, td_value value);
 
 /* Writes the result of addcmul into its first argument. */
-TD_API td_tensor *td_op_addcmul_(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2,
-                                 td_value value);
+TD_API td_tensor *td_op_addcmul_(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2, td_value value);
 
 /* a + value * tensor1 / tensor2; floats only. */
-TD_API td_tensor *td_op_addcdiv(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2,
-                                td_value value);
+TD_API td_tensor *td_op_addcdiv(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2, td_value value);
 
 /* Writes the result of addcdiv into its first argument. */
-TD_API td_tensor *td_op_addcdiv_(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2,
-                                 td_value value);
+TD_API td_tensor *td_op_addcdiv_(td_tensor *a, td_tensor *tensor1, td_tensor *tensor2, td_value value);
 
 /* Bounds each element; a bound may be absent, max wins over min. */
 TD_API td_tensor *td_op_clamp(td_tensor *a, td_value min, td_value max);
@@ -563,8 +549,7 @@ TD_API td_tensor *td_op_threshold(td_tensor *a, td_value threshold, td_value val
 TD_API td_tensor *td_op_threshold_(td_tensor *a, td_value threshold, td_value value);
 
 /* Gradient of threshold and relu. */
-TD_API td_tensor *td_op_threshold_backward(td_tensor *grad_output, td_tensor *a,
-                                           td_value threshold);
+TD_API td_tensor *td_op_threshold_backward(td_tensor *grad_output, td_tensor *a, td_value threshold);
 
 /* a where positive, else a * negative_slope. */
 TD_API td_tensor *td_op_leaky_relu(td_tensor *a, td_value negative_slope);
@@ -573,22 +558,16 @@ TD_API td_tensor *td_op_leaky_relu(td_tensor *a, td_value negative_slope);
 TD_API td_tensor *td_op_leaky_relu_(td_tensor *a, td_value negative_slope);
 
 /* Gradient of leaky_relu. */
-TD_API td_tensor *td_op_leaky_relu_backward(td_tensor *grad_output, td_tensor *a,
-                                            td_value negative_slope,
-                                            bool     self_is_result);
+TD_API td_tensor *td_op_leaky_relu_backward(td_tensor *grad_output, td_tensor *a, td_value negative_slope, bool self_is_result);
 
 /* scale * a where positive, else scale * alpha * (exp(a * input_scale) - 1). */
-TD_API td_tensor *td_op_elu(td_tensor *a, td_value alpha, td_value scale,
-                            td_value input_scale);
+TD_API td_tensor *td_op_elu(td_tensor *a, td_value alpha, td_value scale, td_value input_scale);
 
 /* Writes the result of elu into its first argument. */
-TD_API td_tensor *td_op_elu_(td_tensor *a, td_value alpha, td_value scale,
-                             td_value input_scale);
+TD_API td_tensor *td_op_elu_(td_tensor *a, td_value alpha, td_value scale, td_value input_scale);
 
 /* Gradient of elu, from its input or its result. */
-TD_API td_tensor *td_op_elu_backward(td_tensor *grad_output, td_value alpha,
-                                     td_value scale, td_value input_scale,
-                                     bool is_result, td_tensor *self_or_result);
+TD_API td_tensor *td_op_elu_backward(td_tensor *grad_output, td_value alpha, td_value scale, td_value input_scale, bool is_result, td_tensor *self_or_result);
 
 /* elu whose slope is continuous: max(0, a) + min(0, alpha * (exp(a / alpha) - 1)). */
 TD_API td_tensor *td_op_celu(td_tensor *a, td_value alpha);
@@ -609,8 +588,7 @@ TD_API td_tensor *td_op_gelu(td_tensor *a, const char *approximate);
 TD_API td_tensor *td_op_gelu_(td_tensor *a, const char *approximate);
 
 /* Gradient of gelu. */
-TD_API td_tensor *td_op_gelu_backward(td_tensor *grad_output, td_tensor *a,
-                                      const char *approximate);
+TD_API td_tensor *td_op_gelu_backward(td_tensor *grad_output, td_tensor *a, const char *approximate);
 
 /* gelu by the error function. */
 TD_API td_tensor *td_op_gelu_erf(td_tensor *a);
@@ -646,8 +624,7 @@ TD_API td_tensor *td_op_mish_backward(td_tensor *grad_output, td_tensor *a);
 TD_API td_tensor *td_op_softplus(td_tensor *a, td_value beta, td_value threshold);
 
 /* Gradient of softplus. */
-TD_API td_tensor *td_op_softplus_backward(td_tensor *grad_output, td_tensor *a,
-                                          td_value beta, td_value threshold);
+TD_API td_tensor *td_op_softplus_backward(td_tensor *grad_output, td_tensor *a, td_value beta, td_value threshold);
 
 /* a bounded by min_val and max_val. */
 TD_API td_tensor *td_op_hardtanh(td_tensor *a, td_value min_val, td_value max_val);
@@ -656,8 +633,7 @@ TD_API td_tensor *td_op_hardtanh(td_tensor *a, td_value min_val, td_value max_va
 TD_API td_tensor *td_op_hardtanh_(td_tensor *a, td_value min_val, td_value max_val);
 
 /* Gradient of hardtanh; 0 at the bounds. */
-TD_API td_tensor *td_op_hardtanh_backward(td_tensor *grad_output, td_tensor *a,
-                                          td_value min_val, td_value max_val);
+TD_API td_tensor *td_op_hardtanh_backward(td_tensor *grad_output, td_tensor *a, td_value min_val, td_value max_val);
 
 /* a bounded by 0 and 6. */
 TD_API td_tensor *td_op_relu6(td_tensor *a);
@@ -687,15 +663,13 @@ TD_API td_tensor *td_op_hardsigmoid_backward(td_tensor *grad_output, td_tensor *
 TD_API td_tensor *td_op_hardshrink(td_tensor *a, td_value lambd);
 
 /* Gradient of hardshrink. */
-TD_API td_tensor *td_op_hardshrink_backward(td_tensor *grad_output, td_tensor *a,
-                                            td_value lambd);
+TD_API td_tensor *td_op_hardshrink_backward(td_tensor *grad_output, td_tensor *a, td_value lambd);
 
 /* a moved toward 0 by lambd, 0 within [-lambd, lambd]. */
 TD_API td_tensor *td_op_softshrink(td_tensor *a, td_value lambd);
 
 /* Gradient of softshrink. */
-TD_API td_tensor *td_op_softshrink_backward(td_tensor *grad_output, td_tensor *a,
-                                            td_value lambd);
+TD_API td_tensor *td_op_softshrink_backward(td_tensor *grad_output, td_tensor *a, td_value lambd);
 
 /* log(sigmoid(a)) without overflow. */
 TD_API td_tensor *td_op_log_sigmoid(td_tensor *a);
@@ -716,26 +690,22 @@ TD_API td_tensor *td_op_tanh_backward(td_tensor *grad_output, td_tensor *output)
 TD_API td_tensor *td_op_sigmoid_backward(td_tensor *grad_output, td_tensor *output);
 
 /* Gradient of logit; with eps, 0 outside [eps, 1 - eps]. */
-TD_API td_tensor *td_op_logit_backward(td_tensor *grad_output, td_tensor *a,
-                                       td_value eps);
+TD_API td_tensor *td_op_logit_backward(td_tensor *grad_output, td_tensor *a, td_value eps);
 
 /* Sum over the dims given, or over all. Integers and bool give i64. */
 TD_API td_tensor *td_op_sum(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
 
 /* sum with NaN taken as zero. */
-TD_API td_tensor *td_op_nansum(td_tensor *self, td_ints dim, bool keepdim,
-                               td_dtype dtype);
+TD_API td_tensor *td_op_nansum(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
 
 /* Mean over the dims given, or over all; floating point only. */
-TD_API td_tensor *td_op_mean(td_tensor *self, td_ints dim, bool keepdim,
-                             td_dtype dtype);
+TD_API td_tensor *td_op_mean(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
 
 /* Product of all elements. Integers and bool give i64. */
 TD_API td_tensor *td_op_prod(td_tensor *self, td_dtype dtype);
 
 /* Product along one dim. Integers and bool give i64. */
-TD_API td_tensor *td_op_prod_dim(td_tensor *self, int64_t dim, bool keepdim,
-                                 td_dtype dtype);
+TD_API td_tensor *td_op_prod_dim(td_tensor *self, int64_t dim, bool keepdim, td_dtype dtype);
 
 /* How many elements are not zero, as i64. NaN is not zero. */
 TD_API td_tensor *td_op_count_nonzero(td_tensor *self, td_ints dim);
@@ -747,8 +717,7 @@ TD_API td_tensor *td_op_trace(td_tensor *self);
 TD_API td_tensor *td_op_sum_to_size(td_tensor *self, td_ints size);
 
 /* Repeats a reduction's result along the reduced dims: the derivative of sum. */
-TD_API td_tensor *td_op__expand_reduced(td_tensor *g, td_ints size, td_ints dim,
-                                        bool keepdim);
+TD_API td_tensor *td_op__expand_reduced(td_tensor *g, td_ints size, td_ints dim, bool keepdim);
 
 /* Is every element not zero? u8 gives u8, all else bool. An empty list of dims reduces none. */
 TD_API td_tensor *td_op_all(td_tensor *self, td_ints dim, bool keepdim);
@@ -769,16 +738,13 @@ TD_API td_tensor *td_op_max(td_tensor *self);
 TD_API td_tensor *td_op_min(td_tensor *self);
 
 /* Greatest element along a dim and where it first occurs. */
-TD_API td_tensor *td_op_max_dim(td_tensor *self, int64_t dim, bool keepdim,
-                                td_tensor **indices);
+TD_API td_tensor *td_op_max_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor **indices);
 
 /* Least element along a dim and where it first occurs. */
-TD_API td_tensor *td_op_min_dim(td_tensor *self, int64_t dim, bool keepdim,
-                                td_tensor **indices);
+TD_API td_tensor *td_op_min_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor **indices);
 
 /* Least and greatest element along a dim, or of all. */
-TD_API td_tensor *td_op_aminmax(td_tensor *self, td_value dim, bool keepdim,
-                                td_tensor **max);
+TD_API td_tensor *td_op_aminmax(td_tensor *self, td_value dim, bool keepdim, td_tensor **max);
 
 /* Index of the first greatest element along a dim, or among all in row-major order. */
 TD_API td_tensor *td_op_argmax(td_tensor *self, td_value dim, bool keepdim);
@@ -787,28 +753,22 @@ TD_API td_tensor *td_op_argmax(td_tensor *self, td_value dim, bool keepdim);
 TD_API td_tensor *td_op_argmin(td_tensor *self, td_value dim, bool keepdim);
 
 /* Variance: squared deviations over n - correction. */
-TD_API td_tensor *td_op_var(td_tensor *self, td_ints dim, td_value correction,
-                            bool keepdim);
+TD_API td_tensor *td_op_var(td_tensor *self, td_ints dim, td_value correction, bool keepdim);
 
 /* Standard deviation: the root of var. Its gradient at 0 is 0. */
-TD_API td_tensor *td_op_std(td_tensor *self, td_ints dim, td_value correction,
-                            bool keepdim);
+TD_API td_tensor *td_op_std(td_tensor *self, td_ints dim, td_value correction, bool keepdim);
 
 /* Variance and mean. */
-TD_API td_tensor *td_op_var_mean(td_tensor *self, td_ints dim, td_value correction,
-                                 bool keepdim, td_tensor **mean);
+TD_API td_tensor *td_op_var_mean(td_tensor *self, td_ints dim, td_value correction, bool keepdim, td_tensor **mean);
 
 /* Standard deviation and mean. */
-TD_API td_tensor *td_op_std_mean(td_tensor *self, td_ints dim, td_value correction,
-                                 bool keepdim, td_tensor **mean);
+TD_API td_tensor *td_op_std_mean(td_tensor *self, td_ints dim, td_value correction, bool keepdim, td_tensor **mean);
 
 /* Vector norm of the elements over the dims given, or over all: the p-th root of the sum of |x|^p; inf and -inf take the greatest and least |x|, 0 counts. */
-TD_API td_tensor *td_op_norm(td_tensor *self, td_value p, td_ints dim, bool keepdim,
-                             td_dtype dtype);
+TD_API td_tensor *td_op_norm(td_tensor *self, td_value p, td_ints dim, bool keepdim, td_dtype dtype);
 
 /* norm under its other name. */
-TD_API td_tensor *td_op_linalg_vector_norm(td_tensor *self, td_value ord, td_ints dim,
-                                           bool keepdim, td_dtype dtype);
+TD_API td_tensor *td_op_linalg_vector_norm(td_tensor *self, td_value ord, td_ints dim, bool keepdim, td_dtype dtype);
 
 /* log of the sum of exp over the dims given, without overflow. */
 TD_API td_tensor *td_op_logsumexp(td_tensor *self, td_ints dim, bool keepdim);
@@ -838,36 +798,28 @@ TD_API td_tensor *td_op_cummin(td_tensor *self, int64_t dim, td_tensor **indices
 TD_API td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim);
 
 /* Linear recurrence along a dim: out[i] = b[i] + a[i] out[i-1], or its transpose. For derivatives of products. */
-TD_API td_tensor *td_op__linear_scan(td_tensor *a, td_tensor *b, int64_t dim,
-                                     bool reverse);
+TD_API td_tensor *td_op__linear_scan(td_tensor *a, td_tensor *b, int64_t dim, bool reverse);
 
 /* Sorts along a dim; equal elements keep their order. */
-TD_API td_tensor *td_op_sort(td_tensor *self, int64_t dim, bool descending, bool stable,
-                             td_tensor **indices);
+TD_API td_tensor *td_op_sort(td_tensor *self, int64_t dim, bool descending, bool stable, td_tensor **indices);
 
 /* The indices that sort along a dim. */
-TD_API td_tensor *td_op_argsort(td_tensor *self, int64_t dim, bool descending,
-                                bool stable);
+TD_API td_tensor *td_op_argsort(td_tensor *self, int64_t dim, bool descending, bool stable);
 
 /* The k greatest (or least) elements along a dim, in order. */
-TD_API td_tensor *td_op_topk(td_tensor *self, int64_t k, int64_t dim, bool largest,
-                             bool sorted, td_tensor **indices);
+TD_API td_tensor *td_op_topk(td_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, td_tensor **indices);
 
 /* The k-th least element along a dim, k from 1, and its index. */
-TD_API td_tensor *td_op_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim,
-                                 td_tensor **indices);
+TD_API td_tensor *td_op_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor **indices);
 
 /* Lower median along a dim and its index; NaN where there is one. */
-TD_API td_tensor *td_op_median_dim(td_tensor *self, int64_t dim, bool keepdim,
-                                   td_tensor **indices);
+TD_API td_tensor *td_op_median_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor **indices);
 
 /* Lower median of all elements. Equal ones share the gradient. */
 TD_API td_tensor *td_op_median(td_tensor *self);
 
 /* Zeros with the gradients at the elements whose values were selected. */
-TD_API td_tensor *td_op_value_selecting_reduction_backward(td_tensor *grad, int64_t dim,
-                                                           td_tensor *indices,
-                                                           td_ints sizes, bool keepdim);
+TD_API td_tensor *td_op_value_selecting_reduction_backward(td_tensor *grad, int64_t dim, td_tensor *indices, td_ints sizes, bool keepdim);
 
 /* exp(self) over its sum along a dim, without overflow. */
 TD_API td_tensor *td_op_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
@@ -882,14 +834,10 @@ TD_API td_tensor *td_op__softmax(td_tensor *self, int64_t dim, bool half_to_floa
 TD_API td_tensor *td_op__log_softmax(td_tensor *self, int64_t dim, bool half_to_float);
 
 /* Gradient of softmax from its result. */
-TD_API td_tensor *td_op__softmax_backward_data(td_tensor *grad_output,
-                                               td_tensor *output, int64_t dim,
-                                               td_dtype input_dtype);
+TD_API td_tensor *td_op__softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim, td_dtype input_dtype);
 
 /* Gradient of log_softmax from its result. */
-TD_API td_tensor *td_op__log_softmax_backward_data(td_tensor *grad_output,
-                                                   td_tensor *output, int64_t dim,
-                                                   td_dtype input_dtype);
+TD_API td_tensor *td_op__log_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim, td_dtype input_dtype);
 
 /* Matrix product of two matrices. */
 TD_API td_tensor *td_op_mm(td_tensor *a, td_tensor *b);
@@ -904,28 +852,22 @@ TD_API td_tensor *td_op_mv(td_tensor *a, td_tensor *v);
 TD_API td_tensor *td_op_dot(td_tensor *a, td_tensor *b);
 
 /* beta * self + alpha * (a @ b); self broadcasts, and is not read when beta is 0. */
-TD_API td_tensor *td_op_addmm(td_tensor *self, td_tensor *a, td_tensor *b,
-                              td_value beta, td_value alpha);
+TD_API td_tensor *td_op_addmm(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
 /* Writes the result of addmm into its first argument. */
-TD_API td_tensor *td_op_addmm_(td_tensor *self, td_tensor *a, td_tensor *b,
-                               td_value beta, td_value alpha);
+TD_API td_tensor *td_op_addmm_(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
 /* beta * self + alpha * bmm(a, b); self broadcasts, and is not read when beta is 0. */
-TD_API td_tensor *td_op_baddbmm(td_tensor *self, td_tensor *a, td_tensor *b,
-                                td_value beta, td_value alpha);
+TD_API td_tensor *td_op_baddbmm(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
 /* Writes the result of baddbmm into its first argument. */
-TD_API td_tensor *td_op_baddbmm_(td_tensor *self, td_tensor *a, td_tensor *b,
-                                 td_value beta, td_value alpha);
+TD_API td_tensor *td_op_baddbmm_(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
 /* beta * self + alpha * mv(a, v); self broadcasts, and is not read when beta is 0. */
-TD_API td_tensor *td_op_addmv(td_tensor *self, td_tensor *a, td_tensor *v,
-                              td_value beta, td_value alpha);
+TD_API td_tensor *td_op_addmv(td_tensor *self, td_tensor *a, td_tensor *v, td_value beta, td_value alpha);
 
 /* Writes the result of addmv into its first argument. */
-TD_API td_tensor *td_op_addmv_(td_tensor *self, td_tensor *a, td_tensor *v,
-                               td_value beta, td_value alpha);
+TD_API td_tensor *td_op_addmv_(td_tensor *self, td_tensor *a, td_tensor *v, td_value beta, td_value alpha);
 
 /* a * factor; a itself when the factor is 1. */
 TD_API td_tensor *td_op__scale(td_tensor *a, td_value factor);
@@ -958,8 +900,7 @@ TD_API td_tensor *td_op_view_inverse(td_tensor *self, td_tensor *src, td_ints si
 TD_API td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype);
 
 /* Puts a changed result of view_dtype back into `self`. */
-TD_API td_tensor *td_op_view_dtype_inverse(td_tensor *self, td_tensor *src,
-                                           td_dtype dtype);
+TD_API td_tensor *td_op_view_dtype_inverse(td_tensor *self, td_tensor *src, td_dtype dtype);
 
 /* view with the sizes of `other`. */
 TD_API td_tensor *td_op_view_as(td_tensor *self, td_tensor *other);
@@ -1001,15 +942,13 @@ TD_API td_tensor *td_op_squeeze_inverse(td_tensor *self, td_tensor *src);
 TD_API td_tensor *td_op_squeeze_dim(td_tensor *self, int64_t dim);
 
 /* Puts a changed result of squeeze_dim back into `self`. */
-TD_API td_tensor *td_op_squeeze_dim_inverse(td_tensor *self, td_tensor *src,
-                                            int64_t dim);
+TD_API td_tensor *td_op_squeeze_dim_inverse(td_tensor *self, td_tensor *src, int64_t dim);
 
 /* Without the listed dims whose size is 1. */
 TD_API td_tensor *td_op_squeeze_dims(td_tensor *self, td_ints dim);
 
 /* Puts a changed result of squeeze_dims back into `self`. */
-TD_API td_tensor *td_op_squeeze_dims_inverse(td_tensor *self, td_tensor *src,
-                                             td_ints dim);
+TD_API td_tensor *td_op_squeeze_dims_inverse(td_tensor *self, td_tensor *src, td_ints dim);
 
 /* With a new dim of size 1 at `dim`. */
 TD_API td_tensor *td_op_unsqueeze(td_tensor *self, int64_t dim);
@@ -1021,8 +960,7 @@ TD_API td_tensor *td_op_unsqueeze_inverse(td_tensor *self, td_tensor *src, int64
 TD_API td_tensor *td_op_transpose(td_tensor *self, int64_t dim0, int64_t dim1);
 
 /* Puts a changed result of transpose back into `self`. */
-TD_API td_tensor *td_op_transpose_inverse(td_tensor *self, td_tensor *src, int64_t dim0,
-                                          int64_t dim1);
+TD_API td_tensor *td_op_transpose_inverse(td_tensor *self, td_tensor *src, int64_t dim0, int64_t dim1);
 
 /* A matrix transposed; of rank below 2, itself. */
 TD_API td_tensor *td_op_t(td_tensor *self);
@@ -1046,62 +984,46 @@ TD_API td_tensor *td_op_swapaxes(td_tensor *self, int64_t axis0, int64_t axis1);
 TD_API td_tensor *td_op_select(td_tensor *self, int64_t dim, int64_t index);
 
 /* Every step-th entry of start..end along `dim`; bounds are clamped, negative ones count from the end. */
-TD_API td_tensor *td_op_slice(td_tensor *self, int64_t dim, td_value start,
-                              td_value end, int64_t step);
+TD_API td_tensor *td_op_slice(td_tensor *self, int64_t dim, td_value start, td_value end, int64_t step);
 
 /* `length` entries along `dim` from `start`, all of which must exist. */
-TD_API td_tensor *td_op_narrow(td_tensor *self, int64_t dim, int64_t start,
-                               int64_t length);
+TD_API td_tensor *td_op_narrow(td_tensor *self, int64_t dim, int64_t start, int64_t length);
 
 /* Pieces of split_size along `dim`; the last may be smaller. */
-TD_API int td_op_split(td_tensor *self, int64_t split_size, int64_t dim,
-                       td_tensor **out, int cap);
+TD_API int td_op_split(td_tensor *self, int64_t split_size, int64_t dim, td_tensor **out, int cap);
 
 /* Puts changed result `nr` of split back into `self`. */
-TD_API td_tensor *td_op_split_inverse(td_tensor *self, td_tensor *src, int64_t nr,
-                                      int64_t split_size, int64_t dim);
+TD_API td_tensor *td_op_split_inverse(td_tensor *self, td_tensor *src, int64_t nr, int64_t split_size, int64_t dim);
 
 /* Pieces of the sizes given along `dim`, which they must fill. */
-TD_API int td_op_split_with_sizes(td_tensor *self, td_ints split_sizes, int64_t dim,
-                                  td_tensor **out, int cap);
+TD_API int td_op_split_with_sizes(td_tensor *self, td_ints split_sizes, int64_t dim, td_tensor **out, int cap);
 
 /* Puts changed result `nr` of split_with_sizes back into `self`. */
-TD_API td_tensor *td_op_split_with_sizes_inverse(td_tensor *self, td_tensor *src,
-                                                 int64_t nr, td_ints split_sizes,
-                                                 int64_t dim);
+TD_API td_tensor *td_op_split_with_sizes_inverse(td_tensor *self, td_tensor *src, int64_t nr, td_ints split_sizes, int64_t dim);
 
 /* At most `chunks` equal pieces along `dim`. */
-TD_API int td_op_chunk(td_tensor *self, int64_t chunks, int64_t dim, td_tensor **out,
-                       int cap);
+TD_API int td_op_chunk(td_tensor *self, int64_t chunks, int64_t dim, td_tensor **out, int cap);
 
 /* Every entry along `dim`, each without that dim. */
 TD_API int td_op_unbind(td_tensor *self, int64_t dim, td_tensor **out, int cap);
 
 /* Puts a changed result of unbind back into `self`. */
-TD_API td_tensor *td_op_unbind_inverse(td_tensor *self, td_tensor *src, int64_t nr,
-                                       int64_t dim);
+TD_API td_tensor *td_op_unbind_inverse(td_tensor *self, td_tensor *src, int64_t nr, int64_t dim);
 
 /* The diagonal of two dims as the last dim; above the main one when offset > 0. */
-TD_API td_tensor *td_op_diagonal(td_tensor *self, int64_t offset, int64_t dim1,
-                                 int64_t dim2);
+TD_API td_tensor *td_op_diagonal(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
 
 /* Windows of `size` entries every `step` along a dim; the windows' entries are the last dim. */
-TD_API td_tensor *td_op_unfold(td_tensor *self, int64_t dimension, int64_t size,
-                               int64_t step);
+TD_API td_tensor *td_op_unfold(td_tensor *self, int64_t dimension, int64_t size, int64_t step);
 
 /* Puts a changed result of unfold back into `self`. */
-TD_API td_tensor *td_op_unfold_inverse(td_tensor *self, td_tensor *src,
-                                       int64_t dimension, int64_t size, int64_t step);
+TD_API td_tensor *td_op_unfold_inverse(td_tensor *self, td_tensor *src, int64_t dimension, int64_t size, int64_t step);
 
 /* Any sizes and strides over the storage of `self`; they may overlap. */
-TD_API td_tensor *td_op_as_strided(td_tensor *self, td_ints size, td_ints stride,
-                                   td_value storage_offset);
+TD_API td_tensor *td_op_as_strided(td_tensor *self, td_ints size, td_ints stride, td_value storage_offset);
 
 /* Gradient of as_strided's input: sums where elements of the result have the same address, divides where elements of the input do. */
-TD_API td_tensor *td_op_as_strided_backward(td_tensor *grad, td_ints input_size,
-                                            td_ints input_stride, int64_t input_offset,
-                                            td_ints size, td_ints stride,
-                                            int64_t offset);
+TD_API td_tensor *td_op_as_strided_backward(td_tensor *grad, td_ints input_size, td_ints input_stride, int64_t input_offset, td_ints size, td_ints stride, int64_t offset);
 
 /* Another tensor with the same elements and geometry. */
 TD_API td_tensor *td_op_alias(td_tensor *self);
@@ -1134,15 +1056,13 @@ TD_API td_tensor *td_op_squeeze_dims_(td_tensor *self, td_ints dim);
 TD_API td_tensor *td_op_unsqueeze_(td_tensor *self, int64_t dim);
 
 /* Changes the geometry of `self` to that of as_strided. */
-TD_API td_tensor *td_op_as_strided_(td_tensor *self, td_ints size, td_ints stride,
-                                    td_value storage_offset);
+TD_API td_tensor *td_op_as_strided_(td_tensor *self, td_ints size, td_ints stride, td_value storage_offset);
 
 /* Gives `self` new sizes, row-major, growing its storage when it is too small; elements beyond the old ones are undefined. */
 TD_API td_tensor *td_op_resize_(td_tensor *self, td_ints size);
 
 /* Gives `self` the storage of `source`, with its sizes, strides and offset or those given: storage_offset counts from the offset of `source`, which must be contiguous; no stride means row-major. The storage grows for it, unless `self` has this geometry already. */
-TD_API td_tensor *td_op_set_(td_tensor *self, td_tensor *source,
-                             td_value storage_offset, td_ints size, td_ints stride);
+TD_API td_tensor *td_op_set_(td_tensor *self, td_tensor *source, td_value storage_offset, td_ints size, td_ints stride);
 
 /* td_set_requires_grad as an op that modes can see; the tape executes it. */
 TD_API td_tensor *td_op_requires_grad_(td_tensor *self, bool on);
@@ -1163,12 +1083,10 @@ TD_API td_tensor *td_op__bump(td_tensor *self, int64_t writes);
 TD_API td_tensor *td_op__touch(td_tensor *self);
 
 /* `self` takes the history of `value`, as a result of a custom function. */
-TD_API td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation,
-                              bool in_place);
+TD_API td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation, bool in_place);
 
 /* Gradients of edge `edge` of the node of `value` go to `self`, or its base; leaf: they accumulate in `self`, also if it is a stale view. */
-TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge,
-                              bool base, bool leaf);
+TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge, bool base, bool leaf);
 
 /* A copy that keeps the order of dims in memory, or is row-major. */
 TD_API td_tensor *td_op_clone(td_tensor *self, bool contiguous);
@@ -1228,8 +1146,7 @@ TD_API td_tensor *td_op_roll(td_tensor *self, td_ints shifts, td_ints dims);
 TD_API td_tensor *td_op_constant_pad_nd(td_tensor *self, td_ints pad, td_value value);
 
 /* constant_pad_nd with 0 where no value is given; the mode must be "constant". */
-TD_API td_tensor *td_op_pad(td_tensor *self, td_ints pad, const char *mode,
-                            td_value value);
+TD_API td_tensor *td_op_pad(td_tensor *self, td_ints pad, const char *mode, td_value value);
 
 /* Matrices with zeros above a diagonal. */
 TD_API td_tensor *td_op_tril(td_tensor *self, int64_t diagonal);
@@ -1244,106 +1161,79 @@ TD_API td_tensor *td_op_triu(td_tensor *self, int64_t diagonal);
 TD_API td_tensor *td_op_triu_(td_tensor *self, int64_t diagonal);
 
 /* `self` with `src` in place of one entry along `dim`. */
-TD_API td_tensor *td_op_select_scatter(td_tensor *self, td_tensor *src, int64_t dim,
-                                       int64_t index);
+TD_API td_tensor *td_op_select_scatter(td_tensor *self, td_tensor *src, int64_t dim, int64_t index);
 
 /* `self` with `src` in place of a slice. */
-TD_API td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim,
-                                      td_value start, td_value end, int64_t step);
+TD_API td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, td_value start, td_value end, int64_t step);
 
 /* `self` with `src` in place of a diagonal. */
-TD_API td_tensor *td_op_diagonal_scatter(td_tensor *self, td_tensor *src,
-                                         int64_t offset, int64_t dim1, int64_t dim2);
+TD_API td_tensor *td_op_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1, int64_t dim2);
 
 /* `self` with `src` in place of an as_strided view; the whole storage is copied. */
-TD_API td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src,
-                                           td_ints size, td_ints stride,
-                                           td_value storage_offset);
+TD_API td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, td_ints size, td_ints stride, td_value storage_offset);
 
 /* Zeros with grad_output in place of one entry along `dim`. */
-TD_API td_tensor *td_op_select_backward(td_tensor *grad_output, td_ints input_sizes,
-                                        int64_t dim, int64_t index);
+TD_API td_tensor *td_op_select_backward(td_tensor *grad_output, td_ints input_sizes, int64_t dim, int64_t index);
 
 /* Zeros with grad_output in place of a slice. */
-TD_API td_tensor *td_op_slice_backward(td_tensor *grad_output, td_ints input_sizes,
-                                       int64_t dim, td_value start, td_value end,
-                                       int64_t step);
+TD_API td_tensor *td_op_slice_backward(td_tensor *grad_output, td_ints input_sizes, int64_t dim, td_value start, td_value end, int64_t step);
 
 /* Zeros with grad_output on a diagonal. */
-TD_API td_tensor *td_op_diagonal_backward(td_tensor *grad_output, td_ints input_sizes,
-                                          int64_t offset, int64_t dim1, int64_t dim2);
+TD_API td_tensor *td_op_diagonal_backward(td_tensor *grad_output, td_ints input_sizes, int64_t offset, int64_t dim1, int64_t dim2);
 
 /* Adds the elements of windows to the entries they were taken from. */
-TD_API td_tensor *td_op_unfold_backward(td_tensor *grad_in, td_ints input_sizes,
-                                        int64_t dim, int64_t size, int64_t step);
+TD_API td_tensor *td_op_unfold_backward(td_tensor *grad_in, td_ints input_sizes, int64_t dim, int64_t size, int64_t step);
 
 /* out[..i..] = self[..index[..i..]..]: each element of `index` replaces the index along `dim`. */
 TD_API td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index);
 
 /* `self` with each element of `src` written to the index along `dim` that `index` gives. */
-TD_API td_tensor *td_op_scatter(td_tensor *self, int64_t dim, td_tensor *index,
-                                td_tensor *src);
+TD_API td_tensor *td_op_scatter(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* Writes the result of scatter into its first argument. */
-TD_API td_tensor *td_op_scatter_(td_tensor *self, int64_t dim, td_tensor *index,
-                                 td_tensor *src);
+TD_API td_tensor *td_op_scatter_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* `self` with a number at each index along `dim` that `index` gives. */
-TD_API td_tensor *td_op_scatter_value(td_tensor *self, int64_t dim, td_tensor *index,
-                                      td_value value);
+TD_API td_tensor *td_op_scatter_value(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
 /* Writes the result of scatter_value into its first argument. */
-TD_API td_tensor *td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index,
-                                       td_value value);
+TD_API td_tensor *td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
 /* `self` with each element of `src` added at the index along `dim` that `index` gives. */
-TD_API td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index,
-                                    td_tensor *src);
+TD_API td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* Writes the result of scatter_add into its first argument. */
-TD_API td_tensor *td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index,
-                                     td_tensor *src);
+TD_API td_tensor *td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* `self` with the elements of `src` reduced into the elements that `index` names along `dim`: sum, prod, mean, amax or amin. */
-TD_API td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index,
-                                       td_tensor *src, const char *reduce,
-                                       bool include_self);
+TD_API td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce, bool include_self);
 
 /* Writes the result of scatter_reduce into its first argument. */
-TD_API td_tensor *td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index,
-                                        td_tensor *src, const char *reduce,
-                                        bool include_self);
+TD_API td_tensor *td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce, bool include_self);
 
 /* gather with the other dims broadcast and indices taken modulo the size; over all elements without a dim. */
-TD_API td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices,
-                                       td_value dim);
+TD_API td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, td_value dim);
 
 /* The entries along `dim` that a 0- or 1-dim `index` names. */
 TD_API td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index);
 
 /* `self` with alpha times each entry of `source` added to the entry that `index` names. */
-TD_API td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index,
-                                  td_tensor *source, td_value alpha);
+TD_API td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_value alpha);
 
 /* Writes the result of index_add into its first argument. */
-TD_API td_tensor *td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index,
-                                   td_tensor *source, td_value alpha);
+TD_API td_tensor *td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_value alpha);
 
 /* `self` with each entry of `source` at the entry that `index` names. */
-TD_API td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index,
-                                   td_tensor *source);
+TD_API td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source);
 
 /* Writes the result of index_copy into its first argument. */
-TD_API td_tensor *td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index,
-                                    td_tensor *source);
+TD_API td_tensor *td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source);
 
 /* `self` with the entries `index` names filled with a number or 0-dim tensor; negative indices count from the end. */
-TD_API td_tensor *td_op_index_fill(td_tensor *self, int64_t dim, td_tensor *index,
-                                   td_value value);
+TD_API td_tensor *td_op_index_fill(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
 /* Writes the result of index_fill into its first argument. */
-TD_API td_tensor *td_op_index_fill_(td_tensor *self, int64_t dim, td_tensor *index,
-                                    td_value value);
+TD_API td_tensor *td_op_index_fill_(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
 /* Elements named by integer tensors or masks, one for each leading dim; a hole (NULL) keeps its dim. The index tensors broadcast with each other. */
 TD_API td_tensor *td_op_index(td_tensor *self, td_tensors indices);
@@ -1352,20 +1242,16 @@ TD_API td_tensor *td_op_index(td_tensor *self, td_tensors indices);
 TD_API td_tensor *td_op__index(td_tensor *self, td_tensors indices);
 
 /* `self` with `values` written to, or added to, the elements that index would return. */
-TD_API td_tensor *td_op_index_put(td_tensor *self, td_tensors indices,
-                                  td_tensor *values, bool accumulate);
+TD_API td_tensor *td_op_index_put(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
 /* Writes `values` to, or adds them to, the elements that index would return. */
-TD_API td_tensor *td_op_index_put_(td_tensor *self, td_tensors indices,
-                                   td_tensor *values, bool accumulate);
+TD_API td_tensor *td_op_index_put_(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
 /* index_put without masks. */
-TD_API td_tensor *td_op__index_put(td_tensor *self, td_tensors indices,
-                                   td_tensor *values, bool accumulate);
+TD_API td_tensor *td_op__index_put(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
 /* Writes the result of _index_put into its first argument. */
-TD_API td_tensor *td_op__index_put_(td_tensor *self, td_tensors indices,
-                                    td_tensor *values, bool accumulate);
+TD_API td_tensor *td_op__index_put_(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
 /* The indices of all elements that are not zero, one row for each. */
 TD_API td_tensor *td_op_nonzero(td_tensor *self);
@@ -1374,20 +1260,16 @@ TD_API td_tensor *td_op_nonzero(td_tensor *self);
 TD_API td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask);
 
 /* The different values, sorted; for every element the index of its value among them; how often each occurs. Results that are not asked for are empty. Every NaN counts as a value of its own. */
-TD_API td_tensor *td_op_unique(td_tensor *self, bool return_inverse, bool return_counts,
-                               td_tensor **inverse, td_tensor **counts);
+TD_API td_tensor *td_op_unique(td_tensor *self, bool return_inverse, bool return_counts, td_tensor **inverse, td_tensor **counts);
 
 /* `self` with the elements of `source`, in order, where the mask is true. */
-TD_API td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask,
-                                       td_tensor *source);
+TD_API td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source);
 
 /* Writes the result of masked_scatter into its first argument. */
-TD_API td_tensor *td_op_masked_scatter_(td_tensor *self, td_tensor *mask,
-                                        td_tensor *source);
+TD_API td_tensor *td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source);
 
 /* The elements of grad_output where the mask is true, in order, then zeros, in the given sizes. */
-TD_API td_tensor *td_op_masked_scatter_backward(td_tensor *grad_output, td_tensor *mask,
-                                                td_ints sizes);
+TD_API td_tensor *td_op_masked_scatter_backward(td_tensor *grad_output, td_tensor *mask, td_ints sizes);
 
 /* The integers from 0 to the greatest element of self. */
 TD_API td_tensor *td_op__classes(td_tensor *self);
@@ -1396,241 +1278,139 @@ TD_API td_tensor *td_op__classes(td_tensor *self);
 TD_API td_tensor *td_op_one_hot(td_tensor *self, int64_t num_classes);
 
 /* Rows of `weight`; row padding_idx gets no gradient. */
-TD_API td_tensor *td_op_embedding(td_tensor *weight, td_tensor *indices,
-                                  int64_t padding_idx, bool scale_grad_by_freq);
+TD_API td_tensor *td_op_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq);
 
 /* Rows of grad_output added into the rows of the table they came from. */
-TD_API td_tensor *td_op_embedding_dense_backward(td_tensor *grad_output,
-                                                 td_tensor *indices,
-                                                 int64_t    num_weights,
-                                                 int64_t    padding_idx,
-                                                 bool       scale_grad_by_freq);
+TD_API td_tensor *td_op_embedding_dense_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
 
 /* Normalizes over the last dims, which must be normalized_shape, then scales and shifts. */
-TD_API td_tensor *td_op_layer_norm(td_tensor *input, td_ints normalized_shape,
-                                   td_tensor *weight, td_tensor *bias, double eps);
+TD_API td_tensor *td_op_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps);
 
 /* layer_norm with the mean and the reciprocal deviation of each row, which do not require grad. */
-TD_API td_tensor *td_op_native_layer_norm(td_tensor *input, td_ints normalized_shape,
-                                          td_tensor *weight, td_tensor *bias,
-                                          double eps, td_tensor **mean,
-                                          td_tensor **rstd);
+TD_API td_tensor *td_op_native_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor **mean, td_tensor **rstd);
 
 /* layer_norm with the statistics its derivative reads; all results require grad. */
-TD_API td_tensor *td_op__layer_norm_stats(td_tensor *input, td_ints normalized_shape,
-                                          td_tensor *weight, td_tensor *bias,
-                                          double eps, td_tensor **mean,
-                                          td_tensor **rstd);
+TD_API td_tensor *td_op__layer_norm_stats(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor **mean, td_tensor **rstd);
 
 /* Gradients of _layer_norm_stats; one whose output_mask entry is 0 is empty. */
-TD_API td_tensor *td_op_native_layer_norm_backward(
-    td_tensor *grad_out, td_tensor *input, td_ints normalized_shape, td_tensor *mean,
-    td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight,
-    td_tensor **grad_bias);
+TD_API td_tensor *td_op_native_layer_norm_backward(td_tensor *grad_out, td_tensor *input, td_ints normalized_shape, td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
 
 /* Divides by the root mean square over the last dims, then scales. eps defaults to the dtype's. */
-TD_API td_tensor *td_op_rms_norm(td_tensor *input, td_ints normalized_shape,
-                                 td_tensor *weight, td_value eps);
+TD_API td_tensor *td_op_rms_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_value eps);
 
 /* Normalizes groups of channels of each sample, then scales and shifts each channel. */
-TD_API td_tensor *td_op_group_norm(td_tensor *input, int64_t num_groups,
-                                   td_tensor *weight, td_tensor *bias, double eps);
+TD_API td_tensor *td_op_group_norm(td_tensor *input, int64_t num_groups, td_tensor *weight, td_tensor *bias, double eps);
 
 /* group_norm with the mean and the reciprocal deviation of each group. */
-TD_API td_tensor *td_op_native_group_norm(td_tensor *input, td_tensor *weight,
-                                          td_tensor *bias, int64_t N, int64_t C,
-                                          int64_t HxW, int64_t group, double eps,
-                                          td_tensor **mean, td_tensor **rstd);
+TD_API td_tensor *td_op_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps, td_tensor **mean, td_tensor **rstd);
 
 /* Gradients of native_group_norm; one whose output_mask entry is 0 is empty. */
-TD_API td_tensor *td_op_native_group_norm_backward(
-    td_tensor *grad_out, td_tensor *input, td_tensor *mean, td_tensor *rstd,
-    td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
-    td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
+TD_API td_tensor *td_op_native_group_norm_backward(td_tensor *grad_out, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
 
 /* Normalizes each channel (dim 1) over the batch, then scales and shifts. Training uses the batch's statistics and moves the running ones towards them; otherwise the running ones are used. */
-TD_API td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias,
-                                   td_tensor *running_mean, td_tensor *running_var,
-                                   bool training, double momentum, double eps);
+TD_API td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, bool training, double momentum, double eps);
 
 /* batch_norm with the batch's statistics, which are empty when not training. */
-TD_API td_tensor *td_op_native_batch_norm(td_tensor *input, td_tensor *weight,
-                                          td_tensor *bias, td_tensor *running_mean,
-                                          td_tensor *running_var, bool training,
-                                          double momentum, double eps,
-                                          td_tensor **save_mean,
-                                          td_tensor **save_invstd);
+TD_API td_tensor *td_op_native_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, bool training, double momentum, double eps, td_tensor **save_mean, td_tensor **save_invstd);
 
 /* batch_norm in training: writes the running statistics. */
-TD_API td_tensor *td_op__batch_norm_train(td_tensor *input, td_tensor *weight,
-                                          td_tensor *bias, td_tensor *running_mean,
-                                          td_tensor *running_var, double momentum,
-                                          double eps, td_tensor **mean,
-                                          td_tensor **rstd);
+TD_API td_tensor *td_op__batch_norm_train(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double momentum, double eps, td_tensor **mean, td_tensor **rstd);
 
 /* _batch_norm_train that gives the new running statistics, empty where there are none, instead of writing them. */
-TD_API td_tensor *td_op__batch_norm_functional(td_tensor *input, td_tensor *weight,
-                                               td_tensor *bias, td_tensor *running_mean,
-                                               td_tensor *running_var, double momentum,
-                                               double eps, td_tensor **mean,
-                                               td_tensor **rstd, td_tensor **new_mean,
-                                               td_tensor **new_var);
+TD_API td_tensor *td_op__batch_norm_functional(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double momentum, double eps, td_tensor **mean, td_tensor **rstd, td_tensor **new_mean, td_tensor **new_var);
 
 /* Gradients of _batch_norm_train; one whose output_mask entry is 0 is empty. */
-TD_API td_tensor *td_op__batch_norm_backward(td_tensor *grad_out, td_tensor *input,
-                                             td_tensor *mean, td_tensor *rstd,
-                                             td_tensor *weight, td_ints output_mask,
-                                             td_tensor **grad_weight,
-                                             td_tensor **grad_bias);
+TD_API td_tensor *td_op__batch_norm_backward(td_tensor *grad_out, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
 
 /* batch_norm with given statistics. */
-TD_API td_tensor *td_op__batch_norm_eval(td_tensor *input, td_tensor *weight,
-                                         td_tensor *bias, td_tensor *running_mean,
-                                         td_tensor *running_var, double eps);
+TD_API td_tensor *td_op__batch_norm_eval(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double eps);
 
 /* Normalizes each channel of each sample, then scales and shifts. */
-TD_API td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight,
-                                      td_tensor *bias, td_tensor *running_mean,
-                                      td_tensor *running_var, bool use_input_stats,
-                                      double momentum, double eps);
+TD_API td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, bool use_input_stats, double momentum, double eps);
 
 /* 2-d cross-correlation of [N,C,H,W] with [O,C/groups,KH,KW], plus a bias per output channel. */
-TD_API td_tensor *td_op_convolution(td_tensor *input, td_tensor *weight,
-                                    td_tensor *bias, td_ints stride, td_ints padding,
-                                    td_ints dilation, int64_t groups);
+TD_API td_tensor *td_op_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
 /* Gradient of convolution with respect to its input. */
-TD_API td_tensor *td_op_conv_data_grad(td_tensor *grad, td_tensor *weight,
-                                       td_ints input_size, td_ints stride,
-                                       td_ints padding, td_ints dilation,
-                                       int64_t groups);
+TD_API td_tensor *td_op_conv_data_grad(td_tensor *grad, td_tensor *weight, td_ints input_size, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
 /* Gradient of convolution with respect to its weight. */
-TD_API td_tensor *td_op_conv_weight_grad(td_tensor *grad, td_tensor *input,
-                                         td_ints weight_size, td_ints stride,
-                                         td_ints padding, td_ints dilation,
-                                         int64_t groups);
+TD_API td_tensor *td_op_conv_weight_grad(td_tensor *grad, td_tensor *input, td_ints weight_size, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
 /* 2-d convolution of [N,C,H,W] or [C,H,W]; lists of one entry serve both dims. */
-TD_API td_tensor *td_op_conv2d(td_tensor *input, td_tensor *weight, td_tensor *bias,
-                               td_ints stride, td_ints padding, td_ints dilation,
-                               int64_t groups);
+TD_API td_tensor *td_op_conv2d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
 /* 1-d convolution of [N,C,L] or [C,L]. */
-TD_API td_tensor *td_op_conv1d(td_tensor *input, td_tensor *weight, td_tensor *bias,
-                               td_ints stride, td_ints padding, td_ints dilation,
-                               int64_t groups);
+TD_API td_tensor *td_op_conv1d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
 /* Absolute difference; reduction is 'mean', 'sum' or 'none'. */
-TD_API td_tensor *td_op_l1_loss(td_tensor *self, td_tensor *target,
-                                const char *reduction);
+TD_API td_tensor *td_op_l1_loss(td_tensor *self, td_tensor *target, const char *reduction);
 
 /* Squared difference. */
-TD_API td_tensor *td_op_mse_loss(td_tensor *self, td_tensor *target,
-                                 const char *reduction);
+TD_API td_tensor *td_op_mse_loss(td_tensor *self, td_tensor *target, const char *reduction);
 
 /* Squared below beta, absolute above: d^2 / (2 beta) or d - beta / 2. */
-TD_API td_tensor *td_op_smooth_l1_loss(td_tensor *self, td_tensor *target,
-                                       const char *reduction, double beta);
+TD_API td_tensor *td_op_smooth_l1_loss(td_tensor *self, td_tensor *target, const char *reduction, double beta);
 
 /* smooth_l1_loss with beta = delta, times delta. */
-TD_API td_tensor *td_op_huber_loss(td_tensor *self, td_tensor *target,
-                                   const char *reduction, double delta);
+TD_API td_tensor *td_op_huber_loss(td_tensor *self, td_tensor *target, const char *reduction, double delta);
 
 /* Binary cross entropy of sigmoid(self) against target, computed stably. */
-TD_API td_tensor *td_op_bce_with_logits(td_tensor *self, td_tensor *target,
-                                        td_tensor *weight, td_tensor *pos_weight,
-                                        const char *reduction);
+TD_API td_tensor *td_op_bce_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *pos_weight, const char *reduction);
 
 /* target * (log target - self), self holding log-probabilities; reduction may also be 'batchmean'. */
-TD_API td_tensor *td_op_kl_div(td_tensor *self, td_tensor *target,
-                               const char *reduction, bool log_target);
+TD_API td_tensor *td_op_kl_div(td_tensor *self, td_tensor *target, const char *reduction, bool log_target);
 
 /* -weight[target] * self[target] per row of [N,C] or [C], or per place of [N,C,...]; also the sum of the weights used. */
-TD_API td_tensor *td_op_nll_loss_forward(td_tensor *self, td_tensor *target,
-                                         td_tensor *weight, const char *reduction,
-                                         int64_t     ignore_index,
-                                         td_tensor **total_weight);
+TD_API td_tensor *td_op_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction, int64_t ignore_index, td_tensor **total_weight);
 
 /* Gradient of nll_loss_forward with respect to self. */
-TD_API td_tensor *td_op_nll_loss_backward(td_tensor *grad, td_tensor *target,
-                                          td_tensor *weight, td_tensor *total_weight,
-                                          td_ints size, const char *reduction,
-                                          int64_t ignore_index);
+TD_API td_tensor *td_op_nll_loss_backward(td_tensor *grad, td_tensor *target, td_tensor *weight, td_tensor *total_weight, td_ints size, const char *reduction, int64_t ignore_index);
 
 /* Negative log likelihood of class targets under log-probabilities self. */
-TD_API td_tensor *td_op_nll_loss(td_tensor *self, td_tensor *target, td_tensor *weight,
-                                 const char *reduction, int64_t ignore_index);
+TD_API td_tensor *td_op_nll_loss(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction, int64_t ignore_index);
 
 /* Cross entropy of logits self [N,C,...] with class indices, or with probabilities of the same sizes. */
-TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target,
-                                      td_tensor *weight, const char *reduction,
-                                      int64_t ignore_index, double label_smoothing);
+TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction, int64_t ignore_index, double label_smoothing);
 
 /* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
 TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
 
 /* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where all scores are -inf. */
-TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key,
-                                         td_tensor *value, td_tensor *attn_mask,
-                                         bool is_causal, double scale,
-                                         td_tensor **logsumexp);
+TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
 
 /* Gradients of _flash_attention; the weights are recomputed by blocks. */
-TD_API td_tensor *td_op__flash_attention_backward(
-    td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value,
-    td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse,
-    bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
+TD_API td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
 
 /* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. */
-TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key,
-                                                     td_tensor *value,
-                                                     td_tensor *attn_mask,
-                                                     double dropout_p, bool is_causal,
-                                                     td_value scale);
+TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale);
 
 /* Largest element of each window of [N,C,H,W] or [C,H,W], and its place h*W+w in the plane; NaN wins, of equals the first. */
-TD_API td_tensor *td_op_max_pool2d_with_indices(td_tensor *self, td_ints kernel_size,
-                                                td_ints stride, td_ints padding,
-                                                td_ints dilation, bool ceil_mode,
-                                                td_tensor **indices);
+TD_API td_tensor *td_op_max_pool2d_with_indices(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode, td_tensor **indices);
 
 /* Gradient of max_pool2d_with_indices: each entry goes to where its maximum was. */
-TD_API td_tensor *td_op_max_pool2d_with_indices_backward(
-    td_tensor *grad_output, td_tensor *self, td_ints kernel_size, td_ints stride,
-    td_ints padding, td_ints dilation, bool ceil_mode, td_tensor *indices);
+TD_API td_tensor *td_op_max_pool2d_with_indices_backward(td_tensor *grad_output, td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode, td_tensor *indices);
 
 /* Largest element of each window of [N,C,H,W] or [C,H,W]. */
-TD_API td_tensor *td_op_max_pool2d(td_tensor *self, td_ints kernel_size, td_ints stride,
-                                   td_ints padding, td_ints dilation, bool ceil_mode);
+TD_API td_tensor *td_op_max_pool2d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode);
 
 /* Largest element of each window of [N,C,L] or [C,L]. */
-TD_API td_tensor *td_op_max_pool1d(td_tensor *self, td_ints kernel_size, td_ints stride,
-                                   td_ints padding, td_ints dilation, bool ceil_mode);
+TD_API td_tensor *td_op_max_pool1d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode);
 
 /* Mean of each window of [N,C,H,W] or [C,H,W]; padding counts as zeros unless count_include_pad is false, and divisor_override divides instead of the count. */
-TD_API td_tensor *td_op_avg_pool2d(td_tensor *self, td_ints kernel_size, td_ints stride,
-                                   td_ints padding, bool ceil_mode,
-                                   bool count_include_pad, td_value divisor_override);
+TD_API td_tensor *td_op_avg_pool2d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad, td_value divisor_override);
 
 /* Gradient of avg_pool2d: each entry is spread over its window. */
-TD_API td_tensor *td_op_avg_pool2d_backward(td_tensor *grad_output, td_tensor *self,
-                                            td_ints kernel_size, td_ints stride,
-                                            td_ints padding, bool ceil_mode,
-                                            bool     count_include_pad,
-                                            td_value divisor_override);
+TD_API td_tensor *td_op_avg_pool2d_backward(td_tensor *grad_output, td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad, td_value divisor_override);
 
 /* Mean of each window of [N,C,L] or [C,L]. */
-TD_API td_tensor *td_op_avg_pool1d(td_tensor *self, td_ints kernel_size, td_ints stride,
-                                   td_ints padding, bool ceil_mode,
-                                   bool count_include_pad);
+TD_API td_tensor *td_op_avg_pool1d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad);
 
 /* Means over a grid of output_size windows that cover the plane. */
 TD_API td_tensor *td_op__adaptive_avg_pool2d(td_tensor *self, td_ints output_size);
 
 /* Gradient of _adaptive_avg_pool2d. */
-TD_API td_tensor *td_op__adaptive_avg_pool2d_backward(td_tensor *grad_output,
-                                                      td_tensor *self);
+TD_API td_tensor *td_op__adaptive_avg_pool2d_backward(td_tensor *grad_output, td_tensor *self);
 
 /* Means of [N,C,H,W] or [C,H,W] over output_size windows that cover each plane. */
 TD_API td_tensor *td_op_adaptive_avg_pool2d(td_tensor *self, td_ints output_size);
@@ -1639,29 +1419,19 @@ TD_API td_tensor *td_op_adaptive_avg_pool2d(td_tensor *self, td_ints output_size
 TD_API td_tensor *td_op_adaptive_avg_pool1d(td_tensor *self, td_ints output_size);
 
 /* [N,C,H,W] resized to output_size by repeating or leaving out elements; scales, if given, replace the ratio of sizes. */
-TD_API td_tensor *td_op_upsample_nearest2d(td_tensor *self, td_ints output_size,
-                                           td_value scales_h, td_value scales_w);
+TD_API td_tensor *td_op_upsample_nearest2d(td_tensor *self, td_ints output_size, td_value scales_h, td_value scales_w);
 
 /* Gradient of upsample_nearest2d: sums the gradients of all copies of an element. */
-TD_API td_tensor *td_op_upsample_nearest2d_backward(td_tensor *grad_output,
-                                                    td_ints    output_size,
-                                                    td_ints    input_size,
-                                                    td_value   scales_h,
-                                                    td_value   scales_w);
+TD_API td_tensor *td_op_upsample_nearest2d_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, td_value scales_h, td_value scales_w);
 
 /* [N,C,L] resized to output_size by repeating or leaving out elements. */
-TD_API td_tensor *td_op_upsample_nearest1d(td_tensor *self, td_ints output_size,
-                                           td_value scales);
+TD_API td_tensor *td_op_upsample_nearest1d(td_tensor *self, td_ints output_size, td_value scales);
 
 /* Gradient of upsample_nearest1d: sums the gradients of all copies of an element. */
-TD_API td_tensor *td_op_upsample_nearest1d_backward(td_tensor *grad_output,
-                                                    td_ints    output_size,
-                                                    td_ints    input_size,
-                                                    td_value   scales);
+TD_API td_tensor *td_op_upsample_nearest1d_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, td_value scales);
 
 /* [N,C,L] or [N,C,H,W] resized to `size`, or to scale_factor times its sizes. */
-TD_API td_tensor *td_op_interpolate(td_tensor *input, td_ints size,
-                                    td_value scale_factor, const char *mode);
+TD_API td_tensor *td_op_interpolate(td_tensor *input, td_ints size, td_value scale_factor, const char *mode);
 
 /* Uniform numbers in [0, 1). */
 TD_API td_tensor *td_op_rand(td_ctx *cx, td_ints size, td_dtype dtype);
@@ -1670,8 +1440,7 @@ TD_API td_tensor *td_op_rand(td_ctx *cx, td_ints size, td_dtype dtype);
 TD_API td_tensor *td_op_randn(td_ctx *cx, td_ints size, td_dtype dtype);
 
 /* Uniform integers from low up to but without high; i64 by default. */
-TD_API td_tensor *td_op_randint(td_ctx *cx, int64_t low, int64_t high, td_ints size,
-                                td_dtype dtype);
+TD_API td_tensor *td_op_randint(td_ctx *cx, int64_t low, int64_t high, td_ints size, td_dtype dtype);
 
 /* The integers from 0 to n-1 in random order; i64 by default. */
 TD_API td_tensor *td_op_randperm(td_ctx *cx, int64_t n, td_dtype dtype);
@@ -1683,8 +1452,7 @@ TD_API td_tensor *td_op_rand_like(td_tensor *self, td_dtype dtype);
 TD_API td_tensor *td_op_randn_like(td_tensor *self, td_dtype dtype);
 
 /* randint with sizes, dtype and layout of `self`. */
-TD_API td_tensor *td_op_randint_like(td_tensor *self, int64_t low, int64_t high,
-                                     td_dtype dtype);
+TD_API td_tensor *td_op_randint_like(td_tensor *self, int64_t low, int64_t high, td_dtype dtype);
 
 /* Uniform numbers in [from, to), shaped like `self`. */
 TD_API td_tensor *td_op_uniform(td_tensor *self, double from, double to);
@@ -1720,16 +1488,13 @@ TD_API td_tensor *td_op_bernoulli_p(td_tensor *self, double p);
 TD_API td_tensor *td_op_bernoulli_(td_tensor *self, double p);
 
 /* Draws indices of the last dim with probability proportional to the weights in `self`, a vector or a matrix of rows. */
-TD_API td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples,
-                                    bool replacement);
+TD_API td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacement);
 
 /* Each element is dropped with probability p, the others are divided by 1 - p; the mask says which were kept. */
-TD_API td_tensor *td_op_native_dropout(td_tensor *input, double p, bool train,
-                                       td_tensor **mask);
+TD_API td_tensor *td_op_native_dropout(td_tensor *input, double p, bool train, td_tensor **mask);
 
 /* The gradient of native_dropout. */
-TD_API td_tensor *td_op_native_dropout_backward(td_tensor *grad, td_tensor *mask,
-                                                double scale);
+TD_API td_tensor *td_op_native_dropout_backward(td_tensor *grad, td_tensor *mask, double scale);
 
 /* native_dropout without its mask; `input` itself when there is nothing to drop. */
 TD_API td_tensor *td_op_dropout(td_tensor *input, double p, bool train);
@@ -1744,8 +1509,7 @@ TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 TD_API td_tensor *td_op__inner(td_tensor *self, int64_t index);
 
 /* A tensor of a registered type, of inner tensors and metadata. */
-TD_API td_tensor *td_op__wrap(td_tensors inner, const char *type, const char *metadata,
-                              td_ints size, td_ints stride, td_dtype dtype);
+TD_API td_tensor *td_op__wrap(td_tensors inner, const char *type, const char *metadata, td_ints size, td_ints stride, td_dtype dtype);
 
 /* Starts to put the elements of `value` into an open store and returns a handle, i64[1]. `value` must not be written until that is done; `now` waits for it. */
 TD_API td_tensor *td_op_offload_store(td_tensor *value, const char *store, bool now);
@@ -1754,8 +1518,7 @@ TD_API td_tensor *td_op_offload_store(td_tensor *value, const char *store, bool 
 TD_API td_tensor *td_op_offload_fetch(td_tensor *handle, int64_t ahead);
 
 /* Waits for a value that is being fetched: the elements that were stored, in a layout without gaps. A ticket gives its value once. */
-TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints stride,
-                                     td_dtype dtype);
+TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints stride, td_dtype dtype);
 
 #ifdef __cplusplus
 }
@@ -1766,601 +1529,339 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__NTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, N, ...) N
 /* A call with a number of arguments that the op does not have. */
 #ifdef __cplusplus
-#define TD__WRONG(usage)                                                      \
-    ([]() -> td_tensor * {                                                    \
+#define TD__WRONG(usage) \
+    ([]() -> td_tensor * { \
         static_assert(sizeof(int) == 0, "wrong number of arguments: " usage); \
-        return nullptr;                                                       \
+        return nullptr; \
     }())
 #else
-#define TD__WRONG(usage)                                        \
-    ((td_tensor *)sizeof(struct {                               \
+#define TD__WRONG(usage) \
+    ((td_tensor *)sizeof(struct { \
         _Static_assert(0, "wrong number of arguments: " usage); \
-        int end;                                                \
+        int end; \
     }))
 #endif
-#define TD__PICK_1_1(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##1, 0)
-#define TD__PICK_1_2(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##2, name##1, 0)
-#define TD__PICK_2_2(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##2, name##N, 0)
-#define TD__PICK_1_3(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_3(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_3(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_1_4(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_4(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_4(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_4(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_5(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_5(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_5(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_5(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_5(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##N, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_6(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##N, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_7(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##N, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_8(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##N, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_9(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,      \
-            name##N, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_10(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_10(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N,       \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_11(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_11(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,      \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_11(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_12(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_12(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,     \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_12(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11,    \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_12_12(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##N,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_13(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_13(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,    \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_13(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11,   \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_12_13(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##N,    \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_13_13(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##N, name##N,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_14(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_14(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,   \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_14(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11,  \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_12_14(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##N,   \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_13_14(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##N, name##N,    \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_14_14(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##N, name##N, name##N,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_15(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_15(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11,  \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_15(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_12_15(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##N,  \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_13_15(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##N, name##N,   \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_14_15(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##N, name##N, name##N,    \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_15_15(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##N, name##15, name##N, name##N, name##N, name##N,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_1_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##1, 0)
-#define TD__PICK_2_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##2, name##N, 0)
-#define TD__PICK_3_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, \
-            name##N, name##N, 0)
-#define TD__PICK_4_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_5_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_6_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_7_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_8_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_9_16(name, ...)                                                     \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_10_16(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_11_16(name, ...)                                                    \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N,  \
-            name##N, name##N, 0)
-#define TD__PICK_12_16(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##N, \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_13_16(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##N, name##N,  \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_14_16(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##N, name##N, name##N,   \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_15_16(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##16, name##15, name##N, name##N, name##N, name##N,    \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
-#define TD__PICK_16_16(name, ...)                                                   \
-    TD__NTH(__VA_ARGS__, name##16, name##N, name##N, name##N, name##N, name##N,     \
-            name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, \
-            name##N, name##N, 0)
+#define TD__PICK_1_1(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##1, 0)
+#define TD__PICK_1_2(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##2, name##1, 0)
+#define TD__PICK_2_2(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##2, name##N, 0)
+#define TD__PICK_1_3(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, name##2, name##1, 0)
+#define TD__PICK_2_3(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, name##2, name##N, 0)
+#define TD__PICK_3_3(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##3, name##N, name##N, 0)
+#define TD__PICK_1_4(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_4(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_4(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_4(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_1_5(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_5(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_5(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_5(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_5(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_6(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_7(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_8(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_9(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_10(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_11(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_12_12(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##12, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_12_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##12, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_13_13(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##13, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_12_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##12, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_13_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##13, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_14_14(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##N, name##14, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_12_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##12, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_13_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##13, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_14_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##14, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_15_15(name, ...) \
+    TD__NTH(__VA_ARGS__, name##N, name##15, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_1_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##1, 0)
+#define TD__PICK_2_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##2, name##N, 0)
+#define TD__PICK_3_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##3, name##N, name##N, 0)
+#define TD__PICK_4_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##4, name##N, name##N, name##N, 0)
+#define TD__PICK_5_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##5, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_6_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##6, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_7_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##7, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_8_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##8, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_9_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##9, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_10_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##10, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_11_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##11, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_12_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##12, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_13_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##13, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_14_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##14, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_15_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##15, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
+#define TD__PICK_16_16(name, ...) \
+    TD__NTH(__VA_ARGS__, name##16, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, 0)
 
 #define td_empty(...) TD__PICK_2_3(TD__empty_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__empty_N(...) TD__WRONG("td_empty(cx, size, [dtype])")
-#define TD__empty_2(cx, x0) TD__CALL(td_op_empty, cx, x0, TD_DTYPE_NONE)
-#define TD__empty_3(cx, x0, x1) TD__CALL(td_op_empty, cx, x0, x1)
+#define TD__empty_2(cx, x0) \
+    TD__CALL(td_op_empty, cx, x0, TD_DTYPE_NONE)
+#define TD__empty_3(cx, x0, x1) \
+    TD__CALL(td_op_empty, cx, x0, x1)
 #define td_empty_strided(...) TD__PICK_3_4(TD__empty_strided_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__empty_strided_N(...) \
-    TD__WRONG("td_empty_strided(cx, size, stride, [dtype])")
+#define TD__empty_strided_N(...) TD__WRONG("td_empty_strided(cx, size, stride, [dtype])")
 #define TD__empty_strided_3(cx, x0, x1) \
     TD__CALL(td_op_empty_strided, cx, x0, x1, TD_DTYPE_NONE)
 #define TD__empty_strided_4(cx, x0, x1, x2) \
     TD__CALL(td_op_empty_strided, cx, x0, x1, x2)
 #define td_zeros(...) TD__PICK_2_3(TD__zeros_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__zeros_N(...) TD__WRONG("td_zeros(cx, size, [dtype])")
-#define TD__zeros_2(cx, x0) TD__CALL(td_op_zeros, cx, x0, TD_DTYPE_NONE)
-#define TD__zeros_3(cx, x0, x1) TD__CALL(td_op_zeros, cx, x0, x1)
+#define TD__zeros_2(cx, x0) \
+    TD__CALL(td_op_zeros, cx, x0, TD_DTYPE_NONE)
+#define TD__zeros_3(cx, x0, x1) \
+    TD__CALL(td_op_zeros, cx, x0, x1)
 #define td_ones(...) TD__PICK_2_3(TD__ones_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__ones_N(...) TD__WRONG("td_ones(cx, size, [dtype])")
-#define TD__ones_2(cx, x0) TD__CALL(td_op_ones, cx, x0, TD_DTYPE_NONE)
-#define TD__ones_3(cx, x0, x1) TD__CALL(td_op_ones, cx, x0, x1)
+#define TD__ones_2(cx, x0) \
+    TD__CALL(td_op_ones, cx, x0, TD_DTYPE_NONE)
+#define TD__ones_3(cx, x0, x1) \
+    TD__CALL(td_op_ones, cx, x0, x1)
 #define td_full(...) TD__PICK_3_4(TD__full_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__full_N(...) TD__WRONG("td_full(cx, size, value, [dtype])")
-#define TD__full_3(cx, x0, x1) TD__CALL(td_op_full, cx, x0, TD_V(x1), TD_DTYPE_NONE)
-#define TD__full_4(cx, x0, x1, x2) TD__CALL(td_op_full, cx, x0, TD_V(x1), x2)
+#define TD__full_3(cx, x0, x1) \
+    TD__CALL(td_op_full, cx, x0, TD_V(x1), TD_DTYPE_NONE)
+#define TD__full_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_full, cx, x0, TD_V(x1), x2)
 #define td_scalar_tensor(...) TD__PICK_2_3(TD__scalar_tensor_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__scalar_tensor_N(...) TD__WRONG("td_scalar_tensor(cx, value, [dtype])")
 #define TD__scalar_tensor_2(cx, x0) \
     TD__CALL(td_op_scalar_tensor, cx, TD_V(x0), TD_DTYPE_NONE)
-#define TD__scalar_tensor_3(cx, x0, x1) TD__CALL(td_op_scalar_tensor, cx, TD_V(x0), x1)
+#define TD__scalar_tensor_3(cx, x0, x1) \
+    TD__CALL(td_op_scalar_tensor, cx, TD_V(x0), x1)
 #define td_eye(...) TD__PICK_2_4(TD__eye_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__eye_N(...) TD__WRONG("td_eye(cx, n, [m], [dtype])")
-#define TD__eye_2(cx, x0) TD__CALL(td_op_eye, cx, x0, TD_NONE, TD_DTYPE_NONE)
-#define TD__eye_3(cx, x0, x1) TD__CALL(td_op_eye, cx, x0, TD_V(x1), TD_DTYPE_NONE)
-#define TD__eye_4(cx, x0, x1, x2) TD__CALL(td_op_eye, cx, x0, TD_V(x1), x2)
+#define TD__eye_2(cx, x0) \
+    TD__CALL(td_op_eye, cx, x0, TD_NONE, TD_DTYPE_NONE)
+#define TD__eye_3(cx, x0, x1) \
+    TD__CALL(td_op_eye, cx, x0, TD_V(x1), TD_DTYPE_NONE)
+#define TD__eye_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_eye, cx, x0, TD_V(x1), x2)
 #define td_arange(...) TD__PICK_2_5(TD__arange_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__arange_N(...) TD__WRONG("td_arange(cx, [start], end, [step], [dtype])")
-#define TD__arange_2(cx, x0)                                               \
-    TD__CALL(td_op_arange, cx, td_value_int(0), TD_V(x0), td_value_int(1), \
-             TD_DTYPE_NONE)
+#define TD__arange_2(cx, x0) \
+    TD__CALL(td_op_arange, cx, td_value_int(0), TD_V(x0), td_value_int(1), TD_DTYPE_NONE)
 #define TD__arange_3(cx, x0, x1) \
     TD__CALL(td_op_arange, cx, TD_V(x0), TD_V(x1), td_value_int(1), TD_DTYPE_NONE)
 #define TD__arange_4(cx, x0, x1, x2) \
@@ -2374,8 +1875,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__linspace_5(cx, x0, x1, x2, x3) \
     TD__CALL(td_op_linspace, cx, TD_V(x0), TD_V(x1), x2, x3)
 #define td_tril_indices(...) TD__PICK_3_5(TD__tril_indices_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__tril_indices_N(...) \
-    TD__WRONG("td_tril_indices(cx, row, col, [offset], [dtype])")
+#define TD__tril_indices_N(...) TD__WRONG("td_tril_indices(cx, row, col, [offset], [dtype])")
 #define TD__tril_indices_3(cx, x0, x1) \
     TD__CALL(td_op_tril_indices, cx, x0, x1, 0, TD_DTYPE_NONE)
 #define TD__tril_indices_4(cx, x0, x1, x2) \
@@ -2383,8 +1883,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__tril_indices_5(cx, x0, x1, x2, x3) \
     TD__CALL(td_op_tril_indices, cx, x0, x1, x2, x3)
 #define td_triu_indices(...) TD__PICK_3_5(TD__triu_indices_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__triu_indices_N(...) \
-    TD__WRONG("td_triu_indices(cx, row, col, [offset], [dtype])")
+#define TD__triu_indices_N(...) TD__WRONG("td_triu_indices(cx, row, col, [offset], [dtype])")
 #define TD__triu_indices_3(cx, x0, x1) \
     TD__CALL(td_op_triu_indices, cx, x0, x1, 0, TD_DTYPE_NONE)
 #define TD__triu_indices_4(cx, x0, x1, x2) \
@@ -2393,45 +1892,58 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_triu_indices, cx, x0, x1, x2, x3)
 #define td_empty_like(...) TD__PICK_1_2(TD__empty_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__empty_like_N(...) TD__WRONG("td_empty_like(self, [dtype])")
-#define TD__empty_like_1(x0) TD__CALL(td_op_empty_like, x0, TD_DTYPE_NONE)
-#define TD__empty_like_2(x0, x1) TD__CALL(td_op_empty_like, x0, x1)
+#define TD__empty_like_1(x0) \
+    TD__CALL(td_op_empty_like, x0, TD_DTYPE_NONE)
+#define TD__empty_like_2(x0, x1) \
+    TD__CALL(td_op_empty_like, x0, x1)
 #define td_zeros_like(...) TD__PICK_1_2(TD__zeros_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__zeros_like_N(...) TD__WRONG("td_zeros_like(self, [dtype])")
-#define TD__zeros_like_1(x0) TD__CALL(td_op_zeros_like, x0, TD_DTYPE_NONE)
-#define TD__zeros_like_2(x0, x1) TD__CALL(td_op_zeros_like, x0, x1)
+#define TD__zeros_like_1(x0) \
+    TD__CALL(td_op_zeros_like, x0, TD_DTYPE_NONE)
+#define TD__zeros_like_2(x0, x1) \
+    TD__CALL(td_op_zeros_like, x0, x1)
 #define td_ones_like(...) TD__PICK_1_2(TD__ones_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__ones_like_N(...) TD__WRONG("td_ones_like(self, [dtype])")
-#define TD__ones_like_1(x0) TD__CALL(td_op_ones_like, x0, TD_DTYPE_NONE)
-#define TD__ones_like_2(x0, x1) TD__CALL(td_op_ones_like, x0, x1)
+#define TD__ones_like_1(x0) \
+    TD__CALL(td_op_ones_like, x0, TD_DTYPE_NONE)
+#define TD__ones_like_2(x0, x1) \
+    TD__CALL(td_op_ones_like, x0, x1)
 #define td_full_like(...) TD__PICK_2_3(TD__full_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__full_like_N(...) TD__WRONG("td_full_like(self, value, [dtype])")
-#define TD__full_like_2(x0, x1) TD__CALL(td_op_full_like, x0, TD_V(x1), TD_DTYPE_NONE)
-#define TD__full_like_3(x0, x1, x2) TD__CALL(td_op_full_like, x0, TD_V(x1), x2)
+#define TD__full_like_2(x0, x1) \
+    TD__CALL(td_op_full_like, x0, TD_V(x1), TD_DTYPE_NONE)
+#define TD__full_like_3(x0, x1, x2) \
+    TD__CALL(td_op_full_like, x0, TD_V(x1), x2)
 #define td_new_empty(...) TD__PICK_2_3(TD__new_empty_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_empty_N(...) TD__WRONG("td_new_empty(self, size, [dtype])")
-#define TD__new_empty_2(x0, x1) TD__CALL(td_op_new_empty, x0, x1, TD_DTYPE_NONE)
-#define TD__new_empty_3(x0, x1, x2) TD__CALL(td_op_new_empty, x0, x1, x2)
-#define td_new_empty_strided(...) \
-    TD__PICK_3_4(TD__new_empty_strided_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__new_empty_strided_N(...) \
-    TD__WRONG("td_new_empty_strided(self, size, stride, [dtype])")
+#define TD__new_empty_2(x0, x1) \
+    TD__CALL(td_op_new_empty, x0, x1, TD_DTYPE_NONE)
+#define TD__new_empty_3(x0, x1, x2) \
+    TD__CALL(td_op_new_empty, x0, x1, x2)
+#define td_new_empty_strided(...) TD__PICK_3_4(TD__new_empty_strided_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__new_empty_strided_N(...) TD__WRONG("td_new_empty_strided(self, size, stride, [dtype])")
 #define TD__new_empty_strided_3(x0, x1, x2) \
     TD__CALL(td_op_new_empty_strided, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__new_empty_strided_4(x0, x1, x2, x3) \
     TD__CALL(td_op_new_empty_strided, x0, x1, x2, x3)
 #define td_new_zeros(...) TD__PICK_2_3(TD__new_zeros_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_zeros_N(...) TD__WRONG("td_new_zeros(self, size, [dtype])")
-#define TD__new_zeros_2(x0, x1) TD__CALL(td_op_new_zeros, x0, x1, TD_DTYPE_NONE)
-#define TD__new_zeros_3(x0, x1, x2) TD__CALL(td_op_new_zeros, x0, x1, x2)
+#define TD__new_zeros_2(x0, x1) \
+    TD__CALL(td_op_new_zeros, x0, x1, TD_DTYPE_NONE)
+#define TD__new_zeros_3(x0, x1, x2) \
+    TD__CALL(td_op_new_zeros, x0, x1, x2)
 #define td_new_ones(...) TD__PICK_2_3(TD__new_ones_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_ones_N(...) TD__WRONG("td_new_ones(self, size, [dtype])")
-#define TD__new_ones_2(x0, x1) TD__CALL(td_op_new_ones, x0, x1, TD_DTYPE_NONE)
-#define TD__new_ones_3(x0, x1, x2) TD__CALL(td_op_new_ones, x0, x1, x2)
+#define TD__new_ones_2(x0, x1) \
+    TD__CALL(td_op_new_ones, x0, x1, TD_DTYPE_NONE)
+#define TD__new_ones_3(x0, x1, x2) \
+    TD__CALL(td_op_new_ones, x0, x1, x2)
 #define td_new_full(...) TD__PICK_3_4(TD__new_full_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_full_N(...) TD__WRONG("td_new_full(self, size, value, [dtype])")
 #define TD__new_full_3(x0, x1, x2) \
     TD__CALL(td_op_new_full, x0, x1, TD_V(x2), TD_DTYPE_NONE)
-#define TD__new_full_4(x0, x1, x2, x3) TD__CALL(td_op_new_full, x0, x1, TD_V(x2), x3)
+#define TD__new_full_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_new_full, x0, x1, TD_V(x2), x3)
 #define td_neg(...) TD__CALL(td_op_neg, __VA_ARGS__)
 #define td_neg_(...) TD__CALL(td_op_neg_, __VA_ARGS__)
 #define td_abs(...) TD__CALL(td_op_abs, __VA_ARGS__)
@@ -2494,25 +2006,34 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_trunc_(...) TD__CALL(td_op_trunc_, __VA_ARGS__)
 #define td_round(...) TD__PICK_1_2(TD__round_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__round_N(...) TD__WRONG("td_round(a, [decimals])")
-#define TD__round_1(x0) TD__CALL(td_op_round, x0, 0)
-#define TD__round_2(x0, x1) TD__CALL(td_op_round, x0, x1)
+#define TD__round_1(x0) \
+    TD__CALL(td_op_round, x0, 0)
+#define TD__round_2(x0, x1) \
+    TD__CALL(td_op_round, x0, x1)
 #define td_round_(...) TD__PICK_1_2(TD__round__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__round__N(...) TD__WRONG("td_round_(a, [decimals])")
-#define TD__round__1(x0) TD__CALL(td_op_round_, x0, 0)
-#define TD__round__2(x0, x1) TD__CALL(td_op_round_, x0, x1)
+#define TD__round__1(x0) \
+    TD__CALL(td_op_round_, x0, 0)
+#define TD__round__2(x0, x1) \
+    TD__CALL(td_op_round_, x0, x1)
 #define td_frac(...) TD__CALL(td_op_frac, __VA_ARGS__)
 #define td_frac_(...) TD__CALL(td_op_frac_, __VA_ARGS__)
 #define td_logit(...) TD__PICK_1_2(TD__logit_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logit_N(...) TD__WRONG("td_logit(a, [eps])")
-#define TD__logit_1(x0) TD__CALL(td_op_logit, x0, TD_NONE)
-#define TD__logit_2(x0, x1) TD__CALL(td_op_logit, x0, TD_V(x1))
+#define TD__logit_1(x0) \
+    TD__CALL(td_op_logit, x0, TD_NONE)
+#define TD__logit_2(x0, x1) \
+    TD__CALL(td_op_logit, x0, TD_V(x1))
 #define td_logit_(...) TD__PICK_1_2(TD__logit__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logit__N(...) TD__WRONG("td_logit_(a, [eps])")
-#define TD__logit__1(x0) TD__CALL(td_op_logit_, x0, TD_NONE)
-#define TD__logit__2(x0, x1) TD__CALL(td_op_logit_, x0, TD_V(x1))
+#define TD__logit__1(x0) \
+    TD__CALL(td_op_logit_, x0, TD_NONE)
+#define TD__logit__2(x0, x1) \
+    TD__CALL(td_op_logit_, x0, TD_V(x1))
 #define td_nan_to_num(...) TD__PICK_1_4(TD__nan_to_num_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nan_to_num_N(...) TD__WRONG("td_nan_to_num(a, [nan], [posinf], [neginf])")
-#define TD__nan_to_num_1(x0) TD__CALL(td_op_nan_to_num, x0, TD_NONE, TD_NONE, TD_NONE)
+#define TD__nan_to_num_1(x0) \
+    TD__CALL(td_op_nan_to_num, x0, TD_NONE, TD_NONE, TD_NONE)
 #define TD__nan_to_num_2(x0, x1) \
     TD__CALL(td_op_nan_to_num, x0, TD_V(x1), TD_NONE, TD_NONE)
 #define TD__nan_to_num_3(x0, x1, x2) \
@@ -2521,7 +2042,8 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_nan_to_num, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_nan_to_num_(...) TD__PICK_1_4(TD__nan_to_num__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nan_to_num__N(...) TD__WRONG("td_nan_to_num_(a, [nan], [posinf], [neginf])")
-#define TD__nan_to_num__1(x0) TD__CALL(td_op_nan_to_num_, x0, TD_NONE, TD_NONE, TD_NONE)
+#define TD__nan_to_num__1(x0) \
+    TD__CALL(td_op_nan_to_num_, x0, TD_NONE, TD_NONE, TD_NONE)
 #define TD__nan_to_num__2(x0, x1) \
     TD__CALL(td_op_nan_to_num_, x0, TD_V(x1), TD_NONE, TD_NONE)
 #define TD__nan_to_num__3(x0, x1, x2) \
@@ -2537,138 +2059,222 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_bitwise_not_(...) TD__CALL(td_op_bitwise_not_, __VA_ARGS__)
 #define td_add(...) TD__PICK_2_3(TD__add_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__add_N(...) TD__WRONG("td_add(a, b, [alpha])")
-#define TD__add_2(x0, x1) TD__CALL(td_op_add, x0, TD_V(x1), td_value_int(1))
-#define TD__add_3(x0, x1, x2) TD__CALL(td_op_add, x0, TD_V(x1), TD_V(x2))
+#define TD__add_2(x0, x1) \
+    TD__CALL(td_op_add, x0, TD_V(x1), td_value_int(1))
+#define TD__add_3(x0, x1, x2) \
+    TD__CALL(td_op_add, x0, TD_V(x1), TD_V(x2))
 #define td_add_(...) TD__PICK_2_3(TD__add__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__add__N(...) TD__WRONG("td_add_(a, b, [alpha])")
-#define TD__add__2(x0, x1) TD__CALL(td_op_add_, x0, TD_V(x1), td_value_int(1))
-#define TD__add__3(x0, x1, x2) TD__CALL(td_op_add_, x0, TD_V(x1), TD_V(x2))
+#define TD__add__2(x0, x1) \
+    TD__CALL(td_op_add_, x0, TD_V(x1), td_value_int(1))
+#define TD__add__3(x0, x1, x2) \
+    TD__CALL(td_op_add_, x0, TD_V(x1), TD_V(x2))
 #define td_sub(...) TD__PICK_2_3(TD__sub_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sub_N(...) TD__WRONG("td_sub(a, b, [alpha])")
-#define TD__sub_2(x0, x1) TD__CALL(td_op_sub, x0, TD_V(x1), td_value_int(1))
-#define TD__sub_3(x0, x1, x2) TD__CALL(td_op_sub, x0, TD_V(x1), TD_V(x2))
+#define TD__sub_2(x0, x1) \
+    TD__CALL(td_op_sub, x0, TD_V(x1), td_value_int(1))
+#define TD__sub_3(x0, x1, x2) \
+    TD__CALL(td_op_sub, x0, TD_V(x1), TD_V(x2))
 #define td_sub_(...) TD__PICK_2_3(TD__sub__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sub__N(...) TD__WRONG("td_sub_(a, b, [alpha])")
-#define TD__sub__2(x0, x1) TD__CALL(td_op_sub_, x0, TD_V(x1), td_value_int(1))
-#define TD__sub__3(x0, x1, x2) TD__CALL(td_op_sub_, x0, TD_V(x1), TD_V(x2))
+#define TD__sub__2(x0, x1) \
+    TD__CALL(td_op_sub_, x0, TD_V(x1), td_value_int(1))
+#define TD__sub__3(x0, x1, x2) \
+    TD__CALL(td_op_sub_, x0, TD_V(x1), TD_V(x2))
 #define td_rsub(...) TD__PICK_2_3(TD__rsub_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rsub_N(...) TD__WRONG("td_rsub(a, b, [alpha])")
-#define TD__rsub_2(x0, x1) TD__CALL(td_op_rsub, x0, TD_V(x1), td_value_int(1))
-#define TD__rsub_3(x0, x1, x2) TD__CALL(td_op_rsub, x0, TD_V(x1), TD_V(x2))
-#define td_mul(x0, x1) TD__CALL(td_op_mul, x0, TD_V(x1))
-#define td_mul_(x0, x1) TD__CALL(td_op_mul_, x0, TD_V(x1))
+#define TD__rsub_2(x0, x1) \
+    TD__CALL(td_op_rsub, x0, TD_V(x1), td_value_int(1))
+#define TD__rsub_3(x0, x1, x2) \
+    TD__CALL(td_op_rsub, x0, TD_V(x1), TD_V(x2))
+#define td_mul(x0, x1) \
+    TD__CALL(td_op_mul, x0, TD_V(x1))
+#define td_mul_(x0, x1) \
+    TD__CALL(td_op_mul_, x0, TD_V(x1))
 #define td_div(...) TD__PICK_2_3(TD__div_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__div_N(...) TD__WRONG("td_div(a, b, [rounding_mode])")
-#define TD__div_2(x0, x1) TD__CALL(td_op_div, x0, TD_V(x1), "")
-#define TD__div_3(x0, x1, x2) TD__CALL(td_op_div, x0, TD_V(x1), x2)
+#define TD__div_2(x0, x1) \
+    TD__CALL(td_op_div, x0, TD_V(x1), "")
+#define TD__div_3(x0, x1, x2) \
+    TD__CALL(td_op_div, x0, TD_V(x1), x2)
 #define td_div_(...) TD__PICK_2_3(TD__div__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__div__N(...) TD__WRONG("td_div_(a, b, [rounding_mode])")
-#define TD__div__2(x0, x1) TD__CALL(td_op_div_, x0, TD_V(x1), "")
-#define TD__div__3(x0, x1, x2) TD__CALL(td_op_div_, x0, TD_V(x1), x2)
-#define td_floor_divide(x0, x1) TD__CALL(td_op_floor_divide, x0, TD_V(x1))
-#define td_floor_divide_(x0, x1) TD__CALL(td_op_floor_divide_, x0, TD_V(x1))
-#define td_remainder(x0, x1) TD__CALL(td_op_remainder, x0, TD_V(x1))
-#define td_remainder_(x0, x1) TD__CALL(td_op_remainder_, x0, TD_V(x1))
-#define td_fmod(x0, x1) TD__CALL(td_op_fmod, x0, TD_V(x1))
-#define td_fmod_(x0, x1) TD__CALL(td_op_fmod_, x0, TD_V(x1))
-#define td_pow(x0, x1) TD__CALL(td_op_pow, TD_V(x0), TD_V(x1))
-#define td_pow_(x0, x1) TD__CALL(td_op_pow_, x0, TD_V(x1))
+#define TD__div__2(x0, x1) \
+    TD__CALL(td_op_div_, x0, TD_V(x1), "")
+#define TD__div__3(x0, x1, x2) \
+    TD__CALL(td_op_div_, x0, TD_V(x1), x2)
+#define td_floor_divide(x0, x1) \
+    TD__CALL(td_op_floor_divide, x0, TD_V(x1))
+#define td_floor_divide_(x0, x1) \
+    TD__CALL(td_op_floor_divide_, x0, TD_V(x1))
+#define td_remainder(x0, x1) \
+    TD__CALL(td_op_remainder, x0, TD_V(x1))
+#define td_remainder_(x0, x1) \
+    TD__CALL(td_op_remainder_, x0, TD_V(x1))
+#define td_fmod(x0, x1) \
+    TD__CALL(td_op_fmod, x0, TD_V(x1))
+#define td_fmod_(x0, x1) \
+    TD__CALL(td_op_fmod_, x0, TD_V(x1))
+#define td_pow(x0, x1) \
+    TD__CALL(td_op_pow, TD_V(x0), TD_V(x1))
+#define td_pow_(x0, x1) \
+    TD__CALL(td_op_pow_, x0, TD_V(x1))
 #define td_maximum(...) TD__CALL(td_op_maximum, __VA_ARGS__)
 #define td_minimum(...) TD__CALL(td_op_minimum, __VA_ARGS__)
 #define td_atan2(...) TD__CALL(td_op_atan2, __VA_ARGS__)
 #define td_atan2_(...) TD__CALL(td_op_atan2_, __VA_ARGS__)
 #define td_hypot(...) TD__CALL(td_op_hypot, __VA_ARGS__)
 #define td_hypot_(...) TD__CALL(td_op_hypot_, __VA_ARGS__)
-#define td_copysign(x0, x1) TD__CALL(td_op_copysign, x0, TD_V(x1))
-#define td_copysign_(x0, x1) TD__CALL(td_op_copysign_, x0, TD_V(x1))
-#define td_xlogy(x0, x1) TD__CALL(td_op_xlogy, x0, TD_V(x1))
-#define td_xlogy_(x0, x1) TD__CALL(td_op_xlogy_, x0, TD_V(x1))
-#define td_eq(x0, x1) TD__CALL(td_op_eq, x0, TD_V(x1))
-#define td_eq_(x0, x1) TD__CALL(td_op_eq_, x0, TD_V(x1))
-#define td_ne(x0, x1) TD__CALL(td_op_ne, x0, TD_V(x1))
-#define td_ne_(x0, x1) TD__CALL(td_op_ne_, x0, TD_V(x1))
-#define td_lt(x0, x1) TD__CALL(td_op_lt, x0, TD_V(x1))
-#define td_lt_(x0, x1) TD__CALL(td_op_lt_, x0, TD_V(x1))
-#define td_le(x0, x1) TD__CALL(td_op_le, x0, TD_V(x1))
-#define td_le_(x0, x1) TD__CALL(td_op_le_, x0, TD_V(x1))
-#define td_gt(x0, x1) TD__CALL(td_op_gt, x0, TD_V(x1))
-#define td_gt_(x0, x1) TD__CALL(td_op_gt_, x0, TD_V(x1))
-#define td_ge(x0, x1) TD__CALL(td_op_ge, x0, TD_V(x1))
-#define td_ge_(x0, x1) TD__CALL(td_op_ge_, x0, TD_V(x1))
+#define td_copysign(x0, x1) \
+    TD__CALL(td_op_copysign, x0, TD_V(x1))
+#define td_copysign_(x0, x1) \
+    TD__CALL(td_op_copysign_, x0, TD_V(x1))
+#define td_xlogy(x0, x1) \
+    TD__CALL(td_op_xlogy, x0, TD_V(x1))
+#define td_xlogy_(x0, x1) \
+    TD__CALL(td_op_xlogy_, x0, TD_V(x1))
+#define td_eq(x0, x1) \
+    TD__CALL(td_op_eq, x0, TD_V(x1))
+#define td_eq_(x0, x1) \
+    TD__CALL(td_op_eq_, x0, TD_V(x1))
+#define td_ne(x0, x1) \
+    TD__CALL(td_op_ne, x0, TD_V(x1))
+#define td_ne_(x0, x1) \
+    TD__CALL(td_op_ne_, x0, TD_V(x1))
+#define td_lt(x0, x1) \
+    TD__CALL(td_op_lt, x0, TD_V(x1))
+#define td_lt_(x0, x1) \
+    TD__CALL(td_op_lt_, x0, TD_V(x1))
+#define td_le(x0, x1) \
+    TD__CALL(td_op_le, x0, TD_V(x1))
+#define td_le_(x0, x1) \
+    TD__CALL(td_op_le_, x0, TD_V(x1))
+#define td_gt(x0, x1) \
+    TD__CALL(td_op_gt, x0, TD_V(x1))
+#define td_gt_(x0, x1) \
+    TD__CALL(td_op_gt_, x0, TD_V(x1))
+#define td_ge(x0, x1) \
+    TD__CALL(td_op_ge, x0, TD_V(x1))
+#define td_ge_(x0, x1) \
+    TD__CALL(td_op_ge_, x0, TD_V(x1))
 #define td_logical_and(...) TD__CALL(td_op_logical_and, __VA_ARGS__)
 #define td_logical_and_(...) TD__CALL(td_op_logical_and_, __VA_ARGS__)
 #define td_logical_or(...) TD__CALL(td_op_logical_or, __VA_ARGS__)
 #define td_logical_or_(...) TD__CALL(td_op_logical_or_, __VA_ARGS__)
 #define td_logical_xor(...) TD__CALL(td_op_logical_xor, __VA_ARGS__)
 #define td_logical_xor_(...) TD__CALL(td_op_logical_xor_, __VA_ARGS__)
-#define td_bitwise_and(x0, x1) TD__CALL(td_op_bitwise_and, x0, TD_V(x1))
-#define td_bitwise_and_(x0, x1) TD__CALL(td_op_bitwise_and_, x0, TD_V(x1))
-#define td_bitwise_or(x0, x1) TD__CALL(td_op_bitwise_or, x0, TD_V(x1))
-#define td_bitwise_or_(x0, x1) TD__CALL(td_op_bitwise_or_, x0, TD_V(x1))
-#define td_bitwise_xor(x0, x1) TD__CALL(td_op_bitwise_xor, x0, TD_V(x1))
-#define td_bitwise_xor_(x0, x1) TD__CALL(td_op_bitwise_xor_, x0, TD_V(x1))
-#define td_bitwise_left_shift(x0, x1) TD__CALL(td_op_bitwise_left_shift, x0, TD_V(x1))
-#define td_bitwise_left_shift_(x0, x1) TD__CALL(td_op_bitwise_left_shift_, x0, TD_V(x1))
-#define td_bitwise_right_shift(x0, x1) TD__CALL(td_op_bitwise_right_shift, x0, TD_V(x1))
+#define td_bitwise_and(x0, x1) \
+    TD__CALL(td_op_bitwise_and, x0, TD_V(x1))
+#define td_bitwise_and_(x0, x1) \
+    TD__CALL(td_op_bitwise_and_, x0, TD_V(x1))
+#define td_bitwise_or(x0, x1) \
+    TD__CALL(td_op_bitwise_or, x0, TD_V(x1))
+#define td_bitwise_or_(x0, x1) \
+    TD__CALL(td_op_bitwise_or_, x0, TD_V(x1))
+#define td_bitwise_xor(x0, x1) \
+    TD__CALL(td_op_bitwise_xor, x0, TD_V(x1))
+#define td_bitwise_xor_(x0, x1) \
+    TD__CALL(td_op_bitwise_xor_, x0, TD_V(x1))
+#define td_bitwise_left_shift(x0, x1) \
+    TD__CALL(td_op_bitwise_left_shift, x0, TD_V(x1))
+#define td_bitwise_left_shift_(x0, x1) \
+    TD__CALL(td_op_bitwise_left_shift_, x0, TD_V(x1))
+#define td_bitwise_right_shift(x0, x1) \
+    TD__CALL(td_op_bitwise_right_shift, x0, TD_V(x1))
 #define td_bitwise_right_shift_(x0, x1) \
     TD__CALL(td_op_bitwise_right_shift_, x0, TD_V(x1))
-#define td_where(x0, x1, x2) TD__CALL(td_op_where, x0, TD_V(x1), TD_V(x2))
-#define td_masked_fill(x0, x1, x2) TD__CALL(td_op_masked_fill, x0, x1, TD_V(x2))
-#define td_masked_fill_(x0, x1, x2) TD__CALL(td_op_masked_fill_, x0, x1, TD_V(x2))
-#define td_lerp(x0, x1, x2) TD__CALL(td_op_lerp, x0, x1, TD_V(x2))
-#define td_lerp_(x0, x1, x2) TD__CALL(td_op_lerp_, x0, x1, TD_V(x2))
+#define td_where(x0, x1, x2) \
+    TD__CALL(td_op_where, x0, TD_V(x1), TD_V(x2))
+#define td_masked_fill(x0, x1, x2) \
+    TD__CALL(td_op_masked_fill, x0, x1, TD_V(x2))
+#define td_masked_fill_(x0, x1, x2) \
+    TD__CALL(td_op_masked_fill_, x0, x1, TD_V(x2))
+#define td_lerp(x0, x1, x2) \
+    TD__CALL(td_op_lerp, x0, x1, TD_V(x2))
+#define td_lerp_(x0, x1, x2) \
+    TD__CALL(td_op_lerp_, x0, x1, TD_V(x2))
 #define td_addcmul(...) TD__PICK_3_4(TD__addcmul_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcmul_N(...) TD__WRONG("td_addcmul(a, tensor1, tensor2, [value])")
-#define TD__addcmul_3(x0, x1, x2) TD__CALL(td_op_addcmul, x0, x1, x2, td_value_int(1))
-#define TD__addcmul_4(x0, x1, x2, x3) TD__CALL(td_op_addcmul, x0, x1, x2, TD_V(x3))
+#define TD__addcmul_3(x0, x1, x2) \
+    TD__CALL(td_op_addcmul, x0, x1, x2, td_value_int(1))
+#define TD__addcmul_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addcmul, x0, x1, x2, TD_V(x3))
 #define td_addcmul_(...) TD__PICK_3_4(TD__addcmul__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcmul__N(...) TD__WRONG("td_addcmul_(a, tensor1, tensor2, [value])")
-#define TD__addcmul__3(x0, x1, x2) TD__CALL(td_op_addcmul_, x0, x1, x2, td_value_int(1))
-#define TD__addcmul__4(x0, x1, x2, x3) TD__CALL(td_op_addcmul_, x0, x1, x2, TD_V(x3))
+#define TD__addcmul__3(x0, x1, x2) \
+    TD__CALL(td_op_addcmul_, x0, x1, x2, td_value_int(1))
+#define TD__addcmul__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addcmul_, x0, x1, x2, TD_V(x3))
 #define td_addcdiv(...) TD__PICK_3_4(TD__addcdiv_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcdiv_N(...) TD__WRONG("td_addcdiv(a, tensor1, tensor2, [value])")
-#define TD__addcdiv_3(x0, x1, x2) TD__CALL(td_op_addcdiv, x0, x1, x2, td_value_int(1))
-#define TD__addcdiv_4(x0, x1, x2, x3) TD__CALL(td_op_addcdiv, x0, x1, x2, TD_V(x3))
+#define TD__addcdiv_3(x0, x1, x2) \
+    TD__CALL(td_op_addcdiv, x0, x1, x2, td_value_int(1))
+#define TD__addcdiv_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addcdiv, x0, x1, x2, TD_V(x3))
 #define td_addcdiv_(...) TD__PICK_3_4(TD__addcdiv__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcdiv__N(...) TD__WRONG("td_addcdiv_(a, tensor1, tensor2, [value])")
-#define TD__addcdiv__3(x0, x1, x2) TD__CALL(td_op_addcdiv_, x0, x1, x2, td_value_int(1))
-#define TD__addcdiv__4(x0, x1, x2, x3) TD__CALL(td_op_addcdiv_, x0, x1, x2, TD_V(x3))
+#define TD__addcdiv__3(x0, x1, x2) \
+    TD__CALL(td_op_addcdiv_, x0, x1, x2, td_value_int(1))
+#define TD__addcdiv__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addcdiv_, x0, x1, x2, TD_V(x3))
 #define td_clamp(...) TD__PICK_1_3(TD__clamp_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_N(...) TD__WRONG("td_clamp(a, [min], [max])")
-#define TD__clamp_1(x0) TD__CALL(td_op_clamp, x0, TD_NONE, TD_NONE)
-#define TD__clamp_2(x0, x1) TD__CALL(td_op_clamp, x0, TD_V(x1), TD_NONE)
-#define TD__clamp_3(x0, x1, x2) TD__CALL(td_op_clamp, x0, TD_V(x1), TD_V(x2))
+#define TD__clamp_1(x0) \
+    TD__CALL(td_op_clamp, x0, TD_NONE, TD_NONE)
+#define TD__clamp_2(x0, x1) \
+    TD__CALL(td_op_clamp, x0, TD_V(x1), TD_NONE)
+#define TD__clamp_3(x0, x1, x2) \
+    TD__CALL(td_op_clamp, x0, TD_V(x1), TD_V(x2))
 #define td_clamp_(...) TD__PICK_1_3(TD__clamp__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp__N(...) TD__WRONG("td_clamp_(a, [min], [max])")
-#define TD__clamp__1(x0) TD__CALL(td_op_clamp_, x0, TD_NONE, TD_NONE)
-#define TD__clamp__2(x0, x1) TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_NONE)
-#define TD__clamp__3(x0, x1, x2) TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_V(x2))
+#define TD__clamp__1(x0) \
+    TD__CALL(td_op_clamp_, x0, TD_NONE, TD_NONE)
+#define TD__clamp__2(x0, x1) \
+    TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_NONE)
+#define TD__clamp__3(x0, x1, x2) \
+    TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_V(x2))
 #define td_clamp_tensor(...) TD__PICK_1_3(TD__clamp_tensor_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_tensor_N(...) TD__WRONG("td_clamp_tensor(a, [min], [max])")
-#define TD__clamp_tensor_1(x0) TD__CALL(td_op_clamp_tensor, x0, NULL, NULL)
-#define TD__clamp_tensor_2(x0, x1) TD__CALL(td_op_clamp_tensor, x0, x1, NULL)
-#define TD__clamp_tensor_3(x0, x1, x2) TD__CALL(td_op_clamp_tensor, x0, x1, x2)
+#define TD__clamp_tensor_1(x0) \
+    TD__CALL(td_op_clamp_tensor, x0, NULL, NULL)
+#define TD__clamp_tensor_2(x0, x1) \
+    TD__CALL(td_op_clamp_tensor, x0, x1, NULL)
+#define TD__clamp_tensor_3(x0, x1, x2) \
+    TD__CALL(td_op_clamp_tensor, x0, x1, x2)
 #define td_clamp_tensor_(...) TD__PICK_1_3(TD__clamp_tensor__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_tensor__N(...) TD__WRONG("td_clamp_tensor_(a, [min], [max])")
-#define TD__clamp_tensor__1(x0) TD__CALL(td_op_clamp_tensor_, x0, NULL, NULL)
-#define TD__clamp_tensor__2(x0, x1) TD__CALL(td_op_clamp_tensor_, x0, x1, NULL)
-#define TD__clamp_tensor__3(x0, x1, x2) TD__CALL(td_op_clamp_tensor_, x0, x1, x2)
-#define td_clamp_min(x0, x1) TD__CALL(td_op_clamp_min, x0, TD_V(x1))
-#define td_clamp_min_(x0, x1) TD__CALL(td_op_clamp_min_, x0, TD_V(x1))
-#define td_clamp_max(x0, x1) TD__CALL(td_op_clamp_max, x0, TD_V(x1))
-#define td_clamp_max_(x0, x1) TD__CALL(td_op_clamp_max_, x0, TD_V(x1))
+#define TD__clamp_tensor__1(x0) \
+    TD__CALL(td_op_clamp_tensor_, x0, NULL, NULL)
+#define TD__clamp_tensor__2(x0, x1) \
+    TD__CALL(td_op_clamp_tensor_, x0, x1, NULL)
+#define TD__clamp_tensor__3(x0, x1, x2) \
+    TD__CALL(td_op_clamp_tensor_, x0, x1, x2)
+#define td_clamp_min(x0, x1) \
+    TD__CALL(td_op_clamp_min, x0, TD_V(x1))
+#define td_clamp_min_(x0, x1) \
+    TD__CALL(td_op_clamp_min_, x0, TD_V(x1))
+#define td_clamp_max(x0, x1) \
+    TD__CALL(td_op_clamp_max, x0, TD_V(x1))
+#define td_clamp_max_(x0, x1) \
+    TD__CALL(td_op_clamp_max_, x0, TD_V(x1))
 #define td_relu(...) TD__CALL(td_op_relu, __VA_ARGS__)
 #define td_relu_(...) TD__CALL(td_op_relu_, __VA_ARGS__)
-#define td_threshold(x0, x1, x2) TD__CALL(td_op_threshold, x0, TD_V(x1), TD_V(x2))
-#define td_threshold_(x0, x1, x2) TD__CALL(td_op_threshold_, x0, TD_V(x1), TD_V(x2))
+#define td_threshold(x0, x1, x2) \
+    TD__CALL(td_op_threshold, x0, TD_V(x1), TD_V(x2))
+#define td_threshold_(x0, x1, x2) \
+    TD__CALL(td_op_threshold_, x0, TD_V(x1), TD_V(x2))
 #define td_leaky_relu(...) TD__PICK_1_2(TD__leaky_relu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__leaky_relu_N(...) TD__WRONG("td_leaky_relu(a, [negative_slope])")
-#define TD__leaky_relu_1(x0) TD__CALL(td_op_leaky_relu, x0, td_value_float(0.01))
-#define TD__leaky_relu_2(x0, x1) TD__CALL(td_op_leaky_relu, x0, TD_V(x1))
+#define TD__leaky_relu_1(x0) \
+    TD__CALL(td_op_leaky_relu, x0, td_value_float(0.01))
+#define TD__leaky_relu_2(x0, x1) \
+    TD__CALL(td_op_leaky_relu, x0, TD_V(x1))
 #define td_leaky_relu_(...) TD__PICK_1_2(TD__leaky_relu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__leaky_relu__N(...) TD__WRONG("td_leaky_relu_(a, [negative_slope])")
-#define TD__leaky_relu__1(x0) TD__CALL(td_op_leaky_relu_, x0, td_value_float(0.01))
-#define TD__leaky_relu__2(x0, x1) TD__CALL(td_op_leaky_relu_, x0, TD_V(x1))
+#define TD__leaky_relu__1(x0) \
+    TD__CALL(td_op_leaky_relu_, x0, td_value_float(0.01))
+#define TD__leaky_relu__2(x0, x1) \
+    TD__CALL(td_op_leaky_relu_, x0, TD_V(x1))
 #define td_elu(...) TD__PICK_1_4(TD__elu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__elu_N(...) TD__WRONG("td_elu(a, [alpha], [scale], [input_scale])")
 #define TD__elu_1(x0) \
@@ -2677,7 +2283,8 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_elu, x0, TD_V(x1), td_value_int(1), td_value_int(1))
 #define TD__elu_3(x0, x1, x2) \
     TD__CALL(td_op_elu, x0, TD_V(x1), TD_V(x2), td_value_int(1))
-#define TD__elu_4(x0, x1, x2, x3) TD__CALL(td_op_elu, x0, TD_V(x1), TD_V(x2), TD_V(x3))
+#define TD__elu_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_elu, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_elu_(...) TD__PICK_1_4(TD__elu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__elu__N(...) TD__WRONG("td_elu_(a, [alpha], [scale], [input_scale])")
 #define TD__elu__1(x0) \
@@ -2690,22 +2297,30 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_elu_, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_celu(...) TD__PICK_1_2(TD__celu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__celu_N(...) TD__WRONG("td_celu(a, [alpha])")
-#define TD__celu_1(x0) TD__CALL(td_op_celu, x0, td_value_int(1))
-#define TD__celu_2(x0, x1) TD__CALL(td_op_celu, x0, TD_V(x1))
+#define TD__celu_1(x0) \
+    TD__CALL(td_op_celu, x0, td_value_int(1))
+#define TD__celu_2(x0, x1) \
+    TD__CALL(td_op_celu, x0, TD_V(x1))
 #define td_celu_(...) TD__PICK_1_2(TD__celu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__celu__N(...) TD__WRONG("td_celu_(a, [alpha])")
-#define TD__celu__1(x0) TD__CALL(td_op_celu_, x0, td_value_int(1))
-#define TD__celu__2(x0, x1) TD__CALL(td_op_celu_, x0, TD_V(x1))
+#define TD__celu__1(x0) \
+    TD__CALL(td_op_celu_, x0, td_value_int(1))
+#define TD__celu__2(x0, x1) \
+    TD__CALL(td_op_celu_, x0, TD_V(x1))
 #define td_selu(...) TD__CALL(td_op_selu, __VA_ARGS__)
 #define td_selu_(...) TD__CALL(td_op_selu_, __VA_ARGS__)
 #define td_gelu(...) TD__PICK_1_2(TD__gelu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__gelu_N(...) TD__WRONG("td_gelu(a, [approximate])")
-#define TD__gelu_1(x0) TD__CALL(td_op_gelu, x0, "none")
-#define TD__gelu_2(x0, x1) TD__CALL(td_op_gelu, x0, x1)
+#define TD__gelu_1(x0) \
+    TD__CALL(td_op_gelu, x0, "none")
+#define TD__gelu_2(x0, x1) \
+    TD__CALL(td_op_gelu, x0, x1)
 #define td_gelu_(...) TD__PICK_1_2(TD__gelu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__gelu__N(...) TD__WRONG("td_gelu_(a, [approximate])")
-#define TD__gelu__1(x0) TD__CALL(td_op_gelu_, x0, "none")
-#define TD__gelu__2(x0, x1) TD__CALL(td_op_gelu_, x0, x1)
+#define TD__gelu__1(x0) \
+    TD__CALL(td_op_gelu_, x0, "none")
+#define TD__gelu__2(x0, x1) \
+    TD__CALL(td_op_gelu_, x0, x1)
 #define td_silu(...) TD__CALL(td_op_silu, __VA_ARGS__)
 #define td_silu_(...) TD__CALL(td_op_silu_, __VA_ARGS__)
 #define td_mish(...) TD__CALL(td_op_mish, __VA_ARGS__)
@@ -2714,20 +2329,26 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__softplus_N(...) TD__WRONG("td_softplus(a, [beta], [threshold])")
 #define TD__softplus_1(x0) \
     TD__CALL(td_op_softplus, x0, td_value_int(1), td_value_int(20))
-#define TD__softplus_2(x0, x1) TD__CALL(td_op_softplus, x0, TD_V(x1), td_value_int(20))
-#define TD__softplus_3(x0, x1, x2) TD__CALL(td_op_softplus, x0, TD_V(x1), TD_V(x2))
+#define TD__softplus_2(x0, x1) \
+    TD__CALL(td_op_softplus, x0, TD_V(x1), td_value_int(20))
+#define TD__softplus_3(x0, x1, x2) \
+    TD__CALL(td_op_softplus, x0, TD_V(x1), TD_V(x2))
 #define td_hardtanh(...) TD__PICK_1_3(TD__hardtanh_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardtanh_N(...) TD__WRONG("td_hardtanh(a, [min_val], [max_val])")
 #define TD__hardtanh_1(x0) \
     TD__CALL(td_op_hardtanh, x0, td_value_int(-1), td_value_int(1))
-#define TD__hardtanh_2(x0, x1) TD__CALL(td_op_hardtanh, x0, TD_V(x1), td_value_int(1))
-#define TD__hardtanh_3(x0, x1, x2) TD__CALL(td_op_hardtanh, x0, TD_V(x1), TD_V(x2))
+#define TD__hardtanh_2(x0, x1) \
+    TD__CALL(td_op_hardtanh, x0, TD_V(x1), td_value_int(1))
+#define TD__hardtanh_3(x0, x1, x2) \
+    TD__CALL(td_op_hardtanh, x0, TD_V(x1), TD_V(x2))
 #define td_hardtanh_(...) TD__PICK_1_3(TD__hardtanh__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardtanh__N(...) TD__WRONG("td_hardtanh_(a, [min_val], [max_val])")
 #define TD__hardtanh__1(x0) \
     TD__CALL(td_op_hardtanh_, x0, td_value_int(-1), td_value_int(1))
-#define TD__hardtanh__2(x0, x1) TD__CALL(td_op_hardtanh_, x0, TD_V(x1), td_value_int(1))
-#define TD__hardtanh__3(x0, x1, x2) TD__CALL(td_op_hardtanh_, x0, TD_V(x1), TD_V(x2))
+#define TD__hardtanh__2(x0, x1) \
+    TD__CALL(td_op_hardtanh_, x0, TD_V(x1), td_value_int(1))
+#define TD__hardtanh__3(x0, x1, x2) \
+    TD__CALL(td_op_hardtanh_, x0, TD_V(x1), TD_V(x2))
 #define td_relu6(...) TD__CALL(td_op_relu6, __VA_ARGS__)
 #define td_relu6_(...) TD__CALL(td_op_relu6_, __VA_ARGS__)
 #define td_hardswish(...) TD__CALL(td_op_hardswish, __VA_ARGS__)
@@ -2736,108 +2357,163 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_hardsigmoid_(...) TD__CALL(td_op_hardsigmoid_, __VA_ARGS__)
 #define td_hardshrink(...) TD__PICK_1_2(TD__hardshrink_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardshrink_N(...) TD__WRONG("td_hardshrink(a, [lambd])")
-#define TD__hardshrink_1(x0) TD__CALL(td_op_hardshrink, x0, td_value_float(0.5))
-#define TD__hardshrink_2(x0, x1) TD__CALL(td_op_hardshrink, x0, TD_V(x1))
+#define TD__hardshrink_1(x0) \
+    TD__CALL(td_op_hardshrink, x0, td_value_float(0.5))
+#define TD__hardshrink_2(x0, x1) \
+    TD__CALL(td_op_hardshrink, x0, TD_V(x1))
 #define td_softshrink(...) TD__PICK_1_2(TD__softshrink_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__softshrink_N(...) TD__WRONG("td_softshrink(a, [lambd])")
-#define TD__softshrink_1(x0) TD__CALL(td_op_softshrink, x0, td_value_float(0.5))
-#define TD__softshrink_2(x0, x1) TD__CALL(td_op_softshrink, x0, TD_V(x1))
+#define TD__softshrink_1(x0) \
+    TD__CALL(td_op_softshrink, x0, td_value_float(0.5))
+#define TD__softshrink_2(x0, x1) \
+    TD__CALL(td_op_softshrink, x0, TD_V(x1))
 #define td_log_sigmoid(...) TD__CALL(td_op_log_sigmoid, __VA_ARGS__)
 #define td_softsign(...) TD__CALL(td_op_softsign, __VA_ARGS__)
 #define td_tanhshrink(...) TD__CALL(td_op_tanhshrink, __VA_ARGS__)
 #define td_sum(...) TD__PICK_1_4(TD__sum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sum_N(...) TD__WRONG("td_sum(self, [dim], [keepdim], [dtype])")
-#define TD__sum_1(x0) TD__CALL(td_op_sum, x0, TD_ALL, false, TD_DTYPE_NONE)
-#define TD__sum_2(x0, x1) TD__CALL(td_op_sum, x0, x1, false, TD_DTYPE_NONE)
-#define TD__sum_3(x0, x1, x2) TD__CALL(td_op_sum, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__sum_4(x0, x1, x2, x3) TD__CALL(td_op_sum, x0, x1, x2, x3)
+#define TD__sum_1(x0) \
+    TD__CALL(td_op_sum, x0, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__sum_2(x0, x1) \
+    TD__CALL(td_op_sum, x0, x1, false, TD_DTYPE_NONE)
+#define TD__sum_3(x0, x1, x2) \
+    TD__CALL(td_op_sum, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__sum_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_sum, x0, x1, x2, x3)
 #define td_nansum(...) TD__PICK_1_4(TD__nansum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nansum_N(...) TD__WRONG("td_nansum(self, [dim], [keepdim], [dtype])")
-#define TD__nansum_1(x0) TD__CALL(td_op_nansum, x0, TD_ALL, false, TD_DTYPE_NONE)
-#define TD__nansum_2(x0, x1) TD__CALL(td_op_nansum, x0, x1, false, TD_DTYPE_NONE)
-#define TD__nansum_3(x0, x1, x2) TD__CALL(td_op_nansum, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__nansum_4(x0, x1, x2, x3) TD__CALL(td_op_nansum, x0, x1, x2, x3)
+#define TD__nansum_1(x0) \
+    TD__CALL(td_op_nansum, x0, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__nansum_2(x0, x1) \
+    TD__CALL(td_op_nansum, x0, x1, false, TD_DTYPE_NONE)
+#define TD__nansum_3(x0, x1, x2) \
+    TD__CALL(td_op_nansum, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__nansum_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_nansum, x0, x1, x2, x3)
 #define td_mean(...) TD__PICK_1_4(TD__mean_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__mean_N(...) TD__WRONG("td_mean(self, [dim], [keepdim], [dtype])")
-#define TD__mean_1(x0) TD__CALL(td_op_mean, x0, TD_ALL, false, TD_DTYPE_NONE)
-#define TD__mean_2(x0, x1) TD__CALL(td_op_mean, x0, x1, false, TD_DTYPE_NONE)
-#define TD__mean_3(x0, x1, x2) TD__CALL(td_op_mean, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__mean_4(x0, x1, x2, x3) TD__CALL(td_op_mean, x0, x1, x2, x3)
+#define TD__mean_1(x0) \
+    TD__CALL(td_op_mean, x0, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__mean_2(x0, x1) \
+    TD__CALL(td_op_mean, x0, x1, false, TD_DTYPE_NONE)
+#define TD__mean_3(x0, x1, x2) \
+    TD__CALL(td_op_mean, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__mean_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_mean, x0, x1, x2, x3)
 #define td_prod(...) TD__PICK_1_2(TD__prod_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__prod_N(...) TD__WRONG("td_prod(self, [dtype])")
-#define TD__prod_1(x0) TD__CALL(td_op_prod, x0, TD_DTYPE_NONE)
-#define TD__prod_2(x0, x1) TD__CALL(td_op_prod, x0, x1)
+#define TD__prod_1(x0) \
+    TD__CALL(td_op_prod, x0, TD_DTYPE_NONE)
+#define TD__prod_2(x0, x1) \
+    TD__CALL(td_op_prod, x0, x1)
 #define td_prod_dim(...) TD__PICK_2_4(TD__prod_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__prod_dim_N(...) TD__WRONG("td_prod_dim(self, dim, [keepdim], [dtype])")
-#define TD__prod_dim_2(x0, x1) TD__CALL(td_op_prod_dim, x0, x1, false, TD_DTYPE_NONE)
-#define TD__prod_dim_3(x0, x1, x2) TD__CALL(td_op_prod_dim, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__prod_dim_4(x0, x1, x2, x3) TD__CALL(td_op_prod_dim, x0, x1, x2, x3)
+#define TD__prod_dim_2(x0, x1) \
+    TD__CALL(td_op_prod_dim, x0, x1, false, TD_DTYPE_NONE)
+#define TD__prod_dim_3(x0, x1, x2) \
+    TD__CALL(td_op_prod_dim, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__prod_dim_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_prod_dim, x0, x1, x2, x3)
 #define td_count_nonzero(...) TD__PICK_1_2(TD__count_nonzero_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__count_nonzero_N(...) TD__WRONG("td_count_nonzero(self, [dim])")
-#define TD__count_nonzero_1(x0) TD__CALL(td_op_count_nonzero, x0, TD_ALL)
-#define TD__count_nonzero_2(x0, x1) TD__CALL(td_op_count_nonzero, x0, x1)
+#define TD__count_nonzero_1(x0) \
+    TD__CALL(td_op_count_nonzero, x0, TD_ALL)
+#define TD__count_nonzero_2(x0, x1) \
+    TD__CALL(td_op_count_nonzero, x0, x1)
 #define td_trace(...) TD__CALL(td_op_trace, __VA_ARGS__)
 #define td_sum_to_size(...) TD__CALL(td_op_sum_to_size, __VA_ARGS__)
 #define td_all(...) TD__PICK_1_3(TD__all_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__all_N(...) TD__WRONG("td_all(self, [dim], [keepdim])")
-#define TD__all_1(x0) TD__CALL(td_op_all, x0, TD_ALL, false)
-#define TD__all_2(x0, x1) TD__CALL(td_op_all, x0, x1, false)
-#define TD__all_3(x0, x1, x2) TD__CALL(td_op_all, x0, x1, x2)
+#define TD__all_1(x0) \
+    TD__CALL(td_op_all, x0, TD_ALL, false)
+#define TD__all_2(x0, x1) \
+    TD__CALL(td_op_all, x0, x1, false)
+#define TD__all_3(x0, x1, x2) \
+    TD__CALL(td_op_all, x0, x1, x2)
 #define td_any(...) TD__PICK_1_3(TD__any_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__any_N(...) TD__WRONG("td_any(self, [dim], [keepdim])")
-#define TD__any_1(x0) TD__CALL(td_op_any, x0, TD_ALL, false)
-#define TD__any_2(x0, x1) TD__CALL(td_op_any, x0, x1, false)
-#define TD__any_3(x0, x1, x2) TD__CALL(td_op_any, x0, x1, x2)
+#define TD__any_1(x0) \
+    TD__CALL(td_op_any, x0, TD_ALL, false)
+#define TD__any_2(x0, x1) \
+    TD__CALL(td_op_any, x0, x1, false)
+#define TD__any_3(x0, x1, x2) \
+    TD__CALL(td_op_any, x0, x1, x2)
 #define td_amax(...) TD__PICK_1_3(TD__amax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__amax_N(...) TD__WRONG("td_amax(self, [dim], [keepdim])")
-#define TD__amax_1(x0) TD__CALL(td_op_amax, x0, TD_SHAPE(), false)
-#define TD__amax_2(x0, x1) TD__CALL(td_op_amax, x0, x1, false)
-#define TD__amax_3(x0, x1, x2) TD__CALL(td_op_amax, x0, x1, x2)
+#define TD__amax_1(x0) \
+    TD__CALL(td_op_amax, x0, TD_SHAPE(), false)
+#define TD__amax_2(x0, x1) \
+    TD__CALL(td_op_amax, x0, x1, false)
+#define TD__amax_3(x0, x1, x2) \
+    TD__CALL(td_op_amax, x0, x1, x2)
 #define td_amin(...) TD__PICK_1_3(TD__amin_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__amin_N(...) TD__WRONG("td_amin(self, [dim], [keepdim])")
-#define TD__amin_1(x0) TD__CALL(td_op_amin, x0, TD_SHAPE(), false)
-#define TD__amin_2(x0, x1) TD__CALL(td_op_amin, x0, x1, false)
-#define TD__amin_3(x0, x1, x2) TD__CALL(td_op_amin, x0, x1, x2)
+#define TD__amin_1(x0) \
+    TD__CALL(td_op_amin, x0, TD_SHAPE(), false)
+#define TD__amin_2(x0, x1) \
+    TD__CALL(td_op_amin, x0, x1, false)
+#define TD__amin_3(x0, x1, x2) \
+    TD__CALL(td_op_amin, x0, x1, x2)
 #define td_max(...) TD__CALL(td_op_max, __VA_ARGS__)
 #define td_min(...) TD__CALL(td_op_min, __VA_ARGS__)
 #define td_max_dim(...) TD__PICK_3_4(TD__max_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_dim_N(...) TD__WRONG("td_max_dim(self, dim, [keepdim], &indices)")
-#define TD__max_dim_3(x0, x1, x2) TD__CALL(td_op_max_dim, x0, x1, false, x2)
-#define TD__max_dim_4(x0, x1, x2, x3) TD__CALL(td_op_max_dim, x0, x1, x2, x3)
+#define TD__max_dim_3(x0, x1, x2) \
+    TD__CALL(td_op_max_dim, x0, x1, false, x2)
+#define TD__max_dim_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_dim, x0, x1, x2, x3)
 #define td_min_dim(...) TD__PICK_3_4(TD__min_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__min_dim_N(...) TD__WRONG("td_min_dim(self, dim, [keepdim], &indices)")
-#define TD__min_dim_3(x0, x1, x2) TD__CALL(td_op_min_dim, x0, x1, false, x2)
-#define TD__min_dim_4(x0, x1, x2, x3) TD__CALL(td_op_min_dim, x0, x1, x2, x3)
+#define TD__min_dim_3(x0, x1, x2) \
+    TD__CALL(td_op_min_dim, x0, x1, false, x2)
+#define TD__min_dim_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_min_dim, x0, x1, x2, x3)
 #define td_aminmax(...) TD__PICK_2_4(TD__aminmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__aminmax_N(...) TD__WRONG("td_aminmax(self, [dim], [keepdim], &max)")
-#define TD__aminmax_2(x0, x1) TD__CALL(td_op_aminmax, x0, TD_NONE, false, x1)
-#define TD__aminmax_3(x0, x1, x2) TD__CALL(td_op_aminmax, x0, TD_V(x1), false, x2)
-#define TD__aminmax_4(x0, x1, x2, x3) TD__CALL(td_op_aminmax, x0, TD_V(x1), x2, x3)
+#define TD__aminmax_2(x0, x1) \
+    TD__CALL(td_op_aminmax, x0, TD_NONE, false, x1)
+#define TD__aminmax_3(x0, x1, x2) \
+    TD__CALL(td_op_aminmax, x0, TD_V(x1), false, x2)
+#define TD__aminmax_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_aminmax, x0, TD_V(x1), x2, x3)
 #define td_argmax(...) TD__PICK_1_3(TD__argmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argmax_N(...) TD__WRONG("td_argmax(self, [dim], [keepdim])")
-#define TD__argmax_1(x0) TD__CALL(td_op_argmax, x0, TD_NONE, false)
-#define TD__argmax_2(x0, x1) TD__CALL(td_op_argmax, x0, TD_V(x1), false)
-#define TD__argmax_3(x0, x1, x2) TD__CALL(td_op_argmax, x0, TD_V(x1), x2)
+#define TD__argmax_1(x0) \
+    TD__CALL(td_op_argmax, x0, TD_NONE, false)
+#define TD__argmax_2(x0, x1) \
+    TD__CALL(td_op_argmax, x0, TD_V(x1), false)
+#define TD__argmax_3(x0, x1, x2) \
+    TD__CALL(td_op_argmax, x0, TD_V(x1), x2)
 #define td_argmin(...) TD__PICK_1_3(TD__argmin_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argmin_N(...) TD__WRONG("td_argmin(self, [dim], [keepdim])")
-#define TD__argmin_1(x0) TD__CALL(td_op_argmin, x0, TD_NONE, false)
-#define TD__argmin_2(x0, x1) TD__CALL(td_op_argmin, x0, TD_V(x1), false)
-#define TD__argmin_3(x0, x1, x2) TD__CALL(td_op_argmin, x0, TD_V(x1), x2)
+#define TD__argmin_1(x0) \
+    TD__CALL(td_op_argmin, x0, TD_NONE, false)
+#define TD__argmin_2(x0, x1) \
+    TD__CALL(td_op_argmin, x0, TD_V(x1), false)
+#define TD__argmin_3(x0, x1, x2) \
+    TD__CALL(td_op_argmin, x0, TD_V(x1), x2)
 #define td_var(...) TD__PICK_1_4(TD__var_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__var_N(...) TD__WRONG("td_var(self, [dim], [correction], [keepdim])")
-#define TD__var_1(x0) TD__CALL(td_op_var, x0, TD_ALL, td_value_int(1), false)
-#define TD__var_2(x0, x1) TD__CALL(td_op_var, x0, x1, td_value_int(1), false)
-#define TD__var_3(x0, x1, x2) TD__CALL(td_op_var, x0, x1, TD_V(x2), false)
-#define TD__var_4(x0, x1, x2, x3) TD__CALL(td_op_var, x0, x1, TD_V(x2), x3)
+#define TD__var_1(x0) \
+    TD__CALL(td_op_var, x0, TD_ALL, td_value_int(1), false)
+#define TD__var_2(x0, x1) \
+    TD__CALL(td_op_var, x0, x1, td_value_int(1), false)
+#define TD__var_3(x0, x1, x2) \
+    TD__CALL(td_op_var, x0, x1, TD_V(x2), false)
+#define TD__var_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_var, x0, x1, TD_V(x2), x3)
 #define td_std(...) TD__PICK_1_4(TD__std_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__std_N(...) TD__WRONG("td_std(self, [dim], [correction], [keepdim])")
-#define TD__std_1(x0) TD__CALL(td_op_std, x0, TD_ALL, td_value_int(1), false)
-#define TD__std_2(x0, x1) TD__CALL(td_op_std, x0, x1, td_value_int(1), false)
-#define TD__std_3(x0, x1, x2) TD__CALL(td_op_std, x0, x1, TD_V(x2), false)
-#define TD__std_4(x0, x1, x2, x3) TD__CALL(td_op_std, x0, x1, TD_V(x2), x3)
+#define TD__std_1(x0) \
+    TD__CALL(td_op_std, x0, TD_ALL, td_value_int(1), false)
+#define TD__std_2(x0, x1) \
+    TD__CALL(td_op_std, x0, x1, td_value_int(1), false)
+#define TD__std_3(x0, x1, x2) \
+    TD__CALL(td_op_std, x0, x1, TD_V(x2), false)
+#define TD__std_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_std, x0, x1, TD_V(x2), x3)
 #define td_var_mean(...) TD__PICK_2_5(TD__var_mean_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__var_mean_N(...) \
-    TD__WRONG("td_var_mean(self, [dim], [correction], [keepdim], &mean)")
+#define TD__var_mean_N(...) TD__WRONG("td_var_mean(self, [dim], [correction], [keepdim], &mean)")
 #define TD__var_mean_2(x0, x1) \
     TD__CALL(td_op_var_mean, x0, TD_ALL, td_value_int(1), false, x1)
 #define TD__var_mean_3(x0, x1, x2) \
@@ -2847,8 +2523,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__var_mean_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_var_mean, x0, x1, TD_V(x2), x3, x4)
 #define td_std_mean(...) TD__PICK_2_5(TD__std_mean_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__std_mean_N(...) \
-    TD__WRONG("td_std_mean(self, [dim], [correction], [keepdim], &mean)")
+#define TD__std_mean_N(...) TD__WRONG("td_std_mean(self, [dim], [correction], [keepdim], &mean)")
 #define TD__std_mean_2(x0, x1) \
     TD__CALL(td_op_std_mean, x0, TD_ALL, td_value_int(1), false, x1)
 #define TD__std_mean_3(x0, x1, x2) \
@@ -2867,14 +2542,12 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_norm, x0, TD_V(x1), x2, false, TD_DTYPE_NONE)
 #define TD__norm_4(x0, x1, x2, x3) \
     TD__CALL(td_op_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
-#define TD__norm_5(x0, x1, x2, x3, x4) TD__CALL(td_op_norm, x0, TD_V(x1), x2, x3, x4)
-#define td_linalg_vector_norm(...) \
-    TD__PICK_1_5(TD__linalg_vector_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__linalg_vector_norm_N(...) \
-    TD__WRONG("td_linalg_vector_norm(self, [ord], [dim], [keepdim], [dtype])")
-#define TD__linalg_vector_norm_1(x0)                                       \
-    TD__CALL(td_op_linalg_vector_norm, x0, td_value_int(2), TD_ALL, false, \
-             TD_DTYPE_NONE)
+#define TD__norm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_norm, x0, TD_V(x1), x2, x3, x4)
+#define td_linalg_vector_norm(...) TD__PICK_1_5(TD__linalg_vector_norm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_vector_norm_N(...) TD__WRONG("td_linalg_vector_norm(self, [ord], [dim], [keepdim], [dtype])")
+#define TD__linalg_vector_norm_1(x0) \
+    TD__CALL(td_op_linalg_vector_norm, x0, td_value_int(2), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_2(x0, x1) \
     TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_3(x0, x1, x2) \
@@ -2885,79 +2558,108 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, x3, x4)
 #define td_logsumexp(...) TD__PICK_2_3(TD__logsumexp_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logsumexp_N(...) TD__WRONG("td_logsumexp(self, dim, [keepdim])")
-#define TD__logsumexp_2(x0, x1) TD__CALL(td_op_logsumexp, x0, x1, false)
-#define TD__logsumexp_3(x0, x1, x2) TD__CALL(td_op_logsumexp, x0, x1, x2)
+#define TD__logsumexp_2(x0, x1) \
+    TD__CALL(td_op_logsumexp, x0, x1, false)
+#define TD__logsumexp_3(x0, x1, x2) \
+    TD__CALL(td_op_logsumexp, x0, x1, x2)
 #define td_cumsum(...) TD__PICK_2_3(TD__cumsum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumsum_N(...) TD__WRONG("td_cumsum(self, dim, [dtype])")
-#define TD__cumsum_2(x0, x1) TD__CALL(td_op_cumsum, x0, x1, TD_DTYPE_NONE)
-#define TD__cumsum_3(x0, x1, x2) TD__CALL(td_op_cumsum, x0, x1, x2)
+#define TD__cumsum_2(x0, x1) \
+    TD__CALL(td_op_cumsum, x0, x1, TD_DTYPE_NONE)
+#define TD__cumsum_3(x0, x1, x2) \
+    TD__CALL(td_op_cumsum, x0, x1, x2)
 #define td_cumsum_(...) TD__PICK_2_3(TD__cumsum__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumsum__N(...) TD__WRONG("td_cumsum_(self, dim, [dtype])")
-#define TD__cumsum__2(x0, x1) TD__CALL(td_op_cumsum_, x0, x1, TD_DTYPE_NONE)
-#define TD__cumsum__3(x0, x1, x2) TD__CALL(td_op_cumsum_, x0, x1, x2)
+#define TD__cumsum__2(x0, x1) \
+    TD__CALL(td_op_cumsum_, x0, x1, TD_DTYPE_NONE)
+#define TD__cumsum__3(x0, x1, x2) \
+    TD__CALL(td_op_cumsum_, x0, x1, x2)
 #define td_cumprod(...) TD__PICK_2_3(TD__cumprod_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumprod_N(...) TD__WRONG("td_cumprod(self, dim, [dtype])")
-#define TD__cumprod_2(x0, x1) TD__CALL(td_op_cumprod, x0, x1, TD_DTYPE_NONE)
-#define TD__cumprod_3(x0, x1, x2) TD__CALL(td_op_cumprod, x0, x1, x2)
+#define TD__cumprod_2(x0, x1) \
+    TD__CALL(td_op_cumprod, x0, x1, TD_DTYPE_NONE)
+#define TD__cumprod_3(x0, x1, x2) \
+    TD__CALL(td_op_cumprod, x0, x1, x2)
 #define td_cumprod_(...) TD__PICK_2_3(TD__cumprod__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumprod__N(...) TD__WRONG("td_cumprod_(self, dim, [dtype])")
-#define TD__cumprod__2(x0, x1) TD__CALL(td_op_cumprod_, x0, x1, TD_DTYPE_NONE)
-#define TD__cumprod__3(x0, x1, x2) TD__CALL(td_op_cumprod_, x0, x1, x2)
+#define TD__cumprod__2(x0, x1) \
+    TD__CALL(td_op_cumprod_, x0, x1, TD_DTYPE_NONE)
+#define TD__cumprod__3(x0, x1, x2) \
+    TD__CALL(td_op_cumprod_, x0, x1, x2)
 #define td_logcumsumexp(...) TD__CALL(td_op_logcumsumexp, __VA_ARGS__)
 #define td_cummax(...) TD__CALL(td_op_cummax, __VA_ARGS__)
 #define td_cummin(...) TD__CALL(td_op_cummin, __VA_ARGS__)
 #define td_diff(...) TD__PICK_1_3(TD__diff_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__diff_N(...) TD__WRONG("td_diff(self, [n], [dim])")
-#define TD__diff_1(x0) TD__CALL(td_op_diff, x0, 1, -1)
-#define TD__diff_2(x0, x1) TD__CALL(td_op_diff, x0, x1, -1)
-#define TD__diff_3(x0, x1, x2) TD__CALL(td_op_diff, x0, x1, x2)
+#define TD__diff_1(x0) \
+    TD__CALL(td_op_diff, x0, 1, -1)
+#define TD__diff_2(x0, x1) \
+    TD__CALL(td_op_diff, x0, x1, -1)
+#define TD__diff_3(x0, x1, x2) \
+    TD__CALL(td_op_diff, x0, x1, x2)
 #define td_sort(...) TD__PICK_2_5(TD__sort_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__sort_N(...) \
-    TD__WRONG("td_sort(self, [dim], [descending], [stable], &indices)")
-#define TD__sort_2(x0, x1) TD__CALL(td_op_sort, x0, -1, false, false, x1)
-#define TD__sort_3(x0, x1, x2) TD__CALL(td_op_sort, x0, x1, false, false, x2)
-#define TD__sort_4(x0, x1, x2, x3) TD__CALL(td_op_sort, x0, x1, x2, false, x3)
-#define TD__sort_5(x0, x1, x2, x3, x4) TD__CALL(td_op_sort, x0, x1, x2, x3, x4)
+#define TD__sort_N(...) TD__WRONG("td_sort(self, [dim], [descending], [stable], &indices)")
+#define TD__sort_2(x0, x1) \
+    TD__CALL(td_op_sort, x0, -1, false, false, x1)
+#define TD__sort_3(x0, x1, x2) \
+    TD__CALL(td_op_sort, x0, x1, false, false, x2)
+#define TD__sort_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_sort, x0, x1, x2, false, x3)
+#define TD__sort_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_sort, x0, x1, x2, x3, x4)
 #define td_argsort(...) TD__PICK_1_4(TD__argsort_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argsort_N(...) TD__WRONG("td_argsort(self, [dim], [descending], [stable])")
-#define TD__argsort_1(x0) TD__CALL(td_op_argsort, x0, -1, false, false)
-#define TD__argsort_2(x0, x1) TD__CALL(td_op_argsort, x0, x1, false, false)
-#define TD__argsort_3(x0, x1, x2) TD__CALL(td_op_argsort, x0, x1, x2, false)
-#define TD__argsort_4(x0, x1, x2, x3) TD__CALL(td_op_argsort, x0, x1, x2, x3)
+#define TD__argsort_1(x0) \
+    TD__CALL(td_op_argsort, x0, -1, false, false)
+#define TD__argsort_2(x0, x1) \
+    TD__CALL(td_op_argsort, x0, x1, false, false)
+#define TD__argsort_3(x0, x1, x2) \
+    TD__CALL(td_op_argsort, x0, x1, x2, false)
+#define TD__argsort_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_argsort, x0, x1, x2, x3)
 #define td_topk(...) TD__PICK_3_6(TD__topk_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__topk_N(...) \
-    TD__WRONG("td_topk(self, k, [dim], [largest], [sorted], &indices)")
-#define TD__topk_3(x0, x1, x2) TD__CALL(td_op_topk, x0, x1, -1, true, true, x2)
-#define TD__topk_4(x0, x1, x2, x3) TD__CALL(td_op_topk, x0, x1, x2, true, true, x3)
-#define TD__topk_5(x0, x1, x2, x3, x4) TD__CALL(td_op_topk, x0, x1, x2, x3, true, x4)
-#define TD__topk_6(x0, x1, x2, x3, x4, x5) TD__CALL(td_op_topk, x0, x1, x2, x3, x4, x5)
+#define TD__topk_N(...) TD__WRONG("td_topk(self, k, [dim], [largest], [sorted], &indices)")
+#define TD__topk_3(x0, x1, x2) \
+    TD__CALL(td_op_topk, x0, x1, -1, true, true, x2)
+#define TD__topk_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_topk, x0, x1, x2, true, true, x3)
+#define TD__topk_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_topk, x0, x1, x2, x3, true, x4)
+#define TD__topk_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_topk, x0, x1, x2, x3, x4, x5)
 #define td_kthvalue(...) TD__PICK_3_5(TD__kthvalue_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__kthvalue_N(...) \
-    TD__WRONG("td_kthvalue(self, k, [dim], [keepdim], &indices)")
-#define TD__kthvalue_3(x0, x1, x2) TD__CALL(td_op_kthvalue, x0, x1, -1, false, x2)
-#define TD__kthvalue_4(x0, x1, x2, x3) TD__CALL(td_op_kthvalue, x0, x1, x2, false, x3)
-#define TD__kthvalue_5(x0, x1, x2, x3, x4) TD__CALL(td_op_kthvalue, x0, x1, x2, x3, x4)
+#define TD__kthvalue_N(...) TD__WRONG("td_kthvalue(self, k, [dim], [keepdim], &indices)")
+#define TD__kthvalue_3(x0, x1, x2) \
+    TD__CALL(td_op_kthvalue, x0, x1, -1, false, x2)
+#define TD__kthvalue_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_kthvalue, x0, x1, x2, false, x3)
+#define TD__kthvalue_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_kthvalue, x0, x1, x2, x3, x4)
 #define td_median_dim(...) TD__PICK_2_4(TD__median_dim_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__median_dim_N(...) \
-    TD__WRONG("td_median_dim(self, [dim], [keepdim], &indices)")
-#define TD__median_dim_2(x0, x1) TD__CALL(td_op_median_dim, x0, -1, false, x1)
-#define TD__median_dim_3(x0, x1, x2) TD__CALL(td_op_median_dim, x0, x1, false, x2)
-#define TD__median_dim_4(x0, x1, x2, x3) TD__CALL(td_op_median_dim, x0, x1, x2, x3)
+#define TD__median_dim_N(...) TD__WRONG("td_median_dim(self, [dim], [keepdim], &indices)")
+#define TD__median_dim_2(x0, x1) \
+    TD__CALL(td_op_median_dim, x0, -1, false, x1)
+#define TD__median_dim_3(x0, x1, x2) \
+    TD__CALL(td_op_median_dim, x0, x1, false, x2)
+#define TD__median_dim_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_median_dim, x0, x1, x2, x3)
 #define td_median(...) TD__CALL(td_op_median, __VA_ARGS__)
 #define td_softmax(...) TD__PICK_2_3(TD__softmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__softmax_N(...) TD__WRONG("td_softmax(self, dim, [dtype])")
-#define TD__softmax_2(x0, x1) TD__CALL(td_op_softmax, x0, x1, TD_DTYPE_NONE)
-#define TD__softmax_3(x0, x1, x2) TD__CALL(td_op_softmax, x0, x1, x2)
+#define TD__softmax_2(x0, x1) \
+    TD__CALL(td_op_softmax, x0, x1, TD_DTYPE_NONE)
+#define TD__softmax_3(x0, x1, x2) \
+    TD__CALL(td_op_softmax, x0, x1, x2)
 #define td_log_softmax(...) TD__PICK_2_3(TD__log_softmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__log_softmax_N(...) TD__WRONG("td_log_softmax(self, dim, [dtype])")
-#define TD__log_softmax_2(x0, x1) TD__CALL(td_op_log_softmax, x0, x1, TD_DTYPE_NONE)
-#define TD__log_softmax_3(x0, x1, x2) TD__CALL(td_op_log_softmax, x0, x1, x2)
+#define TD__log_softmax_2(x0, x1) \
+    TD__CALL(td_op_log_softmax, x0, x1, TD_DTYPE_NONE)
+#define TD__log_softmax_3(x0, x1, x2) \
+    TD__CALL(td_op_log_softmax, x0, x1, x2)
 #define td__softmax(...) TD__CALL(td_op__softmax, __VA_ARGS__)
 #define td__log_softmax(...) TD__CALL(td_op__log_softmax, __VA_ARGS__)
-#define td__softmax_backward_data(...) \
-    TD__CALL(td_op__softmax_backward_data, __VA_ARGS__)
-#define td__log_softmax_backward_data(...) \
-    TD__CALL(td_op__log_softmax_backward_data, __VA_ARGS__)
+#define td__softmax_backward_data(...) TD__CALL(td_op__softmax_backward_data, __VA_ARGS__)
+#define td__log_softmax_backward_data(...) TD__CALL(td_op__log_softmax_backward_data, __VA_ARGS__)
 #define td_mm(...) TD__CALL(td_op_mm, __VA_ARGS__)
 #define td_bmm(...) TD__CALL(td_op_bmm, __VA_ARGS__)
 #define td_mv(...) TD__CALL(td_op_mv, __VA_ARGS__)
@@ -3014,8 +2716,10 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_matmul(...) TD__CALL(td_op_matmul, __VA_ARGS__)
 #define td_linear(...) TD__PICK_2_3(TD__linear_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linear_N(...) TD__WRONG("td_linear(input, weight, [bias])")
-#define TD__linear_2(x0, x1) TD__CALL(td_op_linear, x0, x1, NULL)
-#define TD__linear_3(x0, x1, x2) TD__CALL(td_op_linear, x0, x1, x2)
+#define TD__linear_2(x0, x1) \
+    TD__CALL(td_op_linear, x0, x1, NULL)
+#define TD__linear_3(x0, x1, x2) \
+    TD__CALL(td_op_linear, x0, x1, x2)
 #define td_einsum(...) TD__CALL(td_op_einsum, __VA_ARGS__)
 #define td_view(...) TD__CALL(td_op_view, __VA_ARGS__)
 #define td_view_dtype(...) TD__CALL(td_op_view_dtype, __VA_ARGS__)
@@ -3024,9 +2728,12 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_reshape_as(...) TD__CALL(td_op_reshape_as, __VA_ARGS__)
 #define td_flatten(...) TD__PICK_1_3(TD__flatten_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__flatten_N(...) TD__WRONG("td_flatten(self, [start_dim], [end_dim])")
-#define TD__flatten_1(x0) TD__CALL(td_op_flatten, x0, 0, -1)
-#define TD__flatten_2(x0, x1) TD__CALL(td_op_flatten, x0, x1, -1)
-#define TD__flatten_3(x0, x1, x2) TD__CALL(td_op_flatten, x0, x1, x2)
+#define TD__flatten_1(x0) \
+    TD__CALL(td_op_flatten, x0, 0, -1)
+#define TD__flatten_2(x0, x1) \
+    TD__CALL(td_op_flatten, x0, x1, -1)
+#define TD__flatten_3(x0, x1, x2) \
+    TD__CALL(td_op_flatten, x0, x1, x2)
 #define td_unflatten(...) TD__CALL(td_op_unflatten, __VA_ARGS__)
 #define td_ravel(...) TD__CALL(td_op_ravel, __VA_ARGS__)
 #define td_expand(...) TD__CALL(td_op_expand, __VA_ARGS__)
@@ -3043,44 +2750,56 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_select(...) TD__CALL(td_op_select, __VA_ARGS__)
 #define td_slice(...) TD__PICK_1_5(TD__slice_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__slice_N(...) TD__WRONG("td_slice(self, [dim], [start], [end], [step])")
-#define TD__slice_1(x0) TD__CALL(td_op_slice, x0, 0, TD_NONE, TD_NONE, 1)
-#define TD__slice_2(x0, x1) TD__CALL(td_op_slice, x0, x1, TD_NONE, TD_NONE, 1)
-#define TD__slice_3(x0, x1, x2) TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_NONE, 1)
-#define TD__slice_4(x0, x1, x2, x3) TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_V(x3), 1)
+#define TD__slice_1(x0) \
+    TD__CALL(td_op_slice, x0, 0, TD_NONE, TD_NONE, 1)
+#define TD__slice_2(x0, x1) \
+    TD__CALL(td_op_slice, x0, x1, TD_NONE, TD_NONE, 1)
+#define TD__slice_3(x0, x1, x2) \
+    TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_NONE, 1)
+#define TD__slice_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_V(x3), 1)
 #define TD__slice_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_V(x3), x4)
 #define td_narrow(...) TD__CALL(td_op_narrow, __VA_ARGS__)
 #define td_split(...) TD__PICK_4_5(TD__split_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__split_N(...) TD__WRONG("td_split(self, split_size, [dim], out, cap)")
-#define TD__split_4(x0, x1, x2, x3) TD__CALL(td_op_split, x0, x1, 0, x2, x3)
-#define TD__split_5(x0, x1, x2, x3, x4) TD__CALL(td_op_split, x0, x1, x2, x3, x4)
-#define td_split_with_sizes(...) \
-    TD__PICK_4_5(TD__split_with_sizes_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__split_with_sizes_N(...) \
-    TD__WRONG("td_split_with_sizes(self, split_sizes, [dim], out, cap)")
+#define TD__split_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_split, x0, x1, 0, x2, x3)
+#define TD__split_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_split, x0, x1, x2, x3, x4)
+#define td_split_with_sizes(...) TD__PICK_4_5(TD__split_with_sizes_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__split_with_sizes_N(...) TD__WRONG("td_split_with_sizes(self, split_sizes, [dim], out, cap)")
 #define TD__split_with_sizes_4(x0, x1, x2, x3) \
     TD__CALL(td_op_split_with_sizes, x0, x1, 0, x2, x3)
 #define TD__split_with_sizes_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_split_with_sizes, x0, x1, x2, x3, x4)
 #define td_chunk(...) TD__PICK_4_5(TD__chunk_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__chunk_N(...) TD__WRONG("td_chunk(self, chunks, [dim], out, cap)")
-#define TD__chunk_4(x0, x1, x2, x3) TD__CALL(td_op_chunk, x0, x1, 0, x2, x3)
-#define TD__chunk_5(x0, x1, x2, x3, x4) TD__CALL(td_op_chunk, x0, x1, x2, x3, x4)
+#define TD__chunk_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_chunk, x0, x1, 0, x2, x3)
+#define TD__chunk_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_chunk, x0, x1, x2, x3, x4)
 #define td_unbind(...) TD__PICK_3_4(TD__unbind_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__unbind_N(...) TD__WRONG("td_unbind(self, [dim], out, cap)")
-#define TD__unbind_3(x0, x1, x2) TD__CALL(td_op_unbind, x0, 0, x1, x2)
-#define TD__unbind_4(x0, x1, x2, x3) TD__CALL(td_op_unbind, x0, x1, x2, x3)
+#define TD__unbind_3(x0, x1, x2) \
+    TD__CALL(td_op_unbind, x0, 0, x1, x2)
+#define TD__unbind_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unbind, x0, x1, x2, x3)
 #define td_diagonal(...) TD__PICK_1_4(TD__diagonal_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__diagonal_N(...) TD__WRONG("td_diagonal(self, [offset], [dim1], [dim2])")
-#define TD__diagonal_1(x0) TD__CALL(td_op_diagonal, x0, 0, 0, 1)
-#define TD__diagonal_2(x0, x1) TD__CALL(td_op_diagonal, x0, x1, 0, 1)
-#define TD__diagonal_3(x0, x1, x2) TD__CALL(td_op_diagonal, x0, x1, x2, 1)
-#define TD__diagonal_4(x0, x1, x2, x3) TD__CALL(td_op_diagonal, x0, x1, x2, x3)
+#define TD__diagonal_1(x0) \
+    TD__CALL(td_op_diagonal, x0, 0, 0, 1)
+#define TD__diagonal_2(x0, x1) \
+    TD__CALL(td_op_diagonal, x0, x1, 0, 1)
+#define TD__diagonal_3(x0, x1, x2) \
+    TD__CALL(td_op_diagonal, x0, x1, x2, 1)
+#define TD__diagonal_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_diagonal, x0, x1, x2, x3)
 #define td_unfold(...) TD__CALL(td_op_unfold, __VA_ARGS__)
 #define td_as_strided(...) TD__PICK_3_4(TD__as_strided_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__as_strided_N(...) \
-    TD__WRONG("td_as_strided(self, size, stride, [storage_offset])")
-#define TD__as_strided_3(x0, x1, x2) TD__CALL(td_op_as_strided, x0, x1, x2, TD_NONE)
+#define TD__as_strided_N(...) TD__WRONG("td_as_strided(self, size, stride, [storage_offset])")
+#define TD__as_strided_3(x0, x1, x2) \
+    TD__CALL(td_op_as_strided, x0, x1, x2, TD_NONE)
 #define TD__as_strided_4(x0, x1, x2, x3) \
     TD__CALL(td_op_as_strided, x0, x1, x2, TD_V(x3))
 #define td_alias(...) TD__CALL(td_op_alias, __VA_ARGS__)
@@ -3092,58 +2811,76 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_squeeze_dims_(...) TD__CALL(td_op_squeeze_dims_, __VA_ARGS__)
 #define td_unsqueeze_(...) TD__CALL(td_op_unsqueeze_, __VA_ARGS__)
 #define td_as_strided_(...) TD__PICK_3_4(TD__as_strided__, __VA_ARGS__)(__VA_ARGS__)
-#define TD__as_strided__N(...) \
-    TD__WRONG("td_as_strided_(self, size, stride, [storage_offset])")
-#define TD__as_strided__3(x0, x1, x2) TD__CALL(td_op_as_strided_, x0, x1, x2, TD_NONE)
+#define TD__as_strided__N(...) TD__WRONG("td_as_strided_(self, size, stride, [storage_offset])")
+#define TD__as_strided__3(x0, x1, x2) \
+    TD__CALL(td_op_as_strided_, x0, x1, x2, TD_NONE)
 #define TD__as_strided__4(x0, x1, x2, x3) \
     TD__CALL(td_op_as_strided_, x0, x1, x2, TD_V(x3))
 #define td_resize_(...) TD__CALL(td_op_resize_, __VA_ARGS__)
 #define td_set_(...) TD__PICK_2_5(TD__set__, __VA_ARGS__)(__VA_ARGS__)
-#define TD__set__N(...) \
-    TD__WRONG("td_set_(self, source, [storage_offset], [size], [stride])")
-#define TD__set__2(x0, x1) TD__CALL(td_op_set_, x0, x1, TD_NONE, TD_ALL, TD_ALL)
-#define TD__set__3(x0, x1, x2) TD__CALL(td_op_set_, x0, x1, TD_V(x2), TD_ALL, TD_ALL)
-#define TD__set__4(x0, x1, x2, x3) TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, TD_ALL)
-#define TD__set__5(x0, x1, x2, x3, x4) TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, x4)
+#define TD__set__N(...) TD__WRONG("td_set_(self, source, [storage_offset], [size], [stride])")
+#define TD__set__2(x0, x1) \
+    TD__CALL(td_op_set_, x0, x1, TD_NONE, TD_ALL, TD_ALL)
+#define TD__set__3(x0, x1, x2) \
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), TD_ALL, TD_ALL)
+#define TD__set__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, TD_ALL)
+#define TD__set__5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, x4)
 #define td_clone(...) TD__PICK_1_2(TD__clone_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clone_N(...) TD__WRONG("td_clone(self, [contiguous])")
-#define TD__clone_1(x0) TD__CALL(td_op_clone, x0, false)
-#define TD__clone_2(x0, x1) TD__CALL(td_op_clone, x0, x1)
+#define TD__clone_1(x0) \
+    TD__CALL(td_op_clone, x0, false)
+#define TD__clone_2(x0, x1) \
+    TD__CALL(td_op_clone, x0, x1)
 #define td_contiguous(...) TD__CALL(td_op_contiguous, __VA_ARGS__)
 #define td_to(...) TD__PICK_2_3(TD__to_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__to_N(...) TD__WRONG("td_to(self, dtype, [copy])")
-#define TD__to_2(x0, x1) TD__CALL(td_op_to, x0, x1, false)
-#define TD__to_3(x0, x1, x2) TD__CALL(td_op_to, x0, x1, x2)
+#define TD__to_2(x0, x1) \
+    TD__CALL(td_op_to, x0, x1, false)
+#define TD__to_3(x0, x1, x2) \
+    TD__CALL(td_op_to, x0, x1, x2)
 #define td_copy(...) TD__PICK_2_3(TD__copy_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__copy_N(...) TD__WRONG("td_copy(self, src, [non_blocking])")
-#define TD__copy_2(x0, x1) TD__CALL(td_op_copy, x0, x1, false)
-#define TD__copy_3(x0, x1, x2) TD__CALL(td_op_copy, x0, x1, x2)
+#define TD__copy_2(x0, x1) \
+    TD__CALL(td_op_copy, x0, x1, false)
+#define TD__copy_3(x0, x1, x2) \
+    TD__CALL(td_op_copy, x0, x1, x2)
 #define td_copy_(...) TD__PICK_2_3(TD__copy__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__copy__N(...) TD__WRONG("td_copy_(self, src, [non_blocking])")
-#define TD__copy__2(x0, x1) TD__CALL(td_op_copy_, x0, x1, false)
-#define TD__copy__3(x0, x1, x2) TD__CALL(td_op_copy_, x0, x1, x2)
+#define TD__copy__2(x0, x1) \
+    TD__CALL(td_op_copy_, x0, x1, false)
+#define TD__copy__3(x0, x1, x2) \
+    TD__CALL(td_op_copy_, x0, x1, x2)
 #define td__put_(...) TD__CALL(td_op__put_, __VA_ARGS__)
-#define td_fill(x0, x1) TD__CALL(td_op_fill, x0, TD_V(x1))
-#define td_fill_(x0, x1) TD__CALL(td_op_fill_, x0, TD_V(x1))
+#define td_fill(x0, x1) \
+    TD__CALL(td_op_fill, x0, TD_V(x1))
+#define td_fill_(x0, x1) \
+    TD__CALL(td_op_fill_, x0, TD_V(x1))
 #define td_zero(...) TD__CALL(td_op_zero, __VA_ARGS__)
 #define td_zero_(...) TD__CALL(td_op_zero_, __VA_ARGS__)
 #define td_cat(...) TD__PICK_1_2(TD__cat_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cat_N(...) TD__WRONG("td_cat(tensors, [dim])")
-#define TD__cat_1(x0) TD__CALL(td_op_cat, x0, 0)
-#define TD__cat_2(x0, x1) TD__CALL(td_op_cat, x0, x1)
+#define TD__cat_1(x0) \
+    TD__CALL(td_op_cat, x0, 0)
+#define TD__cat_2(x0, x1) \
+    TD__CALL(td_op_cat, x0, x1)
 #define td_stack(...) TD__PICK_1_2(TD__stack_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__stack_N(...) TD__WRONG("td_stack(tensors, [dim])")
-#define TD__stack_1(x0) TD__CALL(td_op_stack, x0, 0)
-#define TD__stack_2(x0, x1) TD__CALL(td_op_stack, x0, x1)
+#define TD__stack_1(x0) \
+    TD__CALL(td_op_stack, x0, 0)
+#define TD__stack_2(x0, x1) \
+    TD__CALL(td_op_stack, x0, x1)
 #define td_repeat(...) TD__CALL(td_op_repeat, __VA_ARGS__)
 #define td_tile(...) TD__CALL(td_op_tile, __VA_ARGS__)
 #define td_flip(...) TD__CALL(td_op_flip, __VA_ARGS__)
 #define td_roll(...) TD__PICK_2_3(TD__roll_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__roll_N(...) TD__WRONG("td_roll(self, shifts, [dims])")
-#define TD__roll_2(x0, x1) TD__CALL(td_op_roll, x0, x1, TD_SHAPE())
-#define TD__roll_3(x0, x1, x2) TD__CALL(td_op_roll, x0, x1, x2)
-#define td_constant_pad_nd(...) \
-    TD__PICK_2_3(TD__constant_pad_nd_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__roll_2(x0, x1) \
+    TD__CALL(td_op_roll, x0, x1, TD_SHAPE())
+#define TD__roll_3(x0, x1, x2) \
+    TD__CALL(td_op_roll, x0, x1, x2)
+#define td_constant_pad_nd(...) TD__PICK_2_3(TD__constant_pad_nd_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__constant_pad_nd_N(...) TD__WRONG("td_constant_pad_nd(self, pad, [value])")
 #define TD__constant_pad_nd_2(x0, x1) \
     TD__CALL(td_op_constant_pad_nd, x0, x1, td_value_int(0))
@@ -3151,29 +2888,39 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_constant_pad_nd, x0, x1, TD_V(x2))
 #define td_pad(...) TD__PICK_2_4(TD__pad_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__pad_N(...) TD__WRONG("td_pad(self, pad, [mode], [value])")
-#define TD__pad_2(x0, x1) TD__CALL(td_op_pad, x0, x1, "constant", TD_NONE)
-#define TD__pad_3(x0, x1, x2) TD__CALL(td_op_pad, x0, x1, x2, TD_NONE)
-#define TD__pad_4(x0, x1, x2, x3) TD__CALL(td_op_pad, x0, x1, x2, TD_V(x3))
+#define TD__pad_2(x0, x1) \
+    TD__CALL(td_op_pad, x0, x1, "constant", TD_NONE)
+#define TD__pad_3(x0, x1, x2) \
+    TD__CALL(td_op_pad, x0, x1, x2, TD_NONE)
+#define TD__pad_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_pad, x0, x1, x2, TD_V(x3))
 #define td_tril(...) TD__PICK_1_2(TD__tril_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__tril_N(...) TD__WRONG("td_tril(self, [diagonal])")
-#define TD__tril_1(x0) TD__CALL(td_op_tril, x0, 0)
-#define TD__tril_2(x0, x1) TD__CALL(td_op_tril, x0, x1)
+#define TD__tril_1(x0) \
+    TD__CALL(td_op_tril, x0, 0)
+#define TD__tril_2(x0, x1) \
+    TD__CALL(td_op_tril, x0, x1)
 #define td_tril_(...) TD__PICK_1_2(TD__tril__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__tril__N(...) TD__WRONG("td_tril_(self, [diagonal])")
-#define TD__tril__1(x0) TD__CALL(td_op_tril_, x0, 0)
-#define TD__tril__2(x0, x1) TD__CALL(td_op_tril_, x0, x1)
+#define TD__tril__1(x0) \
+    TD__CALL(td_op_tril_, x0, 0)
+#define TD__tril__2(x0, x1) \
+    TD__CALL(td_op_tril_, x0, x1)
 #define td_triu(...) TD__PICK_1_2(TD__triu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__triu_N(...) TD__WRONG("td_triu(self, [diagonal])")
-#define TD__triu_1(x0) TD__CALL(td_op_triu, x0, 0)
-#define TD__triu_2(x0, x1) TD__CALL(td_op_triu, x0, x1)
+#define TD__triu_1(x0) \
+    TD__CALL(td_op_triu, x0, 0)
+#define TD__triu_2(x0, x1) \
+    TD__CALL(td_op_triu, x0, x1)
 #define td_triu_(...) TD__PICK_1_2(TD__triu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__triu__N(...) TD__WRONG("td_triu_(self, [diagonal])")
-#define TD__triu__1(x0) TD__CALL(td_op_triu_, x0, 0)
-#define TD__triu__2(x0, x1) TD__CALL(td_op_triu_, x0, x1)
+#define TD__triu__1(x0) \
+    TD__CALL(td_op_triu_, x0, 0)
+#define TD__triu__2(x0, x1) \
+    TD__CALL(td_op_triu_, x0, x1)
 #define td_select_scatter(...) TD__CALL(td_op_select_scatter, __VA_ARGS__)
 #define td_slice_scatter(...) TD__PICK_2_6(TD__slice_scatter_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__slice_scatter_N(...) \
-    TD__WRONG("td_slice_scatter(self, src, [dim], [start], [end], [step])")
+#define TD__slice_scatter_N(...) TD__WRONG("td_slice_scatter(self, src, [dim], [start], [end], [step])")
 #define TD__slice_scatter_2(x0, x1) \
     TD__CALL(td_op_slice_scatter, x0, x1, 0, TD_NONE, TD_NONE, 1)
 #define TD__slice_scatter_3(x0, x1, x2) \
@@ -3184,21 +2931,18 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_V(x3), TD_V(x4), 1)
 #define TD__slice_scatter_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_V(x3), TD_V(x4), x5)
-#define td_diagonal_scatter(...) \
-    TD__PICK_2_5(TD__diagonal_scatter_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__diagonal_scatter_N(...) \
-    TD__WRONG("td_diagonal_scatter(self, src, [offset], [dim1], [dim2])")
-#define TD__diagonal_scatter_2(x0, x1) TD__CALL(td_op_diagonal_scatter, x0, x1, 0, 0, 1)
+#define td_diagonal_scatter(...) TD__PICK_2_5(TD__diagonal_scatter_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__diagonal_scatter_N(...) TD__WRONG("td_diagonal_scatter(self, src, [offset], [dim1], [dim2])")
+#define TD__diagonal_scatter_2(x0, x1) \
+    TD__CALL(td_op_diagonal_scatter, x0, x1, 0, 0, 1)
 #define TD__diagonal_scatter_3(x0, x1, x2) \
     TD__CALL(td_op_diagonal_scatter, x0, x1, x2, 0, 1)
 #define TD__diagonal_scatter_4(x0, x1, x2, x3) \
     TD__CALL(td_op_diagonal_scatter, x0, x1, x2, x3, 1)
 #define TD__diagonal_scatter_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_diagonal_scatter, x0, x1, x2, x3, x4)
-#define td_as_strided_scatter(...) \
-    TD__PICK_4_5(TD__as_strided_scatter_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__as_strided_scatter_N(...) \
-    TD__WRONG("td_as_strided_scatter(self, src, size, stride, [storage_offset])")
+#define td_as_strided_scatter(...) TD__PICK_4_5(TD__as_strided_scatter_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__as_strided_scatter_N(...) TD__WRONG("td_as_strided_scatter(self, src, size, stride, [storage_offset])")
 #define TD__as_strided_scatter_4(x0, x1, x2, x3) \
     TD__CALL(td_op_as_strided_scatter, x0, x1, x2, x3, TD_NONE)
 #define TD__as_strided_scatter_5(x0, x1, x2, x3, x4) \
@@ -3212,86 +2956,90 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_scatter_value_, x0, x1, x2, TD_V(x3))
 #define td_scatter_add(...) TD__CALL(td_op_scatter_add, __VA_ARGS__)
 #define td_scatter_add_(...) TD__CALL(td_op_scatter_add_, __VA_ARGS__)
-#define td_scatter_reduce(...) \
-    TD__PICK_5_6(TD__scatter_reduce_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__scatter_reduce_N(...) \
-    TD__WRONG("td_scatter_reduce(self, dim, index, src, reduce, [include_self])")
+#define td_scatter_reduce(...) TD__PICK_5_6(TD__scatter_reduce_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scatter_reduce_N(...) TD__WRONG("td_scatter_reduce(self, dim, index, src, reduce, [include_self])")
 #define TD__scatter_reduce_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_scatter_reduce, x0, x1, x2, x3, x4, true)
 #define TD__scatter_reduce_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_scatter_reduce, x0, x1, x2, x3, x4, x5)
-#define td_scatter_reduce_(...) \
-    TD__PICK_5_6(TD__scatter_reduce__, __VA_ARGS__)(__VA_ARGS__)
-#define TD__scatter_reduce__N(...) \
-    TD__WRONG("td_scatter_reduce_(self, dim, index, src, reduce, [include_self])")
+#define td_scatter_reduce_(...) TD__PICK_5_6(TD__scatter_reduce__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scatter_reduce__N(...) TD__WRONG("td_scatter_reduce_(self, dim, index, src, reduce, [include_self])")
 #define TD__scatter_reduce__5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_scatter_reduce_, x0, x1, x2, x3, x4, true)
 #define TD__scatter_reduce__6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_scatter_reduce_, x0, x1, x2, x3, x4, x5)
-#define td_take_along_dim(...) \
-    TD__PICK_2_3(TD__take_along_dim_, __VA_ARGS__)(__VA_ARGS__)
+#define td_take_along_dim(...) TD__PICK_2_3(TD__take_along_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__take_along_dim_N(...) TD__WRONG("td_take_along_dim(self, indices, [dim])")
-#define TD__take_along_dim_2(x0, x1) TD__CALL(td_op_take_along_dim, x0, x1, TD_NONE)
+#define TD__take_along_dim_2(x0, x1) \
+    TD__CALL(td_op_take_along_dim, x0, x1, TD_NONE)
 #define TD__take_along_dim_3(x0, x1, x2) \
     TD__CALL(td_op_take_along_dim, x0, x1, TD_V(x2))
 #define td_index_select(...) TD__CALL(td_op_index_select, __VA_ARGS__)
 #define td_index_add(...) TD__PICK_4_5(TD__index_add_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__index_add_N(...) \
-    TD__WRONG("td_index_add(self, dim, index, source, [alpha])")
+#define TD__index_add_N(...) TD__WRONG("td_index_add(self, dim, index, source, [alpha])")
 #define TD__index_add_4(x0, x1, x2, x3) \
     TD__CALL(td_op_index_add, x0, x1, x2, x3, td_value_int(1))
 #define TD__index_add_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_index_add, x0, x1, x2, x3, TD_V(x4))
 #define td_index_add_(...) TD__PICK_4_5(TD__index_add__, __VA_ARGS__)(__VA_ARGS__)
-#define TD__index_add__N(...) \
-    TD__WRONG("td_index_add_(self, dim, index, source, [alpha])")
+#define TD__index_add__N(...) TD__WRONG("td_index_add_(self, dim, index, source, [alpha])")
 #define TD__index_add__4(x0, x1, x2, x3) \
     TD__CALL(td_op_index_add_, x0, x1, x2, x3, td_value_int(1))
 #define TD__index_add__5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_index_add_, x0, x1, x2, x3, TD_V(x4))
 #define td_index_copy(...) TD__CALL(td_op_index_copy, __VA_ARGS__)
 #define td_index_copy_(...) TD__CALL(td_op_index_copy_, __VA_ARGS__)
-#define td_index_fill(x0, x1, x2, x3) TD__CALL(td_op_index_fill, x0, x1, x2, TD_V(x3))
-#define td_index_fill_(x0, x1, x2, x3) TD__CALL(td_op_index_fill_, x0, x1, x2, TD_V(x3))
+#define td_index_fill(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_fill, x0, x1, x2, TD_V(x3))
+#define td_index_fill_(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_fill_, x0, x1, x2, TD_V(x3))
 #define td_index(...) TD__CALL(td_op_index, __VA_ARGS__)
 #define td_index_put(...) TD__PICK_3_4(TD__index_put_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__index_put_N(...) \
-    TD__WRONG("td_index_put(self, indices, values, [accumulate])")
-#define TD__index_put_3(x0, x1, x2) TD__CALL(td_op_index_put, x0, x1, x2, false)
-#define TD__index_put_4(x0, x1, x2, x3) TD__CALL(td_op_index_put, x0, x1, x2, x3)
+#define TD__index_put_N(...) TD__WRONG("td_index_put(self, indices, values, [accumulate])")
+#define TD__index_put_3(x0, x1, x2) \
+    TD__CALL(td_op_index_put, x0, x1, x2, false)
+#define TD__index_put_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_put, x0, x1, x2, x3)
 #define td_index_put_(...) TD__PICK_3_4(TD__index_put__, __VA_ARGS__)(__VA_ARGS__)
-#define TD__index_put__N(...) \
-    TD__WRONG("td_index_put_(self, indices, values, [accumulate])")
-#define TD__index_put__3(x0, x1, x2) TD__CALL(td_op_index_put_, x0, x1, x2, false)
-#define TD__index_put__4(x0, x1, x2, x3) TD__CALL(td_op_index_put_, x0, x1, x2, x3)
+#define TD__index_put__N(...) TD__WRONG("td_index_put_(self, indices, values, [accumulate])")
+#define TD__index_put__3(x0, x1, x2) \
+    TD__CALL(td_op_index_put_, x0, x1, x2, false)
+#define TD__index_put__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_put_, x0, x1, x2, x3)
 #define td__index_put_(...) TD__PICK_3_4(TD___index_put__, __VA_ARGS__)(__VA_ARGS__)
-#define TD___index_put__N(...) \
-    TD__WRONG("td__index_put_(self, indices, values, [accumulate])")
-#define TD___index_put__3(x0, x1, x2) TD__CALL(td_op__index_put_, x0, x1, x2, false)
-#define TD___index_put__4(x0, x1, x2, x3) TD__CALL(td_op__index_put_, x0, x1, x2, x3)
+#define TD___index_put__N(...) TD__WRONG("td__index_put_(self, indices, values, [accumulate])")
+#define TD___index_put__3(x0, x1, x2) \
+    TD__CALL(td_op__index_put_, x0, x1, x2, false)
+#define TD___index_put__4(x0, x1, x2, x3) \
+    TD__CALL(td_op__index_put_, x0, x1, x2, x3)
 #define td_nonzero(...) TD__CALL(td_op_nonzero, __VA_ARGS__)
 #define td_masked_select(...) TD__CALL(td_op_masked_select, __VA_ARGS__)
 #define td_unique(...) TD__PICK_3_5(TD__unique_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__unique_N(...) \
-    TD__WRONG("td_unique(self, [return_inverse], [return_counts], &inverse, &counts)")
-#define TD__unique_3(x0, x1, x2) TD__CALL(td_op_unique, x0, false, false, x1, x2)
-#define TD__unique_4(x0, x1, x2, x3) TD__CALL(td_op_unique, x0, x1, false, x2, x3)
-#define TD__unique_5(x0, x1, x2, x3, x4) TD__CALL(td_op_unique, x0, x1, x2, x3, x4)
+#define TD__unique_N(...) TD__WRONG("td_unique(self, [return_inverse], [return_counts], &inverse, &counts)")
+#define TD__unique_3(x0, x1, x2) \
+    TD__CALL(td_op_unique, x0, false, false, x1, x2)
+#define TD__unique_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unique, x0, x1, false, x2, x3)
+#define TD__unique_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_unique, x0, x1, x2, x3, x4)
 #define td_masked_scatter(...) TD__CALL(td_op_masked_scatter, __VA_ARGS__)
 #define td_masked_scatter_(...) TD__CALL(td_op_masked_scatter_, __VA_ARGS__)
 #define td_one_hot(...) TD__PICK_1_2(TD__one_hot_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__one_hot_N(...) TD__WRONG("td_one_hot(self, [num_classes])")
-#define TD__one_hot_1(x0) TD__CALL(td_op_one_hot, x0, -1)
-#define TD__one_hot_2(x0, x1) TD__CALL(td_op_one_hot, x0, x1)
+#define TD__one_hot_1(x0) \
+    TD__CALL(td_op_one_hot, x0, -1)
+#define TD__one_hot_2(x0, x1) \
+    TD__CALL(td_op_one_hot, x0, x1)
 #define td_embedding(...) TD__PICK_2_4(TD__embedding_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__embedding_N(...) \
-    TD__WRONG("td_embedding(weight, indices, [padding_idx], [scale_grad_by_freq])")
-#define TD__embedding_2(x0, x1) TD__CALL(td_op_embedding, x0, x1, -1, false)
-#define TD__embedding_3(x0, x1, x2) TD__CALL(td_op_embedding, x0, x1, x2, false)
-#define TD__embedding_4(x0, x1, x2, x3) TD__CALL(td_op_embedding, x0, x1, x2, x3)
+#define TD__embedding_N(...) TD__WRONG("td_embedding(weight, indices, [padding_idx], [scale_grad_by_freq])")
+#define TD__embedding_2(x0, x1) \
+    TD__CALL(td_op_embedding, x0, x1, -1, false)
+#define TD__embedding_3(x0, x1, x2) \
+    TD__CALL(td_op_embedding, x0, x1, x2, false)
+#define TD__embedding_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_embedding, x0, x1, x2, x3)
 #define td_layer_norm(...) TD__PICK_2_5(TD__layer_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__layer_norm_N(...) \
-    TD__WRONG("td_layer_norm(input, normalized_shape, [weight], [bias], [eps])")
+#define TD__layer_norm_N(...) TD__WRONG("td_layer_norm(input, normalized_shape, [weight], [bias], [eps])")
 #define TD__layer_norm_2(x0, x1) \
     TD__CALL(td_op_layer_norm, x0, x1, NULL, NULL, 1.0000000000000001e-05)
 #define TD__layer_norm_3(x0, x1, x2) \
@@ -3302,14 +3050,15 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_layer_norm, x0, x1, x2, x3, x4)
 #define td_native_layer_norm(...) TD__CALL(td_op_native_layer_norm, __VA_ARGS__)
 #define td_rms_norm(...) TD__PICK_2_4(TD__rms_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__rms_norm_N(...) \
-    TD__WRONG("td_rms_norm(input, normalized_shape, [weight], [eps])")
-#define TD__rms_norm_2(x0, x1) TD__CALL(td_op_rms_norm, x0, x1, NULL, TD_NONE)
-#define TD__rms_norm_3(x0, x1, x2) TD__CALL(td_op_rms_norm, x0, x1, x2, TD_NONE)
-#define TD__rms_norm_4(x0, x1, x2, x3) TD__CALL(td_op_rms_norm, x0, x1, x2, TD_V(x3))
+#define TD__rms_norm_N(...) TD__WRONG("td_rms_norm(input, normalized_shape, [weight], [eps])")
+#define TD__rms_norm_2(x0, x1) \
+    TD__CALL(td_op_rms_norm, x0, x1, NULL, TD_NONE)
+#define TD__rms_norm_3(x0, x1, x2) \
+    TD__CALL(td_op_rms_norm, x0, x1, x2, TD_NONE)
+#define TD__rms_norm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_rms_norm, x0, x1, x2, TD_V(x3))
 #define td_group_norm(...) TD__PICK_2_5(TD__group_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__group_norm_N(...) \
-    TD__WRONG("td_group_norm(input, num_groups, [weight], [bias], [eps])")
+#define TD__group_norm_N(...) TD__WRONG("td_group_norm(input, num_groups, [weight], [bias], [eps])")
 #define TD__group_norm_2(x0, x1) \
     TD__CALL(td_op_group_norm, x0, x1, NULL, NULL, 1.0000000000000001e-05)
 #define TD__group_norm_3(x0, x1, x2) \
@@ -3320,48 +3069,35 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_group_norm, x0, x1, x2, x3, x4)
 #define td_native_group_norm(...) TD__CALL(td_op_native_group_norm, __VA_ARGS__)
 #define td_batch_norm(...) TD__PICK_6_8(TD__batch_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__batch_norm_N(...)                                                  \
-    TD__WRONG("td_batch_norm(input, weight, bias, running_mean, running_var, " \
-              "training, [momentum], [eps])")
-#define TD__batch_norm_6(x0, x1, x2, x3, x4, x5)                            \
-    TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, \
-             1.0000000000000001e-05)
+#define TD__batch_norm_N(...) TD__WRONG("td_batch_norm(input, weight, bias, running_mean, running_var, training, [momentum], [eps])")
+#define TD__batch_norm_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__batch_norm_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, x6, 1.0000000000000001e-05)
 #define TD__batch_norm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
     TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_native_batch_norm(...) TD__CALL(td_op_native_batch_norm, __VA_ARGS__)
 #define td_instance_norm(...) TD__PICK_1_8(TD__instance_norm_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__instance_norm_N(...)                                           \
-    TD__WRONG("td_instance_norm(input, [weight], [bias], [running_mean], " \
-              "[running_var], [use_input_stats], [momentum], [eps])")
-#define TD__instance_norm_1(x0)                                     \
-    TD__CALL(td_op_instance_norm, x0, NULL, NULL, NULL, NULL, true, \
-             0.10000000000000001, 1.0000000000000001e-05)
-#define TD__instance_norm_2(x0, x1)                                                    \
-    TD__CALL(td_op_instance_norm, x0, x1, NULL, NULL, NULL, true, 0.10000000000000001, \
-             1.0000000000000001e-05)
-#define TD__instance_norm_3(x0, x1, x2)                                              \
-    TD__CALL(td_op_instance_norm, x0, x1, x2, NULL, NULL, true, 0.10000000000000001, \
-             1.0000000000000001e-05)
-#define TD__instance_norm_4(x0, x1, x2, x3)                                        \
-    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, NULL, true, 0.10000000000000001, \
-             1.0000000000000001e-05)
-#define TD__instance_norm_5(x0, x1, x2, x3, x4)                                  \
-    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, true, 0.10000000000000001, \
-             1.0000000000000001e-05)
-#define TD__instance_norm_6(x0, x1, x2, x3, x4, x5)                            \
-    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, \
-             1.0000000000000001e-05)
+#define TD__instance_norm_N(...) TD__WRONG("td_instance_norm(input, [weight], [bias], [running_mean], [running_var], [use_input_stats], [momentum], [eps])")
+#define TD__instance_norm_1(x0) \
+    TD__CALL(td_op_instance_norm, x0, NULL, NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
+#define TD__instance_norm_2(x0, x1) \
+    TD__CALL(td_op_instance_norm, x0, x1, NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
+#define TD__instance_norm_3(x0, x1, x2) \
+    TD__CALL(td_op_instance_norm, x0, x1, x2, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
+#define TD__instance_norm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
+#define TD__instance_norm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, true, 0.10000000000000001, 1.0000000000000001e-05)
+#define TD__instance_norm_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, 1.0000000000000001e-05)
 #define TD__instance_norm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
     TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_convolution(...) TD__CALL(td_op_convolution, __VA_ARGS__)
 #define td_conv2d(...) TD__PICK_2_7(TD__conv2d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__conv2d_N(...) \
-    TD__WRONG(            \
-        "td_conv2d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv2d_N(...) TD__WRONG("td_conv2d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
 #define TD__conv2d_2(x0, x1) \
     TD__CALL(td_op_conv2d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv2d_3(x0, x1, x2) \
@@ -3375,9 +3111,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__conv2d_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, x5, x6)
 #define td_conv1d(...) TD__PICK_2_7(TD__conv1d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__conv1d_N(...) \
-    TD__WRONG(            \
-        "td_conv1d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv1d_N(...) TD__WRONG("td_conv1d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
 #define TD__conv1d_2(x0, x1) \
     TD__CALL(td_op_conv1d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv1d_3(x0, x1, x2) \
@@ -3392,30 +3126,34 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, x5, x6)
 #define td_l1_loss(...) TD__PICK_2_3(TD__l1_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__l1_loss_N(...) TD__WRONG("td_l1_loss(self, target, [reduction])")
-#define TD__l1_loss_2(x0, x1) TD__CALL(td_op_l1_loss, x0, x1, "mean")
-#define TD__l1_loss_3(x0, x1, x2) TD__CALL(td_op_l1_loss, x0, x1, x2)
+#define TD__l1_loss_2(x0, x1) \
+    TD__CALL(td_op_l1_loss, x0, x1, "mean")
+#define TD__l1_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_l1_loss, x0, x1, x2)
 #define td_mse_loss(...) TD__PICK_2_3(TD__mse_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__mse_loss_N(...) TD__WRONG("td_mse_loss(self, target, [reduction])")
-#define TD__mse_loss_2(x0, x1) TD__CALL(td_op_mse_loss, x0, x1, "mean")
-#define TD__mse_loss_3(x0, x1, x2) TD__CALL(td_op_mse_loss, x0, x1, x2)
-#define td_smooth_l1_loss(...) \
-    TD__PICK_2_4(TD__smooth_l1_loss_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__smooth_l1_loss_N(...) \
-    TD__WRONG("td_smooth_l1_loss(self, target, [reduction], [beta])")
-#define TD__smooth_l1_loss_2(x0, x1) TD__CALL(td_op_smooth_l1_loss, x0, x1, "mean", 1)
-#define TD__smooth_l1_loss_3(x0, x1, x2) TD__CALL(td_op_smooth_l1_loss, x0, x1, x2, 1)
+#define TD__mse_loss_2(x0, x1) \
+    TD__CALL(td_op_mse_loss, x0, x1, "mean")
+#define TD__mse_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_mse_loss, x0, x1, x2)
+#define td_smooth_l1_loss(...) TD__PICK_2_4(TD__smooth_l1_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__smooth_l1_loss_N(...) TD__WRONG("td_smooth_l1_loss(self, target, [reduction], [beta])")
+#define TD__smooth_l1_loss_2(x0, x1) \
+    TD__CALL(td_op_smooth_l1_loss, x0, x1, "mean", 1)
+#define TD__smooth_l1_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_smooth_l1_loss, x0, x1, x2, 1)
 #define TD__smooth_l1_loss_4(x0, x1, x2, x3) \
     TD__CALL(td_op_smooth_l1_loss, x0, x1, x2, x3)
 #define td_huber_loss(...) TD__PICK_2_4(TD__huber_loss_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__huber_loss_N(...) \
-    TD__WRONG("td_huber_loss(self, target, [reduction], [delta])")
-#define TD__huber_loss_2(x0, x1) TD__CALL(td_op_huber_loss, x0, x1, "mean", 1)
-#define TD__huber_loss_3(x0, x1, x2) TD__CALL(td_op_huber_loss, x0, x1, x2, 1)
-#define TD__huber_loss_4(x0, x1, x2, x3) TD__CALL(td_op_huber_loss, x0, x1, x2, x3)
-#define td_bce_with_logits(...) \
-    TD__PICK_2_5(TD__bce_with_logits_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__bce_with_logits_N(...) \
-    TD__WRONG("td_bce_with_logits(self, target, [weight], [pos_weight], [reduction])")
+#define TD__huber_loss_N(...) TD__WRONG("td_huber_loss(self, target, [reduction], [delta])")
+#define TD__huber_loss_2(x0, x1) \
+    TD__CALL(td_op_huber_loss, x0, x1, "mean", 1)
+#define TD__huber_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_huber_loss, x0, x1, x2, 1)
+#define TD__huber_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_huber_loss, x0, x1, x2, x3)
+#define td_bce_with_logits(...) TD__PICK_2_5(TD__bce_with_logits_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__bce_with_logits_N(...) TD__WRONG("td_bce_with_logits(self, target, [weight], [pos_weight], [reduction])")
 #define TD__bce_with_logits_2(x0, x1) \
     TD__CALL(td_op_bce_with_logits, x0, x1, NULL, NULL, "mean")
 #define TD__bce_with_logits_3(x0, x1, x2) \
@@ -3425,22 +3163,25 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__bce_with_logits_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_bce_with_logits, x0, x1, x2, x3, x4)
 #define td_kl_div(...) TD__PICK_2_4(TD__kl_div_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__kl_div_N(...) \
-    TD__WRONG("td_kl_div(self, target, [reduction], [log_target])")
-#define TD__kl_div_2(x0, x1) TD__CALL(td_op_kl_div, x0, x1, "mean", false)
-#define TD__kl_div_3(x0, x1, x2) TD__CALL(td_op_kl_div, x0, x1, x2, false)
-#define TD__kl_div_4(x0, x1, x2, x3) TD__CALL(td_op_kl_div, x0, x1, x2, x3)
+#define TD__kl_div_N(...) TD__WRONG("td_kl_div(self, target, [reduction], [log_target])")
+#define TD__kl_div_2(x0, x1) \
+    TD__CALL(td_op_kl_div, x0, x1, "mean", false)
+#define TD__kl_div_3(x0, x1, x2) \
+    TD__CALL(td_op_kl_div, x0, x1, x2, false)
+#define TD__kl_div_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_kl_div, x0, x1, x2, x3)
 #define td_nll_loss(...) TD__PICK_2_5(TD__nll_loss_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__nll_loss_N(...) \
-    TD__WRONG("td_nll_loss(self, target, [weight], [reduction], [ignore_index])")
-#define TD__nll_loss_2(x0, x1) TD__CALL(td_op_nll_loss, x0, x1, NULL, "mean", -100)
-#define TD__nll_loss_3(x0, x1, x2) TD__CALL(td_op_nll_loss, x0, x1, x2, "mean", -100)
-#define TD__nll_loss_4(x0, x1, x2, x3) TD__CALL(td_op_nll_loss, x0, x1, x2, x3, -100)
-#define TD__nll_loss_5(x0, x1, x2, x3, x4) TD__CALL(td_op_nll_loss, x0, x1, x2, x3, x4)
+#define TD__nll_loss_N(...) TD__WRONG("td_nll_loss(self, target, [weight], [reduction], [ignore_index])")
+#define TD__nll_loss_2(x0, x1) \
+    TD__CALL(td_op_nll_loss, x0, x1, NULL, "mean", -100)
+#define TD__nll_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_nll_loss, x0, x1, x2, "mean", -100)
+#define TD__nll_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_nll_loss, x0, x1, x2, x3, -100)
+#define TD__nll_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_nll_loss, x0, x1, x2, x3, x4)
 #define td_cross_entropy(...) TD__PICK_2_6(TD__cross_entropy_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__cross_entropy_N(...)                                                       \
-    TD__WRONG("td_cross_entropy(self, target, [weight], [reduction], [ignore_index], " \
-              "[label_smoothing])")
+#define TD__cross_entropy_N(...) TD__WRONG("td_cross_entropy(self, target, [weight], [reduction], [ignore_index], [label_smoothing])")
 #define TD__cross_entropy_2(x0, x1) \
     TD__CALL(td_op_cross_entropy, x0, x1, NULL, "mean", -100, 0)
 #define TD__cross_entropy_3(x0, x1, x2) \
@@ -3451,11 +3192,8 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, 0)
 #define TD__cross_entropy_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, x5)
-#define td_scaled_dot_product_attention(...) \
-    TD__PICK_3_7(TD__scaled_dot_product_attention_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__scaled_dot_product_attention_N(...)                                  \
-    TD__WRONG("td_scaled_dot_product_attention(query, key, value, [attn_mask], " \
-              "[dropout_p], [is_causal], [scale])")
+#define td_scaled_dot_product_attention(...) TD__PICK_3_7(TD__scaled_dot_product_attention_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scaled_dot_product_attention_N(...) TD__WRONG("td_scaled_dot_product_attention(query, key, value, [attn_mask], [dropout_p], [is_causal], [scale])")
 #define TD__scaled_dot_product_attention_3(x0, x1, x2) \
     TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, NULL, 0, false, TD_NONE)
 #define TD__scaled_dot_product_attention_4(x0, x1, x2, x3) \
@@ -3466,17 +3204,12 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_NONE)
 #define TD__scaled_dot_product_attention_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_V(x6))
-#define td_max_pool2d_with_indices(...) \
-    TD__PICK_3_7(TD__max_pool2d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__max_pool2d_with_indices_N(...)                                          \
-    TD__WRONG("td_max_pool2d_with_indices(self, kernel_size, [stride], [padding], " \
-              "[dilation], [ceil_mode], &indices)")
-#define TD__max_pool2d_with_indices_3(x0, x1, x2)                            \
-    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, TD_SHAPE(), TD_SHAPE(0), \
-             TD_SHAPE(1), false, x2)
-#define TD__max_pool2d_with_indices_4(x0, x1, x2, x3)                             \
-    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), \
-             false, x3)
+#define td_max_pool2d_with_indices(...) TD__PICK_3_7(TD__max_pool2d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_pool2d_with_indices_N(...) TD__WRONG("td_max_pool2d_with_indices(self, kernel_size, [stride], [padding], [dilation], [ceil_mode], &indices)")
+#define TD__max_pool2d_with_indices_3(x0, x1, x2) \
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false, x2)
+#define TD__max_pool2d_with_indices_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false, x3)
 #define TD__max_pool2d_with_indices_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, x3, TD_SHAPE(1), false, x4)
 #define TD__max_pool2d_with_indices_6(x0, x1, x2, x3, x4, x5) \
@@ -3484,9 +3217,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__max_pool2d_with_indices_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, x3, x4, x5, x6)
 #define td_max_pool2d(...) TD__PICK_2_6(TD__max_pool2d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__max_pool2d_N(...)                                                      \
-    TD__WRONG("td_max_pool2d(self, kernel_size, [stride], [padding], [dilation], " \
-              "[ceil_mode])")
+#define TD__max_pool2d_N(...) TD__WRONG("td_max_pool2d(self, kernel_size, [stride], [padding], [dilation], [ceil_mode])")
 #define TD__max_pool2d_2(x0, x1) \
     TD__CALL(td_op_max_pool2d, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool2d_3(x0, x1, x2) \
@@ -3498,9 +3229,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__max_pool2d_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_max_pool2d, x0, x1, x2, x3, x4, x5)
 #define td_max_pool1d(...) TD__PICK_2_6(TD__max_pool1d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__max_pool1d_N(...)                                                      \
-    TD__WRONG("td_max_pool1d(self, kernel_size, [stride], [padding], [dilation], " \
-              "[ceil_mode])")
+#define TD__max_pool1d_N(...) TD__WRONG("td_max_pool1d(self, kernel_size, [stride], [padding], [dilation], [ceil_mode])")
 #define TD__max_pool1d_2(x0, x1) \
     TD__CALL(td_op_max_pool1d, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool1d_3(x0, x1, x2) \
@@ -3512,9 +3241,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__max_pool1d_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, x4, x5)
 #define td_avg_pool2d(...) TD__PICK_2_7(TD__avg_pool2d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__avg_pool2d_N(...)                                                       \
-    TD__WRONG("td_avg_pool2d(self, kernel_size, [stride], [padding], [ceil_mode], " \
-              "[count_include_pad], [divisor_override])")
+#define TD__avg_pool2d_N(...) TD__WRONG("td_avg_pool2d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad], [divisor_override])")
 #define TD__avg_pool2d_2(x0, x1) \
     TD__CALL(td_op_avg_pool2d, x0, x1, TD_SHAPE(), TD_SHAPE(0), false, true, TD_NONE)
 #define TD__avg_pool2d_3(x0, x1, x2) \
@@ -3528,9 +3255,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__avg_pool2d_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_avg_pool2d, x0, x1, x2, x3, x4, x5, TD_V(x6))
 #define td_avg_pool1d(...) TD__PICK_2_6(TD__avg_pool1d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__avg_pool1d_N(...)                                                       \
-    TD__WRONG("td_avg_pool1d(self, kernel_size, [stride], [padding], [ceil_mode], " \
-              "[count_include_pad])")
+#define TD__avg_pool1d_N(...) TD__WRONG("td_avg_pool1d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad])")
 #define TD__avg_pool1d_2(x0, x1) \
     TD__CALL(td_op_avg_pool1d, x0, x1, TD_SHAPE(), TD_SHAPE(0), false, true)
 #define TD__avg_pool1d_3(x0, x1, x2) \
@@ -3543,27 +3268,22 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_avg_pool1d, x0, x1, x2, x3, x4, x5)
 #define td_adaptive_avg_pool2d(...) TD__CALL(td_op_adaptive_avg_pool2d, __VA_ARGS__)
 #define td_adaptive_avg_pool1d(...) TD__CALL(td_op_adaptive_avg_pool1d, __VA_ARGS__)
-#define td_upsample_nearest2d(...) \
-    TD__PICK_2_4(TD__upsample_nearest2d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__upsample_nearest2d_N(...) \
-    TD__WRONG("td_upsample_nearest2d(self, output_size, [scales_h], [scales_w])")
+#define td_upsample_nearest2d(...) TD__PICK_2_4(TD__upsample_nearest2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_nearest2d_N(...) TD__WRONG("td_upsample_nearest2d(self, output_size, [scales_h], [scales_w])")
 #define TD__upsample_nearest2d_2(x0, x1) \
     TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_NONE, TD_NONE)
 #define TD__upsample_nearest2d_3(x0, x1, x2) \
     TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_V(x2), TD_NONE)
 #define TD__upsample_nearest2d_4(x0, x1, x2, x3) \
     TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_V(x2), TD_V(x3))
-#define td_upsample_nearest1d(...) \
-    TD__PICK_2_3(TD__upsample_nearest1d_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__upsample_nearest1d_N(...) \
-    TD__WRONG("td_upsample_nearest1d(self, output_size, [scales])")
+#define td_upsample_nearest1d(...) TD__PICK_2_3(TD__upsample_nearest1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_nearest1d_N(...) TD__WRONG("td_upsample_nearest1d(self, output_size, [scales])")
 #define TD__upsample_nearest1d_2(x0, x1) \
     TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_NONE)
 #define TD__upsample_nearest1d_3(x0, x1, x2) \
     TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_V(x2))
 #define td_interpolate(...) TD__PICK_1_4(TD__interpolate_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__interpolate_N(...) \
-    TD__WRONG("td_interpolate(input, [size], [scale_factor], [mode])")
+#define TD__interpolate_N(...) TD__WRONG("td_interpolate(input, [size], [scale_factor], [mode])")
 #define TD__interpolate_1(x0) \
     TD__CALL(td_op_interpolate, x0, TD_ALL, TD_NONE, "nearest")
 #define TD__interpolate_2(x0, x1) \
@@ -3574,105 +3294,149 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3)
 #define td_rand(...) TD__PICK_2_3(TD__rand_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_N(...) TD__WRONG("td_rand(cx, size, [dtype])")
-#define TD__rand_2(cx, x0) TD__CALL(td_op_rand, cx, x0, TD_DTYPE_NONE)
-#define TD__rand_3(cx, x0, x1) TD__CALL(td_op_rand, cx, x0, x1)
+#define TD__rand_2(cx, x0) \
+    TD__CALL(td_op_rand, cx, x0, TD_DTYPE_NONE)
+#define TD__rand_3(cx, x0, x1) \
+    TD__CALL(td_op_rand, cx, x0, x1)
 #define td_randn(...) TD__PICK_2_3(TD__randn_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randn_N(...) TD__WRONG("td_randn(cx, size, [dtype])")
-#define TD__randn_2(cx, x0) TD__CALL(td_op_randn, cx, x0, TD_DTYPE_NONE)
-#define TD__randn_3(cx, x0, x1) TD__CALL(td_op_randn, cx, x0, x1)
+#define TD__randn_2(cx, x0) \
+    TD__CALL(td_op_randn, cx, x0, TD_DTYPE_NONE)
+#define TD__randn_3(cx, x0, x1) \
+    TD__CALL(td_op_randn, cx, x0, x1)
 #define td_randint(...) TD__PICK_3_5(TD__randint_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randint_N(...) TD__WRONG("td_randint(cx, [low], high, size, [dtype])")
-#define TD__randint_3(cx, x0, x1) TD__CALL(td_op_randint, cx, 0, x0, x1, TD_DTYPE_NONE)
+#define TD__randint_3(cx, x0, x1) \
+    TD__CALL(td_op_randint, cx, 0, x0, x1, TD_DTYPE_NONE)
 #define TD__randint_4(cx, x0, x1, x2) \
     TD__CALL(td_op_randint, cx, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__randint_5(cx, x0, x1, x2, x3) TD__CALL(td_op_randint, cx, x0, x1, x2, x3)
+#define TD__randint_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_randint, cx, x0, x1, x2, x3)
 #define td_randperm(...) TD__PICK_2_3(TD__randperm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randperm_N(...) TD__WRONG("td_randperm(cx, n, [dtype])")
-#define TD__randperm_2(cx, x0) TD__CALL(td_op_randperm, cx, x0, TD_DTYPE_NONE)
-#define TD__randperm_3(cx, x0, x1) TD__CALL(td_op_randperm, cx, x0, x1)
+#define TD__randperm_2(cx, x0) \
+    TD__CALL(td_op_randperm, cx, x0, TD_DTYPE_NONE)
+#define TD__randperm_3(cx, x0, x1) \
+    TD__CALL(td_op_randperm, cx, x0, x1)
 #define td_rand_like(...) TD__PICK_1_2(TD__rand_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_like_N(...) TD__WRONG("td_rand_like(self, [dtype])")
-#define TD__rand_like_1(x0) TD__CALL(td_op_rand_like, x0, TD_DTYPE_NONE)
-#define TD__rand_like_2(x0, x1) TD__CALL(td_op_rand_like, x0, x1)
+#define TD__rand_like_1(x0) \
+    TD__CALL(td_op_rand_like, x0, TD_DTYPE_NONE)
+#define TD__rand_like_2(x0, x1) \
+    TD__CALL(td_op_rand_like, x0, x1)
 #define td_randn_like(...) TD__PICK_1_2(TD__randn_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randn_like_N(...) TD__WRONG("td_randn_like(self, [dtype])")
-#define TD__randn_like_1(x0) TD__CALL(td_op_randn_like, x0, TD_DTYPE_NONE)
-#define TD__randn_like_2(x0, x1) TD__CALL(td_op_randn_like, x0, x1)
+#define TD__randn_like_1(x0) \
+    TD__CALL(td_op_randn_like, x0, TD_DTYPE_NONE)
+#define TD__randn_like_2(x0, x1) \
+    TD__CALL(td_op_randn_like, x0, x1)
 #define td_randint_like(...) TD__PICK_3_4(TD__randint_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randint_like_N(...) TD__WRONG("td_randint_like(self, low, high, [dtype])")
 #define TD__randint_like_3(x0, x1, x2) \
     TD__CALL(td_op_randint_like, x0, x1, x2, TD_DTYPE_NONE)
-#define TD__randint_like_4(x0, x1, x2, x3) TD__CALL(td_op_randint_like, x0, x1, x2, x3)
+#define TD__randint_like_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_randint_like, x0, x1, x2, x3)
 #define td_uniform(...) TD__PICK_1_3(TD__uniform_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__uniform_N(...) TD__WRONG("td_uniform(self, [from], [to])")
-#define TD__uniform_1(x0) TD__CALL(td_op_uniform, x0, 0, 1)
-#define TD__uniform_2(x0, x1) TD__CALL(td_op_uniform, x0, x1, 1)
-#define TD__uniform_3(x0, x1, x2) TD__CALL(td_op_uniform, x0, x1, x2)
+#define TD__uniform_1(x0) \
+    TD__CALL(td_op_uniform, x0, 0, 1)
+#define TD__uniform_2(x0, x1) \
+    TD__CALL(td_op_uniform, x0, x1, 1)
+#define TD__uniform_3(x0, x1, x2) \
+    TD__CALL(td_op_uniform, x0, x1, x2)
 #define td_uniform_(...) TD__PICK_1_3(TD__uniform__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__uniform__N(...) TD__WRONG("td_uniform_(self, [from], [to])")
-#define TD__uniform__1(x0) TD__CALL(td_op_uniform_, x0, 0, 1)
-#define TD__uniform__2(x0, x1) TD__CALL(td_op_uniform_, x0, x1, 1)
-#define TD__uniform__3(x0, x1, x2) TD__CALL(td_op_uniform_, x0, x1, x2)
+#define TD__uniform__1(x0) \
+    TD__CALL(td_op_uniform_, x0, 0, 1)
+#define TD__uniform__2(x0, x1) \
+    TD__CALL(td_op_uniform_, x0, x1, 1)
+#define TD__uniform__3(x0, x1, x2) \
+    TD__CALL(td_op_uniform_, x0, x1, x2)
 #define td_normal(...) TD__PICK_1_3(TD__normal_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__normal_N(...) TD__WRONG("td_normal(self, [mean], [std])")
-#define TD__normal_1(x0) TD__CALL(td_op_normal, x0, 0, 1)
-#define TD__normal_2(x0, x1) TD__CALL(td_op_normal, x0, x1, 1)
-#define TD__normal_3(x0, x1, x2) TD__CALL(td_op_normal, x0, x1, x2)
+#define TD__normal_1(x0) \
+    TD__CALL(td_op_normal, x0, 0, 1)
+#define TD__normal_2(x0, x1) \
+    TD__CALL(td_op_normal, x0, x1, 1)
+#define TD__normal_3(x0, x1, x2) \
+    TD__CALL(td_op_normal, x0, x1, x2)
 #define td_normal_(...) TD__PICK_1_3(TD__normal__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__normal__N(...) TD__WRONG("td_normal_(self, [mean], [std])")
-#define TD__normal__1(x0) TD__CALL(td_op_normal_, x0, 0, 1)
-#define TD__normal__2(x0, x1) TD__CALL(td_op_normal_, x0, x1, 1)
-#define TD__normal__3(x0, x1, x2) TD__CALL(td_op_normal_, x0, x1, x2)
+#define TD__normal__1(x0) \
+    TD__CALL(td_op_normal_, x0, 0, 1)
+#define TD__normal__2(x0, x1) \
+    TD__CALL(td_op_normal_, x0, x1, 1)
+#define TD__normal__3(x0, x1, x2) \
+    TD__CALL(td_op_normal_, x0, x1, x2)
 #define td_exponential(...) TD__PICK_1_2(TD__exponential_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__exponential_N(...) TD__WRONG("td_exponential(self, [lambd])")
-#define TD__exponential_1(x0) TD__CALL(td_op_exponential, x0, 1)
-#define TD__exponential_2(x0, x1) TD__CALL(td_op_exponential, x0, x1)
+#define TD__exponential_1(x0) \
+    TD__CALL(td_op_exponential, x0, 1)
+#define TD__exponential_2(x0, x1) \
+    TD__CALL(td_op_exponential, x0, x1)
 #define td_exponential_(...) TD__PICK_1_2(TD__exponential__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__exponential__N(...) TD__WRONG("td_exponential_(self, [lambd])")
-#define TD__exponential__1(x0) TD__CALL(td_op_exponential_, x0, 1)
-#define TD__exponential__2(x0, x1) TD__CALL(td_op_exponential_, x0, x1)
+#define TD__exponential__1(x0) \
+    TD__CALL(td_op_exponential_, x0, 1)
+#define TD__exponential__2(x0, x1) \
+    TD__CALL(td_op_exponential_, x0, x1)
 #define td_random(...) TD__PICK_1_3(TD__random_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__random_N(...) TD__WRONG("td_random(self, [from], [to])")
-#define TD__random_1(x0) TD__CALL(td_op_random, x0, TD_NONE, TD_NONE)
-#define TD__random_2(x0, x1) TD__CALL(td_op_random, x0, TD_V(x1), TD_NONE)
-#define TD__random_3(x0, x1, x2) TD__CALL(td_op_random, x0, TD_V(x1), TD_V(x2))
+#define TD__random_1(x0) \
+    TD__CALL(td_op_random, x0, TD_NONE, TD_NONE)
+#define TD__random_2(x0, x1) \
+    TD__CALL(td_op_random, x0, TD_V(x1), TD_NONE)
+#define TD__random_3(x0, x1, x2) \
+    TD__CALL(td_op_random, x0, TD_V(x1), TD_V(x2))
 #define td_random_(...) TD__PICK_1_3(TD__random__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__random__N(...) TD__WRONG("td_random_(self, [from], [to])")
-#define TD__random__1(x0) TD__CALL(td_op_random_, x0, TD_NONE, TD_NONE)
-#define TD__random__2(x0, x1) TD__CALL(td_op_random_, x0, TD_V(x1), TD_NONE)
-#define TD__random__3(x0, x1, x2) TD__CALL(td_op_random_, x0, TD_V(x1), TD_V(x2))
+#define TD__random__1(x0) \
+    TD__CALL(td_op_random_, x0, TD_NONE, TD_NONE)
+#define TD__random__2(x0, x1) \
+    TD__CALL(td_op_random_, x0, TD_V(x1), TD_NONE)
+#define TD__random__3(x0, x1, x2) \
+    TD__CALL(td_op_random_, x0, TD_V(x1), TD_V(x2))
 #define td_bernoulli(...) TD__CALL(td_op_bernoulli, __VA_ARGS__)
 #define td_bernoulli_p(...) TD__PICK_1_2(TD__bernoulli_p_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__bernoulli_p_N(...) TD__WRONG("td_bernoulli_p(self, [p])")
-#define TD__bernoulli_p_1(x0) TD__CALL(td_op_bernoulli_p, x0, 0.5)
-#define TD__bernoulli_p_2(x0, x1) TD__CALL(td_op_bernoulli_p, x0, x1)
+#define TD__bernoulli_p_1(x0) \
+    TD__CALL(td_op_bernoulli_p, x0, 0.5)
+#define TD__bernoulli_p_2(x0, x1) \
+    TD__CALL(td_op_bernoulli_p, x0, x1)
 #define td_bernoulli_(...) TD__PICK_1_2(TD__bernoulli__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__bernoulli__N(...) TD__WRONG("td_bernoulli_(self, [p])")
-#define TD__bernoulli__1(x0) TD__CALL(td_op_bernoulli_, x0, 0.5)
-#define TD__bernoulli__2(x0, x1) TD__CALL(td_op_bernoulli_, x0, x1)
+#define TD__bernoulli__1(x0) \
+    TD__CALL(td_op_bernoulli_, x0, 0.5)
+#define TD__bernoulli__2(x0, x1) \
+    TD__CALL(td_op_bernoulli_, x0, x1)
 #define td_multinomial(...) TD__PICK_2_3(TD__multinomial_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__multinomial_N(...) \
-    TD__WRONG("td_multinomial(self, num_samples, [replacement])")
-#define TD__multinomial_2(x0, x1) TD__CALL(td_op_multinomial, x0, x1, false)
-#define TD__multinomial_3(x0, x1, x2) TD__CALL(td_op_multinomial, x0, x1, x2)
-#define td_native_dropout(...) \
-    TD__PICK_3_4(TD__native_dropout_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__native_dropout_N(...) \
-    TD__WRONG("td_native_dropout(input, p, [train], &mask)")
+#define TD__multinomial_N(...) TD__WRONG("td_multinomial(self, num_samples, [replacement])")
+#define TD__multinomial_2(x0, x1) \
+    TD__CALL(td_op_multinomial, x0, x1, false)
+#define TD__multinomial_3(x0, x1, x2) \
+    TD__CALL(td_op_multinomial, x0, x1, x2)
+#define td_native_dropout(...) TD__PICK_3_4(TD__native_dropout_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__native_dropout_N(...) TD__WRONG("td_native_dropout(input, p, [train], &mask)")
 #define TD__native_dropout_3(x0, x1, x2) \
     TD__CALL(td_op_native_dropout, x0, x1, true, x2)
 #define TD__native_dropout_4(x0, x1, x2, x3) \
     TD__CALL(td_op_native_dropout, x0, x1, x2, x3)
 #define td_dropout(...) TD__PICK_1_3(TD__dropout_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__dropout_N(...) TD__WRONG("td_dropout(input, [p], [train])")
-#define TD__dropout_1(x0) TD__CALL(td_op_dropout, x0, 0.5, true)
-#define TD__dropout_2(x0, x1) TD__CALL(td_op_dropout, x0, x1, true)
-#define TD__dropout_3(x0, x1, x2) TD__CALL(td_op_dropout, x0, x1, x2)
+#define TD__dropout_1(x0) \
+    TD__CALL(td_op_dropout, x0, 0.5, true)
+#define TD__dropout_2(x0, x1) \
+    TD__CALL(td_op_dropout, x0, x1, true)
+#define TD__dropout_3(x0, x1, x2) \
+    TD__CALL(td_op_dropout, x0, x1, x2)
 #define td_dropout_(...) TD__PICK_1_3(TD__dropout__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__dropout__N(...) TD__WRONG("td_dropout_(input, [p], [train])")
-#define TD__dropout__1(x0) TD__CALL(td_op_dropout_, x0, 0.5, true)
-#define TD__dropout__2(x0, x1) TD__CALL(td_op_dropout_, x0, x1, true)
-#define TD__dropout__3(x0, x1, x2) TD__CALL(td_op_dropout_, x0, x1, x2)
+#define TD__dropout__1(x0) \
+    TD__CALL(td_op_dropout_, x0, 0.5, true)
+#define TD__dropout__2(x0, x1) \
+    TD__CALL(td_op_dropout_, x0, x1, true)
+#define TD__dropout__3(x0, x1, x2) \
+    TD__CALL(td_op_dropout_, x0, x1, x2)
 
 #endif
 

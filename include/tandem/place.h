@@ -85,27 +85,27 @@ struct td__handle {
 #define TD__HANDLE(x) ((x).p)
 #elif defined(__GNUC__)
 typedef union td__handle {
-    const td_ctx         *p;
-    const td_split       *td_split_p;
-    const td_fn          *td_fn_p;
-    const td_staged      *td_staged_p;
-    const td_call        *td_call_p;
-    const td_program     *td_program_p;
-    const td_loader      *td_loader_p;
-    const td_exported    *td_exported_p;
+    const td_ctx *p;
+    const td_split *td_split_p;
+    const td_fn *td_fn_p;
+    const td_staged *td_staged_p;
+    const td_call *td_call_p;
+    const td_program *td_program_p;
+    const td_loader *td_loader_p;
+    const td_exported *td_exported_p;
     const td_backward_fn *td_backward_fn_p;
-    const td_node        *td_node_p;
-    const td_fcall       *td_fcall_p;
-    const td_gfile       *td_gfile_p;
-    const td_graph       *td_graph_p;
+    const td_node *td_node_p;
+    const td_fcall *td_fcall_p;
+    const td_gfile *td_gfile_p;
+    const td_graph *td_graph_p;
     const td_safetensors *td_safetensors_p;
-    const td_mode_call   *td_mode_call_p;
-    const td_module      *td_module_p;
-    const td_optim       *td_optim_p;
-    const td_store       *td_store_p;
-    const td_tensor      *td_tensor_p;
-    const td_tree        *td_tree_p;
-    const td_type        *td_type_p;
+    const td_mode_call *td_mode_call_p;
+    const td_module *td_module_p;
+    const td_optim *td_optim_p;
+    const td_store *td_store_p;
+    const td_tensor *td_tensor_p;
+    const td_tree *td_tree_p;
+    const td_type *td_type_p;
 } __attribute__((transparent_union)) td__handle;
 #define TD__HANDLE(x) ((x).p)
 #else
@@ -121,13 +121,11 @@ typedef const void *td__handle;
 #define td_aot_function(...) TD__CALL(td_aot_function, __VA_ARGS__)
 #define td_aot_graph(...) TD__CALL(td_aot_graph, __VA_ARGS__)
 #define td_fn_drop(...) TD__CALL(td_fn_drop, __VA_ARGS__)
-static inline bool td__to_invoke(td_fn *f, td_values args, td__room_for_tensors out,
-                                 int n_out) {
+static inline bool td__to_invoke(td_fn *f, td_values args, td__room_for_tensors out, int n_out) {
     return td_invoke(f, args, TD__ROOM(out), n_out);
 }
 #define td_invoke(...) TD__STRICT(td__to_invoke, __VA_ARGS__)
-static inline int td__to_invoke_values(td_fn *f, td_values args,
-                                       td__room_for_values out, int n_out) {
+static inline int td__to_invoke_values(td_fn *f, td_values args, td__room_for_values out, int n_out) {
     return td_invoke_values(f, args, TD__ROOM(out), n_out);
 }
 #define td_invoke_values(...) TD__STRICT(td__to_invoke_values, __VA_ARGS__)
@@ -135,8 +133,7 @@ static inline int td__to_invoke_values(td_fn *f, td_values args,
 #define td_fn_forget(...) TD__CALL(td_fn_forget, __VA_ARGS__)
 #define td_fn_save(...) TD__CALL(td_fn_save, __VA_ARGS__)
 #define td_fn_load(...) TD__CALL(td_fn_load, __VA_ARGS__)
-static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int n,
-                                       td__room_for_tensors out, int n_out) {
+static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int n, td__room_for_tensors out, int n_out) {
     return td_invoke_boxed(f, TD__ROOM(args), n, TD__ROOM(out), n_out);
 }
 #define td_invoke_boxed(...) TD__STRICT(td__to_invoke_boxed, __VA_ARGS__)
@@ -175,31 +172,26 @@ static inline bool td__to_invoke_boxed(td_fn *f, td__room_for_tensors args, int 
 #define td_arg_absent(...) TD__CALL(td_arg_absent, __VA_ARGS__)
 #define td_watch(...) TD__CALL(td_watch, __VA_ARGS__)
 #define td_return_values(...) TD__CALL(td_return_values, __VA_ARGS__)
-static inline int td__to_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
-                                   td__room_for_values out, int n_out) {
+static inline int td__to_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td__room_for_values out, int n_out) {
     return td_call_body(cx, body, env, args, TD__ROOM(out), n_out);
 }
 #define td_call_body(...) TD__STRICT(td__to_call_body, __VA_ARGS__)
-static inline bool td__to_cond(td_tensor *pred, td_branches of, td_values args,
-                               td__room_for_tensors out, int n_out) {
+static inline bool td__to_cond(td_tensor *pred, td_branches of, td_values args, td__room_for_tensors out, int n_out) {
     return td_cond(pred, of, args, TD__ROOM(out), n_out);
 }
 #define td_cond(...) TD__STRICT(td__to_cond, __VA_ARGS__)
-static inline bool td__to_while(td_ctx *cx, td_loop of, td_tensors state,
-                                td__room_for_tensors out) {
+static inline bool td__to_while(td_ctx *cx, td_loop of, td_tensors state, td__room_for_tensors out) {
     return td_while(cx, of, state, TD__ROOM(out));
 }
 #define td_while(...) TD__STRICT(td__to_while, __VA_ARGS__)
-static inline bool td__to_call_region(td_ctx *cx, td_region_body of, td_values args,
-                                      td__room_for_tensors out, int n_out) {
+static inline bool td__to_call_region(td_ctx *cx, td_region_body of, td_values args, td__room_for_tensors out, int n_out) {
     return td_call_region(cx, of, args, TD__ROOM(out), n_out);
 }
 #define td_call_region(...) TD__STRICT(td__to_call_region, __VA_ARGS__)
 #define td_capture(...) TD__CALL(td_capture, __VA_ARGS__)
 #define td_capture_with(...) TD__CALL(td_capture_with, __VA_ARGS__)
 #define td_expect(...) TD__CALL(td_expect, __VA_ARGS__)
-static inline bool td__to_program_run(td_program *p, td_values args,
-                                      td__room_for_values out, int n_out) {
+static inline bool td__to_program_run(td_program *p, td_values args, td__room_for_values out, int n_out) {
     return td_program_run(p, args, TD__ROOM(out), n_out);
 }
 #define td_program_run(...) TD__STRICT(td__to_program_run, __VA_ARGS__)
@@ -226,8 +218,7 @@ static inline bool td__to_program_run(td_program *p, td_values args,
 #define td_loader_close(...) TD__CALL(td_loader_close, __VA_ARGS__)
 #define td_loader_tokens(...) TD__CALL(td_loader_tokens, __VA_ARGS__)
 #define td_loader_batches(...) TD__CALL(td_loader_batches, __VA_ARGS__)
-static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x,
-                                      td__room_for_tensors y) {
+static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__room_for_tensors y) {
     return td_loader_next(l, TD__ROOM(x), TD__ROOM(y));
 }
 #define td_loader_next(...) TD__STRICT(td__to_loader_next, __VA_ARGS__)
@@ -251,8 +242,7 @@ static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x,
 #define td_exported_out_tree(...) TD__CALL(td_exported_out_tree, __VA_ARGS__)
 #define td_exported_graph(...) TD__CALL(td_exported_graph, __VA_ARGS__)
 #define td_exported_epilogue(...) TD__CALL(td_exported_epilogue, __VA_ARGS__)
-static inline bool td__to_exported_run(const td_exported *e, td_values in,
-                                       td__room_for_values out, int n_out) {
+static inline bool td__to_exported_run(const td_exported *e, td_values in, td__room_for_values out, int n_out) {
     return td_exported_run(e, in, TD__ROOM(out), n_out);
 }
 #define td_exported_run(...) TD__STRICT(td__to_exported_run, __VA_ARGS__)
@@ -281,8 +271,7 @@ static inline bool td__to_exported_run(const td_exported *e, td_values in,
 #define td_retains_grad(...) TD__CALL(td_retains_grad, __VA_ARGS__)
 #define td_backward(...) TD__CALL(td_backward, __VA_ARGS__)
 #define td_backward_with(...) TD__CALL(td_backward_with, __VA_ARGS__)
-static inline bool td__to_grad(td_tensors outputs, td_tensors inputs,
-                               td__room_for_tensors grads, const td_grad_opts *opts) {
+static inline bool td__to_grad(td_tensors outputs, td_tensors inputs, td__room_for_tensors grads, const td_grad_opts *opts) {
     return td_grad(outputs, inputs, TD__ROOM(grads), opts);
 }
 #define td_grad(...) TD__STRICT(td__to_grad, __VA_ARGS__)
@@ -309,9 +298,7 @@ static inline bool td__to_grad(td_tensors outputs, td_tensors inputs,
 #define td_hook_remove(...) TD__CALL(td_hook_remove, __VA_ARGS__)
 #define td_saved_hooks_push(...) TD__CALL(td_saved_hooks_push, __VA_ARGS__)
 #define td_saved_hooks_pop(...) TD__CALL(td_saved_hooks_pop, __VA_ARGS__)
-static inline bool td__to_function_call(td_ctx *cx, const td_function *fn,
-                                        void *payload, td_tensors in,
-                                        td__room_for_tensors out, int n_out) {
+static inline bool td__to_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tensors in, td__room_for_tensors out, int n_out) {
     return td_function_call(cx, fn, payload, in, TD__ROOM(out), n_out);
 }
 #define td_function_call(...) TD__STRICT(td__to_function_call, __VA_ARGS__)
@@ -322,25 +309,18 @@ static inline bool td__to_function_call(td_ctx *cx, const td_function *fn,
 #define td_fcall_stash(...) TD__CALL(td_fcall_stash, __VA_ARGS__)
 #define td_fcall_stashed(...) TD__CALL(td_fcall_stashed, __VA_ARGS__)
 #define td_fcall_mark_dirty(...) TD__CALL(td_fcall_mark_dirty, __VA_ARGS__)
-#define td_fcall_mark_non_differentiable(...) \
-    TD__CALL(td_fcall_mark_non_differentiable, __VA_ARGS__)
+#define td_fcall_mark_non_differentiable(...) TD__CALL(td_fcall_mark_non_differentiable, __VA_ARGS__)
 #define td_fcall_materialize(...) TD__CALL(td_fcall_materialize, __VA_ARGS__)
 #define td_fcall_needs(...) TD__CALL(td_fcall_needs, __VA_ARGS__)
-static inline bool td__to_checkpoint(td_ctx *cx, td_region *fn, void *env,
-                                     td_tensors in, td__room_for_tensors out,
-                                     int n_out) {
+static inline bool td__to_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in, td__room_for_tensors out, int n_out) {
     return td_checkpoint(cx, fn, env, in, TD__ROOM(out), n_out);
 }
 #define td_checkpoint(...) TD__STRICT(td__to_checkpoint, __VA_ARGS__)
-static inline bool td__to_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env,
-                                           td_tensors in, td__room_for_tensors out,
-                                           int n_out) {
+static inline bool td__to_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in, td__room_for_tensors out, int n_out) {
     return td_checkpoint_fresh(cx, fn, env, in, TD__ROOM(out), n_out);
 }
 #define td_checkpoint_fresh(...) TD__STRICT(td__to_checkpoint_fresh, __VA_ARGS__)
-static inline bool td__to_checkpoint_with(td_ctx *cx, td_tensors in,
-                                          td__room_for_tensors out, int n_out,
-                                          const td_checkpoint_opts *opts) {
+static inline bool td__to_checkpoint_with(td_ctx *cx, td_tensors in, td__room_for_tensors out, int n_out, const td_checkpoint_opts *opts) {
     return td_checkpoint_with(cx, in, TD__ROOM(out), n_out, opts);
 }
 #define td_checkpoint_with(...) TD__STRICT(td__to_checkpoint_with, __VA_ARGS__)
@@ -359,8 +339,7 @@ static inline bool td__to_checkpoint_with(td_ctx *cx, td_tensors in,
 #define td_graph_nodes(...) TD__CALL(td_graph_nodes, __VA_ARGS__)
 #define td_graph_hash(...) TD__CALL(td_graph_hash, __VA_ARGS__)
 #define td_graph_format(...) TD__CALL(td_graph_format, __VA_ARGS__)
-static inline bool td__to_graph_run(const td_graph *g, const td_value *in, int n_in,
-                                    td__room_for_values out, int n_out) {
+static inline bool td__to_graph_run(const td_graph *g, const td_value *in, int n_in, td__room_for_values out, int n_out) {
     return td_graph_run(g, in, n_in, TD__ROOM(out), n_out);
 }
 #define td_graph_run(...) TD__STRICT(td__to_graph_run, __VA_ARGS__)
@@ -398,8 +377,7 @@ static inline bool td__to_graph_run(const td_graph *g, const td_value *in, int n
 #define td_module_param(...) TD__CALL(td_module_param, __VA_ARGS__)
 #define td_module_buffer(...) TD__CALL(td_module_buffer, __VA_ARGS__)
 #define td_module_child(...) TD__CALL(td_module_child, __VA_ARGS__)
-static inline bool td__to_module_follow(td_module *m, const char *name,
-                                        td__room_for_tensors slot) {
+static inline bool td__to_module_follow(td_module *m, const char *name, td__room_for_tensors slot) {
     return td_module_follow(m, name, TD__ROOM(slot));
 }
 #define td_module_follow(...) TD__STRICT(td__to_module_follow, __VA_ARGS__)
@@ -411,13 +389,11 @@ static inline bool td__to_module_follow(td_module *m, const char *name,
 #define td_module_child_at(...) TD__CALL(td_module_child_at, __VA_ARGS__)
 #define td_module_visit(...) TD__CALL(td_module_visit, __VA_ARGS__)
 #define td_module_apply(...) TD__CALL(td_module_apply, __VA_ARGS__)
-static inline int td__to_module_parameters(td_module *m, td__room_for_tensors out,
-                                           int cap) {
+static inline int td__to_module_parameters(td_module *m, td__room_for_tensors out, int cap) {
     return td_module_parameters(m, TD__ROOM(out), cap);
 }
 #define td_module_parameters(...) TD__STRICT(td__to_module_parameters, __VA_ARGS__)
-static inline int td__to_module_buffers(td_module *m, td__room_for_tensors out,
-                                        int cap) {
+static inline int td__to_module_buffers(td_module *m, td__room_for_tensors out, int cap) {
     return td_module_buffers(m, TD__ROOM(out), cap);
 }
 #define td_module_buffers(...) TD__STRICT(td__to_module_buffers, __VA_ARGS__)
@@ -430,8 +406,7 @@ static inline int td__to_module_buffers(td_module *m, td__room_for_tensors out,
 #define td_module_to(...) TD__CALL(td_module_to, __VA_ARGS__)
 #define td_module_copy(...) TD__CALL(td_module_copy, __VA_ARGS__)
 #define td_module_call(...) TD__CALL(td_module_call, __VA_ARGS__)
-static inline int td__to_module_call_values(td_module *m, td_values args,
-                                            td__room_for_values out, int n_out) {
+static inline int td__to_module_call_values(td_module *m, td_values args, td__room_for_values out, int n_out) {
     return td_module_call_values(m, args, TD__ROOM(out), n_out);
 }
 #define td_module_call_values(...) TD__STRICT(td__to_module_call_values, __VA_ARGS__)
@@ -504,8 +479,7 @@ static inline int td__to_module_call_values(td_module *m, td_values args,
 #define td_optim_add(...) TD__CALL(td_optim_add, __VA_ARGS__)
 #define td_optim_groups(...) TD__CALL(td_optim_groups, __VA_ARGS__)
 #define td_optim_rule(...) TD__CALL(td_optim_rule, __VA_ARGS__)
-static inline int td__to_optim_params(const td_optim *o, td__room_for_tensors out,
-                                      int cap) {
+static inline int td__to_optim_params(const td_optim *o, td__room_for_tensors out, int cap) {
     return td_optim_params(o, TD__ROOM(out), cap);
 }
 #define td_optim_params(...) TD__STRICT(td__to_optim_params, __VA_ARGS__)
@@ -521,8 +495,7 @@ static inline int td__to_optim_params(const td_optim *o, td__room_for_tensors ou
 #define td_clip_value(...) TD__CALL(td_clip_value, __VA_ARGS__)
 #define td_optim_clip_norm(...) TD__CALL(td_optim_clip_norm, __VA_ARGS__)
 #define td_optim_clip_value(...) TD__CALL(td_optim_clip_value, __VA_ARGS__)
-static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors out,
-                                       int cap) {
+static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors out, int cap) {
     return td_optim_tensors(o, TD__ROOM(out), cap);
 }
 #define td_optim_tensors(...) TD__STRICT(td__to_optim_tensors, __VA_ARGS__)
@@ -631,8 +604,7 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_type_each(...) TD__CALL(td_type_each, __VA_ARGS__)
 #define td_type_plain(...) TD__CALL(td_type_plain, __VA_ARGS__)
 #define td_register_op(...) TD__CALL(td_register_op, __VA_ARGS__)
-static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args,
-                                  td__room_for_tensors out, int n_out) {
+static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args, td__room_for_tensors out, int n_out) {
     return td_call_op(cx, name, args, TD__ROOM(out), n_out);
 }
 #define td_call_op(...) TD__STRICT(td__to_call_op, __VA_ARGS__)
