@@ -19,9 +19,8 @@
 static bool may_register(td_ctx *cx, const char *who) {
     return !cx->fake ||
            td__fail(cx, TD_E_TRACE,
-                    "%s: a captured body can register hooks with td_on_grad "
-                    "only; use that, or register this one outside of the "
-                    "body",
+                    "%s: a captured body can register hooks with td_on_grad only; use "
+                    "that, or register this one outside of the body",
                     who);
 }
 
@@ -74,16 +73,26 @@ static td_mode *hook_recorder(const td_ctx *cx) {
     return cx->fake && m != cx->tape ? m : NULL;
 }
 
+/* In the td_hook of a hook that a captured body registered: compiled calls have it, so
+ * that only the body can remove it. */
+static const td_hook CAPTURED = (td_hook)1 << 63;
+
 /* May this hook be removed now? A captured body may remove those that it registered. */
 static bool may_remove(td_ctx *cx, td_hook hook) {
     td_mode *m = hook_recorder(cx);
-    if (m && hook > cx->hooks_before) return m->hook(m, &(td_hookcall){.id = hook});
-    return td__may_change(cx, "td_hook_remove", "hooks of tensors from outside");
+    td_hook  id = hook & ~CAPTURED;
+    if (m && id > cx->hooks_before) return m->hook(m, &(td_hookcall){.id = id});
+    if (hook == id || cx->fake)
+        return td__may_change(cx, "td_hook_remove", "hooks of tensors from outside");
+    return td__fail(cx, TD_E_UNSUPPORTED,
+                    "td_hook_remove: unsupported: a captured body registered the hook, "
+                    "and compiled calls have it. Remove it in the body");
 }
 
 void td_hook_remove(td_ctx *cx, td_hook hook) {
     if (!TD_ENTER_CTX(cx) || !may_remove(cx, hook)) return;
     td_eager *e = td__eager(cx);
+    hook &= ~CAPTURED;
     for (td_hookrec *h = e->hooks; h && hook; h = h->after)
         if (h->id == hook && !h->gone) {
             drop_hook(e, h);
@@ -114,14 +123,18 @@ static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook began) {
     return h->kind == kind && h->id <= began && (!h->gone || h->gone > began);
 }
 
-/* Ends a list; the outermost one frees hooks that were removed meanwhile. */
+/* Ends a list; the outermost one frees hooks that were removed meanwhile. Freeing one
+ * may free tensors, and with them other hooks, so the search begins anew. */
 static void leave(td_eager *e, const td_callback *b) {
     td__callback_end(b);
     if (--e->hooks_running > 0 || !e->hooks_removed) return;
     e->hooks_removed = false;
     for (td_hookrec *h = e->hooks, *next; h; h = next) {
+        bool freed = h->graph != NULL;
         next = h->after;
-        if (h->gone) take_out(e, h);
+        if (!h->gone) continue;
+        take_out(e, h);
+        if (freed) next = e->hooks;
     }
 }
 
@@ -194,7 +207,7 @@ td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
     if (m) {
         bool ok = list_of(t, who, &nr) && (!td__from_outside(t) || fail_outlives(t)) &&
                   td__hook_stays_inside(t) && m->hook(m, &(td_hookcall){t, fn, env, 0});
-        return ok ? cx->last_hook : 0;
+        return ok ? cx->last_hook | CAPTURED : 0;
     }
     if (!may_register(cx, who)) return 0;
     const td_hookrec *h = td__hook_add(t, fn, env, who);

@@ -278,6 +278,25 @@ TEST(hooks_that_a_program_cannot_have_are_refused) {
     }
 }
 
+static td_hook of_body;
+static bool    keeps_its_hook(td_call *c) {
+       td_tensor *h = td_sin(td_arg(c, 0));
+       of_body = td_on_grad(h, doubled, NULL);
+       return td_return(c, td_exp(h));
+}
+
+TEST(a_hook_of_a_body_cannot_be_removed_outside) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, keeps_its_hook, NULL, NULL);
+    td_tensor *x = leaf(cx, TD_SHAPE(2), 0.5), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    td_hook_remove(cx, of_body);
+    CHECK_FAILS(cx, "Remove it in the body");
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* td_alias of the argument takes the hook: it sees the gradient of this call alone. */
 static bool on_alias(td_call *c) {
     td_tensor *x = td_alias(td_arg(c, 0));
