@@ -307,9 +307,9 @@ static bool log_hooked(void *env, td_tensor *t) {
     bool            slices = !strcmp(td__last_node(t)->name, "copy_slices");
     if (slices || (e && e->kind == TD_EV_WRITE && t->base))
         return td__fail(l->cx, TD_E_UNSUPPORTED,
-                        "td_on_grad: unsupported: %s was written through a view before "
-                        "the body registers a hook on it. Register the hook on td_alias "
-                        "of the tensor",
+                        "td_on_grad: unsupported: %s was written through a view "
+                        "before the body registers a hook on it. Register the hook "
+                        "on td_alias of the tensor",
                         td__type_str(t));
     return e || add_root(l, t);
 }
