@@ -11,7 +11,8 @@
  *
  * A body must not do what cannot be recorded; it is an error with the source line: read
  * a value (td_item, td_read, td_data), write one directly (td_write, td_bump), set the
- * random generator, or register hooks. td_cond and td_while branch and loop on values.
+ * random generator, or register hooks on tensors from outside. td_cond and td_while
+ * branch and loop on values. td_on_grad on a tensor of the body becomes part of it.
  * td_grad and td_backward are allowed: the ops that compute gradients become part of
  * the program, and so do the gradients stored in arguments. Custom functions are
  * allowed: their forward and backward run once, during the capture. td_checkpoint

@@ -134,6 +134,9 @@ typedef bool       td_pre_hook(void *env, td_tensor **grads, int n);
 typedef bool       td_post_hook(void *env, td_tensor **made, int n_made,
                                 td_tensor *const *grads, int n);
 
+/* In a captured body: t must be a tensor that the body has computed. fn runs once, on a
+ * gradient without elements, and its ops become ops of backward (docs/aot.md, Hooks in
+ * a body). The other kinds of hooks are errors there. */
 TD_API td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env);
 TD_API td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env);
 TD_API td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env);

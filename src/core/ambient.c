@@ -20,6 +20,7 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     if (!td__scope_push(cx)) return false;
     cx->ambient = defaults(cx);
     cx->last_serial = td__handle_last();
+    cx->hooks_before = cx->last_hook;
     td__modes_tape(cx, NULL);
     td__named_ctx = cx;      /* calls without a context belong to the trace */
     td_here = (td_where){0}; /* it may point into a graph that was freed */

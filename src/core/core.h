@@ -21,6 +21,7 @@ typedef struct td_opinfo   td_opinfo;   /* what is derived from a row (ops) */
 typedef struct td_opcall   td_opcall;   /* one call of an op (ops) */
 typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
 typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager) */
+typedef struct td_hookcall td_hookcall; /* a hook that a body registers (eager) */
 typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 typedef struct td_listener td_listener; /* to the tape (eager) */
 typedef struct td_typed    td_typed;    /* what a tensor of a type consists of */
@@ -437,6 +438,8 @@ struct td_mode {
     bool flat;       /* sees ops on inner tensors where an argument is of a type */
     /* Records the call of a custom function (eager.h); NULL: it just runs. */
     bool (*function)(td_mode *m, const td_fncall *call);
+    /* Records a gradient hook, or that one was removed (eager.h); NULL: it refuses. */
+    bool (*hook)(td_mode *m, const td_hookcall *call);
     /* In a capture: the fake copy of a real tensor. nil after td__fail. */
     td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
     /* In a capture: the fake copy whose sizes and flags the body reads as t's; t is
@@ -492,7 +495,8 @@ typedef enum td_takes_fakes {
     bool           whole;       /* a trace in which regions are their ops */         \
     int            missed;      /* scopes begun but not opened: no memory */         \
     uint64_t       rng_seed, rng_offset;                                             \
-    uint32_t       last_serial; /* of the last object made before the trace */       \
+    uint32_t       last_serial;  /* of the last object made before the trace */      \
+    uint64_t       hooks_before; /* last_hook when the trace began */                \
     td_dtype       default_dtype;                                                    \
     td_autocast    autocast;                                                         \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */   \
@@ -564,8 +568,9 @@ struct td_ctx {
     };
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
     const td_ctx_hooks *hooks;
-    void               *eager;  /* eager's own state */
-    struct td_remote   *remote; /* the remote cache in use (build); NULL: none yet */
+    void               *eager; /* eager's own state */
+    uint64_t last_hook; /* clock of hooks: registrations, removals while they run */
+    struct td_remote *remote; /* the remote cache in use (build); NULL: none yet */
     void (*drop_remote)(td_ctx *cx); /* frees it; NULL: none yet */
     uint64_t saver; /* a hash of the compiled code that saves values; 0: an op
                                 * saves them, or no hook receives them */

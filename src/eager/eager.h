@@ -94,6 +94,29 @@ enum {
     TD_CUSTOM_CODE
 };
 
+/* A gradient hook that a captured body registers or removes, for the recorder
+ * (td_mode.hook). */
+struct td_hookcall {
+    td_tensor    *t; /* the hook is registered on it; NULL: hook `id` is removed */
+    td_grad_hook *fn;
+    void         *env;
+    uint64_t      id;
+};
+
+/* Arguments of op `on_grad`, which a hook of a captured body becomes. */
+enum {
+    TD_ON_GRAD_X,
+    TD_ON_GRAD_HOOK,
+    TD_ON_GRAD_FIXED,
+    TD_ON_GRAD_ERROR,
+    TD_ON_GRAD_CODE
+};
+/* May a captured body register a hook on t? Not if the hook would outlive the call,
+ * because t is a leaf or has its grad_fn from outside. False after td__fail. */
+bool td__hook_stays_inside(td_tensor *t);
+/* May a hook return `by`, or NULL, for the gradient `old`? False after td__fail. */
+bool td__hook_may_return(td_ctx *cx, const td_tensor *old, const td_tensor *by);
+
 /* A custom function in pieces, for a capture: forward and backward are called
  * separately, on fake tensors, and what forward declared is read off (custom.c). */
 

@@ -29,15 +29,16 @@ typedef enum td_hook_kind {
 
 /* One hook. It is in two lists: its owner's (a node or a leaf) and the context's. */
 struct td_hookrec {
-    td_hookrec  *next;           /* in the owner's list, in order of registration */
-    td_hookrec  *before, *after; /* in the context's list */
-    td_hookrec **owner;          /* head of the owner's list */
-    uint64_t     id;             /* the td_hook the user holds; grows over time */
-    uint64_t     gone; /* when it was removed, on the scale of id; 0: active */
-    td_hook_kind kind;
-    int32_t      nr; /* which result of the node */
-    td_tensor   *t;  /* RETAIN: the tensor; not referenced */
-    void        *env;
+    td_hookrec           *next; /* in the owner's list, in order of registration */
+    td_hookrec           *before, *after; /* in the context's list */
+    td_hookrec          **owner;          /* head of the owner's list */
+    uint64_t              id;   /* the td_hook the user holds; grows over time */
+    uint64_t              gone; /* when it was removed, on the scale of id; 0: active */
+    td_hook_kind          kind;
+    int32_t               nr; /* which result of the node */
+    td_tensor            *t;  /* RETAIN: the tensor; not referenced */
+    void                 *env;
+    struct td_hook_graph *graph; /* GRAD: a graph is the hook, and its env; owned */
     union {
         td_grad_hook *grad;
         td_leaf_hook *leaf;
@@ -68,7 +69,6 @@ typedef struct td_eager {
     td_hookrec     *hooks;         /* all hooks of the context */
     int             hooks_running; /* nesting of running hook lists */
     bool            hooks_removed; /* a hook was removed while others ran */
-    uint64_t        last_hook;     /* clock: registrations, removals while running */
     td_arena        walks;         /* records of backward walks; nested ones on top */
     td_walk_lists   idle;          /* work lists of the last walk */
     const td_opdef *resize;        /* the row of resize_, which autograd refuses */
@@ -128,10 +128,19 @@ bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n);
 bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
                     td_tensor *const *g, int n);
 bool td__hooks_leaf(td_tensor *t);
-void td__hooks_free(td_ctx *cx, td_hookrec **list);
+/* Registers a gradient hook on t; NULL after td__fail. who: the user's call. */
+td_hookrec *td__hook_add(td_tensor *t, td_grad_hook *fn, void *env, const char *who);
+void        td__hooks_free(td_ctx *cx, td_hookrec **list);
 /* Moves td_retain_grad of t from node `from` to result nr of `to`; to NULL:
  * ends it. */
-bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
+bool        td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
+
+/* ---- hook_graph.c ------------------------------------------------------- */
+
+void td__hook_graph_free(struct td_hook_graph *h);
+/* At the end of a trace: releases the tensors that its hooks read. A hook that reads a
+ * value computed from the tensor it is on is part of a cycle of references. */
+void td__hook_graphs_release(td_ctx *cx);
 
 /* ---- engine.c ----------------------------------------------------------- */
 

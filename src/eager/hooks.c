@@ -14,20 +14,22 @@
 
 /* ---- registration ------------------------------------------------------- */
 
-/* Appends a hook to its owner's list; NULL after td__fail. who: the user's call; NULL:
- * td_retain_grad, which a captured program repeats. */
-static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind,
-                       const char *who) {
-    td_eager *e = td__eager(cx);
-    if (who && cx->fake)
-        return td__fail(cx, TD_E_TRACE,
-                        "%s: a captured body cannot register hooks; register them on "
-                        "the results of the call, or do their work in the body",
-                        who),
-               NULL;
+/* May the user's call `who` register a hook of a node or a leaf? Not in a captured body:
+ * a program has values and no nodes. */
+static bool may_register(td_ctx *cx, const char *who) {
+    return !cx->fake ||
+           td__fail(cx, TD_E_TRACE,
+                    "%s: a captured body can register hooks with td_on_grad only; use "
+                    "that, or register this one outside of the body",
+                    who);
+}
+
+/* Appends a hook to its owner's list; NULL after td__fail. */
+static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
+    td_eager   *e = td__eager(cx);
     td_hookrec *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(cx), NULL;
-    h->id = ++e->last_hook;
+    h->id = ++e->cx->last_hook;
     h->kind = kind;
     h->owner = owner;
     h->after = e->hooks;
@@ -39,10 +41,12 @@ static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind,
 }
 
 static void unlink_and_free(td_eager *e, td_hookrec *h) {
+    struct td_hook_graph *graph = h->graph;
     if (h->before) h->before->after = h->after;
     if (h->after) h->after->before = h->before;
     if (e->hooks == h) e->hooks = h->after;
     td__free(h);
+    if (graph) td__hook_graph_free(graph);
 }
 
 static void take_out(td_eager *e, td_hookrec *h) {
@@ -58,13 +62,37 @@ static void drop_hook(td_eager *e, td_hookrec *h) {
         take_out(e, h);
         return;
     }
-    if (!h->gone) h->gone = ++e->last_hook;
+    if (!h->gone) h->gone = ++e->cx->last_hook;
     e->hooks_removed = true;
 }
 
+/* The recorder of the body that is being captured; NULL: none records hooks. */
+static td_mode *hook_recorder(const td_ctx *cx) {
+    td_mode *m = cx->top;
+    while (m && m != cx->tape && !(m->hook && m->composites)) m = m->below;
+    return cx->fake && m != cx->tape ? m : NULL;
+}
+
+/* In the td_hook of a hook that a captured body registered: compiled calls have it, so
+ * that only the body can remove it. */
+static const td_hook CAPTURED = (td_hook)1 << 63;
+
+/* May this hook be removed now? A captured body may remove those that it registered. */
+static bool may_remove(td_ctx *cx, td_hook hook) {
+    td_mode *m = hook_recorder(cx);
+    td_hook  id = hook & ~CAPTURED;
+    if (m && id > cx->hooks_before) return m->hook(m, &(td_hookcall){.id = id});
+    if (hook == id || cx->fake)
+        return td__may_change(cx, "td_hook_remove", "hooks of tensors from outside");
+    return td__fail(cx, TD_E_UNSUPPORTED,
+                    "td_hook_remove: unsupported: a captured body registered the hook, "
+                    "and compiled calls have it. Remove it in the body");
+}
+
 void td_hook_remove(td_ctx *cx, td_hook hook) {
-    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_hook_remove", "hooks")) return;
+    if (!TD_ENTER_CTX(cx) || !may_remove(cx, hook)) return;
     td_eager *e = td__eager(cx);
+    hook &= ~CAPTURED;
     for (td_hookrec *h = e->hooks; h && hook; h = h->after)
         if (h->id == hook && !h->gone) {
             drop_hook(e, h);
@@ -87,7 +115,7 @@ void td__hooks_free(td_ctx *cx, td_hookrec **list) {
 static td_hook enter(td_eager *e, td_callback *b) {
     e->hooks_running++;
     td__callback_begin(b, e->cx);
-    return e->last_hook;
+    return e->cx->last_hook;
 }
 
 /* Was h in the list, and not removed, when the list began to run? */
@@ -95,14 +123,18 @@ static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook began) {
     return h->kind == kind && h->id <= began && (!h->gone || h->gone > began);
 }
 
-/* Ends a list; the outermost one frees hooks that were removed meanwhile. */
+/* Ends a list; the outermost one frees hooks that were removed meanwhile. Freeing one
+ * may free tensors, and with them other hooks, so the search begins anew. */
 static void leave(td_eager *e, const td_callback *b) {
     td__callback_end(b);
     if (--e->hooks_running > 0 || !e->hooks_removed) return;
     e->hooks_removed = false;
     for (td_hookrec *h = e->hooks, *next; h; h = next) {
+        bool freed = h->graph != NULL;
         next = h->after;
-        if (h->gone) take_out(e, h);
+        if (!h->gone) continue;
+        take_out(e, h);
+        if (freed) next = e->hooks;
     }
 }
 
@@ -132,17 +164,54 @@ static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
     return td__state(t) ? &t->ag->hooks : NULL;
 }
 
-td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
-    if (!TD_ENTER(t, TENSOR)) return 0;
-    int nr;
-    if (!td__has(t->cx, "td_on_grad", "the hook", fn)) return 0;
-    td_hookrec **list = list_of(t, "td_on_grad", &nr);
-    td_hookrec  *h = list ? add(t->cx, list, TD_HOOK_GRAD, "td_on_grad") : NULL;
-    if (!h) return 0;
+/* Tells the trace that the gradient of t is observed. */
+static bool report(td_tensor *t) {
+    const td_listener *l = t->cx->listener;
+    return !l || !td__has_node(t) || l->hooked(l->env, t);
+}
+
+td_hookrec *td__hook_add(td_tensor *t, td_grad_hook *fn, void *env, const char *who) {
+    int          nr;
+    td_hookrec **list = list_of(t, who, &nr);
+    td_hookrec  *h = list && report(t) ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
+    if (!h) return NULL;
     h->nr = nr;
     h->env = env;
     h->fn.grad = fn;
-    return h->id;
+    return h;
+}
+
+/* Fails, because t belongs to the caller of the captured body, or is a leaf. */
+static bool fail_outlives(const td_tensor *t) {
+    return td__fail(t->cx, TD_E_TRACE,
+                    "td_on_grad: %s is an argument of the captured body, a tensor from "
+                    "outside, or a leaf, so the hook would outlive the call, and later "
+                    "calls would not register it. Register it outside of the body, or "
+                    "in the body on td_alias of the tensor",
+                    td__type_str(t));
+}
+
+bool td__hook_stays_inside(td_tensor *t) {
+    td_node *fn;
+    if (!td__fn_of(t, &fn)) return false;
+    return (fn && !(fn->flags & TD_NF_OUTSIDE)) || fail_outlives(t);
+}
+
+td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
+    static const char who[] = "td_on_grad";
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    int      nr;
+    td_ctx  *cx = t->cx;
+    td_mode *m = hook_recorder(cx);
+    if (!td__has(cx, who, "the hook", fn)) return 0;
+    if (m) {
+        bool ok = list_of(t, who, &nr) && (!td__from_outside(t) || fail_outlives(t)) &&
+                  td__hook_stays_inside(t) && m->hook(m, &(td_hookcall){t, fn, env, 0});
+        return ok ? cx->last_hook | CAPTURED : 0;
+    }
+    if (!may_register(cx, who)) return 0;
+    const td_hookrec *h = td__hook_add(t, fn, env, who);
+    return h ? h->id : 0;
 }
 
 td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
@@ -156,8 +225,9 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
                  td__type_str(leaf));
         return 0;
     }
-    td_hookrec *h =
-        list ? add(leaf->cx, list, TD_HOOK_LEAF, "td_on_accumulated") : NULL;
+    td_hookrec *h = list && may_register(leaf->cx, "td_on_accumulated")
+                        ? add(leaf->cx, list, TD_HOOK_LEAF)
+                        : NULL;
     if (!h) return 0;
     h->env = env;
     h->fn.leaf = fn;
@@ -166,8 +236,10 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
 
 td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
     if (!TD_ENTER(n, NODE)) return 0;
-    if (!td__has(n->cx, "td_on_node_pre", "the hook", fn)) return 0;
-    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_PRE, "td_on_node_pre");
+    if (!td__has(n->cx, "td_on_node_pre", "the hook", fn) ||
+        !may_register(n->cx, "td_on_node_pre"))
+        return 0;
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_PRE);
     if (!h) return 0;
     h->env = env;
     h->fn.pre = fn;
@@ -176,8 +248,10 @@ td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
 
 td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
     if (!TD_ENTER(n, NODE)) return 0;
-    if (!td__has(n->cx, "td_on_node_post", "the hook", fn)) return 0;
-    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_POST, "td_on_node_post");
+    if (!td__has(n->cx, "td_on_node_post", "the hook", fn) ||
+        !may_register(n->cx, "td_on_node_post"))
+        return 0;
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_POST);
     if (!h) return 0;
     h->env = env;
     h->fn.post = fn;
@@ -209,7 +283,7 @@ static td_hookrec *find_retain(td_node *n, const td_tensor *t) {
 }
 
 static bool add_retain(td_tensor *t, td_node *n, int nr) {
-    td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN, NULL);
+    td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN);
     if (!h) return false;
     h->t = t;
     h->nr = nr;
@@ -262,8 +336,7 @@ static bool store_retained(td_tensor *t, td_tensor *g) {
 
 /* ---- running ------------------------------------------------------------ */
 
-/* May a hook put `by`, which may be NULL, in the place of the gradient `old`? */
-static bool may_replace(td_ctx *cx, const td_tensor *old, const td_tensor *by) {
+bool td__hook_may_return(td_ctx *cx, const td_tensor *old, const td_tensor *by) {
     if (!by || by == old) return true;
     if (td_is_nil(by))
         return td__fail(cx, TD_E_GRAD,
@@ -286,7 +359,7 @@ static bool may_replace(td_ctx *cx, const td_tensor *old, const td_tensor *by) {
 static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     td_tensor *old = *g;
     if (!by || by == old) return true;
-    if (!may_replace(cx, old, by)) return false;
+    if (!td__hook_may_return(cx, old, by)) return false;
     *g = td__ref(by);
     td__unref(old);
     return true;
@@ -301,7 +374,7 @@ static bool begins(const td_hookrec *list, const td_hookrec *h) {
 
 /* Runs the gradient hooks on one result; h is the first of them. */
 static bool run_grad(td_ctx *cx, td_hookrec *h, td_tensor **g) {
-    td_hook began = td__eager(cx)->last_hook;
+    td_hook began = cx->last_hook;
     int     nr = h->nr;
     bool    ok = true;
     for (; h && ok; h = h->next)
@@ -351,7 +424,8 @@ static bool run_node(td_ctx *cx, td_hookrec *h, const node_lists *l, td_tensor *
     if (l->kind == TD_HOOK_PRE) ok = h->fn.pre(h->env, copy, l->n);
     else ok = h->fn.post(h->env, copy, l->n, l->g, l->n_g);
     if (!ok) return td__fail(cx, TD_E_GRAD, "a node hook failed");
-    for (int i = 0; i < l->n && ok; i++) ok = may_replace(cx, l->list[i], copy[i]);
+    for (int i = 0; i < l->n && ok; i++)
+        ok = td__hook_may_return(cx, l->list[i], copy[i]);
     return ok && td_ok(cx);
 }
 

@@ -76,7 +76,9 @@ enum {
     TD_NF_NONE = 4,  /* there is no derivative: backward through it fails */
     /* grad_fn of a view that a compiled call returned or wrote, from which other
      * results of the call were computed: their gradients do not pass through it */
-    TD_NF_MISSED = 8
+    TD_NF_MISSED = 8,
+    /* grad_fn of a fake copy: it represents a node outside of the trace */
+    TD_NF_OUTSIDE = 16
 };
 
 /* A node: one recorded op call, custom function, compiled call, write into a view, or
@@ -179,6 +181,8 @@ struct td_listener {
     /* A custom function returned t: its creation mark is set, and its grad_fn if
      * `recorded`. in_place: t is an input that the function wrote. */
     bool (*given)(void *env, td_tensor *t, bool recorded, bool in_place);
+    /* A hook is registered on t, which has a grad_fn. */
+    bool (*hooked)(void *env, td_tensor *t);
     void *env;
 };
 

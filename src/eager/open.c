@@ -7,6 +7,7 @@
  * trace or of the context. */
 static void free_ambient(td_ctx *cx) {
     td__autocast_close(cx);
+    td__hook_graphs_release(cx);
     td__vec_free(&cx->packers);
 }
 

@@ -204,6 +204,14 @@ static void join_storages(const td_effects *e, const td_gnode *n) {
     td__garg_each(&n->in[1], mark, e->escapes);
 }
 
+/* A hook sees the gradients of one value alone: no pass may put an equal one in its
+ * place, or the other way round. */
+static void mark_hooked(const td_effects *e, const td_gnode *n) {
+    if (n->op != TD_OP_on_grad) return;
+    td__garg_each(&n->in[0], mark, e->written);
+    td__garg_each(&n->in[0], mark, e->moved);
+}
+
 /* Is a value that the argument reads written? */
 static bool any_written(const td_effects *e, const td_garg *a) {
     if (a->kind == TD_G_VALUE) return e->written[a->u.v->id];
@@ -252,6 +260,7 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
         if (node->dead || node->kind != TD_N_OP) continue;
         const td_schema *s = &td__opinfo(node->op)->s;
         join_storages(e, node);
+        mark_hooked(e, node);
         for (int k = 0; k < node->n_in; k++) {
             if (s->in[k].write) td__garg_each(&node->in[k], mark, e->written);
             pass_on(e, node, k);

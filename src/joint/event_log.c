@@ -253,12 +253,73 @@ static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
     return to && (!recorded || note_root(to));
 }
 
+/* Are the tensors, which are not stale, the same result of one node? */
+static bool same_edge(td_tensor *a, td_tensor *b) {
+    td_edge x = {0}, y = {0};
+    bool    same = td__last_node(a) == td__last_node(b) && td__edge_of(a, &x) &&
+                td__edge_of(b, &y) && x.nr == y.nr;
+    if (x.node) td__node_drop(x.node);
+    if (y.node) td__node_drop(y.node);
+    return same;
+}
+
+/* The event that gave t its history by a root; NULL: a view or metadata op did, or t
+ * looked it up in its base. */
+static const td_event *root_event(const td_log *l, td_tensor *t) {
+    for (int i = l->all.n - 1; i >= 0; i--)
+        if (l->all.v[i].root && l->all.v[i].kind != TD_EV_META &&
+            same_edge(l->all.v[i].root, t))
+            return &l->all.v[i];
+    return NULL;
+}
+
+/* The last event that changed t's grad_fn, which no root has; -1: none. */
+static int last_change(const td_log *l, const td_tensor *t) {
+    for (int i = l->all.n - 1; i >= 0; i--) {
+        const td_event *e = &l->all.v[i];
+        bool made = (e->kind == TD_EV_META || e->kind == TD_EV_TOUCH) && e->t == t;
+        for (int k = 0; e->kind == TD_EV_VIEW && k < e->n_out; k++)
+            made |= e->out[k] == t;
+        if (made) return i;
+    }
+    return -1;
+}
+
+/* Makes the grad_fn of t a root, right behind the event that changed it: what was
+ * computed from t since has its gradient pass through there. */
+static bool add_root(td_log *l, td_tensor *t) {
+    int at = last_change(l, t) + 1, last = l->all.n;
+    if (!log_given(l, t, true, false)) return false;
+    td_event e = l->all.v[last];
+    memmove(&l->all.v[at + 1], &l->all.v[at], sizeof e * (size_t)(last - at));
+    l->all.v[at] = e;
+    return true;
+}
+
+/* A hook is registered on t. The engine of the trace must see the whole gradient that
+ * eager's hook sees. That of a root arrives at its node as a tangent. A view and a
+ * tensor whose metadata was written get their grad_fn from the epilogue: it is replaced
+ * by a root here. After a write through a view, gradients of the base and of the view
+ * take different ways in eager, and one in the trace. */
+static bool log_hooked(void *env, td_tensor *t) {
+    td_log         *l = env;
+    const td_event *e = root_event(l, t);
+    bool            slices = !strcmp(td__last_node(t)->name, "copy_slices");
+    if (slices || (e && e->kind == TD_EV_WRITE && t->base))
+        return td__fail(l->cx, TD_E_UNSUPPORTED,
+                        "td_on_grad: unsupported: %s was written through a view "
+                        "before the body registers a hook on it. Register the hook "
+                        "on td_alias of the tensor",
+                        td__type_str(t));
+    return e || add_root(l, t);
+}
+
 /* ---- beginning and end -------------------------------------------------- */
 
 void td__log_begin(td_log *l, td_ctx *cx, td_func *f) {
     *l = (td_log){.mode = {.name = "log", .call = log_call}, .cx = cx, .f = f};
     td__mode_insert(cx, &l->mode);
-    l->listener = (td_listener){log_touched, log_given, l};
+    l->listener = (td_listener){log_touched, log_given, log_hooked, l};
     l->was = cx->listener;
     cx->listener = &l->listener;
 }

@@ -1,6 +1,7 @@
 /* graph_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
  * end, after all reads: writes of the program without a history (keep_mutations), which
- * the epilogue only counts, and writes by the backward of a custom function. */
+ * the epilogue only counts, and writes by the backward of a custom function or by a
+ * hook. */
 #include "joint/joint_int.h"
 
 /* The input whose elements event e writes: the tensor itself, or an input that covers
@@ -84,6 +85,13 @@ bool td__joint_add_late_writes(td_joint_run *r) {
     for (int i = 0; i < n; i++) {
         const td_traced_input *in = &r->inputs[i];
         if (!in->outer || td__func_writes(&r->f, in->nr) == in->before) continue;
+        if (r->to->primals[i].written)
+            return td__fail(
+                r->cx, TD_E_UNSUPPORTED,
+                "@%.60s: unsupported: input %d is written in forward, and in "
+                "backward by a custom function or a hook. Pass a clone of "
+                "it, or let one of the two write a clone",
+                r->program->name, i);
         if (!add_late_write(r, i, in->nr)) return false;
     }
     for (int i = 0; i < r->to->n_tangents; i++) {

@@ -40,6 +40,7 @@ typedef struct traits {
     bool meta;    /* it writes metadata, */
     bool no_grad; /* ...perhaps under no_grad */
     bool places;  /* it reads storages beside the elements of a tensor */
+    bool hooks;   /* it registers hooks: one on a view sees no gradients of its base */
 } traits;
 
 static traits traits_of(const td_graph *p) {
@@ -51,6 +52,7 @@ static traits traits_of(const td_graph *p) {
         if (n->kind != TD_N_OP) continue;
         to.leaves |= n->op == TD_OP_requires_grad_ || n->op == TD_OP_set_;
         to.meta |= td__op_writes_geometry(n->op);
+        to.hooks |= n->op == TD_OP_on_grad;
     }
     to.no_grad = to.meta && region;
     return to;
@@ -93,7 +95,7 @@ static bool is_plain(const traits *p, const td_tensor *t) {
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     /* elements beside the view have the history of the base, and so have writes after
      * set_ */
-    if (p->places) return false;
+    if (p->places || p->hooks) return false;
     /* a view has the history of its base; geometry of views of a leaf is fixed */
     return td__has_node(t) && td__needs_grad(t->base) && !p->no_grad &&
            (!p->meta || td__has_node(t->base));

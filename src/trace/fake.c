@@ -359,6 +359,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
         td_is_nil(td_set_requires_grad(t, true)))
         return NULL;
     if (n.lost || behind || unasked) t->seen = td__version(t) - 1;
+    if (td__has_node(t)) td__last_node(t)->flags |= TD_NF_OUTSIDE;
     bool ok = retain_pair(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }

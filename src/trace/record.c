@@ -193,6 +193,7 @@ void td__record_begin(td_record *r, td_graph *g) {
                               .call = record_call,
                               .composites = true,
                               .function = td__record_function,
+                              .hook = td__record_hook,
                               .stand_in = td__record_stand_in},
                      .cx = cx,
                      .g = g,
@@ -239,6 +240,7 @@ void td__record_end(td_record *r) {
     td__ptrmap_free(&r->own_grads);
     td__vec_free(&r->parts);
     td__vec_free(&r->expansions);
+    td__vec_free(&r->hooks);
     td__vec_free(&r->open);
     td__buf_free(&r->path);
     td__regions_free(r);

@@ -231,6 +231,6 @@ bool td__parts_splice(td_record *r) {
     bool any = false;
     for (int i = 0; i < r->expansions.n; i++) any |= r->expansions.v[i].wanted;
     if (any && !expand(r)) return false;
-    if (r->expansions.n) td__graph_pack(r->g);
+    if (r->expansions.n || r->removed) td__graph_pack(r->g);
     return true;
 }

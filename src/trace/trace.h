@@ -128,6 +128,12 @@ typedef struct td_captured_region {
     td_lift lift; /* tensors that g closes over, with a key */
 } td_captured_region;
 
+/* A gradient hook that the body registered, by the node of its op `on_grad`. */
+typedef struct td_recorded_hook {
+    uint64_t  id;
+    td_gnode *node;
+} td_recorded_hook;
+
 /* How a capture treats real tensors that the body reads without receiving them
  * as arguments ("closes over"). */
 typedef struct td_closure {
@@ -179,6 +185,8 @@ struct td_record {
     struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
     int               guards; /* guards of `sym` that became asserts */
     TD_VEC(td_captured_region) regions; /* of an outermost capture: the distinct ones */
+    TD_VEC(td_recorded_hook) hooks;     /* those the body has not removed */
+    bool removed;                       /* it removed one: its node is dead */
 };
 /* The recorder of the innermost capture that is running; NULL: none. */
 td_record *td__recorder_of(const td_ctx *cx);
@@ -379,5 +387,11 @@ static inline bool td__is_eagers(td_code code) {
 /* td_mode.function of the recorder: captures a custom function's forward and
  * backward and records the call as op `custom`. */
 bool td__record_function(td_mode *m, const td_fncall *call);
+
+/* ---- hooks (hook_capture.c) --------------------------------------------- */
+
+/* td_mode.hook of the recorder: captures a gradient hook and records it as op
+ * `on_grad`, or removes that op from the program. */
+bool td__record_hook(td_mode *m, const td_hookcall *call);
 
 #endif

@@ -23,7 +23,8 @@ bool     prog_chance(prog_rng *r, int percent);
 /* Parts of the grammar that --with= adds. */
 enum {
     PROG_CLOSED = 1,      /* tensors a function closes over, also passed as arguments */
-    PROG_HOOKS = 2,       /* saved-tensor hooks around a call or backward */
+    PROG_HOOKS = 2,       /* saved-tensor hooks around a call or backward, gradient
+                             hooks in functions */
     PROG_CHECKPOINT = 4,  /* calls as checkpoints, checkpoint regions in functions */
     PROG_AUTOCAST = 8,    /* calls inside autocast regions */
     PROG_CUSTOM = 16,     /* custom functions */
@@ -146,6 +147,8 @@ bool            prog_custom(prog_world *w);
  * sizes, a value of x's type, x itself where no other is found. */
 void            prog_fill_in(td_buf *b, const char *text, const td_tensor *t);
 const prog_val *prog_one_like(prog_world *w, const prog_val *x);
+/* A gradient hook on a value (prog_hooks.c); false: none has a grad_fn. */
+bool            prog_hook(prog_world *w);
 /* A branch or a loop (prog_branches.c); false: no tensor fits. */
 bool            prog_branch(prog_world *w);
 /* A call of a region (prog_called.c); false: no tensor fits. */

@@ -40,6 +40,10 @@ typedef struct form {
            "%g: T <tangent 0>) {\n        %h = mul(%g, 2.0)\n        return %h <grad " \
            "0>\n")
 
+#define HOOK(on, reads)                                  \
+    "      on_grad(" on ", func @hook(%g: T, %e: T) {\n" \
+    "        %d = mul(%g, %e)\n        return %d\n      }, [" reads "])\n"
+
 static const form branches[] = {
     /* pure */
     {0, 1, "      %r = mul(%a, 2)\n      return %r\n",
@@ -102,6 +106,13 @@ static const form branches[] = {
      "      %r = neg(%a)\n      return %r\n"},
     {FLOATS | OWN, 1, TWICE("%a") "      return %z\n",
      "      neg_(%a)\n      return %a\n"},
+    /* gradient hooks */
+    {FLOATS, 1,
+     "      %r = sin(%a)\n" HOOK("%r", "%r") "      %q = exp(%r)\n      return %q\n",
+     "      %r = neg(%a)\n      return %r\n"},
+    {FLOATS | TWO, 1, "      %r = mul(%a, %b)\n" HOOK("%r", "%b") "      return %r\n",
+     "      %q = mul(%b, 2.0)\n      %r = mul(%a, %q)\n" HOOK(
+         "%q", "%r") "      return %r\n"},
     /* a branch in a branch */
     {TWO, 1,
      "      %s = full([], 1, i64)\n      %t = cond(%s, func @in(%c: T, %d: T) {\n"
@@ -136,6 +147,7 @@ static const form branches[] = {
 static const form loops[] = {
     {0, 1, "      %r = mul(%a, 2)\n      return %m, %r\n", NULL},
     {FLOATS, 1, "      %r = sin(%a)\n      return %m, %r\n", NULL},
+    {FLOATS, 1, "      %r = sin(%a)\n" HOOK("%r", "%a") "      return %m, %r\n", NULL},
     {TWO, 1, "      %r = add(%a, %b)\n      return %m, %r\n", NULL},
     {TWO, 1, "      %r = sub(%b, %a)\n      return %m, %r\n", NULL},
     {TWO | ODD, 1, "      %r = clone(%b)\n      return %m, %r\n", NULL},

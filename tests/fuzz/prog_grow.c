@@ -323,6 +323,8 @@ void prog_statement(prog_world *w, const prog_taste *taste) {
     if (prog_with & PROG_CUSTOM && !w->is_case && prog_chance(&w->r, 12) &&
         prog_custom(w))
         return;
+    if (prog_with & PROG_HOOKS && !w->is_case && prog_chance(&w->r, 15) && prog_hook(w))
+        return;
     if (prog_with & PROG_BRANCHES && !w->is_case && prog_chance(&w->r, 20) &&
         prog_branch(w))
         return;

@@ -205,3 +205,43 @@ TEST(a_backward_that_leaves_the_body_is_refused) {
     check_refused(backward, x, "with gradient hooks");
     td_close(cx);
 }
+
+/* What docs/beyond.md offers in its place: the body returns gradients of its arguments,
+ * and the caller continues from there. One side has the whole backward in its body. */
+static bool whole_backward(td_call *c) {
+    td_tensor *loss = loss_of(td_arg(c, 0), td_arg(c, 1));
+    return td_backward(loss) && td_return(c, td_detach(loss));
+}
+static bool returns_gradients(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *g[2];
+    td_tensor *loss = loss_of(x, w);
+    return td_grad(TD_LIST(loss), TD_LIST(x, w), g, NULL) &&
+           td_return(c, td_detach(loss), g[0], g[1]);
+}
+
+TEST(gradients_of_arguments_continue_outside_of_the_body) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, returns_gradients, NULL, NULL);
+    td_tensor *x[2], *w[2];
+    for (int way = 0; way < 2; way++) {
+        x[way] = leaf(cx, TD_SHAPE(2, 3), 0.3);
+        w[way] = leaf(cx, TD_SHAPE(3, 2), 0.5);
+        td_tensor *h = td_sin(x[way]), *v = td_exp(w[way]), *y[3];
+        td_value   out;
+        if (!way)
+            CHECK(td_call_body(cx, whole_backward, NULL, TD_ARGS(h, v), &out, 1) == 1);
+        else {
+            CHECK(td_invoke(f, TD_ARGS(h, v), y, 3));
+            CHECK(td_backward_with(TD_LIST(h, v), TD_LIST(y[1], y[2]), NULL));
+        }
+    }
+    CHECK_OK(cx);
+    for (int i = 0; i < 6; i++) {
+        CHECK_NEAR(td_item(td_select(td_flatten(td_grad_of(x[1])), 0, i)),
+                   td_item(td_select(td_flatten(td_grad_of(x[0])), 0, i)), 1e-12);
+        CHECK_NEAR(td_item(td_select(td_flatten(td_grad_of(w[1])), 0, i)),
+                   td_item(td_select(td_flatten(td_grad_of(w[0])), 0, i)), 1e-12);
+    }
+    td_fn_drop(f);
+    td_close(cx);
+}

@@ -1,0 +1,110 @@
+/* hook_graph.c -- the op `on_grad`, which a gradient hook registered in a captured body
+ * becomes (ops/nested.def). Its decomposition registers a hook that replays the graph on
+ * the gradient, so order, replacement and checks are those of hooks.c. */
+#include "eager/eager_int.h"
+
+#include <string.h>
+
+/* The env of such a hook. */
+typedef struct td_hook_graph {
+    td_ctx     *cx;
+    td_graph   *g;     /* one reference */
+    td_tensor **fixed; /* referenced: the tensors it closes over */
+    int         n_fixed;
+    char       *error; /* the hook fails with this message, "": it works, */
+    td_code     code;  /* ...and this code */
+} td_hook_graph;
+
+/* Releases the fixed tensors; the hook must not run afterwards. */
+static void release(td_hook_graph *h) {
+    int n = h->n_fixed;
+    h->n_fixed = 0;
+    for (int i = 0; i < n; i++) td__unref(h->fixed[i]);
+}
+
+void td__hook_graph_free(td_hook_graph *h) {
+    release(h);
+    td__graph_drop(h->g);
+    td__free(h->fixed);
+    td__free(h->error);
+    td__free(h);
+}
+
+/* Releasing a tensor may free hooks, so the search begins anew after each. */
+void td__hook_graphs_release(td_ctx *cx) {
+    td_hookrec *h = td__eager(cx)->hooks;
+    while (h && h->id > cx->hooks_before) {
+        bool found = h->graph && h->graph->n_fixed;
+        if (found) release(h->graph);
+        h = found ? td__eager(cx)->hooks : h->after;
+    }
+}
+
+/* td_grad_hook: replays the graph on the gradient. */
+static td_tensor *run(void *env, td_tensor *grad) {
+    const td_hook_graph *h = env;
+    const td_graph      *g = h->g;
+    td_value            *v, got = TD_NONE;
+    if (*h->error) return td_fail(h->cx, h->code, "%s", h->error);
+    if (!(v = td__zalloc(sizeof *v * ((size_t)g->inputs.n + 1))))
+        return td__fail_memory(h->cx), &h->cx->nil;
+    for (int i = 0, at = -1; i < g->inputs.n; i++)
+        if (!td__graph_holds(g, i))
+            v[i] = td_value_tensor(at++ < 0 ? grad : h->fixed[at - 1]);
+    bool ok = td__graph_replay(g, v, &got);
+    td__free(v);
+    if (!ok) return &h->cx->nil;
+    return got.kind == TD_K_TENSOR ? got.u.t : NULL;
+}
+
+/* Does the graph take a gradient and the fixed tensors, and give one result? Graphs in
+ * text form may be written by hand. */
+static bool check_graph(td_opcall *c) {
+    const td_graph *g = c->in[TD_ON_GRAD_HOOK].u.g;
+    int             n = 0;
+    for (int i = 0; i < g->inputs.n; i++) n += !td__graph_holds(g, i);
+    if (n == 1 + (int)c->in[TD_ON_GRAD_FIXED].n && g->outputs.n == 1) return true;
+    if (*c->in[TD_ON_GRAD_ERROR].u.s) return true; /* it does not run */
+    return td__op_fail(c, TD_E_ARG,
+                       "the graph @%.60s takes %d inputs and gives %d results; it must "
+                       "take the gradient and %d fixed tensors, and give a gradient or "
+                       "none",
+                       g->name, n, g->outputs.n, (int)c->in[TD_ON_GRAD_FIXED].n);
+}
+
+/* The env of the hook that call c registers; NULL after td__fail. */
+static td_hook_graph *make(td_opcall *c) {
+    td_hook_graph  *h = td__zalloc(sizeof *h);
+    const td_value *fixed = &c->in[TD_ON_GRAD_FIXED];
+    const char     *error = c->in[TD_ON_GRAD_ERROR].u.s;
+    if (!h) return td__fail_memory(c->cx), NULL;
+    h->cx = c->cx;
+    h->g = c->in[TD_ON_GRAD_HOOK].u.g;
+    td__graph_keep(h->g);
+    h->code = (td_code)td__in_int(c, TD_ON_GRAD_CODE);
+    if (h->code <= TD_OK || h->code >= TD_E_COUNT) h->code = TD_E_GRAD;
+    h->fixed = td__alloc(sizeof *h->fixed * ((size_t)fixed->n + 1));
+    h->error = td__alloc(strlen(error) + 1);
+    if (!h->fixed || !h->error) {
+        td__hook_graph_free(h);
+        return td__fail_memory(c->cx), NULL;
+    }
+    strcpy(h->error, error);
+    for (uint32_t i = 0; i < fixed->n; i++)
+        h->fixed[h->n_fixed++] = td__ref(fixed->u.ts[i]);
+    return h;
+}
+
+/* A tensor that gets no gradient takes no hook: a branch of td_cond runs its ops below
+ * the tape, and registers the hooks when its backward is traced. */
+bool td__decomp_on_grad(td_opcall *c) {
+    td_tensor *t = c->in[TD_ON_GRAD_X].u.t;
+    if (!check_graph(c)) return false;
+    if (!td__needs_grad(t)) return true;
+    if (c->cx->fake && !td__hook_stays_inside(t)) return false;
+    td_hook_graph *g = make(c);
+    td_hookrec    *h = g ? td__hook_add(t, run, g, "td_on_grad") : NULL;
+    if (h) h->graph = g;
+    else if (g) td__hook_graph_free(g);
+    return h != NULL;
+}
