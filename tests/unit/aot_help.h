@@ -39,8 +39,8 @@ static inline bool is_number(td_ctx *cx, double a, double b, double rel) {
 
 /* A written argument and two results in one storage. */
 static inline bool layer(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *seen = td_arg(c, 2);
-    td_add_(seen, 1.0);
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *calls = td_arg(c, 2);
+    td_add_(calls, 1.0);
     td_tensor *h = td_tanh(td_matmul(x, w));
     return td_return(c, h, td_transpose(h, 0, 1));
 }
