@@ -81,7 +81,8 @@ static bool hooks_read(const prog_maker *m) {
 static void print_call(const ending *e) {
     print_args(e);
     option(e, PROG_AUTOCAST, 50, " autocast=bf16", " autocast=f16");
-    if (!detaches(e->m) && !hooks_read(e->m)) option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
+    if (!detaches(e->m) && !hooks_read(e->m))
+        option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
     as_region(e, 30);
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");
