@@ -72,10 +72,17 @@ static bool detaches(const prog_maker *m) {
     return strstr(td__buf_str(&m->body.text), "detach_(") != NULL;
 }
 
+/* A gradient hook reads a result as the call left it, and eager's as it is in backward:
+ * where a saved-tensor hook has a copy, no version tells (docs/aot.md). */
+static bool hooks_read(const prog_maker *m) {
+    return strstr(td__buf_str(&m->body.text), "on_grad(") != NULL;
+}
+
 static void print_call(const ending *e) {
     print_args(e);
     option(e, PROG_AUTOCAST, 50, " autocast=bf16", " autocast=f16");
-    if (!detaches(e->m)) option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
+    if (!detaches(e->m) && !hooks_read(e->m))
+        option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
     as_region(e, 30);
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");

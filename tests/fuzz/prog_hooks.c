@@ -24,8 +24,11 @@ static const char *const forms[] = {
     "      return %a\n",                          /* a tensor of the function */
 };
 
-/* A value with a grad_fn that the function made; NULL: none was found. */
+/* A value with a grad_fn that the function made; NULL: none was found. Not where it
+ * calls td_cond: of a tensor that a branch returns twice, one result is a copy of the
+ * other in eager, and in a compiled function neither passes the other's gradient on. */
 static const prog_val *some_result(prog_world *w) {
+    if (w->control) return NULL;
     for (int tries = 0; tries < 8 && w->vals.n; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
         if (v->name[1] == w->letter && td__is_float((td_dtype)v->t->dtype) &&

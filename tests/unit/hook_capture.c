@@ -6,6 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#define CHECK_FAILS(cx, words)                                         \
+    TD_CHECK_THAT(!td_ok(cx) && strstr(td_message(cx), words) != NULL, \
+                  "the message is \"%s\", without \"%s\"", td_message(cx), words)
+
 static td_tensor *doubled(void *env, td_tensor *g) {
     if (env) ++*(int *)env;
     return td_mul(g, 2.0);

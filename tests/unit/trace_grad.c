@@ -121,7 +121,7 @@ static void check_refused(td_body *body, bool has_grad, const char *words) {
 }
 
 TEST(what_would_be_lost_with_the_capture_is_refused) {
-    check_refused(hooked, false, "hooks");
+    check_refused(hooked, false, "would outlive the call");
 }
 
 /* A program leaves in its arguments what the body does. */
