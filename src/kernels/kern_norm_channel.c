@@ -245,7 +245,7 @@ bool td__kern_group_norm(td_opcall *c) {
     bool ok = open_planes(c->cx, &p, &p.x, x) && group_moments(c->cx, &p, G, mean, m2);
     for (int64_t i = 0; ok && i < stats; i++) {
         double rstd = 1 / sqrt(m2[i] / (double)(D * p.S) + td__in_f(c, 7));
-        put(c->out[1], i, x->numel ? mean[i] : 0);
+        put(c->out[1], i, !x->numel ? 0 : isinf(mean[i]) ? NAN : mean[i]);
         put(c->out[2], i, rstd);
         for (int64_t d = 0; d < D; d++) {
             int64_t ch = i % G * D + d, k = i / G * p.C + ch;

@@ -19,13 +19,16 @@ static td_tensor *root(td_tensor *var, double eps) {
 
 /* Mean and variance over n of x in the frame. The first mean m is rounded; the mean c
  * of the deviations d = x - m corrects it: mean = m + c, var = mean(d^2) - c^2. The
- * kernel (loops/norm.inc) does the same, so that equal elements give exactly 0. */
-static td_tensor *moments(const td_norm_frame *f, td_tensor **var) {
+ * kernel (loops/norm.inc) does the same, so that equal elements give exactly 0. An
+ * infinite mean has no correction: it is NaN, and as it is in batch norm, as in PyTorch. */
+static td_tensor *moments(const td_norm_frame *f, td_norm_kind kind, td_tensor **var) {
     td_tensor *m = t_mean(f->x, f->stats, true), *d = t_sub(f->x, m);
     td_tensor *c = t_mean(d, f->stats, true);
     *var = t_sub(t_mean(t_mul(d, d), f->stats, true), t_mul(c, c));
     *var = td_op_clamp_min(*var, td_value_int(0));
-    return t_add(m, c);
+    td_tensor *mean = t_add(m, c);
+    if (kind != TD_NORM_BATCH) return mean;
+    return td_op_where(td_op_isinf(m), td_value_tensor(m), td_value_tensor(mean));
 }
 
 /* out, mean and rstd of arguments x, w and b = w + 1; *var is over n. */
@@ -35,7 +38,7 @@ static bool forward(td_opcall *c, td_norm_kind kind, int64_t k, int w, double ep
     td_norm_frame f;
     td__norm_frame(&f, kind, x, k);
     td__norm_frame_tensors(&f, kind, x, (td_tensor *[]){NULL, NULL, td__in(c, w)});
-    f.mean = moments(&f, var);
+    f.mean = moments(&f, kind, var);
     f.rstd = root(*var, eps);
     c->out[0] = normalized(&f, x, td__in(c, w + 1));
     c->out[1] = t_shaped(f.mean, c->meta[1].size, c->meta[1].rank);

@@ -312,6 +312,8 @@ class Watch:
 
     def nudge_gradients(self, node, op):
         """The gradients that a derivative gives are rounded too."""
+        if node is not None and op == "instance_norm" and "View" in node.name():
+            node = node.next_functions[0][0]  # the norm, of which the result is a view
         if node is None or node in self.nodes:
             return
 
@@ -377,7 +379,8 @@ class Watch:
             self.notes.add("negative-sizes")
         if op in ("tile", "repeat") and args[0].numel() == 0:
             self.notes.add("negative-repeats")
-        if is_write(op) and self.versions.get(storage_of(args[0])) == "storage-versions":
+        if (is_write(op) or op == "resize_") and (
+                self.versions.get(storage_of(args[0])) == "storage-versions"):
             self.notes.add("writes-after-set")
         if is_write(op) and not args[0].is_floating_point() and any(
                 t.requires_grad for t in tensors(args[1:])):
