@@ -76,9 +76,8 @@ static bool is_written(const td_joint *j, const td_gval *v) {
 
 /* ---- copies of storages ------------------------------------------------- */
 
-/* The value whose storage n addresses from its start, by as_strided or
- * as_strided_scatter, which copies the storage. NULL: n is another op. */
-static const td_gval *addressed_root(const td_gnode *n) {
+/* as_strided_scatter copies the storage, so values before it are addressed, too. */
+const td_gval *td__joint_addressed(const td_gnode *n) {
     bool     places = td__row(n->op)->flags & TD_OPF_PLACES;
     td_gval *v = places && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
     if (!v) return NULL;
@@ -121,7 +120,7 @@ static int64_t storage_needed(td_graph *g, const td_gval *v) {
     int64_t item = td__dtype_bytes[v->type->dtype], end = 0;
     if (overlaps(v->type)) end = elements_to(g, &v->type->geom, item);
     for (int i = 0; i < g->nodes.n; i++) {
-        if (addressed_root(g->nodes.v[i]) != v) continue;
+        if (td__joint_addressed(g->nodes.v[i]) != v) continue;
         td_geom at = addressed(g->nodes.v[i]);
         int64_t to = elements_to(g, &at, item);
         if (end == 0) end = elements_to(g, &v->type->geom, item);
