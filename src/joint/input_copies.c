@@ -104,6 +104,7 @@ static td_geom addressed(const td_gnode *n) {
 static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
     int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
     for (int d = 0; d < g->rank; d++) {
+        if (g->size[d] == 0) return 0;
         int64_t steps = td__gdim_make(of, TD_DIM_SUB, g->size[d], 1);
         steps = td__gdim_make(of, TD_DIM_MUL, steps, g->stride[d]);
         end = td__gdim_make(of, TD_DIM_ADD, end, steps);
