@@ -76,9 +76,8 @@ static bool is_written(const td_joint *j, const td_gval *v) {
 
 /* ---- copies of storages ------------------------------------------------- */
 
-/* The value whose storage n addresses from its start, by as_strided or
- * as_strided_scatter, which copies the storage. NULL: n is another op. */
-static const td_gval *addressed_root(const td_gnode *n) {
+/* as_strided_scatter copies the storage, so values before it are addressed, too. */
+const td_gval *td__joint_addressed(const td_gnode *n) {
     bool     places = td__row(n->op)->flags & TD_OPF_PLACES;
     td_gval *v = places && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
     if (!v) return NULL;
@@ -105,6 +104,7 @@ static td_geom addressed(const td_gnode *n) {
 static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
     int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
     for (int d = 0; d < g->rank; d++) {
+        if (g->size[d] == 0) return 0;
         int64_t steps = td__gdim_make(of, TD_DIM_SUB, g->size[d], 1);
         steps = td__gdim_make(of, TD_DIM_MUL, steps, g->stride[d]);
         end = td__gdim_make(of, TD_DIM_ADD, end, steps);
@@ -121,7 +121,7 @@ static int64_t storage_needed(td_graph *g, const td_gval *v) {
     int64_t item = td__dtype_bytes[v->type->dtype], end = 0;
     if (overlaps(v->type)) end = elements_to(g, &v->type->geom, item);
     for (int i = 0; i < g->nodes.n; i++) {
-        if (addressed_root(g->nodes.v[i]) != v) continue;
+        if (td__joint_addressed(g->nodes.v[i]) != v) continue;
         td_geom at = addressed(g->nodes.v[i]);
         int64_t to = elements_to(g, &at, item);
         if (end == 0) end = elements_to(g, &v->type->geom, item);

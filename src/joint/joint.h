@@ -195,16 +195,19 @@ static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
            !n->in[1].u.i;
 }
 /* Is it the copy through which a written input is read (input_copies.c)? */
-bool td__joint_is_input_copy(const td_gnode *n);
+bool           td__joint_is_input_copy(const td_gnode *n);
+/* The value whose storage n addresses from its start (as_strided), not only by its
+ * elements; NULL: none. */
+const td_gval *td__joint_addressed(const td_gnode *n);
 /* Takes those copies out of a forward half that saves none of them. */
-bool td__half_drop_input_copies(td_graph *g);
+bool           td__half_drop_input_copies(td_graph *g);
 /* Gives views the storage number of their source, which a pass may have replaced. */
-bool td__graph_fix_storages(td_graph *g);
+bool           td__graph_fix_storages(td_graph *g);
 /* Dead code elimination, CSE (unless off) and short chains of views. May be repeated;
  * the graph stays readable. */
-bool td__joint_tidy(td_joint *j, bool cse);
+bool           td__joint_tidy(td_joint *j, bool cse);
 /* The same, and then, once, the copies that partitioning needs: of written inputs, and
  * of outputs that share storage. */
-bool td__joint_clean(td_joint *j, bool cse);
+bool           td__joint_clean(td_joint *j, bool cse);
 
 #endif

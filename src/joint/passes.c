@@ -52,8 +52,8 @@ td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l) {
     l.storage = v->type->storage;
     const td_gtype *to = td__graph_type_of(g, l);
     if (!to) return NULL;
-    td_garg   in[4] = {td__garg_value(v), td__garg_ints(to->size, to->rank),
-                       td__garg_ints(to->stride, to->rank), td__garg_int(to->offset)};
+    td_garg in[4] = {td__garg_value(v), td__garg_ints(to->size, to->rank),
+                     td__garg_ints(to->stride, to->rank), td__garg_int(to->offset)};
     if (td__dim_is_sym(to->offset)) in[3].kind = TD_G_SYM;
     td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
     if (n) n->out[0]->type = to;

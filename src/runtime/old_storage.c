@@ -8,25 +8,12 @@
 
 #include <string.h>
 
-/* The graph input that the node reads first, through aliases; NULL: a computed
- * value. */
-static const td_gval *input_of(const td_gnode *n) {
-    const td_garg *a = &n->in[0];
-    while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)
-        a = &a->u.v->node->in[0];
-    return a->kind == TD_G_VALUE && !a->u.v->node ? a->u.v : NULL;
-}
-
 /* Does the joint graph read input i by an op that depends on its storage, not only on
  * its elements? */
 bool td__plan_reads_storage(const td_plan *p, int i) {
     const td_graph *g = p->j->g;
-    for (int k = 0; k < g->nodes.n; k++) {
-        const td_gnode *n = g->nodes.v[k];
-        if (!(td__row(n->op)->flags & TD_OPF_PLACES) || !n->n_in) continue;
-        const td_gval *v = input_of(n);
-        if (v && v->nr == i) return true;
-    }
+    for (int k = 0; k < g->nodes.n; k++)
+        if (td__joint_addressed(g->nodes.v[k]) == g->inputs.v[i]) return true;
     return false;
 }
 
