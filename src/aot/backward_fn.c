@@ -3,7 +3,7 @@
  * with saved values and root gradients as arguments and the gradients that leaves and
  * td_grad ask for as results. The ordinary pipeline compiles it. A history that is
  * known runs the function it has. */
-#include "aot/aot.h"
+#include "aot/options.h"
 #include "eager/history.h"
 #include "tandem/compiled_backward.h"
 
@@ -230,23 +230,12 @@ static void end(void *object) { free_fn(object); }
 
 /* Options that speak of arguments, of forward or of a body mean nothing here. */
 static bool check_opts(td_ctx *cx, const td_aot_opts *o) {
-    const char *odd =
-        o->forward || o->backward           ? "forward and backward"
-        : o->n_params || o->n_buffers       ? "n_params and n_buffers"
-        : o->state_names || o->state.n      ? "state"
-        : o->module                         ? "module"
-        : o->n_static_args                  ? "static_args"
-        : o->saved.pack                     ? "saved"
-        : o->chooser.choose                 ? "chooser"
-        : o->version                        ? "version"
-        : o->partition || o->keep_mutations ? "partition"
-        : o->dynamic == TD_SHAPES_DYNAMIC || o->dynamic == TD_SHAPES_MARKED ? "dynamic"
-                                                                            : NULL;
-    return !odd ||
-           td__fail(cx, TD_E_ARG,
-                    "td_aot_backward: td_aot_opts.%s has no meaning for a backward, "
-                    "which has no body and no arguments of yours; leave it zero",
-                    odd);
+    static const char why[] = "has no meaning for a backward, which has no body and no "
+                              "arguments of yours; leave it zero";
+    if (!td__opts_only(cx, o, TD_OPT_BACK, "td_aot_backward", why)) return false;
+    bool symbols = o->dynamic == TD_SHAPES_DYNAMIC || o->dynamic == TD_SHAPES_MARKED;
+    return !symbols ||
+           td__fail(cx, TD_E_ARG, "td_aot_backward: td_aot_opts.dynamic %s", why);
 }
 
 td_backward_fn *td_aot_backward(td_ctx *cx, const td_aot_opts *opts) {

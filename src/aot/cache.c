@@ -6,6 +6,7 @@
  * sizes) allow several entries per hash. No failure here fails a call: a miss
  * compiles. docs/cache.md has the details. */
 #include "aot/cache_int.h"
+#include "aot/options.h"
 #include "build/disk.h"
 
 #include <stdio.h>
@@ -68,17 +69,6 @@ static void add_settings(td_buf *b, const td_config *c) {
                          bytes[td__knobs[i].kind]);
 }
 
-/* f NULL: nothing is offloaded. */
-static void add_offload(td_buf *b, const td_fn *f) {
-    static const td_offload none;
-    const td_offload       *o = f ? &f->opts.offload : &none;
-    td__put_text(b, o->store ? f->shared->store : NULL);
-    td__put_text(b, o->version);
-    td__put_int(b, o->min_bytes);
-    td__put_int(b, (int)o->filter);
-    td__put_int(b, o->ahead);
-}
-
 /* The options that influence the graphs. An inner function (of a backward) has the
  * user's decompositions and none of the passes. */
 static void add_options(td_buf *b, const td_fn *f) {
@@ -89,19 +79,8 @@ static void add_options(td_buf *b, const td_fn *f) {
                                pass,       chooser,  f->n_orders > 0};
     for (int i = 0; i < TD_COUNT(is); i++) td__put_uint(b, is[i]);
     td__put_text(b, f->name);
-    td__put_text(b, o->decompose);
-    td__put_text(b, own || o->n_decompositions ? o->stages : NULL);
-    td__put_int(b, o->n_decompositions);
-    for (int i = 0; i < o->n_decompositions; i++)
-        td__put_text(b, o->decompositions[i].op);
-    td__put_text(b, own && o->saved.pack ? o->saved.version : NULL);
-    td__put_int(b, own && o->saved.pack ? (int)o->saved.filter : -1);
-    td__put_int(b, own && o->saved.pack ? o->saved.lossless : -1);
-    add_offload(b, own ? f : NULL);
-    td__put_int(b, o->n_params);
-    td__put_int(b, o->n_buffers);
-    td__put_int(b, o->n_static_args);
-    for (int i = 0; i < o->n_static_args; i++) td__put_int(b, o->static_args[i]);
+    td__put_text(b, own && o->offload.store ? f->shared->store : NULL);
+    td__opts_put(b, o, own);
     for (int i = 0; i < f->n_orders; i++)
         for (int w = 0; w < f->orders[i].words; w++) {
             td__put_uint(b, f->orders[i].missing[w]);

@@ -2,6 +2,7 @@
  * The stages of the pipeline are in stages.c. */
 #include "aot/aot.h"
 #include "aot/facts.h"
+#include "core/callback.h"
 #include "trace/sym.h"
 
 #include <stdio.h>
@@ -192,12 +193,16 @@ static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
     const char *near;
     if (f->opts.log)
         cx->log.topics |= td__log_parse(f->opts.log, bad, sizeof bad, &near);
+    td_callback call; /* the calls around a body begin with this one */
+    td__callback_begin(&call, cx);
+    call.compiling = call.outer ? call.outer->compiling : NULL;
     td_here = (td_where){0};
     td__span_collect(cx, true);
     for (int i = 0; i < TD_PIPE_COUNT; i++)
         s->ns[i] -= td__span_total(cx, td__stages[i].name).self_ns;
     td__span_begin(cx, "specialize");
     bool ok = run(f, s, args);
+    td__callback_end(&call);
     td__span_end(cx, "specialize");
     for (int i = 0; i < TD_PIPE_COUNT; i++)
         s->ns[i] += td__span_total(cx, td__stages[i].name).self_ns;

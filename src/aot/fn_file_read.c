@@ -4,6 +4,7 @@
  * anything; every number is checked. */
 #include "aot/cache_int.h"
 #include "aot/fn_file.h"
+#include "aot/options.h"
 #include "core/config.h"
 #include "core/files.h"
 #include "module/modules.h"
@@ -252,34 +253,10 @@ td_fn *td__fn_read(td_ctx *cx, td_shared_opts *h, const void *bytes, size_t n,
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The option that was decided when the function was made; NULL: none is given. */
-static const char *decided(const td_aot_opts *o) {
-    return o->pass.run           ? "pass"
-           : o->chooser.choose   ? "chooser"
-           : o->saved.pack       ? "saved"
-           : o->offload.store    ? "offload"
-           : o->decompose        ? "decompose"
-           : o->n_decompositions ? "decompositions"
-           : o->partition        ? "partition"
-           : o->keep_mutations   ? "keep_mutations"
-           : o->dynamic          ? "dynamic"
-           : o->limit            ? "limit"
-           : o->n_params         ? "n_params"
-           : o->n_buffers        ? "n_buffers"
-           : o->stages           ? "stages"
-           : o->version          ? "version"
-           : o->n_static_args    ? "static_args"
-           : o->name             ? "name"
-                                 : NULL;
-}
-
 static bool check_options(td_ctx *cx, const td_aot_opts *o) {
-    const char *field = decided(o);
-    if (field)
-        return td__fail(cx, TD_E_ARG,
-                        "td_fn_load: td_aot_opts.%s was decided when the function was "
-                        "made; leave it zero",
-                        field);
+    if (!td__opts_only(cx, o, TD_OPT_LOAD, "td_fn_load",
+                       "was decided when the function was made; leave it zero"))
+        return false;
     if (!td__has_list(cx, "td_fn_load", o->state.v, o->state.n)) return false;
     for (int i = 0; i < o->state.n; i++)
         if (!td__enter_in(cx, o->state.v[i], TD_H_TENSOR, "td_fn_load")) return false;

@@ -1,6 +1,7 @@
 /* fn_options.c -- a function's options: checked, copied with everything they point
- * to, and the one place that calls the drop functions of the user's callbacks. */
-#include "aot/aot.h"
+ * to, and the one place that calls the drop functions of the user's callbacks. What
+ * each field is stands in options.def; here are the checks of several together. */
+#include "aot/options.h"
 #include "core/store.h"
 
 #include <string.h>
@@ -31,55 +32,11 @@ static void take_config(td_shared_opts *h, td_ctx *cx) {
 /* Copies state_names: one per parameter, buffer and state tensor. */
 static bool copy_names(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
+    const void  *names = o->state_names;
     int          n = o->n_params + o->n_buffers + o->state.n;
-    if (!o->state_names) return true;
-    const char **to = td__arena_zalloc(&h->arena, sizeof *to * ((size_t)n + 1));
-    if (!to) return false;
-    for (int i = 0; i < n; i++) {
-        to[i] = o->state_names[i];
-        if (!copy_text(h, &to[i])) return false;
-    }
-    o->state_names = to;
-    return true;
-}
-
-static bool copy_decompositions(td_shared_opts *h) {
-    td_aot_opts      *o = &h->opts;
-    size_t            n = (size_t)o->n_decompositions;
-    td_decomposition *to = n ? td__arena_alloc(&h->arena, sizeof *to * n) : NULL;
-    if (!n) return true;
-    if (!to) return false;
-    memcpy(to, o->decompositions, sizeof *to * n);
-    for (size_t i = 0; i < n; i++)
-        if (!copy_text(h, &to[i].op)) return false;
-    o->decompositions = to;
-    return true;
-}
-
-/* The same for the names of plain arguments. */
-static bool copy_arg_names(td_shared_opts *h) {
-    td_aot_opts *o = &h->opts;
-    size_t       n = (size_t)o->n_arg_names;
-    if (!n) return true;
-    const char **to = td__arena_zalloc(&h->arena, sizeof *to * n);
-    if (!to) return false;
-    for (size_t i = 0; i < n; i++) {
-        to[i] = o->arg_names[i];
-        if (!copy_text(h, &to[i])) return false;
-    }
-    o->arg_names = to;
-    return true;
-}
-
-static bool copy_static_args(td_shared_opts *h) {
-    td_aot_opts *o = &h->opts;
-    size_t       n = (size_t)o->n_static_args;
-    int         *to = n ? td__arena_alloc(&h->arena, sizeof *to * n) : NULL;
-    if (!n) return true;
-    if (!to) return false;
-    memcpy(to, o->static_args, sizeof *to * n);
-    o->static_args = to;
-    return true;
+    bool ok = td__opts_copy_list(&h->arena, &names, n, sizeof *o->state_names, 0);
+    o->state_names = names;
+    return ok;
 }
 
 /* A backend compiles. Its code is cached with save, load and version, or not at all. */
@@ -112,11 +69,6 @@ static bool check_callback(td_ctx *cx, const char *field, bool function, bool an
 /* td_aot_opts.saved: both functions, or nothing at all. */
 static bool check_packing(td_ctx *cx, const td_packing *k) {
     bool any = k->pack || k->unpack || k->filter || k->version || k->env || k->drop;
-    if ((unsigned)k->filter > TD_SAVED_ALL)
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.saved.filter is %d, and must be TD_SAVED_DONATED, "
-                        "TD_SAVED_NO_STATIC or TD_SAVED_ALL",
-                        (int)k->filter);
     return check_callback(cx, "saved.pack", k->pack, any) &&
            check_callback(cx, "saved.unpack", k->unpack, any);
 }
@@ -124,10 +76,6 @@ static bool check_packing(td_ctx *cx, const td_packing *k) {
 /* Each names another op, which can be replaced, and has a function. */
 static bool check_decompositions(td_ctx *cx, const td_aot_opts *o) {
     const td_decomposition *d = o->decompositions;
-    if (o->n_decompositions < 0 || (o->n_decompositions && !d))
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.decompositions is %s, and n_decompositions is %d",
-                        d ? "a list" : "NULL", o->n_decompositions);
     for (int i = 0; i < o->n_decompositions; i++) {
         if (!d[i].op || !d[i].run)
             return td__fail(cx, TD_E_ARG,
@@ -151,16 +99,10 @@ static bool check_offload(td_ctx *cx, const td_offload *o) {
     if (!check_callback(cx, "offload.store", o->store, any)) return false;
     if (!o->store) return true;
     if (!td__enter_in(cx, o->store, TD_H_STORE, "td_aot_opts.offload")) return false;
-    if (o->store->cx != cx)
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.offload.store belongs to another context; open "
-                        "one in the context of the function");
-    return ((unsigned)o->filter <= TD_SAVED_ALL && o->min_bytes >= 0 &&
-            o->ahead >= -1) ||
+    return o->store->cx == cx ||
            td__fail(cx, TD_E_ARG,
-                    "td_aot_opts.offload: filter is %d, min_bytes %lld and ahead %d; "
-                    "they must be a td_saved_filter, at least 0 and at least -1",
-                    (int)o->filter, (long long)o->min_bytes, o->ahead);
+                    "td_aot_opts.offload.store belongs to another context; open one in "
+                    "the context of the function");
 }
 
 static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
@@ -179,44 +121,21 @@ static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
            check_decompositions(cx, o);
 }
 
-static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
-    if (o->n_params < 0 || o->n_buffers < 0)
-        return td__fail(cx, TD_E_ARG, "td_aot_opts: %d parameters and %d buffers",
-                        o->n_params, o->n_buffers);
-    if ((unsigned)o->partition > TD_PARTITION_DEFAULT)
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.partition is %d, and must be TD_PARTITION_MINCUT "
-                        "or TD_PARTITION_DEFAULT",
-                        (int)o->partition);
-    if ((unsigned)o->dynamic > TD_SHAPES_MARKED)
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.dynamic is %d, and must be TD_SHAPES_AUTO, "
-                        "TD_SHAPES_DYNAMIC, TD_SHAPES_STATIC or TD_SHAPES_MARKED",
-                        (int)o->dynamic);
-    if (o->n_arg_names < 0 || (o->n_arg_names && !o->arg_names))
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.arg_names is %s, and n_arg_names is %d",
-                        o->arg_names ? "a list" : "NULL", o->n_arg_names);
-    if (o->n_static_args < 0 || (o->n_static_args && !o->static_args))
-        return td__fail(cx, TD_E_ARG,
-                        "td_aot_opts.static_args is %s, and n_static_args is %d",
-                        o->static_args ? "a list" : "NULL", o->n_static_args);
+static bool check_static_args(td_ctx *cx, const td_aot_opts *o) {
     for (int i = 0; i < o->n_static_args; i++)
         if (o->static_args[i] < 0)
             return td__fail(cx, TD_E_ARG,
                             "td_aot_opts.static_args: there is no argument %d",
                             o->static_args[i]);
-    return o->limit >= 0 ||
-           td__fail(cx, TD_E_ARG,
-                    "td_aot_opts.limit is %d, and must be at least 0, where 0 takes "
-                    "the limit of the settings",
-                    o->limit);
+    return true;
 }
 
 /* Checks all options before anything is copied. False after td__fail. */
 static bool check(td_ctx *cx, const td_aot_opts *o) {
     if (o->config && !td__config_check(cx, "td_aot_opts", o->config)) return false;
-    if (!check_numbers(cx, o) || !check_callbacks(cx, o)) return false;
+    if (!td__opts_in_range(cx, o) || !check_static_args(cx, o) ||
+        !check_callbacks(cx, o))
+        return false;
     char        bad[40] = "";
     const char *near = NULL;
     if (o->log) td__log_parse(o->log, bad, sizeof bad, &near);
@@ -258,13 +177,8 @@ static void drop_callbacks(const td_aot_opts *o) {
 static bool fill(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
     return copy_backend(h, 0, &o->forward) && copy_backend(h, 1, &o->backward) &&
-           copy_backend(h, 2, &o->inference) && copy_text(h, &o->name) &&
-           copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
-           copy_text(h, &o->stages) && copy_text(h, &o->version) &&
-           copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
-           copy_text(h, &o->saved.version) && copy_text(h, &o->offload.version) &&
-           copy_text(h, &h->store) && copy_names(h) && copy_arg_names(h) &&
-           copy_static_args(h) && copy_decompositions(h);
+           copy_backend(h, 2, &o->inference) && copy_text(h, &h->store) &&
+           copy_names(h) && td__opts_copy(&h->arena, o);
 }
 
 /* Options are shared by a function, its double backwards and its nodes, because each of

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static bool        json, dot, types, places, dynamic, functional_rng;
+static bool        json, dot, types, places, stacks, dynamic, functional_rng;
 static const char *only, *after, *simpler;
 
 static const cli_option options[] = {
@@ -16,6 +16,8 @@ static const cli_option options[] = {
     {"types", NULL, "Infer the type of every value from the types of the inputs.",
      CLI_FLAG, &types, 0, 0, NULL},
     {"places", NULL, "Print source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
+    {"stack", NULL, "The same with the calls around each line, innermost first.",
+     CLI_FLAG, &stacks, 0, 0, NULL},
     {"after", "STAGE",
      "Print the graph after a stage: capture, functional, joint, forward, backward or "
      "plan.",
@@ -33,7 +35,9 @@ static const cli_option options[] = {
     {0}};
 
 static unsigned how(void) {
-    return TD_PRINT_TYPES | (places ? TD_PRINT_PLACES | TD_PRINT_SCOPES : 0u);
+    return TD_PRINT_TYPES |
+           (places || stacks ? TD_PRINT_PLACES | TD_PRINT_SCOPES : 0u) |
+           (stacks ? TD_PRINT_STACKS : 0u);
 }
 
 static bool print_as_is(td_buf *b, td_graph *g, int nth) {
@@ -161,7 +165,7 @@ static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status, shown = 0;
-    json = dot = types = places = dynamic = functional_rng = false,
+    json = dot = types = places = stacks = dynamic = functional_rng = false,
     only = after = simpler = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "FILE is missing");

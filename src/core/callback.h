@@ -4,7 +4,7 @@
 #ifndef TD_CALLBACK_H
 #define TD_CALLBACK_H
 
-#include "core/core.h"
+#include "core/place.h"
 
 /* One per callback that runs, on the caller's stack, linked from cx->callback. */
 typedef struct td_callback {
@@ -13,10 +13,19 @@ typedef struct td_callback {
     struct td_callback           *outer;
     /* What td_compiling returns in it (tandem/aot.h); NULL: nothing. */
     const struct td_compile_info *compiling;
+    td_where                      at;    /* the user's call that led to it */
+    const td_place               *stack; /* of td__calls_begin; else NULL */
 } td_callback;
 
 static inline void td__callback_begin(td_callback *b, td_ctx *cx) {
-    *b = (td_callback){cx, cx->scopes.n, cx->callback, NULL};
+    *b = (td_callback){cx, cx->scopes.n, cx->callback, NULL, td_here, NULL};
+    cx->callback = b;
+}
+/* No callback: until td__callback_end, ops are those of a node with this stack. */
+static inline void td__calls_begin(td_callback *b, td_ctx *cx, const td_place *stack) {
+    td_callback *o = cx->callback;
+    *b = (td_callback){cx, o ? o->scopes : 0, o, o ? o->compiling : NULL, {0}, NULL};
+    b->stack = stack ? stack : &td__no_stack;
     cx->callback = b;
 }
 static inline void td__callback_end(const td_callback *b) {

@@ -49,6 +49,21 @@ static void drop_double(td_ctx *cx, size_t last, size_t text) {
         memmove(cx->message + last, cx->message + text, strlen(cx->message + text) + 1);
 }
 
+/* Appends the calls around the line: " < model.c:12 < train.c:80". A body that runs
+ * eagerly is on the stack of the thread; a captured one, or a node of a graph, is not,
+ * or may not be when the message is read. */
+static void append_calls(td_ctx *cx, td_where here) {
+    td_where list[4];
+    bool     traced = cx->fake || (cx->callback && cx->callback->stack);
+    int      most = traced ? td__stack_list(cx, list, TD_COUNT(list)) : 0;
+    for (int i = 0; i < most; i++) {
+        size_t n = strlen(cx->message);
+        if (!i && td__same_where(list[0], here)) continue;
+        snprintf(cx->message + n, sizeof cx->message - n, " < %s:%d", list[i].file,
+                 list[i].line);
+    }
+}
+
 /* Appends the source line and stores it for td_error_place. The file name is
  * copied: it may belong to a graph that is freed before the message is read. */
 static void append_place(td_ctx *cx, td_where here) {
@@ -56,8 +71,11 @@ static void append_place(td_ctx *cx, td_where here) {
     if (!here.file || cx->failed_at.file) return;
     snprintf(cx->failed_file, sizeof cx->failed_file, "%s", here.file);
     cx->failed_at = (td_where){cx->failed_file, here.line};
-    snprintf(cx->message + n, sizeof cx->message - n, " (%s:%d)", cx->failed_file,
+    snprintf(cx->message + n, sizeof cx->message - n, " (%s:%d", cx->failed_file,
              here.line);
+    append_calls(cx, here);
+    n = strlen(cx->message);
+    snprintf(cx->message + n, sizeof cx->message - n, ")");
 }
 
 void td__fail_at(td_ctx *cx, td_where here) {

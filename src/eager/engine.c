@@ -7,6 +7,7 @@
  * Nothing recurses over the graph. A hook or a custom backward may start a
  * nested walk over the same nodes: a node points to its record in the innermost
  * walk that reached it, and that record remembers the outer one. */
+#include "core/callback.h"
 #include "eager/engine.h"
 
 #include <string.h>
@@ -388,13 +389,17 @@ static bool run_op(td_walk *w, td_rec *r) {
     }
     if (n->n_edge) memset(grads, 0, sizeof *grads * (size_t)n->n_edge);
     wanted_edges(w, n, need);
-    td_where was = td_here;
+    td_where    was = td_here;
+    td_callback calls; /* in a trace: the node's calls are those of its derivative */
+    bool        traced = w->cx->fake;
     td_here = n->here;
+    if (TD_UNLIKELY(traced)) td__calls_begin(&calls, w->cx, n->stack);
     bool ok = td__scope_push(w->cx);
     if (ok) {
         ok = run_scoped(w, r, need, grads);
         td__scope_pop(w->cx, NULL, 0);
     }
+    if (TD_UNLIKELY(traced)) td__callback_end(&calls);
     if (!ok) td__fail_backward(w->cx, n->here, was);
     td_here = was;
     drop_buf(r);

@@ -390,6 +390,7 @@ static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
     *s = (slices){.fn = td__node_ref(fn), .fn_nr = nr, .self = self};
     n->data = s;
     n->here = fn->here;
+    n->stack = fn->stack;
     fn->owner = n;
     td__node_type(&s->view, t, true, &ints);
     td__node_type(&n->out_type[0], base, false, &ints);

@@ -62,6 +62,7 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
                    .units = units,
                    .seq = ++e->seq,
                    .here = td_here,
+                   .stack = TD_UNLIKELY(cx->fake) ? td__stack_now(cx) : NULL,
                    .n_edge = p->n_edge,
                    .n_out = p->n_out,
                    .n_saved = p->n_saved,

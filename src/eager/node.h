@@ -10,6 +10,7 @@
 #ifndef TD_NODE_H
 #define TD_NODE_H
 
+#include "core/place.h"
 #include "eager/eager.h"
 
 typedef struct td_rec     td_rec; /* a node's place in one backward walk (engine.c) */
@@ -96,6 +97,7 @@ struct td_node {
     td_rec             *rec;   /* record in the innermost walk that reached it */
     td_node            *next;  /* in a free list or in td_eager.dying */
     td_where            here;  /* the user's source line */
+    const td_place     *stack; /* of a traced op: the calls around it; or NULL */
     char               *path;  /* scope labels, in anomaly mode; else NULL */
     td_hookrec         *hooks; /* on its results and on itself */
     void               *data;  /* of the kind */

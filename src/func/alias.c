@@ -44,6 +44,7 @@ static td_fval *make_record(td_func *f, td_fkind kind, td_group *g) {
     v->group = g;
     v->here = td_here;
     v->tags = f->cx->tags;
+    v->stack = td__stack_now(f->cx);
     v->next = f->all;
     f->all = v;
     return v;

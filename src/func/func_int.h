@@ -11,6 +11,7 @@
 #ifndef TD_FUNC_INT_H
 #define TD_FUNC_INT_H
 
+#include "core/callback.h"
 #include "func/func.h"
 
 struct td_group {
@@ -41,8 +42,8 @@ typedef struct td_fstep {
 } td_fstep;
 
 struct td_fval {
-    td_mode  *owner; /* first, as in every payload */
-    td_fval  *next;  /* all of the mode */
+    TD_PAYLOAD_FIELDS; /* here: of the op that made it */
+    td_fval  *next;    /* all of the mode */
     td_group *group;
     uint8_t   kind;    /* td_fkind */
     bool      overlap; /* it, or what it was made of, has elements that share a place */
@@ -53,8 +54,8 @@ struct td_fval {
     td_geom         geom;  /* of the outer tensor */
     td_tensor      *inner; /* referenced; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
-    td_where        here;  /* of the op that made it, and its tags */
-    uint32_t        tags;
+    uint32_t        tags;  /* of the op that made it */
+    const td_place *stack; /* the calls around that */
 };
 
 static inline td_value td__ints(const int64_t *v, int n) {

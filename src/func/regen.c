@@ -128,9 +128,12 @@ static bool derive(td_fval *v) {
     uint32_t tags = cx->tags;
     td_here = v->here;
     cx->tags = v->tags;
+    td_callback calls;
+    td__calls_begin(&calls, cx, v->stack);
     bool ok = v->kind == TD_F_VIEW    ? derive_view(v)
               : v->kind == TD_F_PIECE ? derive_piece(v)
                                       : td__fval_hold(v, v->up->inner);
+    td__callback_end(&calls);
     cx->tags = tags;
     if (ok) td_here = was;
     return ok;

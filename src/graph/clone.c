@@ -118,6 +118,7 @@ static bool copy_node(copy *c, const td_gnode *n) {
     m->origin = n->origin;
     m->tags = n->tags;
     m->here = n->here;
+    m->stack = n->stack;
     return !n->scope || (m->scope = td__graph_str(c->to, n->scope)) != NULL;
 }
 

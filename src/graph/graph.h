@@ -11,6 +11,7 @@
 #define TD_GRAPH_H
 
 #include "core/geometry.h"
+#include "core/place.h"
 #include "ops/ops.h"
 #include "tandem/grad.h"
 
@@ -132,18 +133,19 @@ typedef enum td_origin {
 #define TD_TAG_WISH(tags) ((tags) & ~0x30u)
 
 struct td_gnode {
-    uint8_t     kind;   /* td_gnode_kind */
-    uint8_t     region; /* td_gregion */
-    uint8_t     origin; /* td_origin */
-    bool        dead;   /* removed; skipped until td__graph_pack drops it */
-    td_op       op;
-    int32_t     id; /* position in nodes after td__graph_index */
-    int32_t     n_in, n_out;
-    td_garg    *in;    /* in schema order; trailing defaults are omitted */
-    td_gval   **out;   /* a list result is flattened; unused entries may be omitted */
-    td_where    here;  /* the user's source line; file NULL: unknown */
-    const char *scope; /* "model/attn", or NULL */
-    uint32_t    tags;  /* TD_TAG: a checkpoint's wish; 0: none */
+    uint8_t         kind;   /* td_gnode_kind */
+    uint8_t         region; /* td_gregion */
+    uint8_t         origin; /* td_origin */
+    bool            dead;   /* removed; skipped until td__graph_pack drops it */
+    td_op           op;
+    int32_t         id; /* position in nodes after td__graph_index */
+    int32_t         n_in, n_out;
+    td_garg        *in;  /* in schema order; trailing defaults are omitted */
+    td_gval       **out; /* a list result is flattened; unused entries may be omitted */
+    td_where        here;  /* the user's source line; file NULL: unknown */
+    const td_place *stack; /* the calls around it, innermost first; or NULL */
+    const char     *scope; /* "model/attn", or NULL */
+    uint32_t        tags;  /* TD_TAG: a checkpoint's wish; 0: none */
 };
 
 /* What an input or output is: a parameter, a tangent, a gradient...
@@ -371,9 +373,10 @@ enum {
     TD_PRINT_TYPES = 1,
     TD_PRINT_PLACES = 2, /* of the user's source */
     TD_PRINT_SCOPES = 4,
-    TD_PRINT_BARE = 8,   /* values are numbered in order: names do not count */
-    TD_PRINT_BRIEF = 16, /* to be read by people: large literals are not written out */
-    TD_PRINT_OPS = 32    /* no params, no literals: what a graph does, to any tensors */
+    TD_PRINT_BARE = 8,    /* values are numbered in order: names do not count */
+    TD_PRINT_BRIEF = 16,  /* to be read by people: large literals are not written out */
+    TD_PRINT_STACKS = 64, /* with places: the calls around them */
+    TD_PRINT_OPS = 32 /* no params, no literals: what a graph does, to any tensors */
 };
 /* Append to b; false: out of memory. */
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how);

@@ -12,7 +12,7 @@ static bool same_text(const char *a, const char *b) {
 
 static bool same_place(const td_gnode *a, const td_gnode *b) {
     return a->here.line == b->here.line && same_text(a->here.file, b->here.file) &&
-           same_text(a->scope, b->scope);
+           a->stack == b->stack && same_text(a->scope, b->scope);
 }
 
 static uint32_t hash_place(const td_gnode *n) {
@@ -52,6 +52,17 @@ void td__image_end(td_image *m) {
     td__vec_free(&m->done);
 }
 
+/* The number of calls, then each, innermost first. */
+static void put_stack(td_buf *b, const td_place *stack) {
+    int n = 0;
+    for (const td_place *p = stack; p; p = p->up) n++;
+    td__put_int(b, n);
+    for (const td_place *p = stack; p; p = p->up) {
+        td__put_text(b, p->here.file);
+        td__put_int(b, p->here.line);
+    }
+}
+
 /* 0: none; 1: written out; 2 + i: that of node i of `from`. */
 static void put_place(td_image *m, const td_gnode *n) {
     bool    none = m->bare || (!n->here.file && !n->scope);
@@ -62,6 +73,7 @@ static void put_place(td_image *m, const td_gnode *n) {
     td__put_text(m->b, n->here.file);
     td__put_int(m->b, n->here.line);
     td__put_text(m->b, n->scope);
+    put_stack(m->b, n->stack);
 }
 
 /* ---- values ------------------------------------------------------------- */

@@ -178,6 +178,19 @@ static bool read_arg(reading *x, td_garg *a, int deep) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* The calls around a node, as put_stack wrote them. */
+static const td_place *read_stack(reading *x) {
+    td_where        at[TD_STACK_MOST];
+    const td_place *up = NULL;
+    int             n = td__get_within(x->r, 0, TD_STACK_MOST + 1);
+    for (int i = 0; i < n && !x->r->bad; i++) {
+        at[i].file = td__get_text(x->r, &x->g->arena);
+        at[i].line = (int)td__get_int(x->r);
+    }
+    for (int i = n - 1; i >= 0 && !x->r->bad; i--) up = td__place_in(at[i], up);
+    return up;
+}
+
 /* Source line and scope, as put_place wrote them. */
 static bool read_place(reading *x, td_gnode *n) {
     td_reader *r = x->r;
@@ -188,11 +201,13 @@ static bool read_place(reading *x, td_gnode *n) {
         n->here.file = td__place_file(x->g->cx, file);
         n->here.line = (int)td__get_int(r);
         n->scope = td__get_text(r, &x->g->arena);
+        n->stack = read_stack(x);
         return !r->bad && (!file || n->here.file);
     }
     if (what - 2 >= most) return bad(x);
     const td_gnode *like = x->from->nodes.v[what - 2];
     n->here = like->here;
+    n->stack = like->stack;
     return !like->scope || (n->scope = td__graph_str(x->g, like->scope)) || bad(x);
 }
 

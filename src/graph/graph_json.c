@@ -165,6 +165,14 @@ static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
         td__json_string(b, n->here.file);
         td__buf_printf(b, ",\"line\":%d", n->here.line);
     }
+    if (n->stack) {
+        td__buf_add(b, ",\"stack\":[");
+        for (const td_place *p = n->stack; p; p = p->up) {
+            td__buf_add(b, "{\"file\":");
+            td__json_string(b, p->here.file);
+            td__buf_printf(b, ",\"line\":%d}%s", p->here.line, p->up ? "," : "]");
+        }
+    }
     if (n->scope) {
         td__buf_add(b, ",\"scope\":");
         td__json_string(b, n->scope);

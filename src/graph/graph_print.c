@@ -298,6 +298,12 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
         td__text_string(b, n->here.file);
         td__buf_printf(b, ":%d", n->here.line);
     }
+    if (how & TD_PRINT_STACKS && n->here.file)
+        for (const td_place *p = n->stack; p; p = p->up) {
+            td__buf_add(b, " < ");
+            td__text_string(b, p->here.file);
+            td__buf_printf(b, ":%d", p->here.line);
+        }
     if (how & TD_PRINT_SCOPES && n->scope) {
         td__buf_add(b, " in ");
         td__text_string(b, n->scope);

@@ -1,8 +1,9 @@
 /* interp.c -- the meaning of a graph: its ops called in order. All calls go
  * through the context's modes, so the same loop computes, records, fakes or
  * functionalizes. Nothing recurses over nodes. */
-#include "core/typed.h"
+#include "core/callback.h"
 #include "core/stack.h"
+#include "core/typed.h"
 #include "graph/graph_int.h"
 
 /* ---- values ------------------------------------------------------------- */
@@ -345,13 +346,16 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (td__row(n->op)->flags & TD_OPF_NESTS &&
         !td__stack_holds(r->g->cx, td__row(n->op)->name))
         return false;
-    td_where was = td_here;
-    td_ctx  *cx = r->g->cx;
-    uint32_t tags = cx->tags; /* of the enclosing node, if this graph is nested */
-    uint8_t  origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
+    td_where    was = td_here;
+    td_ctx     *cx = r->g->cx;
+    uint32_t    tags = cx->tags; /* of the enclosing node, if this graph is nested */
+    uint8_t     origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
+    td_callback calls;
     td_here = n->here;
     cx->tags = (n->tags ? n->tags : TD_TAG_WISH(tags)) | TD_TAG_FROM(origin);
+    td__calls_begin(&calls, cx, n->stack);
     bool ok = read_args(r, n) && call_op(r, n);
+    td__callback_end(&calls);
     cx->tags = tags;
     td_here = was;
     if (!ok) return false;

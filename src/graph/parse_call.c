@@ -185,21 +185,37 @@ static bool parse_types(td_parser *ps, td_gnode *n, bool list) {
            td__lex_fail(lx, "the call has %d types for %d results", i, n->n_out);
 }
 
-/* A source location @"file":line behind a statement, as td_graph_format prints it with
- * places. */
-static bool parse_place(td_parser *ps, td_gnode *n) {
+/* "file":line */
+static bool parse_where(td_parser *ps, td_where *to) {
     td_lexer *lx = &ps->lx;
     int64_t   line;
-    td__lex_next(lx);
     if (lx->tok.kind != TD_TOK_STRING)
-        return td__lex_fail(lx, "expected a source location: @\"file\":line");
-    n->here.file = td__place_file(lx->cx, td__lex_text(lx, &ps->body->g->arena));
-    if (!n->here.file) return lx->failed = true, false;
+        return td__lex_fail(lx, "expected a source location: \"file\":line");
+    to->file = td__place_file(lx->cx, td__lex_text(lx, &ps->body->g->arena));
+    if (!to->file) return lx->failed = true, false;
     td__lex_next(lx);
     if (!td__lex_need(lx, ":") || !td__parse_integer(ps, &line)) return false;
     if (line < 0 || line > INT32_MAX)
         return td__lex_fail(lx, "the line number is out of range");
-    n->here.line = (int)line;
+    to->line = (int)line;
+    return true;
+}
+
+/* A source location @"file":line behind a statement, as td_graph_format prints it with
+ * places, and the calls around it: < "file":line < "file":line. */
+static bool parse_place(td_parser *ps, td_gnode *n) {
+    td_lexer *lx = &ps->lx;
+    td_where  at[TD_STACK_MOST];
+    int       calls = 0;
+    td__lex_next(lx);
+    if (!parse_where(ps, &n->here)) return false;
+    while (td__lex_take(lx, "<")) {
+        if (calls == TD_STACK_MOST)
+            return td__lex_fail(lx, "a source location has at most %d calls around it",
+                                TD_STACK_MOST);
+        if (!parse_where(ps, &at[calls++])) return false;
+    }
+    while (calls > 0) n->stack = td__place_in(at[--calls], n->stack);
     return true;
 }
 

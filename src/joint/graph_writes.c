@@ -62,6 +62,7 @@ static bool add_write(td_joint_run *r, int input, td_gval *v) {
     if (!n) return false;
     n->out[0]->type = g->inputs.v[input]->type;
     if (v->node) n->here = v->node->here;
+    if (v->node) n->stack = v->node->stack;
     if (v->node) n->scope = v->node->scope;
     return true;
 }

@@ -86,6 +86,7 @@ static bool recompute(joining *m, int i) {
     if (!c) return false;
     g->nodes.n--;
     c->here = n->here;
+    c->stack = n->stack;
     c->scope = n->scope;
     c->tags = n->tags;
     c->origin = TD_FROM_AGAIN;

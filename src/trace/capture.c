@@ -391,11 +391,14 @@ static bool check_restored(const td_record *r, const td_outside *o) {
  * a program cannot reproduce. Results are released either way. */
 static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *c) {
     begin_recording(r, &o->was);
-    bool    ok;
-    td_ctx *outer = td__capturing;
+    td_callback b;
+    td_ctx     *outer = td__capturing;
+    td__callback_begin(&b, r->cx);
+    b.at = o->here;
     td__capturing = r->cx;
-    TD_CALLBACK(r->cx, ok = body(c));
+    bool ok = body(c);
     td__capturing = outer;
+    td__callback_end(&b);
     if (!ok && td_ok(r->cx))
         td__fail(r->cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "

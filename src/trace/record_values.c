@@ -49,10 +49,25 @@ static uint32_t tags_of(const td_ctx *cx, td_op op) {
     return known ? TD_TAG(p, w->region) : 0;
 }
 
-/* Source line, scope, checkpoint policy and origin of a recorded node. */
+/* The calls around the current op. Consecutive ops share them, so the last are cached.
+ */
+static const td_place *stack_of(td_record *r) {
+    td_where list[TD_STACK_MOST];
+    int      n = td__stack_list(r->cx, list, TD_STACK_MOST);
+    bool     same = n == r->n_calls;
+    for (int i = 0; i < n && same; i++)
+        same = list[i].file == r->calls[i].file && list[i].line == r->calls[i].line;
+    if (same) return r->stack;
+    memcpy(r->calls, list, sizeof *list * (size_t)n);
+    r->n_calls = n;
+    return r->stack = td__stack_now(r->cx);
+}
+
+/* Source line, calls, scope, checkpoint policy and origin of a recorded node. */
 bool td__record_place(td_record *r, td_gnode *n) {
     if (!find_scope(r) || !find_file(r)) return false;
     n->here = (td_where){r->file_copy, td_here.line};
+    n->stack = td_here.file ? td__stack_beyond(stack_of(r), n->here) : NULL;
     n->scope = r->scope;
     n->tags = tags_of(r->cx, n->op);
     if (r->cx->wish && td__gnode_draws(n)) *r->cx->wish->draws = true;

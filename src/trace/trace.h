@@ -181,6 +181,9 @@ struct td_record {
     td_buf            path;          /* label path of the last op: "model/attn" */
     const char       *scope;         /* the same string in the graph's arena */
     const char       *file, *file_copy; /* source file of the last op; copy for nodes */
+    td_where          calls[TD_STACK_MOST]; /* around the last op */
+    int               n_calls;
+    const td_place   *stack;    /* the same as a place */
     const char       *function; /* the captured function, for messages; NULL: unknown */
     struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
     int               guards; /* guards of `sym` that became asserts */

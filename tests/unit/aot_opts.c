@@ -179,7 +179,7 @@ TEST(wrong_options_are_refused_and_callbacks_dropped) {
     o.pass = (td_pass){.run = type, .env = &s, .drop = drop_seen};
 
     CHECK(td_is_nil(td_aot_function(a.cx, layer, NULL, &o)) && s.dropped == 1);
-    CHECK(aot_says(a.cx, TD_E_ARG, "-1 parameters"));
+    CHECK(aot_says(a.cx, TD_E_ARG, "td_aot_opts.n_params is -1"));
     o = (td_aot_opts){TD_AOT_OPTS, .log = "grafs"};
     CHECK(td_is_nil(td_aot_function(a.cx, layer, NULL, &o)));
     CHECK(aot_says(a.cx, TD_E_ARG, "there is no topic grafs"));
@@ -216,7 +216,8 @@ TEST(incomplete_callbacks_and_numbers_out_of_range_are_named) {
     CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .chooser = dropped},
                   "td_aot_opts.chooser.choose is NULL"));
     CHECK(h.dropped == 3);
-    CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .n_buffers = -2}, "-2 buffers"));
+    CHECK(
+        refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .n_buffers = -2}, "n_buffers is -2"));
     CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .limit = -1},
                   "td_aot_opts.limit is -1"));
     CHECK(refused(a.cx, &(td_aot_opts){TD_AOT_OPTS, .log = "guard"},

@@ -72,6 +72,31 @@ TEST(a_stashed_result_is_not_checked_for_writes) {
     td_close(cx);
 }
 
+/* Eager's backward reads the tensor as it is then. Compiled code may have saved another
+ * value that it computed from the tensor, so it refuses (docs/beyond.md). */
+TEST(a_stashed_result_that_is_written_is_read_by_eager_and_refused_by_compiled_code) {
+    static const td_function fn = {"stash", stash_out_fw, times_stash_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    for (int compiled = 0; compiled < 2; compiled++) {
+        td_tensor *x = LEAF(cx, 1, 2), *y = NULL;
+        td_value   v = TD_NONE;
+        if (compiled) td_invoke(f, TD_ARGS(x), &y, 1);
+        else if (td_call_body(cx, call_custom, (void *)&fn, TD_ARGS(x), &v, 1) == 1)
+            y = v.u.t;
+        td_tensor   *loss = td_sum(y);
+        td_grad_mode was = td_no_grad_begin(cx);
+        td_mul_(y, 5.0);
+        td_no_grad_end(cx, was);
+        CHECK(td_backward(loss) == !compiled);
+        if (compiled) CHECK(strstr(td_message(cx), "has been modified in place"));
+        else CHECK_VALUES(td_grad_of(x), 10, 20);
+        td_clear(cx);
+    }
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- test_grad_inputs_alias_inputs -------------------------------------- */
 
 static bool save_first_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
