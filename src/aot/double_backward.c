@@ -6,6 +6,7 @@
  *
  * The program is traced once more, when a node is first asked for such gradients. Its
  * arguments may be gone or written by then: td_arrived has copies of them. */
+#include "core/typed.h"
 #include "aot/aot.h"
 #include "core/callback.h"
 
@@ -61,18 +62,30 @@ bool td__spec_arrive(td_fn *f, td_spec *s, td_values args) {
     return in && (s->arrived = arrive(program, in, &fakes)) != NULL;
 }
 
+/* Gives the copies of inner tensors of t the geometry of `of`. */
+static bool shape_parts(td_faker *f, const td_tensor *t, const td_gtyped *of) {
+    for (int i = 0; of && t->typed && i < of->n && i < t->typed->n; i++) {
+        td_meta m = td__geom_meta(&of->inner[i]->geom);
+        if (!td__fake_shape(f, t->typed->inner[i], &m) ||
+            !shape_parts(f, t->typed->inner[i], of->inner[i]->of))
+            return false;
+    }
+    return true;
+}
+
 /* The same arguments in the geometry they had in another call, where sizes are symbols:
  * then none that requires grad is a view. */
 static td_arrived *arrive_at(const td_arrived *a, const td_graph *program,
-                             const td_geom *given) {
+                             const td_now *sizes) {
     td_faker  fakes = {.cx = program->cx};
     td_value *in = td__zalloc(sizeof *in * ((size_t)a->n + 1));
     bool      ok = in || td__fail_memory(program->cx);
     for (int i = 0; ok && i < a->n; i++) {
         in[i] = a->in[i];
         if (in[i].kind != TD_K_TENSOR || !in[i].u.t) continue;
-        td_meta m = td__geom_meta(&given[i]);
-        ok = td__fake_shape(&fakes, in[i].u.t, &m);
+        td_meta m = td__geom_meta(&sizes->given[i]);
+        ok = td__fake_shape(&fakes, in[i].u.t, &m) &&
+             shape_parts(&fakes, in[i].u.t, sizes->given_typed[i]);
     }
     if (ok) return arrive(program, in, &fakes);
     td__faker_end(&fakes);
@@ -158,7 +171,7 @@ static td_plan *next_plan(void *env, const td_grad_order *o, const td_now *sizes
     td_trace_source *a = env;
     variant         *v = variant_for(a, o);
     if (!v || !sizes) return v ? prepare(v->fn, a->arrived) : NULL;
-    td_arrived *now = arrive_at(a->arrived, a->program, sizes->given);
+    td_arrived *now = arrive_at(a->arrived, a->program, sizes);
     td_plan    *p = now ? prepare(v->fn, now) : NULL;
     td__arrived_drop(now);
     return p;

@@ -111,6 +111,26 @@ static bool fix_numbers(const td_trace_source *t, const td_symargs *a) {
     return td_ok(t->p->cx);
 }
 
+/* Sizes that the first trace found to be equal: the capture may have done that, which
+ * does not run again. */
+static bool join_equal(const td_trace_source *t, const td_symargs *a) {
+    const td_graph *g = t->p->j->g;
+    int64_t        *first = td__zalloc(sizeof *first * ((size_t)g->dims.n + 1));
+    bool            ok = first || td__fail_memory(t->p->cx);
+    for (int i = 0; ok && i < t->program->inputs.n; i++) {
+        const td_gtype  *l = g->inputs.v[i]->type;
+        const td_tensor *x = a->v[i].kind == TD_K_TENSOR ? a->v[i].u.t : NULL;
+        for (int d = 0; ok && x && l && d < l->rank && d < x->rank; d++) {
+            int at = td__dim_entry(l->size[d], g->dims.n);
+            if (at < 0 || g->dims.v[at].op != TD_GDIM_SYMBOL) continue;
+            if (!first[at]) first[at] = x->size[d];
+            ok = td__dim_eq(x->size[d], first[at]) || refuse(t);
+        }
+    }
+    td__free(first);
+    return ok && td_ok(t->p->cx);
+}
+
 /* The same with symbols for the sizes that were symbols. */
 static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
                                const uint64_t *missing) {
@@ -122,7 +142,8 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
                        .fixed = t->fixed};
     td_symargs a;
     td_values  in = {t->arrived->in, t->arrived->n};
-    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a);
+    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a) &&
+                    join_equal(t, &a);
     td_joint  *j = ok ? join(t, a.v, missing) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);

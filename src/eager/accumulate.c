@@ -1,6 +1,7 @@
 /* accumulate.c -- the accumulation node of a leaf, where gradients end, and the
  * rules by which a gradient becomes the leaf's .grad: taken over, copied or
  * added. */
+#include "core/typed.h"
 #include "eager/eager_int.h"
 
 td_node *td__known_accumulator(const td_tensor *leaf) {
@@ -114,7 +115,7 @@ static bool first(td_tensor *leaf, td_tensor *g) {
 }
 
 /* Takes over the reference to g. In place unless the sum is recorded (create_graph), as
- * in PyTorch. */
+ * in PyTorch, or a gradient of another type (tandem/type.h) is added. */
 bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     td_ctx *cx = leaf->cx;
     if (!td__state(leaf)) return td__unref(g), false;
@@ -122,7 +123,8 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     bool       came = !(leaf->ag->use & TD_GRAD_SET);
     leaf->ag->use |= (uint8_t)(came ? TD_GRAD_FED | TD_GRAD_ASKED : TD_GRAD_FED);
     if (!old) return first(leaf, g);
-    bool       in_place = !td__recording(cx);
+    bool       in_place =
+        !td__recording(cx) && td__typed_same_inside(old->typed, g->typed);
     td_tensor *sum =
         td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
     td__unref(g);

@@ -6,17 +6,44 @@
 
 #include <string.h>
 
+/* The geometry of what a tensor of a type consists of; `like`: in the layout of
+ * ones_like, which tangents have. NULL after td__fail. */
+static const td_gtyped *parts_of(td_ctx *cx, td_arena *a, const td_typed *d,
+                                 bool like) {
+    size_t     n = (size_t)d->n;
+    td_gtyped *to = td__arena_zalloc(a, sizeof *to + sizeof(td_gtype *) * n);
+    td_gtype  *all = td__arena_zalloc(a, sizeof *all * (n + 1));
+    if (!to || !all) return td__fail_memory(cx), NULL;
+    *to = (td_gtyped){d->type->opts.name, d->metadata, d->n};
+    for (int i = 0; i < d->n; i++) {
+        const td_tensor *t = d->inner[i];
+        if (!td__geom_copy(cx, a, &all[i].geom, t)) return NULL;
+        int64_t *stride = (int64_t *)(uintptr_t)all[i].stride;
+        if (like) td__strides_like(t->rank, t->size, t->stride, stride);
+        if (like) all[i].offset = 0;
+        all[i].kind = TD_K_TENSOR;
+        to->inner[i] = &all[i];
+        if (t->typed && !(all[i].of = parts_of(cx, a, t->typed, like))) return NULL;
+    }
+    return to;
+}
+
 /* Gradients of gradients are computed from primals in their geometry. */
 static bool note_given(const td_pcall *c) {
     td_now *n = c->now;
     if (!c->p->h) return true;
-    n->given = td__arena_zalloc(&n->arena,
-                                sizeof *n->given * ((size_t)c->p->j->n_primals + 1));
-    if (!n->given) return td__fail_memory(c->p->cx);
-    for (int i = 0; i < c->p->j->n_primals; i++)
-        if (c->in[i].kind == TD_K_TENSOR &&
-            !td__geom_copy(c->p->cx, &n->arena, &n->given[i], c->in[i].u.t))
-            return false;
+    size_t primals = (size_t)c->p->j->n_primals + 1;
+    n->given = td__arena_zalloc(&n->arena, sizeof *n->given * primals);
+    n->given_typed = td__arena_zalloc(&n->arena, sizeof *n->given_typed * primals);
+    if (!n->given || !n->given_typed) return td__fail_memory(c->p->cx);
+    for (int i = 0; i < c->p->j->n_primals; i++) {
+        const td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
+        if (!t) continue;
+        if (!td__geom_copy(c->p->cx, &n->arena, &n->given[i], t)) return false;
+        if (TD_LIKELY(!t->typed)) continue;
+        n->given_typed[i] = parts_of(c->p->cx, &n->arena, t->typed, false);
+        if (!n->given_typed[i]) return false;
+    }
     return true;
 }
 
@@ -37,27 +64,6 @@ bool td__now_make(td_pcall *c) {
     return note_given(c);
 }
 
-/* What the tangent of a result of a type consists of: tensors in the layout of
- * ones_like. NULL after td__fail. */
-static const td_gtyped *tangent_of(td_ctx *cx, td_arena *a, const td_typed *d) {
-    size_t     n = (size_t)d->n;
-    td_gtyped *to = td__arena_zalloc(a, sizeof *to + sizeof(td_gtype *) * n);
-    td_gtype  *all = td__arena_zalloc(a, sizeof *all * (n + 1));
-    if (!to || !all) return td__fail_memory(cx), NULL;
-    *to = (td_gtyped){d->type->opts.name, d->metadata, d->n};
-    for (int i = 0; i < d->n; i++) {
-        const td_tensor *t = d->inner[i];
-        if (!td__geom_copy(cx, a, &all[i].geom, t)) return NULL;
-        td__strides_like(t->rank, t->size, t->stride,
-                         (int64_t *)(uintptr_t)all[i].stride);
-        all[i].offset = 0;
-        all[i].kind = TD_K_TENSOR;
-        to->inner[i] = &all[i];
-        if (t->typed && !(all[i].of = tangent_of(cx, a, t->typed))) return NULL;
-    }
-    return to;
-}
-
 /* The geometry of tangents is that of the forward outputs, in the tangent's order of
  * dims. */
 bool td__now_tangents(td_pcall *c) {
@@ -72,7 +78,7 @@ bool td__now_tangents(td_pcall *c) {
         td__tangent_strides(of, to->size, stride);
         to->offset = 0;
         const td_typed *d = c->vals[of->index].u.t->typed;
-        if (d && !(c->now->typed[i] = tangent_of(c->p->cx, &c->now->arena, d)))
+        if (d && !(c->now->typed[i] = parts_of(c->p->cx, &c->now->arena, d, true)))
             return false;
     }
     return true;

@@ -142,7 +142,8 @@ struct td_now {
     td_arena arena;    /* for what is not the plan's */
     int64_t *numbers;  /* by entry of saves: numbers the backward code takes */
     td_geom *types;    /* by entry of saves: the type of a tensor */
-    td_geom *given;    /* by primal: its geometry as it arrived */
+    td_geom *given;    /* by primal: its geometry as it arrived, */
+    const td_gtyped **given_typed; /* ...and that of its inner tensors, or NULL */
 };
 
 /* One call, while it runs. */

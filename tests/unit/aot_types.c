@@ -27,7 +27,7 @@ TEST(gradients_of_gradients_of_pairs_agree_with_eager) {
 
 /* ---- writes and views --------------------------------------------------- */
 
-static void two_pairs(td_ctx *cx, seen *s) {
+static void two_pairs(td_ctx *cx, observed *s) {
     s->leaf[0] = td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
     s->arg[0] = td_mul(s->leaf[0], 1.0); /* no leaf: it may be written */
     s->arg[1] = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "");
@@ -97,7 +97,7 @@ TEST(arguments_of_a_type_are_returned_as_themselves) {
 
 /* ---- the other types ---------------------------------------------------- */
 
-static void plain_and_int8(td_ctx *cx, seen *s) {
+static void plain_and_int8(td_ctx *cx, observed *s) {
     s->arg[0] = s->leaf[0] = td_requires_grad_(noise(cx, 5, 4));
     s->arg[1] = s->leaf[1] = td_requires_grad_(make_int8(noise(cx, 4, 3)));
     s->n_arg = 2;
@@ -134,7 +134,7 @@ TEST(a_step_writes_int8_weights_as_eager_rounds_them) {
     td_close(cx);
 }
 
-static void diag_and_plain(td_ctx *cx, seen *s) {
+static void diag_and_plain(td_ctx *cx, observed *s) {
     s->arg[0] = s->leaf[0] = td_requires_grad_(make_diag(td_randn(cx, TD_SHAPE(4))));
     s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, 4, 4));
     s->n_arg = 2;
@@ -155,7 +155,7 @@ TEST(products_of_diagonal_matrices_agree_with_eager) {
 
 /* ---- nesting ------------------------------------------------------------ */
 
-static void nested(td_ctx *cx, seen *s) {
+static void nested(td_ctx *cx, observed *s) {
     td_tensor *p = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "");
     td_tensor *q = make_pair(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "inner"),
                              make_counted(noise(cx, 2, 3)), "");
@@ -169,7 +169,7 @@ static bool of_nested(td_call *c) {
     return td_return(c, td_mul(a, 2.0), td_mul(b, b));
 }
 
-static void nested_alone(td_ctx *cx, seen *s) {
+static void nested_alone(td_ctx *cx, observed *s) {
     td_tensor *a = make_counted(noise(cx, 2, 3));
     s->arg[0] = s->leaf[0] =
         td_requires_grad_(make_pair(make_pair(a, noise(cx, 2, 3), "in"), a, ""));
@@ -235,7 +235,7 @@ static bool branches(td_call *c) {
 /* Fails to compile, with a message that has these words. */
 static bool fails(td_ctx *cx, td_body *body, makes *make, const char *words) {
     td_fn *f = td_aot_function(cx, body, NULL, NULL);
-    seen   s;
+    observed   s;
     bool   ok = !watch(cx, f, body, make, 0, &s) && strstr(td_message(cx), words);
     if (!ok) fprintf(stderr, "got: %s\n", td_message(cx));
     td_clear(cx);
@@ -254,7 +254,7 @@ TEST(what_a_body_cannot_do_with_inner_tensors_is_an_error) {
 }
 
 /* Two pairs that share an inner tensor. */
-static void sharing_pairs(td_ctx *cx, seen *s) {
+static void sharing_pairs(td_ctx *cx, observed *s) {
     td_tensor *a = noise(cx, 2, 3);
     s->arg[0] = make_pair(a, noise(cx, 2, 3), "");
     s->arg[1] = make_pair(noise(cx, 2, 3), a, "");
@@ -333,6 +333,21 @@ TEST(a_tangent_of_a_type_with_other_strides_is_copied) {
     CHECK(go_back(cx, x, make_pair(a, b, "")));
     CHECK(same(td_grad_of(x),
                make_pair(td_mul(td_clone(a, true), 2.0), td_mul(b, 2.0), "")));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(a_plain_gradient_and_one_of_a_type_add_up) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "");
+    td_tensor *b = td_requires_grad_(noise(cx, 2, 3)), *g;
+    td_tensor *want = td_add(td_cos(td_detach(b)), x);
+    CHECK(td_backward(td_sum(td_sin(b))) && !td_type_of(td_grad_of(b)));
+    CHECK(td_backward(td_sum(td_mul(b, x))) && same(td_grad_of(b), want));
+    td_tensor *y = td_sum(td_sin(b)), *z = td_sum(td_mul(b, x));
+    CHECK(td_grad(TD_LIST(y, z), TD_LIST(b), &g, NULL) && same(g, want));
+    y = td_sum(td_sin(b)), z = td_sum(td_mul(b, x));
+    CHECK(td_grad(TD_LIST(z, y), TD_LIST(b), &g, NULL) && same(g, want));
     CHECK_OK(cx);
     td_close(cx);
 }

@@ -2,10 +2,10 @@
  * the same specialization, with inner tensors whose sizes follow. */
 #include "type_help.h"
 
-static void rows_2(td_ctx *cx, seen *s) { pair_of_rows(cx, s, 2); }
-static void rows_4(td_ctx *cx, seen *s) { pair_of_rows(cx, s, 4); }
-static void rows_5(td_ctx *cx, seen *s) { pair_of_rows(cx, s, 5); }
-static void rows_7(td_ctx *cx, seen *s) { pair_of_rows(cx, s, 7); }
+static void rows_2(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 2); }
+static void rows_4(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 4); }
+static void rows_5(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 5); }
+static void rows_7(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 7); }
 
 TEST(other_sizes_of_a_pair_do_not_compile_again) {
     td_ctx     *cx = td_open();
@@ -32,12 +32,12 @@ TEST(a_size_that_changed_becomes_a_symbol) {
     td_close(cx);
 }
 
-static void marked(td_ctx *cx, seen *s, int64_t n) {
+static void marked(td_ctx *cx, observed *s, int64_t n) {
     pair_of_rows(cx, s, n);
     for (int i = 0; i < 2; i++) td_mark_dynamic(s->arg[i], 0);
 }
-static void marked_4(td_ctx *cx, seen *s) { marked(cx, s, 4); }
-static void marked_6(td_ctx *cx, seen *s) { marked(cx, s, 6); }
+static void marked_4(td_ctx *cx, observed *s) { marked(cx, s, 4); }
+static void marked_6(td_ctx *cx, observed *s) { marked(cx, s, 6); }
 
 TEST(a_marked_size_of_a_pair_is_a_symbol) {
     td_ctx *cx = td_open();
@@ -53,17 +53,17 @@ TEST(a_marked_size_of_a_pair_is_a_symbol) {
 
 static bool product(td_call *c) {
     td_tensor *d = td_arg(c, 0), *x = td_arg(c, 1);
-    return td_return(c, td_matmul(d, x), td_add(td_neg(d), 1.0));
+    return td_return(c, td_matmul(d, x), td_neg(d));
 }
 
-static void diagonal(td_ctx *cx, seen *s, int64_t n) {
+static void diagonal(td_ctx *cx, observed *s, int64_t n) {
     td_tensor *d = td_reshape(noise(cx, n, 1), TD_SHAPE(-1));
     s->arg[0] = s->leaf[0] = td_requires_grad_(make_diag(td_clone(d)));
     s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, n, 3));
     s->n_arg = 2;
 }
-static void diagonal_4(td_ctx *cx, seen *s) { diagonal(cx, s, 4); }
-static void diagonal_6(td_ctx *cx, seen *s) { diagonal(cx, s, 6); }
+static void diagonal_4(td_ctx *cx, observed *s) { diagonal(cx, s, 4); }
+static void diagonal_6(td_ctx *cx, observed *s) { diagonal(cx, s, 6); }
 
 TEST(the_diagonal_of_a_matrix_has_its_symbolic_size) {
     td_ctx     *cx = td_open();
@@ -83,13 +83,13 @@ static bool writes_rows(td_call *c) {
     return td_return(c, td_sum(td_mul(a, b), TD_DIMS(0)));
 }
 
-static void written(td_ctx *cx, seen *s, int64_t n) {
+static void written(td_ctx *cx, observed *s, int64_t n) {
     s->arg[0] = make_pair(noise(cx, n, 3), td_transpose(noise(cx, 3, n), 0, 1), "");
     s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, n, 3));
     s->n_arg = 2;
 }
-static void written_4(td_ctx *cx, seen *s) { written(cx, s, 4); }
-static void written_5(td_ctx *cx, seen *s) { written(cx, s, 5); }
+static void written_4(td_ctx *cx, observed *s) { written(cx, s, 4); }
+static void written_5(td_ctx *cx, observed *s) { written(cx, s, 5); }
 
 TEST(a_pair_of_symbolic_sizes_and_other_strides_is_written) {
     td_ctx     *cx = td_open();

@@ -29,20 +29,20 @@ static inline bool same(td_tensor *a, td_tensor *b) {
 enum { MOST = 4 };
 
 /* A call and all that can be seen of it. */
-typedef struct seen {
+typedef struct observed {
     td_tensor *arg[MOST], *leaf[MOST], *out[MOST];
     td_tensor *grad[MOST], *second[MOST];
     int        n_arg, n_out;
-} seen;
+} observed;
 
-typedef void makes(td_ctx *cx, seen *s); /* fills arg, leaf and n_arg */
+typedef void makes(td_ctx *cx, observed *s); /* fills arg, leaf and n_arg */
 
 /* The sum of all elements of a result, as a plain or typed scalar. */
 static inline td_tensor *total(td_tensor *y) { return td_sum(td_mul(y, y)); }
 
 /* Calls the body, or f where it is given, and goes backward twice if order is 2. */
 static inline bool watch(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
-                  seen *s) {
+                  observed *s) {
     td_value v[MOST], out[MOST];
     memset(s, 0, sizeof *s);
     td_seed(cx, 7);
@@ -80,7 +80,7 @@ static inline bool same_or_none(td_tensor *a, td_tensor *b) {
 /* Eager and f, called `times` times, agree in all of that. */
 static inline bool agrees(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
                           int times) {
-    seen e, c;
+    observed e, c;
     bool ok = watch(cx, NULL, body, make, order, &e);
     for (int k = 0; k < times && ok; k++) {
         ok = watch(cx, f, body, make, order, &c) && e.n_out == c.n_out;
@@ -118,13 +118,13 @@ static inline td_tensor *noise(td_ctx *cx, int64_t n, int64_t m) {
 }
 
 /* A pair that requires grad, and a plain tensor that does, of n rows. */
-static inline void pair_of_rows(td_ctx *cx, seen *s, int64_t n) {
+static inline void pair_of_rows(td_ctx *cx, observed *s, int64_t n) {
     s->arg[0] = s->leaf[0] =
         td_requires_grad_(make_pair(noise(cx, n, 3), noise(cx, n, 3), "m"));
     s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, n, 3));
     s->n_arg = 2;
 }
-static inline void pair_and_plain(td_ctx *cx, seen *s) { pair_of_rows(cx, s, 2); }
+static inline void pair_and_plain(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 2); }
 
 static inline bool smooth(td_call *c) {
     td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);

@@ -101,8 +101,7 @@ static bool is_diag(td_value v) {
 }
 
 static td_tensor *diag_of(td_tensor *like, td_tensor *d) {
-    int64_t n = td_size(d, 0);
-    return td_type_make(td_type_of(like), TD_LIST(d), "", TD_SHAPE(n, n), (td_ints){0},
+    return td_type_make(td_type_of(like), TD_LIST(d), "", td_sizes(like), (td_ints){0},
                         td_dtype_of(d));
 }
 

@@ -1,0 +1,21 @@
+/* ops/typed_int.h -- for typed.c: results of ops on tensors of a type
+ * (typed_layout.c). */
+#ifndef TD_TYPED_INT_H
+#define TD_TYPED_INT_H
+
+#include "ops/call.h"
+
+/* A tensor of the type, sizes, strides and metadata of t with other inner tensors; nil
+ * after td__fail, as all of these. */
+td_tensor *td__typed_rewrap(td_tensor *t, td_tensor **inner);
+/* t, or a copy where it, or an inner tensor, shares a storage with an argument. */
+td_tensor *td__typed_owned(td_opcall *c, td_tensor *t);
+/* A result in the strides of the op's rule, which traces rely on. */
+td_tensor *td__typed_in_rule(td_tensor *t, const td_meta *m);
+/* A copy with copies of the inner tensors. */
+td_tensor *td__typed_copied(td_tensor *t);
+/* Is the call a copy of a tensor of the same type, metadata and sizes? Whatever the type
+ * computes of it, the copy has the inner tensors of the source. */
+bool       td__typed_is_same_copy(const td_opcall *c);
+
+#endif
