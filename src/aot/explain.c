@@ -356,6 +356,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     if (h) donated(b, s->plan);
     if (h) saved_for_double(b, s->plan);
     if (td__spec_partition(s)) memory(b, td__spec_partition(s));
+    td__explain_regions(b, s->plan->j->g);
     td__native_report(b, &s->plan->fwd, h ? "forward" : "its");
     td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");

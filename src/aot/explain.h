@@ -70,6 +70,11 @@ bool            td__epi_is_inference(const td_joint *j, const td_gnode *n);
 /* The epilogue line by line, without types. */
 void            td__epi_lines(const td_joint *j, td_line_fn *fn, void *env);
 
+/* ---- regions (explain_regions.c) ----------------------------------------- */
+
+/* Appends the graphs that g calls, and how often: nothing if there are none. */
+void td__explain_regions(td_buf *b, const td_graph *g);
+
 /* ---- effects on one tensor (explain_effects.c) --------------------------- */
 
 typedef enum td_effect_kind {

@@ -1,5 +1,4 @@
-/* nested.h -- executing the graphs of ops that take graphs; for nested.c and
- * nested_loop.c. */
+/* nested.h -- executing the graphs of ops that take graphs; for nested*.c. */
 #ifndef TD_GRAPH_NESTED_H
 #define TD_GRAPH_NESTED_H
 
@@ -26,5 +25,21 @@ bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int 
                       const char *what);
 /* n pointers for the length of the call; NULL after td__fail. */
 td_tensor **td__nested_room(td_opcall *c, int n);
+
+/* A loop in progress. ts: the current state, then the fixed tensors. */
+typedef struct td_loop_run {
+    td_opcall  *c;
+    td_graph   *test, *body;
+    td_value    state, fixed;
+    int         n, n_fixed;
+    td_tensor **ts, **next;
+    bool        keeps;        /* store the state before each iteration in past */
+    TD_VEC(td_tensor *) past; /* [iterations * n] */
+} td_loop_run;
+
+/* Checks the numbers of results of test and body, and allocates the state. */
+bool td__loop_make(td_loop_run *l);
+/* Iterates until the test is 0; once on fake tensors, to check that types agree. */
+bool td__loop_run(td_loop_run *l, bool fake);
 
 #endif

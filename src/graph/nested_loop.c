@@ -6,22 +6,11 @@
 
 /* ---- while_loop --------------------------------------------------------- */
 
-/* A loop in progress. ts: the current state, then the fixed tensors. */
-typedef struct loop {
-    td_opcall  *c;
-    td_graph   *test, *body;
-    td_value    state, fixed;
-    int         n, n_fixed;
-    td_tensor **ts, **next;
-    bool        keeps;        /* store the state before each iteration in past */
-    TD_VEC(td_tensor *) past; /* [iterations * n] */
-} loop;
-
-static td_tensors all_of(const loop *l) {
+static td_tensors all_of(const td_loop_run *l) {
     return (td_tensors){l->ts, l->n + l->n_fixed};
 }
 
-static bool test_state(loop *l, bool *on) {
+static bool test_state(td_loop_run *l, bool *on) {
     td_tensor *flag;
     return td__nested_run(l->c, l->test, "test", all_of(l), &flag) &&
            td__nested_flag(l->c, flag, "the result of test", on);
@@ -35,7 +24,8 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
 
 /* Drops v[0..n), except tensors that the caller gave and those in `on`, which
  * is still in use. */
-static void drop_unused(const loop *l, td_tensor **v, int n, td_tensor *const *on) {
+static void drop_unused(const td_loop_run *l, td_tensor **v, int n,
+                        td_tensor *const *on) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = v[i];
         bool       keep = is_among(t, l->state.u.ts, l->n) || is_among(t, on, n) ||
@@ -45,7 +35,7 @@ static void drop_unused(const loop *l, td_tensor **v, int n, td_tensor *const *o
 }
 
 /* Makes l->next the state. */
-static bool advance(loop *l) {
+static bool advance(td_loop_run *l) {
     for (int i = 0; i < l->n && l->keeps; i++)
         if (!td__vec_push(&l->past, l->ts[i])) return td__fail_memory(l->c->cx);
     if (!l->keeps) drop_unused(l, l->ts, l->n, l->next);
@@ -54,7 +44,7 @@ static bool advance(loop *l) {
 }
 
 /* One iteration in a scope of its own; *on: the loop continues. */
-static bool iterate(loop *l, bool *on) {
+static bool iterate(td_loop_run *l, bool *on) {
     td_ctx *cx = l->c->cx;
     bool    ok = td__scope_push(cx);
     if (!ok) return false;
@@ -67,7 +57,7 @@ static bool iterate(loop *l, bool *on) {
 }
 
 /* On fake tensors: one iteration, to check that types agree. */
-static bool iterate_fake(loop *l) {
+static bool iterate_fake(td_loop_run *l) {
     bool on;
     if (!test_state(l, &on) ||
         !td__nested_run(l->c, l->body, "body", all_of(l), l->next))
@@ -78,7 +68,7 @@ static bool iterate_fake(loop *l) {
     return advance(l);
 }
 
-static bool run_loop(loop *l, bool fake) {
+bool td__loop_run(td_loop_run *l, bool fake) {
     bool on = true;
     if (fake) return iterate_fake(l) || td__nested_refuse(l->c);
     while (on)
@@ -86,14 +76,12 @@ static bool run_loop(loop *l, bool fake) {
     return true;
 }
 
-static void start_over(loop *l) {
+static void start_over(td_loop_run *l) {
     for (int i = 0; i < l->n; i++) l->ts[i] = l->state.u.ts[i];
     for (int i = 0; i < l->n_fixed; i++) l->ts[l->n + i] = l->fixed.u.ts[i];
 }
 
-/* Checks the numbers of results and allocates the state of a loop; `ts` has the loop
- * variables, then the tensors that stay the same. */
-static bool make_loop(loop *l) {
+bool td__loop_make(td_loop_run *l) {
     td_opcall *c = l->c;
     if (l->test->outputs.n != 1 || l->body->outputs.n != l->n)
         return td__op_fail(c, TD_E_ARG,
@@ -110,19 +98,19 @@ static bool make_loop(loop *l) {
 /* The results are cloned if they are still operands (no iteration ran), so that they
  * never alias them. */
 bool td__kern_while_loop(td_opcall *c) {
-    td_ctx *cx = c->cx;
-    bool    fake = td__call_is_fake(c);
-    loop    l = {.c = c,
-                 .test = c->in[0].u.g,
-                 .body = c->in[1].u.g,
-                 .state = c->in[2],
-                 .fixed = c->in[3],
-                 .n = (int)c->in[2].n,
-                 .n_fixed = (int)c->in[3].n};
-    if (!make_loop(&l) || !td__call_results(c, l.n) || !td__scope_push(cx))
+    td_ctx     *cx = c->cx;
+    bool        fake = td__call_is_fake(c);
+    td_loop_run l = {.c = c,
+                     .test = c->in[0].u.g,
+                     .body = c->in[1].u.g,
+                     .state = c->in[2],
+                     .fixed = c->in[3],
+                     .n = (int)c->in[2].n,
+                     .n_fixed = (int)c->in[3].n};
+    if (!td__loop_make(&l) || !td__call_results(c, l.n) || !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
-    bool          ok = run_loop(&l, fake);
+    bool          ok = td__loop_run(&l, fake);
     for (int i = 0; i < l.n; i++) c->out[i] = l.ts[i];
     start_over(&l);
     ok = ok && td__nested_own(c, l.body, all_of(&l), c->out);
@@ -137,7 +125,7 @@ bool td__kern_while_loop(td_opcall *c) {
  * tensors, then the gradients of the state after it, with the gradient sums of
  * fixed tensors so far. */
 typedef struct going_back {
-    loop        l;
+    td_loop_run l;
     td_graph   *back;
     int         n_grads, n_sums; /* gradients and sums; sums are the last of them */
     td_tensor **ts, **g, **made;
@@ -146,8 +134,8 @@ typedef struct going_back {
 /* After one iteration backwards: drops the old gradients and the state it
  * started from. */
 static void step_back(going_back *b, int turn) {
-    loop       *l = &b->l;
-    td_tensor **state = l->past.v + turn * l->n;
+    td_loop_run *l = &b->l;
+    td_tensor  **state = l->past.v + turn * l->n;
     for (int i = 0; i < b->n_grads; i++) {
         td_tensor *t = b->g[i];
         bool       given = is_among(t, l->c->in[5].u.ts, b->n_grads);
@@ -159,9 +147,9 @@ static void step_back(going_back *b, int turn) {
 
 /* One iteration backwards. */
 static bool iterate_back(going_back *b, int turn) {
-    const loop *l = &b->l;
-    td_ctx     *cx = l->c->cx;
-    int         n = l->n + l->n_fixed;
+    const td_loop_run *l = &b->l;
+    td_ctx            *cx = l->c->cx;
+    int                n = l->n + l->n_fixed;
     if (!td__scope_push(cx)) return false;
     for (int i = 0; i < l->n; i++) b->ts[i] = l->past.v[turn * l->n + i];
     for (int i = 0; i < b->n_grads; i++) b->ts[n + i] = b->g[i];
@@ -189,7 +177,7 @@ static bool zero_sums(going_back *b) {
  * first. */
 static bool go_back(going_back *b, bool fake) {
     td_opcall *c = b->l.c;
-    if (!run_loop(&b->l, fake)) return false;
+    if (!td__loop_run(&b->l, fake)) return false;
     int turns = b->l.n ? b->l.past.n / b->l.n : 0;
     for (int i = turns - 1; i >= 0; i--)
         if (!iterate_back(b, i)) return false;
@@ -235,11 +223,13 @@ bool td__kern_while_loop_backward(td_opcall *c) {
                     .back = c->in[2].u.g,
                     .n_grads = (int)c->in[5].n,
                     .n_sums = (int)td__in_int(c, 6)};
-    if (!make_loop(&b.l) || !make_back(&b) || !td__call_results(c, b.n_grads) ||
+    if (!td__loop_make(&b.l) || !make_back(&b) || !td__call_results(c, b.n_grads) ||
         !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
+    uint64_t      seed = cx->rng_seed, offset = cx->rng_offset;
     bool          ok = go_back(&b, fake);
+    if (!fake) td_rng_set(cx, seed, offset); /* numbers were drawn once more */
     td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? b.n_grads : 0);
     td__vec_free(&b.l.past);

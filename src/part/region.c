@@ -54,6 +54,19 @@ static void *room(td_region_parts *r, size_t n, size_t item) {
 
 /* ---- what may be one node ----------------------------------------------- */
 
+/* Does a graph, or one inside of it, switch gradients on? */
+static bool enables_grad(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind == TD_N_ENTER &&
+            (n->region == TD_R_ENABLE_GRAD || n->region == TD_R_PLAIN))
+            return true;
+        for (int k = 0; n->kind == TD_N_OP && k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && enables_grad(n->in[k].u.g)) return true;
+    }
+    return false;
+}
+
 /* Why the ops of the body must be called; NULL: nothing is known against halves. */
 static const char *why_inline(const td_graph *body, td_tensors ts) {
     for (int i = 0; i < ts.n; i++)
@@ -66,6 +79,8 @@ static const char *why_inline(const td_graph *body, td_tensors ts) {
         return "its body calls an op with effects";
     if (td__graph_flags(body, TD_OPF_PLACES | TD_OPF_TAPE))
         return "its body sets flags or histories, or addresses storages";
+    if ((!body->cx->grad_enabled || body->cx->inference) && enables_grad(body))
+        return "its body switches gradients on";
     return NULL;
 }
 

@@ -91,6 +91,7 @@ typedef struct branch {
     uint64_t   *writes;  /* by argument: gets how often the branch writes it */
     td_graph   *g;       /* the body as captured before; NULL: call the body */
     td_lift    *lift;    /* tensors that g closes over */
+    td_tensor  *rng;     /* the generator's state before the branch; NULL: not set */
 } branch;
 
 /* Replays the captured body instead of calling the user's function a second
@@ -148,6 +149,7 @@ static bool branch_body(td_call *c) {
         ok = !td_is_nil(in[i].u.t);
     }
     count_writes(b, args, false);
+    if (ok && b->rng) ok = !td_is_nil(td_op_random_state(cx, b->rng));
     ok = ok && run_branch(cx, b, in, args.n, out);
     count_writes(b, args, true);
     for (int i = 0; i < args.n && ok; i++)
@@ -174,6 +176,7 @@ typedef struct cond_call {
     bool       *no_grad_only; /* by argument: only under no_grad */
     uint64_t   *writes[2];    /* by branch and argument: how often */
     int         n_written;    /* arguments written */
+    td_tensor  *rng;          /* as in branch */
     void       *heap;         /* of all arrays */
 } cond_call;
 
@@ -189,7 +192,10 @@ static void drop_graphs(cond_call *k) {
 static bool capture_branches(cond_call *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
         td_graph *was = k->g[i];
-        branch b = {k->of, i, k->n_out, k->same, written, k->writes[i], was, &k->lift};
+        bool      draws = was && td__graph_draws(was);
+        branch    b = {k->of,   i,        k->n_out,
+                       k->same, written,  k->writes[i],
+                       was,     &k->lift, draws ? k->rng : NULL};
         k->g[i] = td__capture_nested(k->cx, branch_body, &b, k->args, &k->lift);
         td__graph_drop(was);
         if (!k->g[i] || !(k->g[i]->name = td__graph_str(k->g[i], branch_names[i])))
@@ -358,12 +364,28 @@ static bool make_arrays(cond_call *k) {
     return true;
 }
 
-/* td_cond in a capture. Branches that write are captured twice: first to find out what
- * they write, then on copies of that. */
+/* The backward of a branch recomputes it. A branch that draws, and through which
+ * gradients may pass, sets the generator first, to the state that it has there: then it
+ * draws the same numbers whenever it runs. */
+static bool note_state(cond_call *k) {
+    bool grads = false;
+    for (int i = 0; i < k->args.n; i++)
+        grads |= k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t &&
+                 td__needs_grad(k->args.v[i].u.t);
+    for (int i = 0; i < k->lift.tensors.n; i++)
+        grads |= td__needs_grad(k->lift.tensors.v[i]);
+    if (!grads || !td__recording(k->cx)) return true;
+    if (!td__graph_draws(k->g[0]) && !td__graph_draws(k->g[1])) return true;
+    k->rng = td_op_random_state(k->cx, NULL);
+    return !td_is_nil(k->rng);
+}
+
+/* td_cond in a capture. Branches that write or draw are captured twice: first to find
+ * out what they do, then on copies of what they write. */
 static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     if (!make_arrays(k)) return false;
-    if (!capture_branches(k, NULL) || !find_writes(k)) return false;
-    if (k->n_written && !capture_branches(k, k->written)) return false;
+    if (!capture_branches(k, NULL) || !find_writes(k) || !note_state(k)) return false;
+    if ((k->n_written || k->rng) && !capture_branches(k, k->written)) return false;
     if (!check_results(k, k->g[0]) || !check_results(k, k->g[1])) return false;
     size_t      room = sizeof(td_tensor *) * (size_t)(k->n_out + k->n_written + 1);
     td_tensor **got = td__alloc(room);

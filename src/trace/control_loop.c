@@ -10,7 +10,8 @@ typedef struct loop_call {
     td_ctx   *cx;
     td_loop   of;           /* the user's test and body */
     int       n;            /* tensors in the state */
-    td_value *state, *next; /* [n]: before and after an iteration */
+    int       rng;          /* 1: captured with one more, the state of the generator */
+    td_value *state, *next; /* [n + 1]: before and after an iteration */
     uint64_t *version;      /* [n]: of the state's storages before an iteration */
     bool     *need;         /* [n]: requires grad in at least one iteration */
     bool      copies;       /* the captured body gets copies, because it writes them */
@@ -153,8 +154,9 @@ static bool eager_loop(loop_call *l, td_tensor **out) {
 /* ---- captured ----------------------------------------------------------- */
 
 static bool test_body(td_call *c) {
-    td_value flag = TD_NONE;
-    return run_test(td_call_env(c), td__call_args(c), &flag) &&
+    td_value   flag = TD_NONE;
+    loop_call *l = td_call_env(c);
+    return run_test(l, (td_values){td__call_args(c).v, l->n}, &flag) &&
            td_return_values(c, (td_values){&flag, 1});
 }
 
@@ -165,8 +167,10 @@ static bool loop_body(td_call *c) {
     bool       ok = in != NULL || td__fail_memory(l->cx);
     for (int i = 0; ok && i < l->n; i++) in[i] = args.v[i];
     ok = ok && (!l->copies || copy_all(in, l->n)) &&
-         run_body(l, (td_values){in, l->n}, l->next) &&
-         td_return_values(c, (td_values){l->next, l->n});
+         (!l->rng || !td_is_nil(td_op_random_state(l->cx, args.v[l->n].u.t))) &&
+         run_body(l, (td_values){in, l->n}, l->next);
+    if (ok && l->rng) l->next[l->n] = td_value_tensor(td_op_random_state(l->cx, NULL));
+    ok = ok && td_return_values(c, (td_values){l->next, l->n + l->rng});
     td__free(in);
     return ok;
 }
@@ -208,15 +212,16 @@ static bool check_graph(const loop_call *l, const td_graph *g) {
  * itself: a body may close over the initial state, which is another tensor than
  * the state of an iteration. */
 static td_graph *capture_one(loop_call *l, td_body *body, const char *name) {
-    td_value *args = td__zalloc(sizeof *args * (size_t)(l->n + 1));
+    int       n = l->n + l->rng;
+    td_value *args = td__zalloc(sizeof *args * (size_t)(n + 1));
     td_graph *g = NULL;
     bool      ok = args != NULL || td__fail_memory(l->cx);
-    for (int i = 0; ok && i < l->n; i++) {
+    for (int i = 0; ok && i < n; i++) {
         td_tensor *t = l->state[i].u.t;
         ok = (t = td__template(t, l->need[i])) != NULL;
         args[i] = td_value_tensor(t);
     }
-    if (ok) g = td__capture_nested(l->cx, body, l, (td_values){args, l->n}, &l->lift);
+    if (ok) g = td__capture_nested(l->cx, body, l, (td_values){args, n}, &l->lift);
     td__free(args);
     if (g && (g->name = td__graph_str(g, name))) return g;
     td__graph_drop(g);
@@ -254,26 +259,45 @@ static bool capture_body(loop_call *l) {
     return true;
 }
 
+/* The backward of a loop recomputes it. If the body draws, and gradients may pass, the
+ * state of the generator becomes part of the loop's state: an iteration sets it first, to
+ * what it is there, and draws the same numbers whenever it runs. */
+static bool note_state(loop_call *l) {
+    bool grads = false;
+    for (int i = 0; i < l->n; i++) grads |= l->need[i];
+    for (int i = 0; i < l->lift.tensors.n; i++)
+        grads |= td__needs_grad(l->lift.tensors.v[i]);
+    if (!grads || !td__recording(l->cx) || !td__graph_draws(l->body)) return true;
+    td_tensor *t = td_op_random_state(l->cx, NULL);
+    if (td_is_nil(t)) return false;
+    l->state[l->n] = td_value_tensor(t);
+    l->rng = 1;
+    td__graph_drop(l->body);
+    l->body = capture_one(l, loop_body, "body");
+    return l->body != NULL;
+}
+
 /* td_while in a capture: two graphs and a call of while_loop. */
 static bool capture_loop(loop_call *l, td_tensor **out) {
-    if (!capture_body(l)) return false;
+    if (!capture_body(l) || !note_state(l)) return false;
+    int n = l->n + l->rng;
     l->test = capture_one(l, test_body, "test");
-    if (!l->test || !td__lift_pad(l->body, &l->lift, l->n)) return false;
+    if (!l->test || !td__lift_pad(l->body, &l->lift, n)) return false;
     if (!check_graph(l, l->test) || !check_graph(l, l->body)) return false;
-    if (td__graph_gives_lifted(l->body, l->n) >= 0)
+    if (td__graph_gives_lifted(l->body, n) >= 0)
         return td__fail(
             l->cx, TD_E_TRACE,
             "td_while: the new value of state %d shares storage with a tensor "
             "from outside; return a clone of it",
-            td__graph_gives_lifted(l->body, l->n));
-    td_tensor **ts = td__alloc(sizeof *ts * (size_t)(l->n + 1));
+            td__graph_gives_lifted(l->body, n));
+    td_tensor **ts = td__alloc(2 * sizeof *ts * (size_t)(n + 1)), **got = ts + n;
     if (!ts) return td__fail_memory(l->cx);
-    for (int i = 0; i < l->n; i++) ts[i] = l->state[i].u.t;
+    for (int i = 0; i < n; i++) ts[i] = l->state[i].u.t;
     td_tensors fixed = {l->lift.tensors.v, l->lift.tensors.n};
     td_value   in[] = {td__value_graph(l->test), td__value_graph(l->body),
-                       td__value_tensors((td_tensors){ts, l->n}),
-                       td__value_tensors(fixed)};
-    bool       ok = td__call_list(l->cx, TD_OP_while_loop, in, 4, out, l->n) >= 0;
+                       td__value_tensors((td_tensors){ts, n}), td__value_tensors(fixed)};
+    bool       ok = td__call_list(l->cx, TD_OP_while_loop, in, 4, got, n) >= 0;
+    for (int i = 0; ok && i < l->n; i++) out[i] = got[i];
     td__free(ts);
     return ok;
 }
@@ -309,9 +333,9 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     l.state =
         td__zalloc((2 * sizeof *l.state + sizeof *l.version + 1) * (size_t)(l.n + 1));
     if (!l.state) return td__fail_memory(cx);
-    l.next = l.state + l.n;
-    l.version = (uint64_t *)(void *)(l.next + l.n);
-    l.need = (bool *)(l.version + l.n);
+    l.next = l.state + l.n + 1;
+    l.version = (uint64_t *)(void *)(l.next + l.n + 1);
+    l.need = (bool *)(l.version + l.n + 1);
     for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
     ok = copy_all(l.state, l.n);
     if (ok && cx->fake) {

@@ -97,6 +97,12 @@ static const form branches[] = {
     /* random numbers */
     {FLOATS, 1, "      %k = rand_like(%a)\n      %r = mul(%a, %k)\n      return %r\n",
      "      %r = mul(%a, 5.0)\n      return %r\n"},
+    {FLOATS | TWO | OWN, 1,
+     "      %k = rand_like(%a)\n      %l = mul(%b, %k)\n      %r = dropout(%l, 0.5, "
+     "true)\n"
+     "      %q = mul(%r, %a)\n      return %q\n",
+     "      %r = mul(%a, %b)\n      %k = rand_like(%b)\n      %q = sub(%r, %k)\n"
+     "      return %q\n"},
     /* custom functions */
     {FLOATS, 1, SQUARE("%a") "      return %z\n",
      "      %r = neg(%a)\n      return %r\n"},
@@ -163,6 +169,12 @@ static const form loops[] = {
     {FLOATS, 1, SQUARE("%a") "      return %m, %z\n", NULL},
     {FLOATS, 1, "      %r = mul(%a, 0.5)\n" TWICE("%r") "      return %m, %z\n", NULL},
     {OWN, 1, "      mul_(%a, 2)\n      return %m, %a\n", NULL},
+    {FLOATS | OWN, 1,
+     "      %k = rand_like(%a)\n      %r = mul(%a, %k)\n      return %m, %r\n", NULL},
+    {FLOATS | TWO | OWN, 1,
+     "      %l = mul(%b, %a)\n      %r = dropout(%l, 0.5, true)\n      %q = sin(%r)\n"
+     "      return %m, %q\n",
+     NULL},
     {TWO, 1,
      "      %s = eq(%n, 1)\n      %t = cond(%s, func @in(%c: T, %d: T) {\n"
      "        %k = mul(%c, %d)\n        return %k\n"

@@ -1,0 +1,28 @@
+/* control_int.h -- backward graphs of branches and loops; for control*_vjp.c. */
+#ifndef TD_CONTROL_INT_H
+#define TD_CONTROL_INT_H
+
+#include "trace/trace.h"
+
+/* One backward graph to capture. */
+typedef struct td_backward_job {
+    const td_graph *g;           /* the forward graph */
+    int             n_in, n_out; /* its operands and results */
+    const bool     *need;        /* by operand: compute its gradient */
+    const bool     *have;        /* by result: a gradient arrived */
+    int             sums; /* operands from this one on get a running sum as input */
+    bool *reached;        /* by operand: set where gradients reach it; NULL: unused */
+    int   skipped;        /* arguments between the operands and the gradients */
+} td_backward_job;
+
+/* Appends a template of t (td__template) to to[]. */
+bool      td__add_template(td_value *to, int *n, td_tensor *t, bool grad);
+/* May backward recompute graph g of an op? Not where that would draw other numbers, or
+ * repeat an effect. `what` is as below. */
+bool      td__check_repeats(td_ctx *cx, const td_graph *g, const char *what);
+/* Captures the backward graph of j->g, which is the graph argument `what` of an
+ * op: "yes", "no" (of cond), "body" (of while_loop). NULL after td__fail. */
+td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
+                               const char *what);
+
+#endif
