@@ -152,7 +152,7 @@ static void check_differences(const td_gfile *f, int nr, report *r) {
     case_differences(r->twin, r->twin->cases.v[nr], &v);
     count(&r->fd, &v);
     if (json) add_verdict(&r->verdicts, DIFFERENCES, &v);
-    else if (v.result != CASE_EQUAL || only_way) {
+    else if (v.result == CASE_DIFFERS || !quiet) {
         printf("%-26s", DIFFERENCES);
         print_verdict(f, c, &v);
     }

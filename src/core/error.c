@@ -49,13 +49,13 @@ static void drop_double(td_ctx *cx, size_t last, size_t text) {
         memmove(cx->message + last, cx->message + text, strlen(cx->message + text) + 1);
 }
 
-/* Appends the calls around the line: " < model.c:12 < train.c:80". A body that runs
- * eagerly is on the stack of the thread; a captured one, or a node of a graph, is not,
- * or may not be when the message is read. */
+/* Appends the calls around the line: " < model.c:12 < train.c:80". Of a node of a graph
+ * alone: the message of a body that is captured is that of the body run eagerly, whose
+ * calls are on the stack of the thread. */
 static void append_calls(td_ctx *cx, td_where here) {
     td_where list[4];
-    bool     traced = cx->fake || (cx->callback && cx->callback->stack);
-    int      most = traced ? td__stack_list(cx, list, TD_COUNT(list)) : 0;
+    bool     node = cx->callback && cx->callback->stack;
+    int      most = node ? td__stack_list(cx, list, TD_COUNT(list)) : 0;
     for (int i = 0; i < most; i++) {
         size_t n = strlen(cx->message);
         if (!i && td__same_where(list[0], here)) continue;

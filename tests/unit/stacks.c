@@ -119,24 +119,32 @@ TEST(stacks_are_part_of_text_and_images) {
     td_close(cx);
 }
 
-static bool wrong(td_call *c) {
-    return td_return(c, td_matmul(td_arg(c, 0), td_arg(c, 0)));
+static bool picks(td_call *c) {
+    exp_at = __LINE__ + 1;
+    return td_return(c, td_index_select(td_arg(c, 0), 0, td_arg(c, 1)));
 }
 
-static bool calls_wrong(td_call *c) {
-    td_value out = TD_NONE;
+static bool calls_picks(td_call *c) {
+    td_value  out = TD_NONE;
+    td_values args = TD_ARGS(td_arg(c, 0), td_arg(c, 1));
     region_at = __LINE__ + 1;
-    td_call_body(td_call_ctx(c), wrong, NULL, TD_ARGS(td_arg(c, 0)), &out, 1);
+    td_call_body(td_call_ctx(c), picks, NULL, args, &out, 1);
     return td_return(c, out.u.t);
 }
 
-TEST(errors_of_a_captured_body_name_the_calls_around_the_op) {
-    td_ctx    *cx = td_open();
-    char       want[40];
+/* While a body is captured, messages are those of the body run eagerly. */
+TEST(errors_of_nodes_name_the_calls_around_them) {
+    td_ctx *cx = td_open();
+    char    want[80];
+    td_config_set(cx, "backend", "interp");
     td_tensor *y, *x = td_ones(cx, TD_SHAPE(2, 3));
-    td_fn     *f = td_aot_function(cx, calls_wrong, NULL, NULL);
+    td_fn     *f = td_aot_function(cx, calls_picks, NULL, NULL);
+    td_tensor *good = td_to(td_tensor1(cx, 0, 1), TD_I64);
     body_at = __LINE__ + 1;
-    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_invoke(f, TD_ARGS(x, good), &y, 1));
+    CHECK(!td_invoke(f, TD_ARGS(x, td_add(good, 7)), &y, 1));
+    snprintf(want, sizeof want, "stacks.c:%d < ", exp_at);
+    TD_CHECK_THAT(strstr(td_message(cx), want), "%s", td_message(cx));
     snprintf(want, sizeof want, "stacks.c:%d < ", region_at);
     TD_CHECK_THAT(strstr(td_message(cx), want), "%s", td_message(cx));
     snprintf(want, sizeof want, "stacks.c:%d)", body_at);
