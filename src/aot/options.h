@@ -1,13 +1,13 @@
-/* aot/options.h -- what follows from the rows of options.def, the table of the fields of
- * td_aot_opts. */
+/* aot/options.h -- what follows from the rows of options.def, the table of the fields
+ * of td_aot_opts. */
 #ifndef TD_OPTIONS_H
 #define TD_OPTIONS_H
 
 #include "aot/aot.h"
 
 enum { TD_OPT_LOAD = 1, TD_OPT_BACK = 2 }; /* who takes an option */
-/* False after td__fail, "who: td_aot_opts.x why": an option is given that `use` does not
- * take. */
+/* False after td__fail, "who: td_aot_opts.x why": an option is given that `use` does
+ * not take. */
 bool td__opts_only(td_ctx *cx, const td_aot_opts *o, int use, const char *who,
                    const char *why);
 /* Are numbers, enums and lengths of lists in range? False after td__fail. */

@@ -46,7 +46,7 @@ static struct {
     td_map          map; /* file, line and the place around, as text -> td_place */
 } places = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The place with this key; made if it is new. NULL: no memory, or there are too many. */
+/* The place with this key; made if it is new. NULL: no memory, or too many. */
 static const td_place *find_place(const char *key, td_where here, const td_place *up) {
     const td_place *p = td__map_get(&places.map, key);
     if (p || places.map.n >= PLACES) return p;
