@@ -1,6 +1,6 @@
 /* hook_graph.c -- the op `on_grad`, which a gradient hook registered in a captured body
- * becomes (ops/nested.def). Its decomposition registers a hook that replays the graph on
- * the gradient, so order, replacement and checks are those of hooks.c. */
+ * becomes (ops/nested.def). Its decomposition registers a hook that replays the graph
+ * on the gradient, so order, replacement and checks are those of hooks.c. */
 #include "eager/eager_int.h"
 
 #include <string.h>

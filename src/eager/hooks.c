@@ -14,8 +14,8 @@
 
 /* ---- registration ------------------------------------------------------- */
 
-/* May the user's call `who` register a hook of a node or a leaf? Not in a captured body:
- * a program has values and no nodes. */
+/* May the user's call `who` register a hook of a node or a leaf? Not in a captured
+ * body: a program has values and no nodes. */
 static bool may_register(td_ctx *cx, const char *who) {
     return !cx->fake ||
            td__fail(cx, TD_E_TRACE,

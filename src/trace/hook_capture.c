@@ -53,7 +53,8 @@ static td_graph *capture(capturing *k) {
 }
 
 /* The hook failed as it fails in eager, where registering it works and backward fails.
- * So it does here: its graph is empty, and the op has the error. NULL after td__fail. */
+ * So it does here: its graph is empty, and the op has the error. NULL after
+ * td__fail. */
 static td_graph *delay_failure(capturing *k) {
     td_ctx *cx = k->call->t->cx;
     if (!td__is_eagers(td__error(cx)) || td__symenv_assumed()) return NULL;
