@@ -236,7 +236,7 @@ static bool is_beyond(const td_tensor *t, int64_t at, int64_t n) {
     return (at + n) * td__dtype_bytes[t->dtype] > (int64_t)t->st->bytes;
 }
 
-/* The storage as it is now: as it came, with what was written since. */
+/* The storage as it is now: its value at the call, with the writes since. */
 static td_tensor *storage_now(td_group *g, int64_t n) {
     td_func   *f = g->f;
     td_group  *first = td__ptrmap_get(&f->groups, g->st);

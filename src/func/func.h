@@ -1,23 +1,23 @@
-/* func/func.h -- programs without writes. A mode makes every write disappear: what
- * the body sees are outer tensors, which look and alias as eager ones do but have no
- * bytes; behind each stands an inner value, computed below the mode by pure ops only.
- * With a recorder below, what is recorded is the functional graph; with the tape
- * above, flags and histories are those of eager. */
+/* func/func.h -- functionalization. A mode replaces writes by new values. The body works
+ * on outer tensors, which have eager's metadata and aliasing but no bytes; the mode has
+ * for each an inner value, which pure ops below the mode compute. With a recorder below
+ * it, the functional graph is recorded; with the tape above it, flags and histories are
+ * those of eager. */
 #ifndef TD_FUNC_H
 #define TD_FUNC_H
 
 #include "trace/trace.h"
 
 typedef struct td_func  td_func;
-typedef struct td_fval  td_fval;  /* what the mode knows of an outer tensor */
+typedef struct td_fval  td_fval;  /* the record of an outer tensor */
 typedef struct td_group td_group; /* outer tensors that may share elements */
 
-/* An argument as it came, for the question what became of it. */
+/* An argument as it was passed, to find out how the program changed it. */
 typedef struct td_func_in {
     td_tensor  *t;     /* outer, referenced */
     td_fval    *given; /* its first record */
-    td_tensor  *inner; /* referenced: its value as it came */
-    td_storage *st;    /* referenced: where it lay */
+    td_tensor  *inner; /* referenced: its value at the call */
+    td_storage *st;    /* referenced: its storage at the call */
     size_t      bytes; /* of st then */
 } td_func_in;
 
@@ -26,7 +26,7 @@ struct td_func {
     td_ctx   *cx;
     td_arena  arena;
     td_ptrmap groups;              /* by outer storage: the first group of it */
-    td_fval  *all;                 /* every record; they hold inner values */
+    td_fval  *all;                 /* every record; they reference inner values */
     TD_VEC(td_storage *) storages; /* referenced, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
 };
@@ -34,7 +34,7 @@ struct td_func {
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
  * mode, recorder. */
 void       td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g);
-/* Lets go of everything; outer tensors that live on are ordinary fake ones. */
+/* Frees all records; outer tensors that live on are ordinary fake ones. */
 void       td__func_end(td_func *f);
 /* `outer`, a tensor without bytes, becomes an argument with this value. All arguments
  * come before the first op; those that overlap are one group. */
@@ -46,7 +46,7 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
 int        td__func_writes(const td_func *f, int nr);       /* to its elements, */
 int        td__func_quiet_writes(const td_func *f, int nr); /* ...with gradients off */
-/* Its elements now, in the geometry it came with; NULL after td__fail. */
+/* Its elements now, in the geometry it was passed with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
 
 #endif

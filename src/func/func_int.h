@@ -16,11 +16,11 @@
 
 struct td_group {
     td_func    *f;
-    td_group   *into;  /* merged: ask that one */
+    td_group   *into;  /* merged: the group it is part of */
     td_group   *next;  /* of the same outer storage */
     td_storage *st;    /* outer */
     td_fval    *root;  /* NULL: arguments overlap and none was written yet */
-    td_tensor  *given; /* the value of an argument in it as it came; NULL: none */
+    td_tensor  *given; /* the value of an argument in it at the call; NULL: none */
     uint64_t    gen;   /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
 };
@@ -42,14 +42,14 @@ typedef struct td_fstep {
 } td_fstep;
 
 struct td_fval {
-    TD_PAYLOAD_FIELDS; /* here: of the op that made it */
-    td_fval  *next;    /* all of the mode */
-    td_group *group;
-    uint8_t   kind;    /* td_fkind */
-    bool      overlap; /* it, or what it was made of, has elements that share a place */
-    int       nr;      /* which result of the step */
-    td_fval  *up;
-    td_fval  *from; /* of a piece: the tensor it was cut from; NULL: not known */
+    TD_PAYLOAD_FIELDS;    /* here: of the op that made it */
+    td_fval        *next; /* all of the mode */
+    td_group       *group;
+    uint8_t         kind;    /* td_fkind */
+    bool            overlap; /* it, or what it was made of, has elements that overlap */
+    int             nr;      /* which result of the step */
+    td_fval        *up;
+    td_fval        *from; /* of a piece: the tensor it was cut from; NULL: not known */
     const td_fstep *step;
     td_geom         geom;  /* of the outer tensor */
     td_tensor      *inner; /* referenced; NULL: not computed yet */

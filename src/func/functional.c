@@ -76,7 +76,7 @@ static bool derive_args(td_func *f, const td_opcall *c) {
 }
 
 /* The arguments for the mode below: each tensor is replaced by its functional value.
- * The first argument of as_strided_scatter comes with its whole storage, because the op
+ * The first argument of as_strided_scatter has its whole storage, because the op
  * copies that. */
 static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
     if (!derive_args(f, c)) return false;
@@ -94,7 +94,7 @@ static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
 
 /* ---- ops without aliases ------------------------------------------------ */
 
-/* A result that takes over bytes nobody else sees is fresh for us. */
+/* A result that takes over bytes nobody else reads gets a storage of its own. */
 static bool part_storage(td_opcall *c) {
     td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
     if (!st) return td__fail_memory(c->cx);

@@ -15,7 +15,7 @@ typedef struct run {
     td_record       rec;
 } run;
 
-/* Operands by input of g, among them the tensors it holds. */
+/* Operands by input of g, among them its constants. */
 static bool make_inputs(run *r, const td_value *args, int n_args) {
     int at = 0, arg = 0;
     for (int i = 0; i < r->g->inputs.n; i++) {
@@ -34,7 +34,7 @@ static bool make_inputs(run *r, const td_value *args, int n_args) {
     return td__program_inputs(r->g, r->in, r->in);
 }
 
-/* The recorder's copy of an operand, or of a tensor that g holds. */
+/* The recorder's copy of an operand, or of a constant of g. */
 static td_tensor *inner_input(run *r, int i, td_tensor *t) {
     const td_graph *g = r->g;
     if (td__graph_holds(g, i))
@@ -96,7 +96,7 @@ static bool trace(run *r, const td_ambient *outside) {
     return ok && td__graph_verify(r->to, TD_STAGE_FUNCTIONAL);
 }
 
-/* Results require grad as they did: the tape asks when it hears the call. */
+/* Results require grad as in `from`: the tape that records the call reads it. */
 static bool copy_flags(td_graph *to, const td_graph *from) {
     for (int i = 0; i < from->outputs.n; i++) {
         const td_garg *a = &from->outputs.v[i], *b = &to->outputs.v[i];

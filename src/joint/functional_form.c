@@ -1,4 +1,4 @@
-/* functional_form.c -- a program without writes, as people and tests look at it: the
+/* functional_form.c -- a program without writes, as the command and tests print it: the
  * joint graph with nothing to differentiate. */
 #include "joint/joint.h"
 #include "trace/sym_args.h"

@@ -212,7 +212,7 @@ static bool arrives(const td_joint_run *r, int i) {
 }
 
 /* Puts the roots whose tangents arrive into roots[], the tangents into with[]. If all
- * are missing, a result's gradient came without a value, of which one is unknown: each
+ * are missing, a gradient arrived without a value, of which result is unknown: each
  * root's node runs without one, and a custom backward gets zeros. */
 static int choose_roots(const td_joint_run *r, const uint64_t *missing,
                         td_tensor **roots, td_tensor **with) {

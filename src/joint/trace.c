@@ -92,7 +92,7 @@ static bool is_plain(const traits *p, const td_tensor *t) {
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (t->base->st != t->st) return !td__needs_grad(t); /* a write leads to its base */
     if (!td__needs_grad(t)) return !p->leaves;
-    if (td__overlaps_itself(t)) return false; /* its base has a place for each */
+    if (td__overlaps_itself(t)) return false; /* elements of its base do not */
     /* elements beside the view have the history of the base, and so have writes after
      * set_ */
     if (p->places || p->hooks) return false;

@@ -115,7 +115,7 @@ bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
                     p->name, what, n, (long long)p->limit);
 }
 
-/* The backward graph for a set of missing tangents: the engine is asked again, from the
+/* The backward graph for a set of missing tangents: the engine runs again, from the
  * roots whose tangents arrived, and reads what the forward code saved. */
 static td_graph *trace_back(const td_plan *p, const uint64_t *missing) {
     td_joint *j = p->later.joint(p->later.env, missing);
@@ -155,12 +155,12 @@ static td_back *find_back(td_plan *p, const uint64_t *missing) {
     return b;
 }
 
-/* Is a mode pushed that hears ops? Autocast was there when the call was compiled. */
+/* Is a mode pushed that receives ops? Autocast was there when the call was compiled. */
 static bool is_intercepted(const td_ctx *cx) {
     return td__modes_below_autocast(cx) != cx->tape;
 }
 
-/* As compiled, or op by op where a mode listens. */
+/* As compiled, or op by op if a mode receives ops. */
 static bool run_code(td_plan *p, const td_back *b, const td_value *in, const bool *own,
                      td_value *out) {
     td_ctx *cx = p->cx;

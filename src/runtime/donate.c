@@ -20,7 +20,7 @@ static void spend(const td_frame *f) {
     td__set_join(f->spent, f->now, td__frame_words(f->p));
 }
 
-/* A node that is being destroyed is not asked again. */
+/* A node that is being destroyed has no further backward. */
 void td__frame_release(td_node *n) {
     const td_frame *f = n->data;
     spend(f);
@@ -29,7 +29,7 @@ void td__frame_release(td_node *n) {
             td__saved_free(&n->saved[i]);
 }
 
-/* The engine releases the node behind its derivative, also where that failed; so values
+/* The engine releases the node after its derivative, also where that failed; so values
  * may be counted as used up before it. */
 bool td__frame_spend(td_node *n) {
     if (td__walk_retains(n)) return false;

@@ -24,7 +24,7 @@ static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
                             (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }
 
-/* Copies t into `to`, in which elements share places. False: those of one place differ,
+/* Copies t into `to`, whose elements overlap. False: elements of one address differ,
  * or after td__fail. */
 static bool copy_over(td_tensor *to, td_tensor *t) {
     static const td_dtype bits[] = {

@@ -1,4 +1,4 @@
-/* plan_epilogue.c -- carries out what a call does behind its forward code: values of
+/* plan_epilogue.c -- carries out what a call does after its forward code: values of
  * the code become results of the compiled node, the prologue binds the edges of that
  * node, and the epilogue performs the effects of the program by eager's own ops. */
 #include "runtime/plan.h"
@@ -38,8 +38,8 @@ bool td__plan_prologue(td_plan *p) {
 
 /* ---- histories ---------------------------------------------------------- */
 
-/* Strides along which no step can be taken are free in the graph, and not to who asks
- * for them: eager's say whether the bits may be read as another dtype. */
+/* Strides of dims with at most one element are free in the graph, but can be read:
+ * eager's say whether the bits may be read as another dtype. */
 static void set_idle_strides(td_tensor *t, const td_geom *g) {
     for (int d = 0; d < t->rank; d++)
         if ((t->size[d] == 1 || t->numel == 0) && !td__dim_is_sym(g->stride[d]))
