@@ -60,7 +60,8 @@ bool td__now_make(td_pcall *c) {
     n->types = td__arena_zalloc(&n->arena, sizeof *n->types * saves);
     n->tangents = td__arena_alloc(&n->arena, sizeof *n->tangents * tangents);
     n->typed = td__arena_zalloc(&n->arena, sizeof *n->typed * tangents);
-    if (!n->numbers || !n->types || !n->tangents || !n->typed) return td__fail_memory(p->cx);
+    if (!n->numbers || !n->types || !n->tangents || !n->typed)
+        return td__fail_memory(p->cx);
     return note_given(c);
 }
 

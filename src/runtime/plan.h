@@ -136,13 +136,13 @@ bool     td__plan_call(td_plan *p, const td_node *from, td_value *in, bool *own,
 
 /* With symbolic sizes: what they are in one call. The call and its node hold it. */
 struct td_now {
-    int      refs;
-    td_geom *tangents; /* by tangent */
-    const td_gtyped **typed; /* by tangent: of a type, what it consists of; or NULL */
-    td_arena arena;    /* for what is not the plan's */
-    int64_t *numbers;  /* by entry of saves: numbers the backward code takes */
-    td_geom *types;    /* by entry of saves: the type of a tensor */
-    td_geom *given;    /* by primal: its geometry as it arrived, */
+    int               refs;
+    td_geom          *tangents; /* by tangent */
+    const td_gtyped **typed;   /* by tangent: of a type, what it consists of; or NULL */
+    td_arena          arena;   /* for what is not the plan's */
+    int64_t          *numbers; /* by entry of saves: numbers the backward code takes */
+    td_geom          *types;   /* by entry of saves: the type of a tensor */
+    td_geom          *given;   /* by primal: its geometry as it arrived, */
     const td_gtyped **given_typed; /* ...and that of its inner tensors, or NULL */
 };
 
