@@ -32,7 +32,7 @@ static bool int8_op(void *env, td_mode_call *h) {
     return td_mode_call_answer(h, 0,
                                td_type_make(td_type_of(w),
                                             TD_LIST(q, td_type_inner(w, 1)), "",
-                                            td_sizes(q), td_strides(q), TD_F32));
+                                            td_sym_sizes(q), (td_ints){0}, TD_F32));
 }
 
 static bool loss_of(td_call *c) {
@@ -66,7 +66,7 @@ static double train(td_ctx *cx) {
 
 static td_tensor *dense(void *env, td_tensor *t) {
     (void)env;
-    return td_mul(td_eye(td_ctx_of(t), td_size(t, 0)),
+    return td_mul(td_eye(td_ctx_of(t), td_sym_size(t, 0)),
                   td_unsqueeze(td_type_inner(t, 0), 1));
 }
 

@@ -271,7 +271,8 @@ static td_tensor *value_at(const void *env, int i) { return tensor_at(env, i); }
 static bool put_typed(subject *s, int i, const td_tensor *t, const td_gtype *l) {
     td_key        words = {0};
     td_key_values all = {value_at, s, s->n};
-    bool          ok = td__key_typed(&all, i, t, l ? l->of : NULL, s->any, &words) && put(s, words.n);
+    bool          ok =
+        td__key_typed(&all, i, t, l ? l->of : NULL, s->any, &words) && put(s, words.n);
     for (int k = 0; ok && k < words.n; k++) ok = put(s, words.v[k]);
     td__vec_free(&words);
     return ok;

@@ -68,8 +68,7 @@ static void put_inner(walk *w, const td_tensor *t, const td_gtype *l, int *numbe
     put(w, (int64_t)t->dtype | (int64_t)t->rank << 8 |
                (int64_t)(t->typed != NULL) << 16 | (int64_t)t->st->readonly << 17);
     for (int d = 0; d < t->rank; d++) put_dim(w, l, l ? l->size[d] : 0, t->size[d]);
-    for (int d = 0; d < t->rank; d++)
-        put_dim(w, l, l ? l->stride[d] : 0, t->stride[d]);
+    for (int d = 0; d < t->rank; d++) put_dim(w, l, l ? l->stride[d] : 0, t->stride[d]);
     put_dim(w, l, l ? l->offset : 0, t->offset);
     if (t->typed) put_typed(w, t->typed, l ? l->of : NULL, number);
     else put(w, shares_with(w, t, (*number)++));

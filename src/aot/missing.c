@@ -142,9 +142,9 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
                        .fixed = t->fixed};
     td_symargs a;
     td_values  in = {t->arrived->in, t->arrived->n};
-    bool       ok = td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a) &&
-                    join_equal(t, &a);
-    td_joint  *j = ok ? join(t, a.v, missing) : NULL;
+    bool       ok =
+        td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a) && join_equal(t, &a);
+    td_joint *j = ok ? join(t, a.v, missing) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;

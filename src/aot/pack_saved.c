@@ -17,7 +17,8 @@ static bool is_static(const td_halves *h, int i) {
 /* Can it be replaced by what unpack returns, a tensor with a storage of its own? A
  * tensor of a type is saved as it is. */
 static bool has_plain_layout(const td_gtype *l) {
-    return l && !l->of && l->kind == TD_K_TENSOR && l->offset == 0 && td__gtype_is_packed(l);
+    return l && !l->of && l->kind == TD_K_TENSOR && l->offset == 0 &&
+           td__gtype_is_packed(l);
 }
 
 static bool is_admitted(const td_halves *h, td_saved_filter filter, int i) {

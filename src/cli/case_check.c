@@ -147,7 +147,7 @@ static bool by_value(const side *a) {
  * Eager reports that of the op while_loop, and of ops that a type does not have. */
 static bool is_unsupported(const check *k) {
     td_code code = k->other.code;
-    bool typed = k->cx->n_typed > 0;
+    bool    typed = k->cx->n_typed > 0;
     if ((k->backward || typed) && k->eager.code == TD_E_UNSUPPORTED) return true;
     bool compiles =
         k->other.run.refused || (k->backward && k->other.run.way->saves_copies);

@@ -92,10 +92,10 @@ static bool is_of_type(case_run *run, const td_gstep *s, int i, const td_tensor 
     bool             same = of && d ? !strcmp(of->name, d->type->opts.name) &&
                               !strcmp(of->metadata, d->metadata)
                                     : !of && !d;
-    return same || td__fail(run->file->cx, TD_E_ARG,
-                            "@%s: argument %d must be %s%s, got %s", s->fn->name, i,
-                            of ? "of type " : "a plain tensor", of ? of->name : "",
-                            td__typed_str(d, got, sizeof got));
+    return same ||
+           td__fail(run->file->cx, TD_E_ARG, "@%s: argument %d must be %s%s, got %s",
+                    s->fn->name, i, of ? "of type " : "a plain tensor",
+                    of ? of->name : "", td__typed_str(d, got, sizeof got));
 }
 
 /* The types of a function's inputs are checked: another dtype or size fails. */

@@ -123,8 +123,7 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     bool       came = !(leaf->ag->use & TD_GRAD_SET);
     leaf->ag->use |= (uint8_t)(came ? TD_GRAD_FED | TD_GRAD_ASKED : TD_GRAD_FED);
     if (!old) return first(leaf, g);
-    bool       in_place =
-        !td__recording(cx) && td__typed_same_inside(old->typed, g->typed);
+    bool in_place = !td__recording(cx) && td__typed_same_inside(old->typed, g->typed);
     td_tensor *sum =
         td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
     td__unref(g);

@@ -194,9 +194,8 @@ bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
         return true;
     }
     if (!td__scope_push(cx)) return td__unref(g), false;
-    bool       typed = old->typed || g->typed; /* the type of the sum is theirs to say */
-    bool       in_place =
-        !w->create && unshared(old) && old->dtype == g->dtype && !typed;
+    bool typed = old->typed || g->typed; /* the type of the sum is theirs to say */
+    bool in_place = !w->create && unshared(old) && old->dtype == g->dtype && !typed;
     td_tensor *sum =
         td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
     bool ok = !td_is_nil(sum);

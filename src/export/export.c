@@ -178,8 +178,9 @@ static int find_loss(const exporting *x) {
         if (j->fwd[t->index].result != loss) continue;
         if (t->broken) return td__fail(cx, t->code, "%s", t->broken), -1;
         if (j->g->inputs.v[j->n_primals + i]->type->of)
-            return td__fail(cx, TD_E_UNSUPPORTED, loss_who, loss, name,
-                            "is a tensor of a type, and is no loss; return a plain one"),
+            return td__fail(
+                       cx, TD_E_UNSUPPORTED, loss_who, loss, name,
+                       "is a tensor of a type, and is no loss; return a plain one"),
                    -1;
         if (td__numel(t->geom.rank, t->geom.size) == 1) return i;
         td__fail(cx, TD_E_GRAD, loss_who, loss, name,

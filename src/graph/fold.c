@@ -41,8 +41,7 @@ static void look_at(void *env, td_gval *v) {
 /* A tensor with few elements, which a tensor of a type has none of. */
 static bool is_small(const td_gtype *l) {
     return l && l->kind == TD_K_TENSOR && !l->of &&
-           !td__dims_any_sym(l->size, l->rank) &&
-           td__numel(l->rank, l->size) <= MOST;
+           !td__dims_any_sym(l->size, l->rank) && td__numel(l->rank, l->size) <= MOST;
 }
 
 static bool has_symbols(const td_garg *a) {

@@ -70,8 +70,8 @@ static bool bind_value(const td_graph *g, int64_t *bound, const td_gtype *l,
                 fresh |= bind(g, bound, l->stride[d], t->stride[d]);
     fresh |= bind(g, bound, l->offset, t->offset);
     for (int i = 0; l->of && t->typed && i < l->of->n && i < t->typed->n; i++)
-        fresh |= bind_value(g, bound, l->of->inner[i],
-                            td_value_tensor(t->typed->inner[i]));
+        fresh |=
+            bind_value(g, bound, l->of->inner[i], td_value_tensor(t->typed->inner[i]));
     return fresh;
 }
 

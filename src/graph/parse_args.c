@@ -158,10 +158,11 @@ static bool parse_typed(td_parser *ps, td_gtype *l) {
     const char    *name = lx->tok.kind == TD_TOK_WORD ? td__lex_text(lx, a) : NULL;
     const td_type *type = name ? td__type_find(name) : NULL;
     if (!type && name)
-        return td__lex_fail(lx, "no type %.60s is registered in this process "
-                                "(td_register_type)", name);
-    if (!type)
-        return td__lex_fail(lx, "expected a type: f32[2] of pair(\"\", ...)");
+        return td__lex_fail(lx,
+                            "no type %.60s is registered in this process "
+                            "(td_register_type)",
+                            name);
+    if (!type) return td__lex_fail(lx, "expected a type: f32[2] of pair(\"\", ...)");
     int        n = type->opts.n_inner;
     td_gtyped *of = td__arena_zalloc(a, sizeof *of + sizeof(td_gtype *) * (size_t)n);
     if (!of) return lx->failed = true, td__fail_memory(lx->cx);

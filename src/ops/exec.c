@@ -296,7 +296,8 @@ static bool exec_write(td_opcall *c) {
     bool             meta = c->def->flags & TD_OPF_META;
     bool             nothing = meta && td__resize_is_same(c);
     for (int i = 0; i < c->n_in && !meta; i++)
-        if (s->in[i].write && td__in(c, i) && !td__may_write(c, &s->in[i], td__in(c, i)))
+        if (s->in[i].write && td__in(c, i) &&
+            !td__may_write(c, &s->in[i], td__in(c, i)))
             return false;
     if (!(c->def->cpu ? exec_writer(c) : exec_twin(c))) return false;
     for (int i = 0; i < c->n_in && !nothing; i++)

@@ -219,10 +219,11 @@ static bool may_write_leaf(void *env, td_tensor *leaf) {
         return td__op_fail(c, TD_E_ALIAS,
                            "an inner tensor of the written tensor " TD_READONLY_CLONE);
     return !td__overlaps_itself(leaf) ||
-           td__op_fail(c, TD_E_ALIAS,
-                       "several elements of an inner tensor, %s, of the written tensor "
-                       "have the same address, as in an expanded view; write to a clone",
-                       td__type_str(leaf));
+           td__op_fail(
+               c, TD_E_ALIAS,
+               "several elements of an inner tensor, %s, of the written tensor "
+               "have the same address, as in an expanded view; write to a clone",
+               td__type_str(leaf));
 }
 
 /* The checks of a write to any tensor, and of one to each inner tensor. */

@@ -14,8 +14,8 @@ td_tensor *td__typed_owned(td_opcall *c, td_tensor *t);
 td_tensor *td__typed_in_rule(td_tensor *t, const td_meta *m);
 /* A copy with copies of the inner tensors. */
 td_tensor *td__typed_copied(td_tensor *t);
-/* Is the call a copy of a tensor of the same type, metadata and sizes? Whatever the type
- * computes of it, the copy has the inner tensors of the source. */
+/* Is the call a copy of a tensor of the same type, metadata and sizes? Whatever the
+ * type computes of it, the copy has the inner tensors of the source. */
 bool       td__typed_is_same_copy(const td_opcall *c);
 
 #endif

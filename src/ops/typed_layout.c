@@ -101,7 +101,7 @@ td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
     if (!value->typed) return value;
     for (int i = 0; i < value->typed->n; i++) {
         td_tensor *was = value->typed->inner[i], *as = like->typed->inner[i];
-        inner[i] = was->typed ? td__typed_laid_out(was, as)
+        inner[i] = was->typed                ? td__typed_laid_out(was, as)
                    : td__same_sizes(was, as) ? in_strides(was, as->stride)
                                              : was;
         if (!inner[i] || td_is_nil(inner[i])) return NULL;

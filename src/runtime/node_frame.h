@@ -71,8 +71,8 @@ td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
  * after td__fail (compiled_node.c). */
 bool       td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
                             td_value *to);
-/* The type that the tangent of result i was traced with, in the sizes of the call; NULL:
- * a plain tensor. */
+/* The type that the tangent of result i was traced with, in the sizes of the call;
+ * NULL: a plain tensor. */
 static inline const td_gtyped *td__tangent_typed(const td_plan *p, const td_now *sizes,
                                                  int i) {
     if (sizes) return sizes->typed[i];

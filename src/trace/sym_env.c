@@ -311,7 +311,7 @@ static bool size_symbols(td_symenv *e, const char *name, int32_t arg,
                          const td_tensor *t, td_symhow how, td_meta *m) {
     for (int d = 0; d < t->rank; d++) {
         td_arena_mark mark = td__arena_mark(&e->scratch);
-        td_symbol s = {.arg = arg, .dim = d, .part = how.part, .hint = t->size[d]};
+        td_symbol     s = {.arg = arg, .dim = d, .part = how.part, .hint = t->size[d]};
         s.source =
             td__arena_printf(&e->scratch, how.number ? "%s" : "%s.size(%d)", name, d);
         if (!s.source) return td__fail_memory(e->cx);

@@ -122,8 +122,8 @@ static bool has_joint(const td_graph *fn, const td_value *in, unsigned pass) {
     td_joint *j = td__joint(fn, in, &(td_joint_opts){.train = true});
     td_facts *facts = j ? td__facts(fn, in, pass == NO_PASS) : NULL;
     /* a type may have no view that facts need, and the joint graph does not */
-    bool typed = j && td__graph_is_typed(j->g) && td_error(cx) == TD_E_UNSUPPORTED;
-    bool ok = !j || facts || typed || broken(cx, "facts", td_message(cx));
+    bool      typed = j && td__graph_is_typed(j->g) && td_error(cx) == TD_E_UNSUPPORTED;
+    bool      ok = !j || facts || typed || broken(cx, "facts", td_message(cx));
     if (typed) td_clear(cx);
     if (j && ok)
         ok = is_sound(j->g, TD_STAGE_JOINT) &&

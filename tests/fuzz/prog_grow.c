@@ -43,8 +43,8 @@ static bool is_hidden(td_op op) {
 static bool is_left_out(td_op op) {
     if (prog_public && is_hidden(op)) return true;
     if (is_step(op)) return true;
-    return td__row(op)->flags & (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS |
-                                    TD_OPF_TYPED) ||
+    return td__row(op)->flags &
+               (TD_OPF_NESTS | TD_OPF_SHARE | TD_OPF_HOLDS | TD_OPF_TYPED) ||
            is_inverse(op);
 }
 

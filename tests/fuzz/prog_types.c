@@ -20,12 +20,12 @@ static bool pair_call(void *env, td_mode_call *h) {
 static td_tensor *diag_plain(void *env, td_tensor *t) {
     (void)env;
     td_tensor *d = td_type_inner(t, 0);
-    td_tensor *one = td_to(td_eye(td_ctx_of(t), td_size(t, 0)), td_dtype_of(t));
+    td_tensor *one = td_to(td_eye(td_ctx_of(t), td_sym_size(t, 0)), td_dtype_of(t));
     return td_mul(one, td_unsqueeze(d, 1));
 }
 
 static td_tensor *diag_of(td_tensor *like, td_tensor *d) {
-    int64_t n = td_size(d, 0);
+    int64_t n = td_sym_size(d, 0); /* may be a symbol */
     return td_type_make(td_type_of(like), TD_LIST(d), td_type_metadata(like),
                         TD_SHAPE(n, n), (td_ints){0}, td_dtype_of(d));
 }
@@ -60,7 +60,7 @@ static td_tensor *rounded_plain(void *env, td_tensor *t) {
 
 static td_tensor *rounded_of(td_tensor *like, td_tensor *q, td_tensor *step) {
     return td_type_make(td_type_of(like), TD_LIST(q, step), td_type_metadata(like),
-                        td_sizes(q), td_strides(q), td_dtype_of(q));
+                        td_sym_sizes(q), (td_ints){0}, td_dtype_of(q));
 }
 
 static td_tensor *rounded_pack(void *env, td_tensor *plain, td_tensor *like) {
@@ -91,11 +91,11 @@ bool prog_register_types(td_ctx *cx) {
     static const char *const diagonal[] = {"d"};
     static const char *const rounded[] = {"q", "step"};
     const td_type_opts       all[] = {
-        {TD_TYPE_OPTS, .name = "fz_pair", .inner = parts, .n_inner = 2,
+              {TD_TYPE_OPTS, .name = "fz_pair", .inner = parts, .n_inner = 2,
                .call = pair_call, .version = 1},
-        {TD_TYPE_OPTS, .name = "fz_diag", .inner = diagonal, .n_inner = 1,
+              {TD_TYPE_OPTS, .name = "fz_diag", .inner = diagonal, .n_inner = 1,
                .call = diag_call, .plain = diag_plain, .version = 1},
-        {TD_TYPE_OPTS, .name = "fz_rounded", .inner = rounded, .n_inner = 2,
+              {TD_TYPE_OPTS, .name = "fz_rounded", .inner = rounded, .n_inner = 2,
                .call = rounded_call, .plain = rounded_plain, .pack = rounded_pack,
                .version = 1},
     };
@@ -171,8 +171,8 @@ static prog_val part(prog_world *w, td_dtype dt, int rank, const int64_t *size,
 static prog_val typed(prog_world *w, td_dtype dt, int rank, const int64_t *size,
                       int deep) {
     static const char *const metadata[] = {"", "", "m"};
-    wrapping x = {.n = 2, .rank = rank, .dtype = dt};
-    int      how = prog_upto(&w->r, 10);
+    wrapping                 x = {.n = 2, .rank = rank, .dtype = dt};
+    int                      how = prog_upto(&w->r, 10);
     memcpy(x.size, size, sizeof *size * (size_t)rank);
     x.metadata = metadata[prog_upto(&w->r, TD_COUNT(metadata))];
     if (how < 3 && rank == 2 && size[0] == size[1]) {
@@ -182,7 +182,8 @@ static prog_val typed(prog_world *w, td_dtype dt, int rank, const int64_t *size,
     } else if (how < 6 && td__is_float(dt)) {
         x.type = "fz_rounded";
         x.inner[0] = element(w, dt, rank, size);
-        x.inner[1] = (prog_val){.t = td_op_full(w->cx, (td_ints){0}, td_value_float(0.25), dt)};
+        x.inner[1] =
+            (prog_val){.t = td_op_full(w->cx, (td_ints){0}, td_value_float(0.25), dt)};
         new_name(w, x.inner[1].name);
         prog_indent(&w->text, w);
         td__buf_printf(&w->text, "%s = full([], 0.25, %s)\n", x.inner[1].name,

@@ -234,9 +234,9 @@ static bool branches(td_call *c) {
 
 /* Fails to compile, with a message that has these words. */
 static bool fails(td_ctx *cx, td_body *body, makes *make, const char *words) {
-    td_fn *f = td_aot_function(cx, body, NULL, NULL);
-    observed   s;
-    bool   ok = !watch(cx, f, body, make, 0, &s) && strstr(td_message(cx), words);
+    td_fn   *f = td_aot_function(cx, body, NULL, NULL);
+    observed s;
+    bool     ok = !watch(cx, f, body, make, 0, &s) && strstr(td_message(cx), words);
     if (!ok) fprintf(stderr, "got: %s\n", td_message(cx));
     td_clear(cx);
     td_fn_drop(f);

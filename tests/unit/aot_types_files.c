@@ -15,13 +15,13 @@ static td_tensor *some_pair(td_ctx *cx, const char *metadata) {
 
 /* Runs an export of @smooth, a joint graph, and compares with eager's gradients. */
 static bool runs_as_eager(td_ctx *cx, const td_exported *e) {
-    td_value   in[4], out[8];
-    td_tensor *g[2], *y[2];
-    int        n = td_exported_inputs(e), at = 0;
-    td_tensor *x = td_requires_grad_(some_pair(cx, "m"));
-    td_tensor *b = td_requires_grad_(noise(cx, 2, 3));
-    td_tensor *p = td_mul(td_tanh(td_mul(x, b)), x), *q = td_sin(b);
-    td_tensor *tp = td_ones_like(p), *tq = td_ones_like(q);
+    td_value     in[4], out[8];
+    td_tensor   *g[2], *y[2];
+    int          n = td_exported_inputs(e), at = 0;
+    td_tensor   *x = td_requires_grad_(some_pair(cx, "m"));
+    td_tensor   *b = td_requires_grad_(noise(cx, 2, 3));
+    td_tensor   *p = td_mul(td_tanh(td_mul(x, b)), x), *q = td_sin(b);
+    td_tensor   *tp = td_ones_like(p), *tq = td_ones_like(q);
     td_grad_opts o = {TD_GRAD_OPTS, .grads = TD_LIST(tp, tq)};
     if (!td_grad(TD_LIST(p, q), TD_LIST(x, b), g, &o)) return false;
     in[at++] = td_value_tensor(td_detach(x));

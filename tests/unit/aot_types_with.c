@@ -113,8 +113,8 @@ TEST(a_compiled_backward_takes_histories_of_pairs) {
     td_backward_fn *with = td_aot_backward(cx, NULL);
     for (int k = 0; k < 3; k++) {
         td_seed(cx, 5);
-        td_tensor *x = td_requires_grad_(
-            make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
+        td_tensor *x =
+            td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
         td_tensor       *y = td_sum(td_mul(td_tanh(x), x)), *first;
         td_backward_opts o = {TD_BACKWARD_OPTS, .retain_graph = true};
         CHECK(td_backward_with(TD_LIST(y), (td_tensors){0}, &o));

@@ -42,7 +42,7 @@ static inline td_tensor *total(td_tensor *y) { return td_sum(td_mul(y, y)); }
 
 /* Calls the body, or f where it is given, and goes backward twice if order is 2. */
 static inline bool watch(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
-                  observed *s) {
+                         observed *s) {
     td_value v[MOST], out[MOST];
     memset(s, 0, sizeof *s);
     td_seed(cx, 7);
@@ -81,7 +81,7 @@ static inline bool same_or_none(td_tensor *a, td_tensor *b) {
 static inline bool agrees(td_ctx *cx, td_fn *f, td_body *body, makes *make, int order,
                           int times) {
     observed e, c;
-    bool ok = watch(cx, NULL, body, make, order, &e);
+    bool     ok = watch(cx, NULL, body, make, order, &e);
     for (int k = 0; k < times && ok; k++) {
         ok = watch(cx, f, body, make, order, &c) && e.n_out == c.n_out;
         for (int i = 0; ok && i < e.n_out; i++)

@@ -92,7 +92,7 @@ td_tensor *make_int8(td_tensor *w) {
 static td_tensor *diag_plain(void *env, td_tensor *t) {
     (void)env;
     td_tensor *d = td_type_inner(t, 0);
-    return td_mul(td_eye(td_ctx_of(t), td_size(t, 0)), td_unsqueeze(d, 1));
+    return td_mul(td_eye(td_ctx_of(t), td_sym_size(t, 0)), td_unsqueeze(d, 1));
 }
 
 static bool is_diag(td_value v) {
@@ -101,7 +101,8 @@ static bool is_diag(td_value v) {
 }
 
 static td_tensor *diag_of(td_tensor *like, td_tensor *d) {
-    return td_type_make(td_type_of(like), TD_LIST(d), "", td_sizes(like), (td_ints){0},
+    int64_t n = td_sym_size(d, 0); /* may be a symbol */
+    return td_type_make(td_type_of(like), TD_LIST(d), "", TD_SHAPE(n, n), (td_ints){0},
                         td_dtype_of(d));
 }
 
@@ -130,7 +131,7 @@ static const td_type *diag_type(td_ctx *cx) {
     return td_register_type(cx, &(td_type_opts){TD_TYPE_OPTS, .name = "diag",
                                                 .inner = names, .n_inner = 1,
                                                 .call = diag_call, .plain = diag_plain,
-                                                .version = 1});
+                                                .version = 2});
 }
 
 td_tensor *make_diag(td_tensor *d) {
