@@ -109,11 +109,17 @@ static td_captured_region *find_key(td_record *top, const region_call *k, int64_
     return NULL;
 }
 
+/* Frees what it owns, but the reference to its graph. */
+static void free_region(td_captured_region *r) {
+    td__free(r->key);
+    td__buf_free(&r->text);
+    td__lift_free(&r->lift);
+}
+
 void td__regions_free(td_record *r) {
     for (int i = 0; i < r->regions.n; i++) {
         td__graph_drop(r->regions.v[i].g);
-        td__free(r->regions.v[i].key);
-        td__lift_free(&r->regions.v[i].lift);
+        free_region(&r->regions.v[i]);
     }
     td__vec_free(&r->regions);
 }
@@ -131,32 +137,46 @@ static bool name_region(const td_record *top, td_graph *g, const char *of) {
     return (g->name = td__graph_str(g, name)) != NULL;
 }
 
-/* An equal graph among the regions of the capture; NULL: none, or after td__fail. */
-static td_graph *find_equal(const td_record *top, const td_graph *g, uint64_t hash) {
-    for (int i = 0; i < top->regions.n; i++)
-        if (top->regions.v[i].hash == hash &&
-            td__graph_equal(top->regions.v[i].g, g, NULL, 0))
-            return top->regions.v[i].g;
+/* Graphs are equal if their texts without names are (td__graph_equal). Regions have
+ * theirs, because a captured body is compared at each of its calls. */
+static bool make_text(td_captured_region *r) {
+    return td__graph_print(&r->text, r->g, TD_PRINT_TYPES | TD_PRINT_BARE) ||
+           td__fail_memory(r->g->cx);
+}
+
+/* The graph with this text among the regions of the capture; NULL: none. */
+static td_graph *find_equal(const td_record *top, const td_buf *text) {
+    for (int i = 0; i < top->regions.n; i++) {
+        const td_buf *t = &top->regions.v[i].text;
+        if (t->n == text->n && !memcmp(t->s, text->s, t->n)) return top->regions.v[i].g;
+    }
     return NULL;
 }
 
 td_graph *td__region_shared(td_record *r, td_graph *g, const char *name) {
+    td_captured_region of = {.g = g};
     while (r->outer) r = r->outer;
-    td_captured_region of = {.g = g, .hash = td__graph_hash(g)};
-    td_graph          *equal = find_equal(r, g, of.hash);
-    if (equal) {
-        td__graph_keep(equal);
-        td__graph_drop(g);
-        return equal;
+    td_graph *equal = make_text(&of) ? find_equal(r, &of.text) : NULL;
+    if (!equal && td_ok(g->cx) && name_region(r, g, name)) {
+        if (td__vec_push(&r->regions, of)) return td__graph_keep(g), g;
+        td__fail_memory(g->cx);
     }
-    if (td_ok(g->cx) && name_region(r, g, name) && td__vec_push(&r->regions, of))
-        return td__graph_keep(g), g;
-    if (td_ok(g->cx)) td__fail_memory(g->cx);
+    if (equal) td__graph_keep(equal);
+    td__buf_free(&of.text);
     td__graph_drop(g);
-    return NULL;
+    return equal;
 }
 
-/* Replaces k->g by an equal graph of the capture, or adds it to them. */
+/* References the tensors that the body closes over, for calls with the same key. */
+static bool keep_lifted(td_captured_region *r, const td_lift *from) {
+    for (int i = 0; r->key && i < from->tensors.n; i++) {
+        if (!td__vec_push(&r->lift.tensors, from->tensors.v[i])) return false;
+        td__ref(from->tensors.v[i]);
+    }
+    return true;
+}
+
+/* Replaces k->g by an equal graph of the capture, or adds it to them. Takes over key. */
 static bool share_graph(td_record *top, region_call *k, int64_t *key, int n) {
     td_captured_region r = {.g = k->g,
                             .body = k->of.body,
@@ -164,25 +184,21 @@ static bool share_graph(td_record *top, region_call *k, int64_t *key, int n) {
                             .key = key,
                             .n_key = n,
                             .plain = k->plain};
-    r.hash = td__graph_hash(k->g);
-    td_graph *found = find_equal(top, k->g, r.hash);
+    const char        *name = k->of.name ? k->of.name : "region";
+    bool               ok = make_text(&r);
+    td_graph          *found = ok ? find_equal(top, &r.text) : NULL;
     if (found) {
         td__graph_drop(k->g);
         td__graph_keep(r.g = k->g = found);
     }
-    const char *name = k->of.name ? k->of.name : "region";
-    if (!td_ok(k->cx) || (!found && !name_region(top, k->g, name)))
-        return td__free(key), false;
-    if (found && !key) return true;
-    for (int i = 0; key && i < k->lift.tensors.n; i++) {
-        if (!td__vec_push(&r.lift.tensors, k->lift.tensors.v[i])) break;
-        td__ref(k->lift.tensors.v[i]);
+    ok = ok && (found || name_region(top, k->g, name));
+    if (ok && (!found || key)) {
+        ok = keep_lifted(&r, &k->lift) && td__vec_push(&top->regions, r);
+        if (ok) return td__graph_keep(r.g), true;
+        td__fail_memory(k->cx);
     }
-    bool ok = !key || r.lift.tensors.n == k->lift.tensors.n;
-    if (ok && td__vec_push(&top->regions, r)) return td__graph_keep(r.g), true;
-    td__lift_free(&r.lift);
-    td__free(key);
-    return td__fail_memory(k->cx);
+    free_region(&r);
+    return ok;
 }
 
 /* Uses the graph that an earlier call captured, and the tensors that it closes over. */

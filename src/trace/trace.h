@@ -117,7 +117,7 @@ typedef struct td_lift {
 /* A region (td_call_region) as it was captured; equal ones share one graph. */
 typedef struct td_captured_region {
     td_graph *g;    /* referenced */
-    uint64_t  hash; /* of g */
+    td_buf    text; /* of g without names, by which it is compared */
     td_body  *body;
     void     *env;
     int64_t
