@@ -19,8 +19,8 @@ static td_tensor *root(td_tensor *var, double eps) {
 
 /* Mean and variance over n of x in the frame. The first mean m is rounded; the mean c
  * of the deviations d = x - m corrects it: mean = m + c, var = mean(d^2) - c^2. The
- * kernel (loops/norm.inc) does the same, so that equal elements give exactly 0. An
- * infinite mean has no correction: it is NaN, and as it is in batch norm, as in PyTorch. */
+ * kernel (loops/norm.inc) does the same, so that equal elements give exactly 0. As in
+ * PyTorch, the mean of infinite elements is infinite in batch norm and else NaN. */
 static td_tensor *moments(const td_norm_frame *f, td_norm_kind kind, td_tensor **var) {
     td_tensor *m = t_mean(f->x, f->stats, true), *d = t_sub(f->x, m);
     td_tensor *c = t_mean(d, f->stats, true);

@@ -32,7 +32,7 @@ static bool is_inverse(td_op op) {
     return false;
 }
 
-/* Is op not a call that users write? requires_grad_ and detach_ are, as ops of the tape. */
+/* Do users not call it? They do call ops of the tape: requires_grad_ and detach_. */
 static bool is_hidden(td_op op) {
     const td_opdef *d = td__row(op);
     return d->flags & TD_OPF_INTERNAL && !(d->flags & TD_OPF_TAPE);
