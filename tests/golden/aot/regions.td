@@ -115,10 +115,6 @@ specialization 0: forward and backward
   regions, each compiled once
     @block_forward             3 ops, called 2 times
     @block_backward            7 ops, called 2 times
-  forward code: 0 kernels
-    call                                                 called 2 times, reads 120 B, writes 96 B, 0 flops
-    peak memory of a run: 608 B (608 B with every value allocated separately)
-    arena: 0 values in 0 B, at most 0 B of it in use at once; 4 values allocated separately
   guards
     grad mode on, default dtype f32
     argument 0: f32[2,3], requires grad, a leaf
