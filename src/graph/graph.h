@@ -571,8 +571,8 @@ enum {
     TD_CALL_CHECKS,
     TD_CALL_ARGS
 };
-/* In a trace of region or custom: fails if one of its graphs holds a literal, which only
- * a text contains. The joint graph has inputs for tensors of the program alone. */
+/* In a trace of region or custom: fails if one of its graphs holds a literal, which
+ * only a text contains. The joint graph has inputs for tensors of the program alone. */
 bool td__nested_literals(td_opcall *c);
 /* td__refuse_capture, where one of the graphs of c fails on fake tensors. */
 bool td__nested_refuse(td_opcall *c);

@@ -260,8 +260,8 @@ static bool capture_body(loop_call *l) {
 }
 
 /* The backward of a loop recomputes it. If the body draws, and gradients may pass, the
- * state of the generator becomes part of the loop's state: an iteration sets it first, to
- * what it is there, and draws the same numbers whenever it runs. */
+ * state of the generator becomes part of the loop's state: an iteration sets it first,
+ * to what it is there, and draws the same numbers whenever it runs. */
 static bool note_state(loop_call *l) {
     bool grads = false;
     for (int i = 0; i < l->n; i++) grads |= l->need[i];
@@ -293,9 +293,9 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
     td_tensor **ts = td__alloc(2 * sizeof *ts * (size_t)(n + 1)), **got = ts + n;
     if (!ts) return td__fail_memory(l->cx);
     for (int i = 0; i < n; i++) ts[i] = l->state[i].u.t;
-    td_tensors fixed = {l->lift.tensors.v, l->lift.tensors.n};
+    td_tensors state = {ts, n}, fixed = {l->lift.tensors.v, l->lift.tensors.n};
     td_value   in[] = {td__value_graph(l->test), td__value_graph(l->body),
-                       td__value_tensors((td_tensors){ts, n}), td__value_tensors(fixed)};
+                       td__value_tensors(state), td__value_tensors(fixed)};
     bool       ok = td__call_list(l->cx, TD_OP_while_loop, in, 4, got, n) >= 0;
     for (int i = 0; ok && i < l->n; i++) out[i] = got[i];
     td__free(ts);

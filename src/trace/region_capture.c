@@ -176,7 +176,8 @@ static bool keep_lifted(td_captured_region *r, const td_lift *from) {
     return true;
 }
 
-/* Replaces k->g by an equal graph of the capture, or adds it to them. Takes over key. */
+/* Replaces k->g by an equal graph of the capture, or adds it to them. Takes over
+ * key. */
 static bool share_graph(td_record *top, region_call *k, int64_t *key, int n) {
     td_captured_region r = {.g = k->g,
                             .body = k->of.body,

@@ -407,21 +407,22 @@ TEST(a_compiled_loop_has_eagers_gradients) {
 }
 
 static bool multiplied(td_call *c) {
-    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 0)));
+    td_tensor *y = td_arg(c, 1);
+    return td_return(c, td_add(td_arg(c, 0), 1), td_mul(y, y));
 }
-static bool below_nine(td_call *c) {
-    return td_return(c, td_lt(td_sum(td_abs(td_arg(c, 0))), 9.0));
-}
+static bool below_two(td_call *c) { return td_return(c, td_lt(td_arg(c, 0), 2.0)); }
 /* The second gradient of a loop, or the third. */
 static bool derive(td_call *c, bool third) {
-    td_tensor   *x = td_requires_grad_(td_mul(td_detach(td_arg(c, 0)), 1)), *y, *g, *h;
-    td_loop      of = {.test = below_nine, .body = multiplied};
+    td_ctx      *cx = td_call_ctx(c);
+    td_tensor   *whole = td_round(td_mul(td_detach(td_arg(c, 0)), 2)); /* exact sums */
+    td_tensor   *x = td_requires_grad_(whole), *y[2], *g, *h;
+    td_loop      of = {.test = below_two, .body = multiplied};
     td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
-    bool         ok = td_while(td_call_ctx(c), of, TD_LIST(x), &y) &&
-              td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o) &&
+    bool         ok = td_while(cx, of, TD_LIST(td_zeros(cx, TD_SHAPE()), x), y) &&
+              td_grad(TD_LIST(td_sum(y[1])), TD_LIST(x), &g, &o) &&
               td_grad(TD_LIST(td_sum(td_mul(g, g))), TD_LIST(x), &h, &o);
     if (ok && third) ok = td_grad(TD_LIST(td_sum(td_mul(h, h))), TD_LIST(x), &h, NULL);
-    return ok && td_return(c, third ? h : td_detach(h));
+    return ok && td_return(c, td_mul(td_reshape(td_detach(h), TD_SHAPE(-1)), 1));
 }
 static bool squaring(td_call *c) { return derive(c, false); }
 static bool cubing(td_call *c) { return derive(c, true); }
@@ -515,13 +516,20 @@ static bool random_branch(td_call *c) {
     td_tensor  *x = td_arg(c, 0), *y, *g;
     td_branches of = {.yes = drops, .no = halved};
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(x), &y, 1) &&
-           td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) && td_return(c, g);
+           td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) &&
+           td_return(c, td_sum(g, TD_DIMS(0)));
+}
+static bool drops_twice(td_call *c) {
+    td_tensor *x = td_dropout(td_arg(c, 1), 0.5, true);
+    return td_return(c, td_add(td_arg(c, 0), 1), td_mul(td_sin(x), 3));
 }
 static bool random_loop(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *y, *g;
-    td_loop    of = {.test = never, .body = drops};
-    return td_while(td_call_ctx(c), of, TD_LIST(x), &y) &&
-           td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) && td_return(c, g);
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *x = td_arg(c, 0), *y[2], *g;
+    td_loop    of = {.test = below_two, .body = drops_twice};
+    return td_while(cx, of, TD_LIST(td_zeros(cx, TD_SHAPE()), x), y) &&
+           td_grad(TD_LIST(td_sum(y[1])), TD_LIST(x), &g, NULL) &&
+           td_return(c, td_sum(g, TD_DIMS(0)));
 }
 TEST(gradients_pass_through_branches_and_loops_that_draw) {
     check_body(random_branch, two);
