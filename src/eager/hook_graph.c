@@ -15,17 +15,21 @@ typedef struct td_hook_graph {
     td_code     code;  /* ...and this code */
 } td_hook_graph;
 
-/* Releases the fixed tensors; the hook must not run afterwards. */
+/* Releases the fixed tensors; the hook must not run afterwards. With a tensor its node
+ * may be freed, and with that h: h is not read after the first. */
 static void release(td_hook_graph *h) {
-    int n = h->n_fixed;
+    td_tensor **fixed = h->fixed;
+    int         n = h->n_fixed;
+    h->fixed = NULL;
     h->n_fixed = 0;
-    for (int i = 0; i < n; i++) td__unref(h->fixed[i]);
+    for (int i = 0; i < n; i++) td__unref(fixed[i]);
+    td__free(fixed);
 }
 
 void td__hook_graph_free(td_hook_graph *h) {
+    td_graph *g = h->g;
     release(h);
-    td__graph_drop(h->g);
-    td__free(h->fixed);
+    td__graph_drop(g);
     td__free(h->error);
     td__free(h);
 }
