@@ -35,6 +35,17 @@ static const char *left_out(const td_opinfo *o, int arg, bool tracked) {
     return NULL;
 }
 
+/* Does it write one value for each index? Where an index occurs twice, the last value
+ * stays, and all of them get its gradient, as in PyTorch. */
+static bool is_ambiguous(const td_opinfo *o) {
+    static const char *const ops[] = {"scatter", "index_put", "_index_put",
+                                      "index_copy"};
+    const char *name = td__row(o->pure == TD_OP_COUNT ? o->op : o->pure)->name;
+    for (int i = 0; i < TD_COUNT(ops); i++)
+        if (!strcmp(name, ops[i])) return true;
+    return false;
+}
+
 /* embedding gives the row of padding_idx no gradient. */
 static bool pads(const td_mode_call *h, td_op op) {
     int at = td__op_arg(op, "padding_idx");
@@ -53,6 +64,8 @@ static bool watch_call(void *env, td_mode_call *h) {
         any = true;
         if (!what) what = left_out(td__opinfo(op), i, tracked);
         if (!what && pads(h, op)) what = ", which leaves a row without gradient";
+        if (!what && is_ambiguous(td__opinfo(op)))
+            what = ", whose gradient counts indices that repeat";
     }
     if (!td_mode_call_go(h)) return false;
     for (int i = 0; any && !what && i < td_mode_call_results(h); i++) {
