@@ -321,3 +321,26 @@ TEST(saving_a_static_argument_is_free) {
     }
     td_close(cx);
 }
+
+static bool product_and_sine(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_mul(a, b), td_sin(b));
+}
+
+/* The capture finds the two marked sizes to be equal, and is not repeated for a
+ * backward with one of the tangents. */
+TEST(a_backward_from_one_result_has_equal_marked_sizes) {
+    td_ctx *cx = td_open();
+    td_fn  *f = td_aot_function(cx, product_and_sine, NULL, NULL);
+    for (int64_t n = 4; n < 9; n += 2) {
+        td_tensor *a = td_requires_grad_(marked(cx, n)), *y[2], *g;
+        td_tensor *b = td_requires_grad_(marked(cx, n));
+        CHECK(td_invoke(f, TD_ARGS(a, b), y, 2));
+        td_tensor *loss = td_sum(y[0]);
+        CHECK(td_grad(TD_LIST(loss), TD_LIST(b), &g, NULL));
+        CHECK(td_item(td_sum(g)) == (double)(3 * n));
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    CHECK_OK(cx);
+    td_close(cx);
+}

@@ -1,6 +1,6 @@
 /* aot_offload.c -- saved values in a store between forward and backward
  * (td_aot_opts.offload), and the stores themselves. */
-#include "aot_help.h"
+#include "saved_help.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,17 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- programs ----------------------------------------------------------- */
-
-static bool deep(td_call *c) {
-    td_tensor *x = td_arg(c, 0);
-    for (int i = 1; i < td_arg_count(c); i++) x = td_tanh(td_matmul(x, td_arg(c, i)));
-    return td_return(c, td_sum(td_exp(x)));
-}
-static bool pair(td_call *c) {
-    td_tensor *a = td_exp(td_arg(c, 0)), *b = td_sin(td_mul(a, td_arg(c, 1)));
-    return td_return(c, td_sum(a), td_sum(td_mul(b, b)));
-}
+/* ---- runs --------------------------------------------------------------- */
 
 enum { LAYERS = 5 };
 typedef struct run {

@@ -1,6 +1,6 @@
 /* aot_packed.c -- saved-tensor hooks that are compiled (td_aot_opts.saved): pack joins
  * the forward graph and unpack the backward graph, for values a filter admits. */
-#include "aot_help.h"
+#include "saved_help.h"
 
 #include <pthread.h>
 
@@ -48,17 +48,7 @@ static td_aot_opts packing(td_packing p) {
 static const td_packing bf16 = {.pack = to_bf16, .unpack = from_bf16};
 static const td_packing two = {.pack = to_two, .unpack = from_two};
 
-/* ---- programs ----------------------------------------------------------- */
-
-static bool deep(td_call *c) {
-    td_tensor *x = td_arg(c, 0);
-    for (int i = 1; i < td_arg_count(c); i++) x = td_tanh(td_matmul(x, td_arg(c, i)));
-    return td_return(c, td_sum(td_exp(x)));
-}
-static bool pair(td_call *c) {
-    td_tensor *a = td_exp(td_arg(c, 0)), *b = td_sin(td_mul(a, td_arg(c, 1)));
-    return td_return(c, td_sum(a), td_sum(td_mul(b, b)));
-}
+/* ---- runs --------------------------------------------------------------- */
 
 typedef struct run {
     double     loss;
