@@ -304,12 +304,14 @@ static bool judge_once(judge *k, int try) {
     return ok;
 }
 
-/* Does the function, or a graph in it, call a custom function? Its derivative is the
- * program's own. */
+/* Does the function, or a graph in it, call a custom function, or hook a gradient? Then
+ * the gradient is the program's own. */
 static bool has_custom(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.v[i]->kind == TD_N_OP && g->nodes.v[i]->op == TD_OP_custom)
-            return true;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP) continue;
+        if (n->op == TD_OP_custom || n->op == TD_OP_on_grad) return true;
+    }
     for (int i = 0; i < g->nested.n; i++)
         if (has_custom(g->nested.v[i])) return true;
     return false;
@@ -325,7 +327,7 @@ static const char *unfit(const td_gcase *c) {
             return "hooks change saved values";
         if (s->autocast) return "autocast computes in fewer digits";
         if (s->kind == TD_STEP_CALL && has_custom(s->fn))
-            return "a custom function has a derivative of its own";
+            return "a custom function or a hook has a derivative of its own";
     }
     return any ? NULL : "no backward";
 }
