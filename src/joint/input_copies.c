@@ -99,8 +99,8 @@ static td_geom addressed(const td_gnode *n) {
     return at;
 }
 
-/* How many elements of `item` bytes the storage must have for those at g; a dim of `of`,
- * like the sizes of g. */
+/* How many elements of `item` bytes the storage must have for those at g; a dim of
+ * `of`, like the sizes of g. */
 static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
     int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
     for (int d = 0; d < g->rank; d++) {

@@ -1,7 +1,8 @@
-/* fake_run.c -- a call on fake tensors (td_fakes_begin): the code does not run. Its graph
- * is replayed without elements, which gives outputs of the types that the code gives,
- * and aliases where the graph has views; node and epilogue of the plan then do what
- * they always do, so results have the strides, aliases and histories of a real call. */
+/* fake_run.c -- a call on fake tensors (td_fakes_begin): the code does not run. Its
+ * graph is replayed without elements, which gives outputs of the types that the code
+ * gives, and aliases where the graph has views; node and epilogue of the plan then do
+ * what they always do, so results have the strides, aliases and histories of a real
+ * call. */
 #include "runtime/plan.h"
 
 bool td__plan_run_fake(td_plan *p, const td_graph *g, const td_value *in,

@@ -1,6 +1,6 @@
 /* steps.c -- makes and walks the flat form of a prologue or an epilogue. Slots are
- * inputs, then values of the forward code, then tensors that steps make. Steps that take
- * symbolic sizes are run as a graph. */
+ * inputs, then values of the forward code, then tensors that steps make. Steps that
+ * take symbolic sizes are run as a graph. */
 #include "runtime/steps.h"
 
 #include <string.h>
