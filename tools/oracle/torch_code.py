@@ -35,7 +35,8 @@ UNSET = {"resize_", "empty", "new_empty", "empty_like", "empty_strided",
 REGIONS = {"no_grad": "torch.no_grad()", "enable_grad": "torch.enable_grad()",
            "inference": "torch.inference_mode()", "plain": "torch.inference_mode(False)"}
 # These return a list, of which a statement may name only the first results.
-LISTS = ("split", "chunk", "unbind", "split_with_sizes", "cond", "while_loop", "custom")
+LISTS = ("split", "chunk", "unbind", "split_with_sizes", "cond", "while_loop", "custom",
+         "region")
 
 
 class Unsupported(Exception):
@@ -350,6 +351,8 @@ class Source:
         args = [self.expr(a) for a in s.args]
         if s.op in ("cond", "while_loop"):
             return self.nested(s, args)
+        if s.op == "region":  # eagerly, the ops of its body
+            return f"{args[0]}(*{args[1]})"
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
