@@ -183,6 +183,20 @@ def same(v, inside, made):
     return next((m for w, m in zip(inside, made) if w is v and m is not None), v)
 
 
+def on_grad(x, hook, fixed, error="", code=0):
+    """A gradient hook; a tensor that does not require grad takes none. See the class
+    hooks-without-gradients."""
+    def call(g):
+        if g is None:
+            return None
+        if error:
+            raise RuntimeError(error)
+        out = hook(g, *fixed)
+        return out[0] if out else None
+    if x.requires_grad:
+        x.register_hook(call)
+
+
 def leave_grad(t, grad):
     t.grad = grad
 
@@ -211,7 +225,8 @@ class Code:
         self.sources = {}  # lines of text by function name
         self.control = False   # of the functions to come: control=true of their call
         self.space = {"torch": torch, "as_list": as_list, "custom": custom,
-                      "min": min, "max": max, "watch": watch, "leave_grad": leave_grad}
+                      "min": min, "max": max, "watch": watch, "leave_grad": leave_grad,
+                      "on_grad": on_grad}
 
     def function(self, fn, control=False):
         """Compiles fn; its nested functions and literals become globals. control: see
@@ -351,6 +366,8 @@ class Source:
         args = [self.expr(a) for a in s.args]
         if s.op in ("cond", "while_loop"):
             return self.nested(s, args)
+        if s.op == "on_grad":
+            return f"on_grad({', '.join(args)})"
         if s.op == "region":  # eagerly, the ops of its body
             return f"{args[0]}(*{args[1]})"
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
