@@ -76,15 +76,16 @@ static bool bind_value(const td_graph *g, int64_t *bound, const td_gtype *l,
 }
 
 /* Binds symbols by comparing the types of inputs with the values; sizes that only occur
- * inside expressions are settled from them. A tangent may be absent, so it binds
- * nothing. */
+ * inside expressions are settled from them. Tangents come last: the caller chose their
+ * layout, and a forward call has none. */
 void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     for (int i = 0; i < g->dims.n; i++) bound[i] = INT64_MIN;
-    for (int i = 0; i < g->inputs.n; i++) {
-        bool tangent =
-            g->in_desc.v[i].kind == TD_D_TANGENT; /* absent in a forward call */
-        if (!tangent) bind_value(g, bound, g->inputs.v[i]->type, in[i]);
-    }
+    for (int tangents = 0; tangents < 2; tangents++)
+        for (int i = 0; i < g->inputs.n; i++) {
+            bool tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
+            if ((g->in_desc.v[i].kind == TD_D_TANGENT) != tangents) continue;
+            if (!tangents || tensor) bind_value(g, bound, g->inputs.v[i]->type, in[i]);
+        }
     td__gdim_settle(g, bound);
 }
 
