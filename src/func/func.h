@@ -1,8 +1,8 @@
 /* func/func.h -- functionalization. A mode replaces writes by new values. The body
  * works on outer tensors, which have eager's metadata and aliasing but no bytes; the
  * mode has for each an inner value, which pure ops below the mode compute. With a
- * recorder below it, the functional graph is recorded; with the tape above it, flags and
- * histories are those of eager. */
+ * recorder below it, the functional graph is recorded; with the tape above it, flags
+ * and histories are those of eager. */
 #ifndef TD_FUNC_H
 #define TD_FUNC_H
 

@@ -373,7 +373,7 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     if (t) return t;
     if (!td__scope_push(cx)) return NULL;
     td_mode_scope outer = td__modes_enter(cx, cx->tape);
-    cx->fake = false;
+    cx->fake = real->typed != NULL; /* functions of types make tensors of their own */
     cx->takes_fakes = TD_FAKES_INSIDE;
     t = make_copy(f, real);
     td__modes_leave(cx, &outer);
