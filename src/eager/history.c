@@ -151,8 +151,9 @@ static bool put_roots(td_history *h) {
         if (!own) continue;
         td_tensor *g = td__root_grad(from->roots.v[i], from->grads, i, from->who);
         if (!g) return false;
-        td__history_value(h, g);
-        if (h->failed) td__unref(g);
+        if (td__vec_push(&h->values, g)) continue;
+        td__unref(g);
+        return td__fail_memory(h->w->cx);
     }
     return true;
 }
