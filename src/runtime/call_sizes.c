@@ -13,8 +13,9 @@ static const td_gtyped *parts_of(td_ctx *cx, td_arena *a, const td_typed *d,
     size_t     n = (size_t)d->n;
     td_gtyped *to = td__arena_zalloc(a, sizeof *to + sizeof(td_gtype *) * n);
     td_gtype  *all = td__arena_zalloc(a, sizeof *all * (n + 1));
-    if (!to || !all) return td__fail_memory(cx), NULL;
-    *to = (td_gtyped){d->type->opts.name, d->metadata, d->n};
+    char      *text = td__arena_strdup(a, d->metadata); /* outlives the tensor */
+    if (!to || !all || !text) return td__fail_memory(cx), NULL;
+    *to = (td_gtyped){d->type->opts.name, text, d->n};
     for (int i = 0; i < d->n; i++) {
         const td_tensor *t = d->inner[i];
         if (!td__geom_copy(cx, a, &all[i].geom, t)) return NULL;
