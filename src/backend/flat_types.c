@@ -21,6 +21,7 @@ typedef struct flattening {
     td_graph *g;     /* a clone, which becomes flat */
     td_ptrmap parts; /* by value of a type */
     td_ptrmap same;  /* by result of _inner: the value that it is */
+    int       n_out; /* outputs that are no sizes */
     bool      ok;
 } flattening;
 
@@ -202,6 +203,30 @@ static bool put_output(flattening *f, td_gval *v, td_desc d) {
     return true;
 }
 
+/* Adds dim as an output, if it is a symbol that only run time knows and is none yet. */
+static bool put_symbol(flattening *f, int64_t dim) {
+    td_graph      *g = f->g;
+    const td_gdim *s = td__gdim_at(g, dim);
+    td_garg        a = {TD_G_SYM, 0, {0}};
+    if (!s) return true;
+    if (s->op != TD_GDIM_SYMBOL) return put_symbol(f, s->a) && put_symbol(f, s->b);
+    for (int i = f->n_out; i < g->outputs.n; i++)
+        if (g->outputs.v[i].u.i == dim) return true;
+    a.u.i = dim;
+    return s->letter != 'u' || td__graph_output(g, a, TD_PLAIN_DESC);
+}
+
+/* Adds the symbols of type l and of the types inside that no input of a call shows. */
+static bool put_symbols(flattening *f, const td_gtype *l) {
+    bool ok = true;
+    if (!l || !l->of) return true;
+    for (int d = 0; ok && d < l->rank; d++)
+        ok = put_symbol(f, l->size[d]) && put_symbol(f, l->stride[d]);
+    for (int i = 0; ok && i < l->of->n; i++) ok = put_symbols(f, l->of->inner[i]);
+    return ok;
+}
+
+/* Replaces the outputs: the inner tensors of those of a type, then sizes of these. */
 static bool put_outputs(flattening *f) {
     td_graph *g = f->g;
     int       n = g->outputs.n;
@@ -219,6 +244,9 @@ static bool put_outputs(flattening *f) {
         ok = typed ? put_output(f, was[i].u.v, desc[i])
                    : td__graph_output(g, was[i], desc[i]);
     }
+    f->n_out = g->outputs.n;
+    for (int i = 0; ok && i < n; i++)
+        ok = was[i].kind != TD_G_VALUE || put_symbols(f, was[i].u.v->type);
     td__free(was);
     td__free(desc);
     return ok;
@@ -243,6 +271,7 @@ typedef struct typed_code {
     int      *leaves; /* by input: how many inputs of `flat` it is */
     td_value *values; /* inputs, then outputs of `flat` */
     int64_t  *bound;  /* symbolic sizes of the call; NULL: none */
+    int       n_out;  /* outputs of `flat` that are no sizes of outputs */
     bool      busy;
 } typed_code;
 
@@ -356,6 +385,15 @@ static void bind_sizes(const typed_code *t, const td_value *in) {
     td__gdim_solve(t->g, t->bound);
 }
 
+/* Binds the sizes that depend on values: the last outputs (put_symbols). */
+static void bind_outputs(const typed_code *t, const td_value *out) {
+    for (int i = t->n_out; i < t->flat->outputs.n; i++) {
+        int k = td__dim_entry(t->flat->outputs.v[i].u.i, t->g->dims.n);
+        if (k >= 0 && out[i].kind == TD_K_INT) t->bound[k] = out[i].u.i;
+    }
+    if (t->n_out < t->flat->outputs.n) td__gdim_settle(t->g, t->bound);
+}
+
 static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
                      td_value *out) {
     filling to = {v, 0}, from = {v + t->flat->inputs.n, 0};
@@ -364,6 +402,7 @@ static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
     if (!take_apart(t, cx, in, &to) || !t->code.run(t->code.env, cx, v, from.v))
         return false;
     bind_sizes(t, in); /* code may have called itself */
+    bind_outputs(t, from.v);
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
     bool          ok = give_outputs(t, cx, &from, out);
     td__modes_leave(cx, &outer);
@@ -414,6 +453,10 @@ bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
     }
     for (int i = 0; ok && i < g->inputs.n; i++)
         t->leaves[i] = count_leaves(t->g->inputs.v[i]->type);
+    for (int i = 0; ok && i < g->outputs.n; i++) {
+        const td_garg *a = &t->g->outputs.v[i];
+        t->n_out += a->kind == TD_G_VALUE ? count_leaves(a->u.v->type) : 1;
+    }
     ok = ok && td__compile_told(cx, b, t->flat, info, on, &t->code);
     if (!ok) return drop_typed(t), false;
     *code = (td_runner){.run = run_typed, .drop = drop_typed, .env = t};
