@@ -103,6 +103,12 @@ struct td_hookcall {
     uint64_t      id;
 };
 
+/* Does a hook of a captured body, registered after the hook with id `after`, close over
+ * a tensor in the storage? */
+bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st);
+/* Fails for such a hook that reads result nr: what it reads depends on the caller.
+ * Always returns false. */
+bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
 /* Arguments of op `on_grad`, which a hook of a captured body becomes. */
 enum {
     TD_ON_GRAD_X,

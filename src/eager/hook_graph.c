@@ -44,6 +44,27 @@ void td__hook_graphs_release(td_ctx *cx) {
     }
 }
 
+static bool reads(const td_hook_graph *h, const td_storage *st) {
+    for (int i = 0; i < h->n_fixed; i++)
+        if (h->fixed[i]->st == st) return true;
+    return false;
+}
+
+bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st) {
+    const td_hookrec *h = td__eager(cx)->hooks;
+    for (; h && h->id > after; h = h->after)
+        if (h->graph && !h->gone && reads(h->graph, st)) return true;
+    return false;
+}
+
+bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr) {
+    return td__fail(cx, TD_E_UNSUPPORTED,
+                    "td_on_grad: unsupported: the hook reads %s, which shares storage "
+                    "with result %d of the captured function or branch. The caller may "
+                    "write it before backward; let the hook read td_clone of it",
+                    td__type_str(t), nr);
+}
+
 /* td_grad_hook: replays the graph on the gradient. */
 static td_tensor *run(void *env, td_tensor *grad) {
     const td_hook_graph *h = env;

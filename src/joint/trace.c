@@ -290,12 +290,45 @@ static bool find_varying(td_joint_run *r) {
     return td_ok(r->cx);
 }
 
+/* Is it the storage of an input? */
+static bool is_given(const td_joint_run *r, const td_storage *st) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->inputs[i].outer && r->inputs[i].outer->st == st) return true;
+    return false;
+}
+
+/* A hook runs in backward and reads tensors as they are then. The values of the call are
+ * these only for tensors that nobody else can write, or that the caller gave and the
+ * program leaves alone: those are saved, and their version is checked. */
+static bool check_hooks(const td_joint_run *r) {
+    td_ctx *cx = r->cx;
+    if (cx->last_hook == cx->hooks_before) return true;
+    for (int i = 0; i < r->to->n_primals; i++) {
+        const td_tensor        *t = r->inputs[i].outer;
+        const td_about_storage *st = t ? td__about_storage(r, t->st) : NULL;
+        if (!st || !st->changed || !td__hooks_read(cx, cx->hooks_before, t->st))
+            continue;
+        return td__fail(
+            cx, TD_E_UNSUPPORTED,
+            "td_on_grad: unsupported: the hook reads argument %d, which the "
+            "body writes. The caller may write it before backward, too; let "
+            "the hook read td_clone of it",
+            i);
+    }
+    for (int i = 0; i < r->to->n_results; i++) {
+        const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+        if (t && !is_given(r, t->st) && td__hooks_read(cx, cx->hooks_before, t->st))
+            return td__hooks_fail_result(cx, t, i);
+    }
+    return true;
+}
+
 /* From the replayed program to the joint graph and its epilogue. */
 static bool finish(td_joint_run *r) {
     td_joint *j = r->to;
     j->order = r->opts.n_orders;
     j->left = r->opts.n_orders ? 0 : r->program->left;
-    bool ok = td__log_index(r) && plan_order(r);
+    bool ok = td__log_index(r) && check_hooks(r) && plan_order(r);
     for (int i = 0; ok && i < r->opts.n_orders; i++)
         ok = td__joint_raise(r, &r->opts.orders[i]) && plan_order(r);
     j->n_fwd = j->g->outputs.n;

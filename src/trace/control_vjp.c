@@ -83,12 +83,25 @@ static bool fill_missing(const td_backward_job *j, buffers *r) {
     return true;
 }
 
+/* May the hooks that the branch registered, after the hook with id `after`, read what
+ * they do? Eager's read results of the branch as later writes have left them. */
+static bool check_hooks(const td_graph *g, const buffers *r, uint64_t after) {
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+        if (t && td__hooks_read(g->cx, after, t->st))
+            return td__hooks_fail_result(g->cx, t, i);
+    }
+    return true;
+}
+
 /* Replays the forward graph. One that draws sets the generator (td__check_repeats),
  * which is restored. */
 static bool replay_forward(td_ctx *cx, const td_graph *g, buffers *r) {
     bool       draws = td__graph_draws(g);
     td_tensor *was = draws ? td_op_random_state(cx, NULL) : NULL;
+    uint64_t   hooks = cx->last_hook;
     return (!draws || !td_is_nil(was)) && td__graph_replay(g, r->in, r->out) &&
+           check_hooks(g, r, hooks) &&
            (!draws || !td_is_nil(td_op_random_state(cx, was)));
 }
 

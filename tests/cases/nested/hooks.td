@@ -62,7 +62,8 @@ func @reads(%x: f32[3], %w: f32[3]) {
     }, [%h, %z])
   add_(%z, 1.0)
   %y = exp(%z)
-  return %y, %h
+  %r = clone(%h)
+  return %y, %r
 }
 
 case "a hook reads values that are written later" {
