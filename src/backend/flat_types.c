@@ -135,7 +135,7 @@ static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
         c->tags = n->tags;
         c->origin = n->origin;
         c->here = n->here;
-    c->stack = n->stack;
+        c->stack = n->stack;
         c->scope = n->scope;
         if (!(c->out[0]->type = td__graph_type_of(f->g, l))) return f->ok = false;
         q->v[i] = c->out[0];
