@@ -95,10 +95,9 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  * the loop, are captured and become part of the program. Run eagerly, td_cond and
  * td_while behave like if and while.
  *
- * Bodies may close over tensors; captured, they may not write those, nor draw random
- * numbers where gradients are required. Results never alias: a result that is an
- * argument, or shares storage with an argument or another result, is returned as a
- * copy.
+ * Bodies may close over tensors; captured, they may not write those. Results never
+ * alias: a result that is an argument, or shares storage with an argument or another
+ * result, is returned as a copy.
  *
  * A compiled function is the same whichever branch runs. So a result, or an argument
  * that is written, requires grad if it does after one of the branches or after any
@@ -128,9 +127,8 @@ typedef struct td_loop {
  * The state is the loop's own: the body may write it, and the tensors given stay as
  * they are. Captured, the test must not write, nor the body return or write a tensor
  * from outside; a body that fails is TD_E_TRACE, also where the loop would not call
- * it. It is differentiable once: backward runs the loop again and saves its states.
- * Unsupported: double backward, and a body that draws random numbers where gradients
- * are required. */
+ * it. Backward runs the loop again and saves its states. Unsupported: third
+ * derivatives, and gradients through a loop that calls an op with an effect. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- regions ------------------------------------------------------------ */

@@ -1,86 +1,13 @@
-/* custom_linear.c -- is the backward of a custom function linear in its incoming
- * gradients?
+/* custom_linear.c -- may the gradients of a program with custom functions and gradient
+ * hooks be differentiated?
  *
- * Eager calls that backward once, with the sum of all gradients of a result. Compiled
- * double backward recomputes the result and calls it once per use, which is the same
- * only if it is linear. Anything not known to be linear counts as not linear. */
+ * Eager calls a custom backward, and a hook, once, with the sum of all gradients of a
+ * value. Compiled double backward recomputes the value and calls them once per use,
+ * which is the same only if they are linear in their incoming gradients. */
 #include "aot/aot.h"
 
-#include <string.h>
-
-/* How a value depends on the incoming gradients: not at all, linearly (also zeros), or
- * otherwise. */
-enum { FREE, LINEAR, OTHER };
-
-typedef struct state {
-    uint8_t *of;   /* dependence by value id */
-    int      n[3]; /* a node's operands by dependence */
-} state;
-
-static void count(void *env, td_gval *v) {
-    state *s = env;
-    s->n[s->of[v->id]]++;
-}
-
-/* The op, or what an op that writes in place computes. */
-static td_op pure_of(const td_gnode *n) {
-    td_op pure = td__opinfo(n->op)->pure;
-    return pure == TD_OP_COUNT ? n->op : pure;
-}
-
-/* The op's row says in which operands it is linear; views are linear in all. */
-static td_linear linear_of(const td_gnode *n) {
-    bool view = td__opinfo(n->op)->view_of >= 0;
-    return view ? TD_LINEAR_SUM : (td_linear)td__row(pure_of(n))->linear;
-}
-
-/* Does it add or subtract a number, which no gradient scales? */
-static bool adds_number(const td_gnode *n) {
-    td_op op = pure_of(n);
-    return (op == TD_OP_add || op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
-}
-
-/* The dependence of a node's results, from those of its operands. */
-static uint8_t state_of(state *s, const td_gnode *n) {
-    td_linear is = linear_of(n);
-    memset(s->n, 0, sizeof s->n);
-    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
-    if (is == TD_LINEAR_ZERO) return LINEAR;
-    if (s->n[OTHER]) return OTHER;
-    if (!s->n[LINEAR]) return FREE;
-    bool first = n->in[0].kind == TD_G_VALUE && s->of[n->in[0].u.v->id] == LINEAR;
-    bool ok = is == TD_LINEAR_SUM     ? !s->n[FREE] && !adds_number(n)
-              : is == TD_LINEAR_EACH  ? s->n[LINEAR] == 1
-              : is == TD_LINEAR_FIRST ? first && s->n[LINEAR] == 1
-              : is == TD_LINEAR_REST  ? !first && s->n[FREE] == 1
-                                      : false;
-    return ok ? LINEAR : OTHER;
-}
-
-/* Does it write a tensor that depended on the gradients in another way? Views of that
- * tensor are not followed. */
-static bool changes(const state *s, const td_gnode *n, uint8_t is) {
-    bool writes = n->kind == TD_N_OP && td__opinfo(n->op)->writes;
-    return writes && (n->in[0].kind != TD_G_VALUE || s->of[n->in[0].u.v->id] != is);
-}
-
-/* Are all gradients that the backward g returns linear in its incoming ones? */
-static bool is_linear(const td_graph *g, state *s) {
-    bool linear = !td__graph_draws(g); /* each call would draw other numbers */
-    for (int i = 0; i < g->inputs.n; i++)
-        s->of[g->inputs.v[i]->id] =
-            g->in_desc.v[i].kind == TD_D_TANGENT ? LINEAR : FREE;
-    for (int i = 0; i < g->nodes.n; i++) {
-        const td_gnode *n = g->nodes.v[i];
-        uint8_t         is = n->kind == TD_N_OP ? state_of(s, n) : (uint8_t)OTHER;
-        for (int k = 0; k < n->n_out; k++) s->of[n->out[k]->id] = is;
-        linear &= !changes(s, n, is);
-    }
-    for (int i = 0; i < g->outputs.n; i++) {
-        const td_garg *a = &g->outputs.v[i];
-        linear &= a->kind != TD_G_VALUE || s->of[a->u.v->id] == LINEAR;
-    }
-    return linear;
+static bool is_tangent(const td_graph *g, int i) {
+    return g->in_desc.v[i].kind == TD_D_TANGENT;
 }
 
 /* The backward graph of a custom function's node; NULL: n is no such node. */
@@ -133,15 +60,10 @@ static bool is_read(const td_graph *g, const td_gnode *of) {
 }
 
 /* False after td__fail: double backward through this node would be wrong. */
-static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
+static bool check_custom(td_fn *f, const td_graph *g, const td_gnode *n) {
     const td_graph *back = backward_of(n);
-    if (!back || !is_read(g, n)) return true;
-    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
-    if (!s.of) return td__fail_memory(f->cx);
-    bool linear = is_linear(back, &s);
-    td__free(s.of);
-    return linear ||
-           td__fail(f->cx, TD_E_UNSUPPORTED,
+    if (!back || !is_read(g, n) || td__graph_linear(back, is_tangent)) return true;
+    return td__fail(f->cx, TD_E_UNSUPPORTED,
                     "%s: unsupported: double backward passes through a result of the "
                     "custom function %s, whose backward is not known to be linear in "
                     "its incoming gradient%s. Call that function outside of the body",
@@ -149,8 +71,23 @@ static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
                     td__graph_draws(back) ? ": it draws random numbers" : "");
 }
 
+/* The same for a gradient hook. */
+static bool check_hook(td_fn *f, const td_gnode *n) {
+    const char *what = td__hook_not_linear(n);
+    return !what || td__fail(f->cx, TD_E_UNSUPPORTED,
+                             "%s: unsupported: double backward passes a gradient hook "
+                             "of the body (td_on_grad) that %s. " TD_HOOK_TWICE,
+                             f->name, what);
+}
+
 bool td__custom_linear(td_fn *f, const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        if (!check_node(f, g, g->nodes.v[i])) return false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (!check_custom(f, g, n) || !check_hook(f, n)) return false;
+        bool nests = n->kind == TD_N_OP && td__row(n->op)->flags & TD_OPF_NESTS;
+        for (int k = 0; nests && k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && !td__custom_linear(f, n->in[k].u.g))
+                return false;
+    }
     return true;
 }

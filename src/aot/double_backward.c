@@ -23,11 +23,14 @@ void td__arrived_drop(td_arrived *a) {
 }
 
 /* A fake copy with the autograd state of the argument, because the program may be
- * replayed after the argument was freed. */
+ * replayed after the argument was freed. One that stands for a number still does: its
+ * size shares no symbol with equal sizes of others. */
 static bool copy_input(td_arrived *a, int i) {
     if (a->in[i].kind != TD_K_TENSOR || !a->in[i].u.t) return true;
+    uint8_t    number = a->in[i].u.t->flags & TD_TF_NUMBER;
     td_tensor *t = td__fake_copy(&a->fakes, a->in[i].u.t);
     if (!t) return false;
+    t->flags |= number;
     a->in[i] = td_value_tensor(t);
     return true;
 }

@@ -21,8 +21,8 @@ static bool mark_typed(uint32_t marks, const td_key *now, const td_key *was, int
                  : !memcmp(a + 1, b + 1, sizeof *a * (size_t)n);
 }
 
-/* Marks the dims of an argument whose size differs between two keys. *at is the
- * item's first word and moves past it. False: the argument differs in more than sizes
+/* Marks the dims of an argument whose size differs between two keys, or is a symbol in
+ * the specialization of `was`. *at is the item's first word and moves past it. False: the argument differs in more than sizes
  * and strides. */
 static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int *at) {
     const int64_t *a = now->v + *at, *b = was->v + *at;
@@ -35,7 +35,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     int rank = (int)(a[1] >> TD_KEY_RANK & 255);
     if (a[1] != b[1] || a[2] != b[2]) return false;
     for (int d = 0; d < rank && d < 32; d++)
-        if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
+        if (a[3 + d] != b[3 + d] || a[3 + d] == TD_KEY_ANY) *marks |= (uint32_t)1 << d;
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
            (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);
     if (a[1] >> TD_KEY_OBJECT & 1 && now->v[*at - 1] != was->v[*at - 1]) return false;
@@ -73,8 +73,7 @@ static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) 
     }
     for (const td_spec *s = changes ? f->specs : NULL; s; s = s->next) {
         memset(more, 0, bytes);
-        bool symbolic = s->guards && s->guards->loads.n > 0;
-        if (symbolic || !td__spec_changes(f, s, args, more)) continue;
+        if (!td__spec_changes(f, s, args, more)) continue;
         if (numbers_differ(args, more)) continue;
         for (int i = 0; i < args.n; i++) {
             marks[i] |= more[i];

@@ -123,6 +123,16 @@ bool td__hook_stays_inside(td_tensor *t);
 /* May a hook return `by`, or NULL, for the gradient `old`? False after td__fail. */
 bool td__hook_may_return(td_ctx *cx, const td_tensor *old, const td_tensor *by);
 
+/* Eager calls a hook once, with the sum of all gradients of its tensor; compiled code
+ * of double backward once for each part of the sum. NULL if that is the same for node n
+ * of a graph, or n is no `on_grad`; else what the hook does, for a message that ends
+ * with TD_HOOK_TWICE. */
+const char *td__hook_not_linear(const td_gnode *n);
+#define TD_HOOK_TWICE                                                             \
+    "Compiled code would call it twice, with parts of the gradient, where eager " \
+    "calls "                                                                      \
+    "it once with the sum. Register it outside of the body"
+
 /* A custom function in pieces, for a capture: forward and backward are called
  * separately, on fake tensors, and what forward declared is read off (custom.c). */
 

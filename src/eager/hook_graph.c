@@ -133,3 +133,24 @@ bool td__decomp_on_grad(td_opcall *c) {
     else if (g) td__hook_graph_free(g);
     return h != NULL;
 }
+
+/* Is input i of a hook's graph the gradient? It is the first that is no const. */
+static bool is_gradient(const td_graph *g, int i) {
+    for (int k = 0; k < i; k++)
+        if (!td__graph_holds(g, k)) return false;
+    return !td__graph_holds(g, i);
+}
+
+const char *td__hook_not_linear(const td_gnode *n) {
+    if (n->kind != TD_N_OP || n->op != TD_OP_on_grad || n->dead) return NULL;
+    const td_graph *g = n->in[TD_ON_GRAD_HOOK].u.g;
+    bool            fails = n->n_in > TD_ON_GRAD_ERROR &&
+                 n->in[TD_ON_GRAD_ERROR].kind == TD_G_STR &&
+                 *n->in[TD_ON_GRAD_ERROR].u.s;
+    if (fails || n->in[TD_ON_GRAD_HOOK].kind != TD_G_GRAPH) return NULL;
+    if (td__graph_draws(g)) return "draws random numbers";
+    if (td__graph_flags(g, TD_OPF_EFFECT)) return "calls an op with an effect";
+    return td__graph_linear(g, is_gradient)
+               ? NULL
+               : "is not known to be linear in the gradient";
+}

@@ -543,16 +543,19 @@ static inline bool td__is_rng_desc(const td_desc *d) {
 }
 /* Does the node call an op with an effect, itself or in a nested graph? Not if it has
  * run before: then the effect has happened. */
-bool               td__gnode_has_effect(const td_gnode *n);
+bool td__gnode_has_effect(const td_gnode *n);
+/* Are all results of g linear in the inputs for which `in` is true, and does it draw no
+ * numbers (linear.c)? False if that is not known. */
+bool td__graph_linear(const td_graph *g, bool (*in)(const td_graph *g, int i));
 /* Is input i a const whose tensor the graph owns? */
-bool               td__graph_holds(const td_graph *g, int i);
+bool td__graph_holds(const td_graph *g, int i);
 /* For a call with nested graphs: does result i require grad in one of them? */
-bool               td__nested_grad(const td_opcall *c, int i);
+bool td__nested_grad(const td_opcall *c, int i);
 /* ...does the tape save entry `item` of its list argument `arg`, or, with arg -1, its
  * result `item`? */
-bool               td__nested_saves(const td_opcall *c, int arg, int item);
+bool td__nested_saves(const td_opcall *c, int arg, int item);
 /* ...does a gradient lead from its results to entry `item` of its list argument? */
-bool               td__nested_leads(const td_opcall *c, int item);
+bool td__nested_leads(const td_opcall *c, int item);
 /* Are the graphs of this op functional, made for operands of given types, so that they
  * stay as they are in every trace? */
 static inline bool td__op_calls(td_op op) {

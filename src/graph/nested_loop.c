@@ -172,12 +172,22 @@ static bool zero_sums(going_back *b) {
     return true;
 }
 
+/* The numbers that the forward drew are drawn once more, and the generator stays where
+ * it is. */
+static bool run_again(td_loop_run *l, bool fake) {
+    td_ctx  *cx = l->c->cx;
+    uint64_t seed = cx->rng_seed, offset = cx->rng_offset;
+    bool     ok = td__loop_run(l, fake);
+    if (!fake) td_rng_set(cx, seed, offset);
+    return ok;
+}
+
 /* The gradient of a loop: runs it forward once more, recording the state of each
  * iteration in `past`, then the backward graph for each iteration from the last to the
- * first. */
+ * first, which draws what gradient hooks draw. */
 static bool go_back(going_back *b, bool fake) {
     td_opcall *c = b->l.c;
-    if (!td__loop_run(&b->l, fake)) return false;
+    if (!run_again(&b->l, fake)) return false;
     int turns = b->l.n ? b->l.past.n / b->l.n : 0;
     for (int i = turns - 1; i >= 0; i--)
         if (!iterate_back(b, i)) return false;
@@ -227,9 +237,7 @@ bool td__kern_while_loop_backward(td_opcall *c) {
         !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
-    uint64_t      seed = cx->rng_seed, offset = cx->rng_offset;
     bool          ok = go_back(&b, fake);
-    if (!fake) td_rng_set(cx, seed, offset); /* numbers were drawn once more */
     td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? b.n_grads : 0);
     td__vec_free(&b.l.past);

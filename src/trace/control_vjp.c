@@ -156,16 +156,23 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     return true;
 }
 
-/* Does g set the generator to the state in an input before it draws? */
+/* Does each draw of g come after g set the generator to the state in an input, so that
+ * it draws the same whenever it runs? Nested graphs are for themselves; hooks draw in
+ * backward only. */
 static bool sets_generator(const td_graph *g) {
+    bool set = false;
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
-        bool            state = n->kind == TD_N_OP && n->op == TD_OP_random_state;
-        if (state && n->n_in && n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node)
-            return true;
-        if (!state && !n->dead && td__gnode_draws(n)) return false;
+        if (n->dead || n->kind != TD_N_OP || n->op == TD_OP_on_grad) continue;
+        bool state = n->op == TD_OP_random_state;
+        if (state && n->n_in && n->in[0].kind == TD_G_VALUE) set = !n->in[0].u.v->node;
+        if (state || set || !td__gnode_draws(n)) continue;
+        if (td__op_draws(n->op)) return false;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && !sets_generator(n->in[k].u.g))
+                return false;
     }
-    return false;
+    return true;
 }
 
 bool td__check_repeats(td_ctx *cx, const td_graph *g, const char *what) {
@@ -184,6 +191,30 @@ bool td__check_repeats(td_ctx *cx, const td_graph *g, const char *what) {
                     who, what);
 }
 
+/* Hooks of a backward graph run if it is differentiated, and those of the forward graph
+ * run as well: they fail where that is not the same as one call. */
+static bool refuse_hooks(td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode   *n = g->nodes.v[i];
+        const char *what = td__hook_not_linear(n);
+        if (!what) continue;
+        char why[320];
+        snprintf(why, sizeof why,
+                 "td_on_grad: unsupported: double backward passes a gradient hook in a "
+                 "captured branch or loop that %s. " TD_HOOK_TWICE,
+                 what);
+        td_garg *in = td__arena_zalloc(&g->arena, sizeof *in * (TD_ON_GRAD_CODE + 1));
+        const char *text = td__graph_str(g, why);
+        if (!in || !text) return td__fail_memory(g->cx);
+        memcpy(in, n->in, sizeof *in * TD_ON_GRAD_ERROR);
+        in[TD_ON_GRAD_ERROR] = (td_garg){.kind = TD_G_STR, .u.s = text};
+        in[TD_ON_GRAD_CODE] = (td_garg){.kind = TD_G_INT, .u.i = TD_E_UNSUPPORTED};
+        n->in = in;
+        n->n_in = TD_ON_GRAD_CODE + 1;
+    }
+    return true;
+}
+
 td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
                                const char *what) {
     char name[40];
@@ -196,7 +227,7 @@ td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
     cx->grad_enabled = was;
     cx->inference = inference;
     if (g) g->name = td__graph_str(g, name);
-    if (g && g->name && td__graph_dce(g))
+    if (g && g->name && refuse_hooks(g) && td__graph_dce(g))
         return g; /* without the forward results, which nothing reads */
     td__graph_drop(g);
     td__refuse_capture(cx, "the backward of a captured td_cond or td_while contains "

@@ -4,6 +4,8 @@
 #include "grad_help.h"
 #include "tower_help.h"
 
+#include <math.h>
+
 static int runs;
 
 /* x[0:n] * 2 + n, and n itself */
@@ -290,6 +292,38 @@ TEST(gradients_of_gradients_with_varying_numbers) {
         CHECK(fabs(one[0] - one[1]) < 1e-12);
     }
     td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(sizes_vary_beside_an_int_that_varies) {
+    td_ctx *cx = open_exact();
+    td_fn  *f = td_aot_function(cx, cuts, NULL, NULL);
+    for (int i = 0; i < 8; i++) {
+        td_tensor *y, *x = td_ones(cx, TD_SHAPE(i < 2 ? 12 : 13 + i));
+        CHECK(td_invoke(f, TD_ARGS(x, 4 + i), &y, 1) && td_size(y, 0) == 4 + i);
+        TD_CHECK_THAT(td_fn_specializations(f) == (i < 2 ? i + 1 : 3), "call %d: %d", i,
+                      td_fn_specializations(f));
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+static bool two_results(td_call *c) {
+    td_tensor *y = td_sin(td_arg(c, 0));
+    return td_return(c, y, td_narrow(td_mul(y, y), 0, 0, td_sym_arg(c, 1)));
+}
+/* The int is a symbol of its own, also in the trace for one of the gradients. */
+TEST(an_int_that_equals_a_size_in_a_backward_from_some_results) {
+    td_ctx *cx = open_exact();
+    CHECK(td_config_set(cx, "dynamic", "on"));
+    td_fn     *f = td_aot_function(cx, two_results, NULL, NULL);
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(5))), *y[2];
+    for (int i = 0; i < 3; i++) {
+        CHECK(td_invoke(f, TD_ARGS(x, i == 1 ? 5 : 3), y, 2));
+        CHECK(td_backward(td_sum(y[1])));
+        CHECK_OK(cx);
+    }
+    CHECK(fabs(td_item(td_select(td_grad_of(x), 0, 4)) - sin(2.0)) < 1e-5);
     td_close(cx);
 }
 

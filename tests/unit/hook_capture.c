@@ -71,8 +71,110 @@ static void differentiate_twice(side *s) {
     tell_grad(s, "x", td_grad_of(x));
     tell_grad(s, "w", td_grad_of(w));
 }
-TEST(gradients_of_gradients_pass_through_hooks) {
-    check_scene(differentiate_twice, many_hooks);
+/* Hooks that are linear in the gradient. */
+static bool linear_hooks(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *h = td_mul(x, w);
+    td_on_grad(h, doubled, NULL);
+    td_on_grad(h, tripled_in_place, NULL);
+    td_tensor *y = td_exp(h), *v = td_select(y, 0, 1);
+    td_on_grad(y, times, h);
+    return td_return(c, y, v, td_sum(td_mul(v, v)));
+}
+TEST(gradients_of_gradients_pass_through_linear_hooks) {
+    check_scene(differentiate_twice, linear_hooks);
+}
+
+static td_tensor *noisy(void *env, td_tensor *g) {
+    (void)env;
+    return td_add(g, td_rand_like(g));
+}
+static bool yes_noisy(td_call *c) {
+    td_tensor *h = td_sin(td_arg(c, 0));
+    td_on_grad(h, noisy, NULL);
+    return td_return(c, td_mul(h, h));
+}
+static bool yes_clipped(td_call *c) {
+    td_tensor *h = td_sin(td_arg(c, 0));
+    td_on_grad(h, clipped, NULL);
+    return td_return(c, td_mul(h, h));
+}
+static bool no_hook(td_call *c) { return td_return(c, td_cos(td_arg(c, 0))); }
+static bool in_branch(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y = NULL;
+    td_branches of = {.yes = td_call_env(c) ? yes_noisy : yes_clipped, .no = no_hook};
+    td_cond(td_gt(td_sum(x), -100.0), of, TD_ARGS(x), &y, 1);
+    return td_return(c, y);
+}
+
+/* A second backward would call such a hook once for the gradients of the first
+ * backward and once for those of the call, where eager calls it with their sum. */
+TEST(gradients_of_gradients_through_other_hooks_are_refused) {
+    static const struct {
+        td_body    *body;
+        void       *env;
+        const char *why;
+    } row[] = {{yes_clipped, NULL, "is not known to be linear in the gradient"},
+               {yes_noisy, NULL, "draws random numbers"},
+               {in_branch, NULL, "is not known to be linear in the gradient"},
+               {in_branch, (void *)row, "draws random numbers"}};
+    for (size_t i = 0; i < TD_COUNT(row); i++) {
+        td_ctx    *cx = td_open();
+        td_fn     *f = td_aot_function(cx, row[i].body, row[i].env, NULL);
+        td_tensor *x = leaf(cx, TD_SHAPE(3), 0.1), *y = NULL, *g = NULL;
+        td_invoke(f, TD_ARGS(x), &y, 1);
+        td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+        CHECK(!td_grad(TD_LIST(td_sum(td_mul(y, y))), TD_LIST(x), &g, &o));
+        CHECK_FAILS(cx, row[i].why);
+        td_close(cx);
+    }
+}
+
+/* The body differentiates a branch, and its caller does so again. */
+static bool branch_grad_inside(td_call *c) {
+    td_tensor   *x = td_arg(c, 0), *y = NULL, *g = NULL;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    td_branches  of = {.yes = yes_clipped, .no = no_hook};
+    td_cond(td_gt(td_sum(x), -100.0), of, TD_ARGS(x), &y, 1);
+    if (!td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o)) return false;
+    return td_return(c, td_mul(y, g));
+}
+TEST(a_branch_with_such_a_hook_is_not_differentiated_twice_in_a_body) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, branch_grad_inside, NULL, NULL);
+    td_tensor *x = leaf(cx, TD_SHAPE(3), 0.1), *y = NULL;
+    bool       ok = td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y));
+    CHECK(!ok);
+    CHECK_FAILS(cx, "is not known to be linear in the gradient");
+    td_close(cx);
+}
+
+/* A hook in a loop draws in backward, once for each iteration, and the generator goes
+ * on from there. */
+static bool below_three(td_call *c) { return td_return(c, td_lt(td_arg(c, 0), 3.0)); }
+static bool draw_and_hook(td_call *c) {
+    td_tensor *a = td_mul(td_arg(c, 1), td_rand_like(td_arg(c, 1)));
+    td_on_grad(a, noisy, NULL);
+    return td_return(c, td_add(td_arg(c, 0), 1.0), td_sin(a));
+}
+static bool hook_draws_in_loop(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *out[2], *n = td_zeros(cx, TD_SHAPE());
+    td_loop    of = {.test = below_three, .body = draw_and_hook};
+    if (!td_while(cx, of, TD_LIST(n, td_arg(c, 0)), out)) return false;
+    return td_return(c, out[1]);
+}
+static void draw_in_turn(side *s) {
+    td_tensor *x = leaf(s->cx, TD_SHAPE(3), 0.1), *y = NULL;
+    for (int call = 0; call < 3; call++) {
+        ask(s, TD_ARGS(x), &y, 1);
+        tell_grad(s, "y", y);
+        td_backward(td_sum(y));
+        tell_grad(s, "x", td_grad_of(x));
+        tell_grad(s, "drawn", td_rand(s->cx, TD_SHAPE(2)));
+    }
+}
+TEST(a_hook_in_a_loop_draws_new_numbers) {
+    check_scene(draw_in_turn, hook_draws_in_loop);
 }
 
 /* The gradient that the body computes passes through its hook, and so does the one
