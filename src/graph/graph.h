@@ -345,6 +345,9 @@ bool td__graph_index(td_graph *g); /* sets node ids and use lists; false: no mem
 void td__graph_pack(td_graph *g);  /* drops dead nodes, renumbers nodes and values */
 /* Replaces all reads of `from` by reads of `to`. Needs use lists and updates them. */
 void td__graph_replace(td_graph *g, td_gval *from, td_gval *to);
+/* Adds a copy of v in a storage of its own: `copy`, which keeps strides and offset,
+ * where `clone` would not. NULL after td__fail. */
+td_gnode *td__graph_copy(td_graph *g, td_gval *v);
 /* Calls fn for every value that an argument reads, in lists too. */
 void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env);
 /* Replaces every value v that an argument reads by fn(env, v), in lists too. */
