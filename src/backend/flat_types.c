@@ -118,27 +118,19 @@ static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
     const parts *p = td__ptrmap_get(&f->parts, from);
     parts       *q = add_parts(f, to, p->n);
     for (int i = 0; q && i < p->n; i++) {
-        td_gtype l = *p->v[i]->type;
-        if (l.of) {
+        if (p->v[i]->type->of) {
             if (!(q->v[i] = make_value(f, p->v[i]->type)) ||
                 !take_copy(f, n, p->v[i], q->v[i]))
                 return false;
             continue;
         }
-        int64_t   stride[TD_MAX_RANK];
-        td_garg   in = td__garg_value(p->v[i]);
-        td_gnode *c = td__graph_op(f->g, TD_OP_clone, &in, 1, 1);
+        td_gnode *c = td__graph_copy(f->g, p->v[i]);
         if (!c) return f->ok = false;
-        td__strides_like(l.rank, l.size, l.stride, stride);
-        l.stride = stride;
-        l.offset = 0;
-        l.storage = f->g->n_storages++;
         c->tags = n->tags;
         c->origin = n->origin;
         c->here = n->here;
         c->stack = n->stack;
         c->scope = n->scope;
-        if (!(c->out[0]->type = td__graph_type_of(f->g, l))) return f->ok = false;
         q->v[i] = c->out[0];
     }
     return q != NULL;

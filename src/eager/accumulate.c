@@ -40,7 +40,7 @@ void td__accumulator_renew(td_tensor *leaf) {
 /* Does g have the layout a .grad of t must have? The strides of t if t is dense, else
  * row-major. Dims that t lost under no_grad must have size 1. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
-    if (TD_UNLIKELY(g->typed || t->typed)) return true; /* the type lays it out */
+    if (TD_UNLIKELY(g->typed)) return true; /* the type lays it out */
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < g->rank; i++)
@@ -53,7 +53,7 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
 /* A copy of g in that layout; nil after td__fail. */
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     int64_t stride[TD_MAX_RANK];
-    if (TD_UNLIKELY(g->typed || t->typed)) return td_op_clone(g, false);
+    if (TD_UNLIKELY(g->typed)) return td_op_clone(g, false);
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
     if (!td__expand_strides(g, t->rank, t->size, stride)) {
         td__fail(t->cx, TD_E_SHAPE,

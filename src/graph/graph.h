@@ -345,11 +345,14 @@ bool td__graph_index(td_graph *g); /* sets node ids and use lists; false: no mem
 void td__graph_pack(td_graph *g);  /* drops dead nodes, renumbers nodes and values */
 /* Replaces all reads of `from` by reads of `to`. Needs use lists and updates them. */
 void td__graph_replace(td_graph *g, td_gval *from, td_gval *to);
+/* Adds a copy of v in a storage of its own: `copy`, which keeps strides and offset,
+ * where `clone` would not. NULL after td__fail. */
+td_gnode *td__graph_copy(td_graph *g, td_gval *v);
 /* Calls fn for every value that an argument reads, in lists too. */
-void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env);
+void      td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env);
 /* Replaces every value v that an argument reads by fn(env, v), in lists too. */
-void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
-td_graph         *td__graph_clone(const td_graph *g);
+void      td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
+td_graph *td__graph_clone(const td_graph *g);
 /* Appends copies of g's nodes to `to`. twin[], by value id in g: on entry the value of
  * `to` that replaces an input of g (NULL: a new input is added); on return the copy of
  * every value. `each` is called for every copied node, `was` in g and `now` in `to`; if

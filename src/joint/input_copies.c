@@ -26,10 +26,6 @@ static td_gval *copy_of(void *env, td_gval *v) {
     return t ? t : v;
 }
 
-static bool has_symbols(const td_gtype *l) {
-    return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
-}
-
 /* Do elements overlap, as those of an expanded tensor do? */
 static bool overlaps(const td_gtype *l) {
     for (int d = 0; d < l->rank; d++)
@@ -37,37 +33,13 @@ static bool overlaps(const td_gtype *l) {
     return false;
 }
 
-/* Would a clone, which has the strides `stride`, have another layout than l? */
-static bool is_moved(const td_gtype *l, const int64_t *stride) {
-    bool moved = l->offset != 0;
-    for (int d = 0; d < l->rank; d++) moved |= l->stride[d] != stride[d];
-    return moved;
-}
-
-/* A copy of the elements of v: `copy` keeps strides and offset, and is used where clone
- * would not. It must be saved, not recomputed: by backward the input has other
- * elements. */
+/* A copy of the elements of v, which must be saved, not recomputed: by backward the
+ * input has other elements. */
 static td_gval *add_copy(td_graph *g, td_gval *v) {
-    td_garg  in[2] = {td__garg_value(v), td__garg_value(v)};
-    td_gtype l = *v->type;
-    int64_t  stride[TD_MAX_RANK];
-    bool     symbolic = has_symbols(&l), exact;
-    if (symbolic) exact = !l.dense || l.offset != 0;
-    else {
-        td__strides_like(l.rank, l.size, l.stride, stride);
-        exact = !l.of && is_moved(&l, stride);
-    }
-    td_gnode *n = exact ? td__graph_op(g, TD_OP_copy, in, 2, 1)
-                        : td__graph_op(g, TD_OP_clone, in, 1, 1);
+    td_gnode *n = td__graph_copy(g, v);
     if (!n) return NULL;
-    if (!exact) {
-        l.stride = symbolic ? NULL : stride;
-        l.offset = 0;
-    }
-    l.storage = g->n_storages++;
-    n->out[0]->type = td__graph_type_of(g, l);
     n->tags = TD_TAG(TD_MUST_SAVE, 0);
-    return n->out[0]->type ? n->out[0] : NULL;
+    return n->out[0];
 }
 
 static bool is_written(const td_joint *j, const td_gval *v) {

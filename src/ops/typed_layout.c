@@ -97,7 +97,7 @@ td_tensor *td__typed_in_rule(td_tensor *t, const td_meta *m) {
 
 td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
     td_tensor *inner[TD_MOST_INNER];
-    bool       other = false;
+    bool       other = !td__dims_seem_eq(value->stride, like->stride, like->rank);
     if (!value->typed) return value;
     for (int i = 0; i < value->typed->n; i++) {
         td_tensor *was = value->typed->inner[i], *as = like->typed->inner[i];
@@ -107,7 +107,7 @@ td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
         if (!inner[i] || td_is_nil(inner[i])) return NULL;
         other |= inner[i] != was;
     }
-    if (other) value = td__typed_rewrap(value, inner);
+    if (other) value = wrap_as(value, inner, like->stride);
     return td_is_nil(value) ? NULL : value;
 }
 

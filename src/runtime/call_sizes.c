@@ -61,9 +61,19 @@ bool td__now_make(td_pcall *c) {
     n->types = td__arena_zalloc(&n->arena, sizeof *n->types * saves);
     n->tangents = td__arena_alloc(&n->arena, sizeof *n->tangents * tangents);
     n->typed = td__arena_zalloc(&n->arena, sizeof *n->typed * tangents);
-    if (!n->numbers || !n->types || !n->tangents || !n->typed)
+    n->saved_typed = td__arena_zalloc(&n->arena, sizeof *n->saved_typed * saves);
+    if (!n->numbers || !n->types || !n->tangents || !n->typed || !n->saved_typed)
         return td__fail_memory(p->cx);
     return note_given(c);
+}
+
+bool td__now_saved(const td_pcall *c, int i, const td_tensor *t) {
+    td_now *n = c->now;
+    if (!n) return true;
+    if (!td__geom_copy(c->p->cx, &n->arena, &n->types[i], t)) return false;
+    if (TD_LIKELY(!t->typed)) return true;
+    n->saved_typed[i] = parts_of(c->p->cx, &n->arena, t->typed, false);
+    return n->saved_typed[i] != NULL;
 }
 
 /* The geometry of tangents is that of the forward outputs, in the tangent's order of

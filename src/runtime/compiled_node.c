@@ -12,6 +12,10 @@ static const td_geom *saved_type(const td_frame *f, int i) {
     return f->sizes ? &f->sizes->types[i] : &f->p->h->bwd->inputs.v[i]->type->geom;
 }
 
+static const td_gtyped *saved_typed(const td_frame *f, int i) {
+    return f->sizes ? f->sizes->saved_typed[i] : f->p->h->bwd->inputs.v[i]->type->of;
+}
+
 /* Saved value i for backward code b, if that reads it: what it does not read may be
  * gone or overwritten. */
 static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
@@ -24,7 +28,8 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
         return td__size_stand_in(n->cx, f->sizes ? saved_type(f, i) : NULL, to);
     td_tensor *t = td__unpack(n, &n->saved[i]);
     if (t && n->saved[i].pack)
-        t = td__fit_unpacked(n, i, t, saved_type(f, i), b->beside[i]);
+        t = td__fit_unpacked(n, i, t, saved_type(f, i), saved_typed(f, i),
+                             b->beside[i]);
     *to = td_value_tensor(t);
     return t != NULL;
 }
@@ -377,7 +382,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     if (hides) n->cx->packers.n--;
     if (!ok) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
-    return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->types[i], t);
+    return td__now_saved(c, i, t);
 }
 
 /* Edge i is that of the node of the order below. */

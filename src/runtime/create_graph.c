@@ -23,6 +23,13 @@ static td_geom arrived_as(const td_frame *f, int i) {
     return l ? l->geom : (td_geom){0};
 }
 
+/* What primal i, of a type, consisted of at the call; NULL: it was a plain tensor. */
+static const td_gtyped *arrived_typed(const td_frame *f, int i) {
+    if (f->sizes) return f->sizes->given_typed[i];
+    const td_gtype *l = f->p->j->g->inputs.v[i]->type;
+    return l ? l->of : NULL;
+}
+
 /* Primal i before the call, if the next order, p, reads it: it may have been written
  * since, and eager does not unpack what a backward does not pass. */
 static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
@@ -38,7 +45,7 @@ static bool old_primal(td_node *n, const td_plan *p, int i, td_value *to) {
                         f->p->name, i);
     td_tensor *t = td__unpack(n, &n->saved[at]);
     bool       beside = t && n->saved[at].pack && td__plan_reads_storage(f->p, i);
-    if (t) t = td__fit_unpacked(n, at, t, &want, beside);
+    if (t) t = td__fit_unpacked(n, at, t, &want, arrived_typed(f, i), beside);
     *to = td_value_tensor(t);
     return t != NULL;
 }

@@ -46,7 +46,7 @@ bool td__has_layout(const td_tensor *t, const td_geom *want) {
 }
 
 /* The copy has no history: saved values are given to code that has none. */
-static td_tensor *copy_of(td_node *n, int i, td_tensor *t, const td_geom *want) {
+td_tensor *td__copy_laid_out(td_node *n, int i, td_tensor *t, const td_geom *want) {
     td_tensor *to = empty_as(n->cx, want);
     if (td_is_nil(to)) return NULL;
     if (!td__overlaps_itself(to)) to = td_op_copy_(to, t, false);
@@ -67,7 +67,7 @@ static bool fills_storage(const td_tensor *t) {
  * sizes are an error. `beside`: backward reads elements outside of the value, which
  * only the original storage has. */
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
-                            bool beside) {
+                            const td_gtyped *of, bool beside) {
     td_geom got = td__geom_of(t);
     if (t->dtype != want->dtype || !td__sizes_identical(&got, want)) {
         td__fail(n->cx, TD_E_GRAD,
@@ -85,10 +85,11 @@ td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want
                  n->name, i);
         return NULL;
     }
+    if (TD_UNLIKELY(t->typed || of)) return td__fit_saved_typed(n, i, t, of);
     if (same) return t;
     bool grad = n->cx->grad_enabled;
     n->cx->grad_enabled = false;
-    t = copy_of(n, i, t, want);
+    t = td__copy_laid_out(n, i, t, want);
     n->cx->grad_enabled = grad;
     return t;
 }

@@ -35,10 +35,13 @@ td_tensor *td__empty_as(td_ctx *cx, const td_geom *g);
  * */
 bool       td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to);
 /* Value i of the node, unpacked, in the layout compiled code was made for: a copy where
- * t has another. `beside`: the code reads more of its storage than t shows. NULL after
- * td__fail, also where dtype or sizes differ, or that storage is not there. */
+ * t has another. `of`: what one of a type consists of, NULL: a plain one. `beside`: the
+ * code reads more of its storage than t shows. NULL after td__fail, also where dtype,
+ * sizes or type differ, or that storage is not there. */
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
-                            bool beside);
+                            const td_gtyped *of, bool beside);
+/* A copy of t, for value i of the node, in this layout; NULL after td__fail. */
+td_tensor *td__copy_laid_out(td_node *n, int i, td_tensor *t, const td_geom *want);
 /* A tangent in the layout the graph was made for, at the start of its storage. */
 td_tensor *td__fit_tangent(td_ctx *cx, td_tensor *g, const td_geom *want);
 /* Code wrote the tangent g as `fitted`, as a custom backward may: copies it back where
@@ -67,6 +70,8 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 /* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
  * a plain tensor. NULL after td__fail (typed_tangent.c). */
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
+/* The same of saved value i, unpacked; its type must be that of the saved one. */
+td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of);
 /* Tangent g of result i, NULL: a missing one, as code of graph `of` takes it. False
  * after td__fail (compiled_node.c). */
 bool       td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,

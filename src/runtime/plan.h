@@ -141,8 +141,9 @@ struct td_now {
     const td_gtyped **typed;   /* by tangent: of a type, what it consists of; or NULL */
     td_arena          arena;   /* for what is not the plan's */
     int64_t          *numbers; /* by entry of saves: numbers the backward code takes */
-    td_geom          *types;   /* by entry of saves: the type of a tensor */
-    td_geom          *given;   /* by primal: its geometry as it arrived, */
+    td_geom          *types;   /* by entry of saves: the type of a tensor, */
+    const td_gtyped **saved_typed; /* ...and what it consists of, or NULL */
+    td_geom          *given;       /* by primal: its geometry as it arrived, */
     const td_gtyped **given_typed; /* ...and that of its inner tensors, or NULL */
 };
 
@@ -165,7 +166,9 @@ typedef struct td_pcall {
 
 bool            td__now_make(td_pcall *c);     /* call_sizes.c: sets c->now */
 bool            td__now_tangents(td_pcall *c); /* after the code */
-void            td__now_drop(td_now *n);       /* NULL is fine */
+/* Notes the type of entry i of saves, t. False after td__fail. */
+bool            td__now_saved(const td_pcall *c, int i, const td_tensor *t);
+void            td__now_drop(td_now *n); /* NULL is fine */
 /* The forward half, or the whole graph where there is no backward. */
 const td_graph *td__plan_forward(const td_plan *p);
 /* What the code of each half is of: its functional form, if it has one. backward NULL:

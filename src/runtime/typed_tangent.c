@@ -51,27 +51,37 @@ static bool is_laid_out(const td_tensor *g, const td_gtyped *of) {
     return true;
 }
 
-static td_tensor *lay_out(td_tensor *g, const td_gtyped *of);
+static td_tensor *lay_out(td_node *n, int k, td_tensor *g, const td_gtyped *of);
 
 /* One inner tensor in the layout of its type; nil after td__fail. */
-static td_tensor *lay_out_inner(td_tensor *t, const td_gtype *want) {
-    td_tensor *to =
-        want->of ? lay_out(t, want->of) : td__fit_tangent(t->cx, t, &want->geom);
+static td_tensor *lay_out_inner(td_node *n, int k, td_tensor *t, const td_gtype *want) {
+    bool       same = t->numel == 0 || td__has_layout(t, &want->geom);
+    td_tensor *to = want->of ? lay_out(n, k, t, want->of)
+                    : same   ? t
+                             : td__copy_laid_out(n, k, t, &want->geom);
     return to ? to : td_nil(t->cx);
 }
 
 /* A tensor of the type with copies of inner tensors; NULL after td__fail. It has no
  * history: backward code without create_graph takes none. */
-static td_tensor *lay_out(td_tensor *g, const td_gtyped *of) {
+static td_tensor *lay_out(td_node *n, int k, td_tensor *g, const td_gtyped *of) {
     td_tensor *inner[TD_MOST_INNER];
     for (int i = 0; i < of->n; i++) {
-        inner[i] = lay_out_inner(g->typed->inner[i], of->inner[i]);
+        inner[i] = lay_out_inner(n, k, g->typed->inner[i], of->inner[i]);
         if (td_is_nil(inner[i])) return NULL;
     }
     td_tensor *t =
         td_type_make(g->typed->type, (td_tensors){inner, of->n}, of->metadata,
                      td__sizes(g), td__strides(g), (td_dtype)g->dtype);
     return td_is_nil(t) ? NULL : t;
+}
+
+/* The same below the modes of the caller, by which inner tensors have no history. */
+static td_tensor *lay_out_plain(td_node *n, int i, td_tensor *t, const td_gtyped *of) {
+    td_mode_scope outer = td__modes_enter_plain(n->cx, NULL);
+    t = lay_out(n, i, t, of);
+    td__modes_leave(n->cx, &outer);
+    return t;
 }
 
 /* A copy with a history, made by the type. */
@@ -101,8 +111,17 @@ td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
                  wanted(of, want, sizeof want));
     if (!t || !of || is_laid_out(t, of)) return t;
     if (td__recording(n->cx)) return clone_laid_out(n, t, of);
-    td_mode_scope outer = td__modes_enter_plain(n->cx, NULL);
-    t = lay_out(t, of);
-    td__modes_leave(n->cx, &outer);
-    return t;
+    return lay_out_plain(n, i, t, of);
+}
+
+td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of) {
+    char is[120], want[120];
+    if (same_type(t, of)) return is_laid_out(t, of) ? t : lay_out_plain(n, i, t, of);
+    td__fail(
+        n->cx, TD_E_GRAD,
+        "%s: the unpack hook of saved value %d gave %s, but %s was packed; compiled "
+        "code needs a tensor of that type and those inner sizes back",
+        n->name, i, td__typed_str(t->typed, is, sizeof is),
+        wanted(of, want, sizeof want));
+    return NULL;
 }
