@@ -124,7 +124,10 @@ static bool check_wanted(td_record *r, int to) {
  * nested body passes the question on to the enclosing capture. */
 static bool note_wanted(td_record *r, td_tensor *copy, td_tensor *real) {
     const td_tag *tag = td__record_tag(r, copy);
-    if (r->lift) td__grad_want(real);
+    if (r->lift) {
+        td__grad_want(real);
+        r->lift->grads = true;
+    }
     if (r->lift || !tag || !tag->v || tag->v->node) return true;
     return td__vec_push(&r->g->wanted, tag->v->nr) || td__fail_memory(r->cx);
 }

@@ -69,10 +69,11 @@ static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
             "captured program does not run them. Remove them with "
             "td_hook_remove, or do their work in the body");
     if (r->lift && use & (TD_GRAD_FED | TD_GRAD_SET))
-        return refuse(r, v,
-                      "of a branch, loop or custom function changes the .grad of a "
-                      "tensor (td_backward, td_set_grad, td_zero_grad); compute the "
-                      "gradient with td_grad and return it");
+        return refuse(
+            r, v,
+            "of a region, branch, loop or custom function changes the .grad "
+            "of a tensor (td_backward, td_set_grad, td_zero_grad); compute the "
+            "gradient with td_grad and return it");
     return true;
 }
 
@@ -86,6 +87,7 @@ static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
     if (!use && !td__retains_grad(copy)) return true;
     if (!v && td__record_tag(r, copy)) return true; /* the program makes it itself */
     if (!check_use(r, copy, real, v)) return false;
+    if (r->lift) r->lift->grads = true;
     if (!v && use & TD_GRAD_FED)
         return refuse(
             r, NULL,

@@ -228,6 +228,10 @@ static bool find_graph(region_call *k) {
     k->plain = true;
     k->g = td__capture_nested(k->cx, region_body, k, k->args, &k->lift);
     if (!k->g) return td__free(key), false;
+    if (k->lift.grads) { /* histories of other arguments may differ */
+        td__free(key);
+        key = NULL;
+    }
     return share_graph(top, k, key, n);
 }
 
@@ -246,19 +250,6 @@ static const char *why_inline(const region_call *k, const td_input_write *by) {
                 g->inputs.v[j]->type->storage >= 0)
                 return "it returns a view, an operand or a tensor it has written";
     return NULL;
-}
-
-/* A program that computes gradients of its own inputs depends on histories that only
- * the program around it has. */
-static bool check_grads(const region_call *k) {
-    bool grads = k->g->bare.n || k->g->wanted.n;
-    for (int i = 0; i < k->g->inputs.n; i++)
-        grads |= k->g->in_desc.v[i].kind == TD_D_OWN_GRAD;
-    return !grads ||
-           td__fail(k->cx, TD_E_UNSUPPORTED,
-                    "td_call_region: the body computes gradients of its arguments "
-                    "(td_grad, td_backward), which is unsupported inside of a "
-                    "captured region; call them outside of it");
 }
 
 /* The operands: tensors among the arguments, then those the body closes over. */
@@ -306,7 +297,7 @@ static bool call_region(const region_call *k, td_tensor **ts, td_tensor **out) {
 }
 
 static bool capture_region(region_call *k, td_tensor **out) {
-    if (!find_graph(k) || !check_grads(k)) return false;
+    if (!find_graph(k)) return false;
     td_tensor **ts = make_operands(k);
     bool        ok = ts && call_region(k, ts, out);
     td__free(ts);

@@ -112,6 +112,8 @@ typedef struct td_expansion {
  * arguments ("lifted"), and operands of the op that holds the graph. */
 typedef struct td_lift {
     TD_VEC(td_tensor *) tensors; /* owned; in input order */
+    bool grads; /* the body reads gradients of tensors outside (td_grad, td_grad_of), so
+                 * that it depends on their histories */
 } td_lift;
 
 /* A region (td_call_region) as it was captured; equal ones share one graph. */

@@ -101,10 +101,9 @@ static double grads(td_ctx *cx) {
     return td_ok(cx) ? sum : 0;
 }
 
-static const td_fault_case cases[] = {
-    {.name = "differ", .run = differ, .slow = true},
-    {.name = "sizes", .run = sizes, .slow = true},
-    {.name = "grads", .run = grads, .slow = true}};
+static const td_fault_case cases[] = {{.name = "differ", .run = differ, .slow = true},
+                                      {.name = "sizes", .run = sizes, .slow = true},
+                                      {.name = "grads", .run = grads, .slow = true}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

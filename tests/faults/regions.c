@@ -84,9 +84,10 @@ static double results(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {
-    {.name = "regions", .run = regions, .slow = true},
-    {.name = "results", .run = results, .slow = true}};
+static const td_fault_case cases[] = {{.name = "regions", .run = regions, .slow = true},
+                                      {.name = "results",
+                                       .run = results,
+                                       .slow = true}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

@@ -62,8 +62,10 @@ static td_aot_opts options(td_ctx *cx) {
     td_config_set(cx, "cache_disk_mb", "0");
     return (td_aot_opts){TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT};
 }
-static const td_packing rows = {.pack = to_rows, .unpack = from_rows,
-                                .filter = TD_SAVED_ALL, .lossless = true};
+static const td_packing rows = {.pack = to_rows,
+                                .unpack = from_rows,
+                                .filter = TD_SAVED_ALL,
+                                .lossless = true};
 
 static double packed(td_ctx *cx) {
     td_aot_opts o = options(cx);

@@ -27,11 +27,11 @@ static td_tensor *coerce(void *env, td_tensor *g, const td_type *type,
 static td_tensor *pair_of(td_tensor *a, td_tensor *b, const char *text) {
     static const char *const names[] = {"a", "b"};
     const td_type           *type =
-        td_register_type(td_ctx_of(a), &(td_type_opts){TD_TYPE_OPTS,
-                                                       .name = "types_pair",
-                                                       .inner = names, .n_inner = 2,
-                                                       .call = each, .plain = first,
-                                                       .coerce = coerce, .version = 1});
+        td_register_type(td_ctx_of(a),
+                         &(td_type_opts){TD_TYPE_OPTS, .name = "types_pair",
+                                         .inner = names, .n_inner = 2, .call = each,
+                                         .plain = first, .coerce = coerce,
+                                         .version = 1});
     if (!type) return td_nil(td_ctx_of(a));
     return td_type_make(type, TD_LIST(a, b), text, td_sizes(a), (td_ints){0}, TD_F32);
 }
@@ -128,12 +128,13 @@ static double coerced(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {
-    {.name = "sizes", .run = sizes, .slow = true},
-    {.name = "nested", .run = inside, .slow = true},
-    {.name = "written", .run = written, .slow = true},
-    {.name = "made", .run = made, .slow = true},
-    {.name = "coerced", .run = coerced, .slow = true}};
+static const td_fault_case cases[] = {{.name = "sizes", .run = sizes, .slow = true},
+                                      {.name = "nested", .run = inside, .slow = true},
+                                      {.name = "written", .run = written, .slow = true},
+                                      {.name = "made", .run = made, .slow = true},
+                                      {.name = "coerced",
+                                       .run = coerced,
+                                       .slow = true}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);
