@@ -22,8 +22,8 @@ static bool mark_typed(uint32_t marks, const td_key *now, const td_key *was, int
 }
 
 /* Marks the dims of an argument whose size differs between two keys, or is a symbol in
- * the specialization of `was`. *at is the item's first word and moves past it. False: the argument differs in more than sizes
- * and strides. */
+ * the specialization of `was`. *at is the item's first word and moves past it. False:
+ * the argument differs in more than sizes and strides. */
 static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int *at) {
     const int64_t *a = now->v + *at, *b = was->v + *at;
     if (a[0] != b[0]) return false;

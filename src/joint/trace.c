@@ -297,9 +297,9 @@ static bool is_given(const td_joint_run *r, const td_storage *st) {
     return false;
 }
 
-/* A hook runs in backward and reads tensors as they are then. The values of the call are
- * these only for tensors that nobody else can write, or that the caller gave and the
- * program leaves alone: those are saved, and their version is checked. */
+/* A hook runs in backward and reads tensors as they are then. The values of the call
+ * are these only for tensors that nobody else can write, or that the caller gave and
+ * the program leaves alone: those are saved, and their version is checked. */
 static bool check_hooks(const td_joint_run *r) {
     td_ctx *cx = r->cx;
     if (cx->last_hook == cx->hooks_before) return true;

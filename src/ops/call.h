@@ -38,8 +38,8 @@ void       td__count_write(td_opcall *c, td_tensor *t);
 /* `value` as a tensor of the type and metadata of `like`, for a write to `like`; both
  * may be plain. Calls pack of the type. NULL after td__fail, which names the op. */
 td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value, td_tensor *like);
-/* `value` in the strides of `like`, which is of the same type, with inner tensors in the
- * strides of those of `like`: a write keeps them. NULL after td__fail. */
+/* `value` in the strides of `like`, which is of the same type, with inner tensors in
+ * the strides of those of `like`: a write keeps them. NULL after td__fail. */
 td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like);
 /* Copies the elements of `value`, of the same type, to those of `to`. */
 bool       td__typed_copy(td_tensor *to, td_tensor *value);
