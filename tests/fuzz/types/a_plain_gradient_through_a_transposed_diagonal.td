@@ -6,9 +6,9 @@ func @f(%p0: f32[3,3]{1,3} of fz_diag("", f32[3]) @0, %p1: f32[3,3]{1,3} of fz_d
   on_grad(%v9, func @hook(%g: f32[3], %a: f32[3]) {
       return %a
     }, [%p1])
-  on_grad(%v2, func @hook(%g: f32[3,3], %a: f32[3,3]) {
+  on_grad(%v2, func @hook(%g: f32[3,3]) {
       return %g
-    }, [%v2])
+    }, [])
   return %v2
 }
 case "seed 950020083" {
