@@ -73,6 +73,17 @@ static bool read_sizes(td_opcall *c, const td_value *want, int64_t *known, int *
     return true;
 }
 
+/* numel may be symbolic. */
+static bool fail_count(td_opcall *c, const td_value *want, int64_t numel) {
+    td_buf n = {0};
+    td__dim_text(numel, &n);
+    td__op_fail(c, TD_E_SHAPE, "sizes %s do not hold the %s elements of %s",
+                td__sizes_str((int)want->n, want->u.ints), td__buf_str(&n),
+                td__type_str(td__in(c, 0)));
+    td__buf_free(&n);
+    return false;
+}
+
 /* numel is that of the tensor, or the size of the one dim that unflatten replaces. */
 bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t *size) {
     int64_t known;
@@ -87,11 +98,7 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
     /* a guard for symbolic sizes: the trace holds for calls where it divides */
     bool fits =
         hole >= 0 ? td__dim_eq(td__dim_mod(numel, known), 0) : td__dim_eq(numel, known);
-    if (!fits)
-        return td__op_fail(c, TD_E_SHAPE,
-                           "sizes %s do not hold the %lld elements of %s",
-                           td__sizes_str(rank, want->u.ints), (long long)numel,
-                           td__type_str(td__in(c, 0)));
+    if (!fits) return fail_count(c, want, numel);
     for (int i = 0; i < rank; i++)
         size[i] = i == hole ? td__dim_div(numel, known) : want->u.ints[i];
     return true;

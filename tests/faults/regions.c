@@ -56,7 +56,10 @@ static bool mixed(td_call *c) {
     td_tensor     *x = td_arg(c, 0), *w = td_arg(c, 1), *a[2], *b[2], *h = NULL;
     td_region_body of = {.body = two, .env = w, .name = "two"};
     td_call_region(cx, of, TD_ARGS(x), a, 2);
+    of.once =
+        true; /* the second and third call share a graph, and what it closes over */
     td_call_region(cx, of, TD_ARGS(td_mul(x, 0.5)), b, 2);
+    td_call_region(cx, of, TD_ARGS(b[0]), b, 2);
     td_tensor *s = td_add(a[0], b[1]);
     td_call_region(cx, (td_region_body){.body = around, .env = w}, TD_ARGS(s), &h, 1);
     td_call_region(cx, (td_region_body){.body = around, .env = w}, TD_ARGS(h), &h, 1);

@@ -561,3 +561,48 @@ TEST(numbers_that_vary_are_packed_beside_registered_ops) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* ---- sizes that pack hides ------------------------------------------------- */
+
+static int to_row(void *env, const td_saved_at *at, td_tensor *t, td_tensor **to) {
+    (void)env, (void)at;
+    if (td_rank(t) != 2) return 0;
+    to[0] = td_reshape(t, TD_SHAPE(-1));
+    return 1;
+}
+static td_tensor *from_row(void *env, const td_saved_at *at, td_tensor *const *from,
+                           int n) {
+    (void)env, (void)at, (void)n;
+    return td_reshape(from[0], TD_SHAPE(-1, 3));
+}
+
+/* The second size is 3 where it is not marked; else unpack cannot know it. */
+TEST(unpack_may_restore_sizes_that_are_known) {
+    td_ctx     *cx = td_open();
+    td_aot_opts o = packing((td_packing){.pack = to_row, .unpack = from_row});
+    td_fn      *f[2];
+    for (int i = 0; i < 2; i++) {
+        o.dynamic = i ? TD_SHAPES_DYNAMIC : TD_SHAPES_MARKED;
+        f[i] = td_aot_function(cx, pair, NULL, &o);
+    }
+    for (int64_t n = 4; n < 7; n++) {
+        td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(n, 3), 0.3)), *y[2];
+        td_tensor *w = td_full(cx, TD_SHAPE(n, 3), 0.7), *want[1];
+        td_value   v[2];
+        CHECK(td_mark_dynamic(x, 0) && td_mark_dynamic(w, 0));
+        CHECK(td_call_body(cx, pair, NULL, TD_ARGS(x, w), v, 2) == 2);
+        CHECK(td_grad((td_tensors){&v[1].u.t, 1}, (td_tensors){&x, 1}, want, NULL));
+        CHECK(td_invoke(f[0], TD_ARGS(x, w), y, 2) && td_backward(y[1]));
+        CHECK(td_item(td_amax(td_abs(td_sub(td_grad_of(x), want[0])))) < 1e-5);
+    }
+    CHECK(td_fn_specializations(f[0]) == 1);
+    CHECK_OK(cx);
+    td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(4, 3), 0.3)), *y[2];
+    CHECK(!td_invoke(f[1], TD_ARGS(x, x), y, 2) || !td_backward(y[1]));
+    CHECK(strstr(td_message(cx),
+                 "sizes [-1,3] do not hold the s0*s1 elements of f32[s0*s1]"));
+    td_clear(cx);
+    td_fn_drop(f[0]);
+    td_fn_drop(f[1]);
+    td_close(cx);
+}

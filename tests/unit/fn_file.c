@@ -278,6 +278,15 @@ TEST(a_training_step_as_a_file_writes_the_state_it_is_given) {
     f = td_fn_load(cx, path, &o);
     CHECK(td_invoke(f, TD_ARGS(x), &loss, 1) && td_item(loss) == 1);
     CHECK(td_item(td_sum(td_detach(w))) == 0);
+    static const char *const others[] = {"v"};
+    o.state_names = others;
+    (void)td_fn_load(cx, path, &o);
+    CHECK(strstr(td_message(cx), "member 0 is w where the function was saved, and v"));
+    td_clear(cx);
+    o.module = td_nn_relu(cx);
+    (void)td_fn_load(cx, path, &o);
+    CHECK(strstr(td_message(cx), "has no module; leave td_aot_opts.module NULL"));
+    td_clear(cx);
     leave(cx);
 }
 

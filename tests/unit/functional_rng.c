@@ -151,6 +151,75 @@ TEST(a_backend_gets_pure_graphs_and_others_get_no_state) {
     td_close(cx);
 }
 
+/* ---- kinds of draws ------------------------------------------------------- */
+
+/* Numbers of f64, pairs, choices with and without replacement, coins by their
+ * probability, an order, and a dropout that draws nothing. */
+static bool all_kinds(td_call *c) {
+    td_tensor *x = td_mul(td_arg(c, 0), td_arg(c, 1));
+    td_tensor *p = td_softmax(td_detach(x), 1), *h = td_dropout(x, 0.5, false);
+    h = td_mul(h, td_to(td_rand_like(td_to(x, TD_F64)), TD_F32));
+    h = td_add(h, td_normal(td_detach(x), 1.0, 2.0));
+    h = td_mul(h, td_to(td_bernoulli(p), TD_F32));
+    h = td_add(h, td_sum(td_to(td_multinomial(p, 2), TD_F32)));
+    h = td_add(h, td_sum(td_to(td_multinomial(p, 4, true), TD_F32)));
+    return td_return(c, h, td_randperm(td_call_ctx(c), 7));
+}
+
+TEST(all_kinds_of_draws_move_the_offset_as_in_eager) {
+    td_ctx *cx = td_open();
+    CHECK(agrees(cx, all_kinds, &functional));
+    td_config_set(cx, "dynamic", "on");
+    CHECK(agrees(cx, all_kinds, &functional));
+    td_close(cx);
+}
+
+/* As many numbers as elements are positive. */
+static bool by_values(td_call *c) {
+    td_tensor *x = td_mul(td_arg(c, 0), td_arg(c, 1));
+    td_tensor *some = td_masked_select(x, td_gt(x, 0.0));
+    return td_return(c, td_mul(some, td_rand_like(some)), td_rand_like(x));
+}
+
+/* Draws from a state of its own, which it leaves to what follows. */
+static bool sets_state(td_call *c) {
+    td_tensor *x = td_mul(td_arg(c, 0), td_arg(c, 1));
+    td_tensor *to = td_full(td_call_ctx(c), TD_SHAPE(2), 5.0, TD_I64);
+    td_tensor *was = td_op_random_state(td_call_ctx(c), to);
+    return td_return(c, td_mul(x, td_rand_like(x)), was);
+}
+
+/* ...and restores the state before. */
+static bool restores_state(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *x = td_mul(td_arg(c, 0), td_arg(c, 1));
+    td_tensor *was = td_op_random_state(cx, td_full(cx, TD_SHAPE(2), 5.0, TD_I64));
+    td_tensor *h = td_mul(x, td_rand_like(x));
+    td_op_random_state(cx, was);
+    return td_return(c, td_add(h, td_rand_like(h)), td_clone(was));
+}
+
+TEST(graphs_whose_offset_is_not_known_draw_from_the_generator) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_randn(cx, TD_SHAPE(5, 3)), *w = td_randn(cx, TD_SHAPE(3));
+    td_body   *bodies[] = {by_values, sets_state, restores_state};
+    for (int i = 0; i < 3; i++) {
+        td_fn     *f = td_aot_function(cx, bodies[i], NULL, &functional);
+        td_value   want[2];
+        td_tensor *got[2];
+        td_rng_set(cx, 7, 40);
+        CHECK(td_call_body(cx, bodies[i], NULL, TD_ARGS(x, w), want, 2) == 2);
+        uint64_t offset = td_rng_offset(cx), seed = td_rng_seed(cx);
+        td_rng_set(cx, 7, 40);
+        CHECK(td_invoke(f, TD_ARGS(x, w), got, 2));
+        CHECK(same_numbers(got[0], want[0].u.t) && same_numbers(got[1], want[1].u.t));
+        CHECK(td_rng_offset(cx) == offset && td_rng_seed(cx) == seed);
+        td_fn_drop(f);
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 /* ---- branches ------------------------------------------------------------ */
 
 static bool noisy(td_call *c) {
