@@ -111,6 +111,12 @@ static bool exec_fresh(td_opcall *c, const td_type *type) {
     return true;
 }
 
+bool td__typed_no_view(td_opcall *c, const td_type *type) {
+    return fail_unsupported(c, type,
+                            "it has no such view, and a view is of the type of what it "
+                            "shows; view a clone or a plain tensor");
+}
+
 /* A view: eager's view of the tensor, with what the type gave inside. */
 static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
     td_tensor *self = td__in(c, c->info->view_of);
@@ -120,9 +126,7 @@ static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
     for (int i = 0; i < c->n_out; i++) {
         if (!check_result(c, type, i)) return false;
         if (!c->out[i]->typed || c->out[i]->typed->type != self->typed->type)
-            return fail_unsupported(c, type,
-                                    "it has no such view, and a view is of the type of "
-                                    "what it shows; view a clone or a plain tensor");
+            return td__typed_no_view(c, type);
     }
     for (int i = 0; flat && i < c->n_out; i++) {
         c->out[i] = td__typed_in_rule(c->out[i], &c->meta[i]);

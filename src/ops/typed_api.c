@@ -1,7 +1,7 @@
 /* typed_api.c -- public functions of tandem/type.h that call ops: they make tensors of
  * a type, read inner tensors, and compute an op for the function of a type. */
 #include "core/callback.h"
-#include "ops/call.h"
+#include "ops/typed_int.h"
 
 #include <string.h>
 
@@ -190,6 +190,7 @@ bool td_type_plain(td_mode_call *h) {
                            "unsupported for a tensor of type %s, which has no plain "
                            "form (td_type_opts.plain)",
                            h->type->opts.name);
+    if (c->def->flags & TD_OPF_VIEW) return td__typed_no_view(c, h->type);
     return swap_all(&s, in) &&
            td__call(c->cx, c->info->op, in, c->n_in, c->out, c->n_out);
 }

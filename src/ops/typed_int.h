@@ -17,5 +17,7 @@ td_tensor *td__typed_copied(td_tensor *t);
 /* Is the call a copy of a tensor of the same type, metadata and sizes? Whatever the
  * type computes of it, the copy has the inner tensors of the source. */
 bool       td__typed_is_same_copy(const td_opcall *c);
+/* Fails: the type of a viewed tensor gives no view of the type. */
+bool       td__typed_no_view(td_opcall *c, const td_type *type);
 
 #endif

@@ -72,6 +72,7 @@ static const char *why_inline(const td_graph *body, td_tensors ts) {
     for (int i = 0; i < ts.n; i++)
         if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank))
             return "sizes of its operands are symbols";
+    if (td__graph_is_typed(body)) return "it computes with tensors of a type";
     if (body->dims.n) return "sizes in its body are symbols";
     if (td__graph_flags(body, TD_OPF_DYNAMIC))
         return "a size in its body depends on values";

@@ -214,13 +214,22 @@ static bool take_known(region_call *k, const td_captured_region *r) {
     return true;
 }
 
+/* Arguments of a type are not in the key: their calls are captured one by one. */
+static bool has_typed(const region_call *k) {
+    bool any = false;
+    for (int i = 0; i < k->args.n; i++)
+        any |= k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t &&
+               k->args.v[i].u.t->typed;
+    return any;
+}
+
 /* Sets k->g to the graph of the body. */
 static bool find_graph(region_call *k) {
     td_record *top = td__recorder_of(k->cx);
     int64_t   *key = NULL;
     int        n = 0;
     while (top->outer) top = top->outer;
-    if (k->of.once) {
+    if (k->of.once && !has_typed(k)) {
         const td_captured_region *known = find_key(top, k, &key, &n);
         if (!key) return td__fail_memory(k->cx);
         if (known) return td__free(key), take_known(k, known);
@@ -237,11 +246,22 @@ static bool find_graph(region_call *k) {
 
 /* ---- the call ----------------------------------------------------------- */
 
+/* Has the region, or a program around it so far, tensors of a type? Then gradients of
+ * plain results may be of a type, too. */
+static bool is_among_types(const region_call *k) {
+    if (TD_LIKELY(k->cx->n_typed == 0)) return false;
+    bool any = td__graph_is_typed(k->g);
+    for (const td_record *r = td__recorder_of(k->cx); r && !any; r = r->outer)
+        any = td__graph_is_typed(r->g);
+    return any;
+}
+
 /* Why the ops of the body become part of the program around it; NULL: they do not. */
 static const char *why_inline(const region_call *k, const td_input_write *by) {
     const td_graph *g = k->g;
     if (!k->plain) return "it returns a view, an operand or a tensor it has written";
     if (g->left) return "it changes the grad mode";
+    if (is_among_types(k)) return "tensors of a type may reach it or its gradients";
     for (int i = 0; i < g->inputs.n; i++)
         if (by[i].how) return "it writes an operand";
     for (int i = 0; i < g->outputs.n; i++)

@@ -12,8 +12,27 @@
 
 /* ---- the types ---------------------------------------------------------- */
 
+/* Has a pair the sizes of its inner tensors? Where a body states its sizes, a call with
+ * others makes one that has not, and sizes among the arguments of an op fit one only. */
+static bool is_whole(const td_tensor *t) {
+    for (int i = 0; t && t->typed && i < t->typed->n; i++)
+        if (t->typed->inner[i]->rank != t->rank ||
+            !td__dims_seem_eq(t->size, t->typed->inner[i]->size, t->rank))
+            return false;
+    return true;
+}
+
 static bool pair_call(void *env, td_mode_call *h) {
-    (void)env;
+    const td_type *type = env ? NULL : td__type_find("fz_pair");
+    for (int i = 0; i < td_mode_call_args(h); i++) {
+        td_value a = td_mode_call_arg(h, i);
+        if (a.kind == TD_K_TENSOR && a.u.t && td_type_of(a.u.t) == type &&
+            !is_whole(a.u.t)) {
+            td_fail(td_mode_call_ctx(h), TD_E_SHAPE,
+                    "fz_pair: inner tensors have other sizes");
+            return false;
+        }
+    }
     return td_type_each(h);
 }
 

@@ -1,5 +1,5 @@
 /* aot_types_with.c -- tensors of a type together with packed and offloaded saved
- * values, functional random numbers, training steps and compiled backwards. */
+ * values, regions, functional random numbers, training steps and compiled backwards. */
 #include "type_help.h"
 
 #include "tandem/compiled_backward.h"
@@ -39,6 +39,37 @@ TEST(saved_inner_tensors_are_offloaded) {
                      .offload = {.store = s, .min_bytes = 1}};
     CHECK_OK(cx);
     CHECK(agree_with(cx, smooth, pair_and_plain, 1, &o));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- regions ------------------------------------------------------------ */
+
+static bool scaled(td_call *c) {
+    return td_return(c, td_tanh(td_mul(td_arg(c, 0), td_arg(c, 1))));
+}
+static bool closes_over(td_call *c) {
+    td_tensor *pair = td_call_env(c);
+    return td_return(c, td_mul(td_mul(pair, td_arg(c, 0)), 0.5));
+}
+
+/* Operands, a closed-over tensor and results of a type; a plain call between them has
+ * the sizes of the others. */
+static bool calls_regions(td_call *c) {
+    td_ctx        *cx = td_call_ctx(c);
+    td_tensor     *a = td_arg(c, 0), *b = td_arg(c, 1), *x, *y, *z;
+    td_region_body of = {.body = scaled, .once = true};
+    td_region_body over = {.body = closes_over, .env = a};
+    bool           ok = td_call_region(cx, of, TD_ARGS(b, b), &x, 1) &&
+              td_call_region(cx, of, TD_ARGS(a, x), &y, 1) &&
+              td_call_region(cx, of, TD_ARGS(y, x), &y, 1) &&
+              td_call_region(cx, over, TD_ARGS(b), &z, 1);
+    return ok && td_return(c, td_add(y, z));
+}
+
+TEST(regions_take_and_give_tensors_of_a_type) {
+    td_ctx *cx = td_open();
+    CHECK(agree_with(cx, calls_regions, pair_and_plain, 2, NULL));
     CHECK_OK(cx);
     td_close(cx);
 }

@@ -85,6 +85,18 @@ TEST(null_nil_and_wrong_arguments_are_errors) {
     td_close(cx);
 }
 
+/* The storage of a plain one, which holds less, is not asked. */
+TEST(a_type_that_is_computed_as_a_plain_tensor_has_no_view_of_a_storage) {
+    td_ctx    *cx = td_open();
+    td_tensor *d = td_ones(cx, TD_SHAPE(2));
+    td_tensor *x = td_type_make(td_type_of(make_diag(d)), TD_LIST(d), "",
+                                TD_SHAPE(2, 2), TD_SHAPE(4, 1), TD_F32);
+    CHECK(td_is_nil(td_as_strided(x, TD_SHAPE(6), TD_SHAPE(1))));
+    CHECK(strstr(td_message(cx), "it has no such view"));
+    td_clear(cx);
+    td_close(cx);
+}
+
 TEST(a_graph_with_values_of_a_type_prints_and_parses) {
     td_ctx *cx = td_open();
     pair_type(cx);
