@@ -3,9 +3,9 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 48 &&
+_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 56 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
-                   sizeof(td_geom) == 32 && sizeof(td_primal) == 8,
+                   sizeof(td_geom) == 32 && sizeof(td_primal) == 16,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 152 && sizeof(td_saved_value) == 16 &&
                    sizeof(td_part_note) == 40,

@@ -49,10 +49,10 @@ static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int wor
 
 /* What the call does to an input. */
 typedef struct td_primal {
-    int  same;    /* the first input that is the same tensor */
-    bool written; /* its elements change, also by an alias */
-    bool touched; /* ...or metadata or flags, or its storage does */
-    bool saved;   /* a node of eager's history saves it */
+    int       same;    /* the first input that is the same tensor */
+    bool      written; /* its elements change, also by an alias */
+    bool      touched; /* ...or metadata or flags, or its storage does */
+    uint64_t *saved;   /* a set: tangents whose history has a node that saves it */
 } td_primal;
 
 /* Where a gradient goes: the edge of an input, that of its base, or that of a leaf
@@ -77,13 +77,13 @@ typedef struct td_tangent {
 
 /* A forward output, which the epilogue makes a tensor of or writes into one. */
 typedef struct td_fwd {
-    bool    made;          /* it becomes a tensor; else its elements are copied */
-    bool    written;       /* the epilogue writes into it: nothing else may read it */
-    bool    meta_written;  /* the epilogue changes its metadata */
-    bool    saved;         /* a node of eager's history saves it */
-    int     tangent;       /* the result of the compiled node it is; -1: no history */
-    int     input, result; /* the first it becomes or is written into; -1: none */
-    td_geom geom;          /* made: that of eager's tensor */
+    bool      made;          /* it becomes a tensor; else its elements are copied */
+    bool      written;       /* the epilogue writes into it: nothing else may read it */
+    bool      meta_written;  /* the epilogue changes its metadata */
+    int       tangent;       /* the result of the compiled node it is; -1: no history */
+    int       input, result; /* the first it becomes or is written into; -1: none */
+    td_geom   geom;          /* made: that of eager's tensor */
+    uint64_t *saved;         /* as td_primal.saved */
 } td_fwd;
 
 /* A forward output that the epilogue does not read. */

@@ -85,21 +85,21 @@ static bool follow(reaching *w) {
     return true;
 }
 
-/* Marks the inputs and results whose bytes a node has saved: eager's backward fails if
- * they are written before. */
-static void note_saved(const reaching *w, const td_node *n) {
+/* Notes the inputs and results whose bytes a node has saved: a backward from one of
+ * these tangents fails in eager if they are written before. */
+static void note_saved(const reaching *w, const td_node *n, const uint64_t *from) {
     td_joint *j = w->r->to;
     for (int k = 0; k < n->n_saved; k++) {
         const void *st = n->saved[k].st;
         for (int i = 0; i < j->n_primals; i++) {
             const td_tensor *t = w->r->inputs[i].outer;
-            if (t && t->st == st) j->primals[i].saved = true;
+            if (t && t->st == st) td__set_join(j->primals[i].saved, from, w->words);
         }
         for (int i = 0; i < j->n_fwd; i++) {
             int              nr = j->fwd[i].result;
             const td_tensor *t =
                 nr >= 0 && w->r->out[nr].kind == TD_K_TENSOR ? w->r->out[nr].u.t : NULL;
-            if (t && t->st == st) j->fwd[i].saved = true;
+            if (t && t->st == st) td__set_join(j->fwd[i].saved, from, w->words);
         }
     }
 }
@@ -111,7 +111,7 @@ static void find_clashes(const reaching *w) {
     for (int i = 0; i < w->all.n; i++) {
         const uint64_t *from = w->all.v[i].from;
         if (!td__node_saves(w->all.v[i].node)) continue;
-        if (w->r->opts.find_saved) note_saved(w, w->all.v[i].node);
+        if (w->r->opts.find_saved) note_saved(w, w->all.v[i].node, from);
         for (int k = 0; k < j->n_tangents; k++)
             if (td__set_has(from, k))
                 td__set_join(j->tangents[k].clash, from, w->words);
@@ -120,7 +120,7 @@ static void find_clashes(const reaching *w) {
 
 /* All sets of the joint graph, empty, in one block; false: no memory. */
 static bool make_sets(td_joint *j, int words) {
-    int       sets = 2 * j->n_tangents + j->n_targets + 1;
+    int       sets = 2 * j->n_tangents + j->n_targets + j->n_primals + j->n_fwd + 1;
     size_t    n = (size_t)sets * (size_t)words;
     uint64_t *at = td__arena_zalloc(&j->arena, sizeof *at * n);
     for (int i = 0; at && i < j->n_tangents; i++, at += 2 * words) {
@@ -128,6 +128,8 @@ static bool make_sets(td_joint *j, int words) {
         j->tangents[i].feeds = at + words;
     }
     for (int i = 0; at && i < j->n_targets; i++, at += words) j->targets[i].from = at;
+    for (int i = 0; at && i < j->n_primals; i++, at += words) j->primals[i].saved = at;
+    for (int i = 0; at && i < j->n_fwd; i++, at += words) j->fwd[i].saved = at;
     return at != NULL;
 }
 

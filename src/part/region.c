@@ -11,25 +11,45 @@
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* By operand: dtype, rank, requires grad, sizes, strides. */
+/* By operand: dtype, rank, where its gradient goes, sizes, strides. */
 static int key_size(td_tensors ts) {
     int n = 2;
     for (int i = 0; i < ts.n; i++) n += 3 + 2 * ts.v[i]->rank;
     return n;
 }
 
-static void make_key(const td_ctx *cx, td_tensors ts, int64_t *key) {
+/* Where the gradient of an operand goes. */
+enum { NO_GRAD, HAS_EDGE, HAS_NO_EDGE };
+
+/* A view made under no_grad of a tensor that requires grad requires grad and has no
+ * edge: eager's ops save nothing for its gradient. */
+static int64_t edge_kind(td_tensor *t) {
+    td_edge e;
+    if (!td__needs_grad(t)) return NO_GRAD;
+    if (!td__edge_of(t, &e)) {
+        if (td__error(t->cx) == TD_E_GRAD)
+            td_clear(t->cx); /* an op that reads it fails */
+        return HAS_NO_EDGE;
+    }
+    if (!e.node) return HAS_NO_EDGE;
+    td__node_drop(e.node);
+    return HAS_EDGE;
+}
+
+/* False after td__fail. */
+static bool make_key(const td_ctx *cx, td_tensors ts, int64_t *key) {
     td_modes now = td__modes_of(&cx->ambient);
     *key++ = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1;
     *key++ = now.default_dtype;
     for (int i = 0; i < ts.n; i++) {
-        const td_tensor *t = ts.v[i];
+        td_tensor *t = ts.v[i];
         *key++ = t->dtype;
         *key++ = t->rank;
-        *key++ = td__needs_grad(t);
+        *key++ = edge_kind(t);
         for (int d = 0; d < t->rank; d++) *key++ = t->size[d];
         for (int d = 0; d < t->rank; d++) *key++ = t->stride[d];
     }
+    return td_ok(cx);
 }
 
 /* ---- freeing ------------------------------------------------------------ */
@@ -73,6 +93,9 @@ static const char *why_inline(const td_graph *body, td_tensors ts) {
         if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank))
             return "sizes of its operands are symbols";
     if (td__graph_is_typed(body)) return "it computes with tensors of a type";
+    for (int i = 0; i < ts.n; i++)
+        if (td__recording(body->cx) && edge_kind(ts.v[i]) == HAS_NO_EDGE)
+            return "an operand requires grad and has no history";
     if (body->dims.n) return "sizes in its body are symbols";
     if (td__graph_flags(body, TD_OPF_DYNAMIC))
         return "a size in its body depends on values";
@@ -114,6 +137,21 @@ static const char *why_apart(const td_joint *j) {
     return NULL;
 }
 
+/* Are some tangents in a set, and others not? NULL: the empty set. */
+static bool is_part(const td_joint *j, const uint64_t *set) {
+    return set && td__set_any(set, td__set_words(j->n_tangents)) &&
+           !is_whole(set, j->n_tangents);
+}
+
+/* Does a backward from any result find the same values written? One node checks all of
+ * them. */
+static const char *why_checks(const td_joint *j) {
+    bool part = false;
+    for (int i = 0; i < j->n_primals; i++) part |= is_part(j, j->primals[i].saved);
+    for (int i = 0; i < j->n_fwd; i++) part |= is_part(j, j->fwd[i].saved);
+    return part ? "eager saves a value for some of its results alone" : NULL;
+}
+
 /* Does the call do nothing but return new tensors? */
 static const char *why_effects(const td_joint *j) {
     for (int i = 0; i < j->n_primals; i++)
@@ -126,7 +164,8 @@ static const char *why_effects(const td_joint *j) {
             j->fwd[i].result != i || j->g->outputs.v[i].kind != TD_G_VALUE)
             return "its results are not all new tensors";
     if (j->g->dims.n) return "sizes in its body are symbols";
-    return why_apart(j);
+    const char *why = why_apart(j);
+    return why ? why : why_checks(j);
 }
 
 /* ---- joint graph and halves --------------------------------------------- */
@@ -225,6 +264,7 @@ static bool mark_grads(td_region_parts *r) {
 static bool make_lists(td_region_parts *r) {
     const td_joint  *j = r->j;
     const td_halves *h = r->h;
+    int              words = td__set_words(j->n_tangents);
     r->saved = room(r, (size_t)h->n_saved, sizeof *r->saved);
     r->tangents = room(r, (size_t)j->n_tangents, sizeof *r->tangents);
     r->checks = room(r, (size_t)(j->n_primals + j->n_fwd), sizeof *r->checks);
@@ -235,9 +275,9 @@ static bool make_lists(td_region_parts *r) {
     }
     for (int i = 0; i < j->n_tangents; i++) r->tangents[i] = j->tangents[i].index;
     for (int i = 0; i < j->n_primals; i++)
-        if (j->primals[i].saved) r->checks[r->n_checks++] = i;
+        if (td__set_any(j->primals[i].saved, words)) r->checks[r->n_checks++] = i;
     for (int i = 0; i < j->n_fwd; i++)
-        if (j->fwd[i].saved) r->checks[r->n_checks++] = -1 - i;
+        if (td__set_any(j->fwd[i].saved, words)) r->checks[r->n_checks++] = -1 - i;
     return true;
 }
 
@@ -294,7 +334,7 @@ td_region_parts *td__region_for(td_graph *body, td_tensors ts) {
     int64_t         *key = td__zalloc(sizeof *key * (size_t)n);
     td_region_parts *r = NULL;
     if (!key) return td__fail_memory(cx), NULL;
-    make_key(cx, ts, key);
+    if (!make_key(cx, ts, key)) return td__free(key), NULL;
     if (!(r = find(body->parts.env, key, n)) && (r = td__zalloc(sizeof *r))) {
         *r = (td_region_parts){.next = body->parts.env, .body = body, .n_key = n};
         body->parts = (td_gmade){.env = r, .drop = drop_regions};
