@@ -202,8 +202,8 @@ static void op_destroy(td_node *n) {
  * edge. */
 static bool is_apart(const td_node *n, int i) {
     (void)i;
-    return n->def == td__row(TD_OP_cond) || n->def == td__row(TD_OP_while_loop) ||
-           n->def == td__row(TD_OP_call_forward);
+    return n->def == td__row(TD_OP_cond) || n->def == td__row(TD_OP_cond_forward) ||
+           n->def == td__row(TD_OP_while_loop) || n->def == td__row(TD_OP_call_forward);
 }
 
 /* The op and its numbers. An op with graphs among its arguments exists once for each

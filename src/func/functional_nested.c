@@ -160,19 +160,42 @@ static bool call_half(td_func *f, const td_value *in, td_tensor **out) {
     return true;
 }
 
-bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
+/* Calls the op with functional graphs in place of those among its arguments. */
+static bool call_functional(td_func *f, td_op op, td_value *in, int n_in,
+                            td_tensor **out, int n_out) {
     td_graph *made[TD_MAX_ARGS] = {0};
     bool      ok = true;
-    if (c->info->op == TD_OP_call_forward) return call_half(f, in, out);
-    if (c->info->op == TD_OP_call)
-        return td__func_call(f, TD_OP_call, in, c->n_in, out, c->n_out);
-    for (int i = 0; i < c->n_in && ok; i++) {
+    for (int i = 0; i < n_in && ok; i++) {
         if (in[i].kind != TD_K_GRAPH) continue;
-        made[i] = functional(f->cx, in[i].u.g, in, c->n_in);
+        made[i] = functional(f->cx, in[i].u.g, in, n_in);
         ok = made[i] != NULL;
         in[i] = td__value_graph(made[i]);
     }
-    ok = ok && td__func_call(f, c->info->op, in, c->n_in, out, c->n_out);
-    for (int i = 0; i < c->n_in; i++) td__graph_drop(made[i]);
+    ok = ok && td__func_call(f, op, in, n_in, out, n_out);
+    for (int i = 0; i < n_in; i++) td__graph_drop(made[i]);
     return ok;
+}
+
+/* A cond that hands values to its backward is a cond of the forward halves. */
+static bool call_branches(td_func *f, const td_value *in, td_tensor **out) {
+    td_value    args[] = {in[TD_COND_PRED], in[TD_COND_YES_FORWARD],
+                          in[TD_COND_NO_FORWARD], in[TD_COND_OPERANDS]};
+    int         n = in[TD_COND_YES].u.g->outputs.n;
+    int         all = in[TD_COND_YES_FORWARD].u.g->outputs.n;
+    size_t      bytes = sizeof(td_tensor *) * ((size_t)all + 1);
+    td_tensor **got = td__arena_alloc(&f->cx->scratch, bytes);
+    if (!got) return td__fail_memory(f->cx);
+    if (!call_functional(f, TD_OP_cond, args, TD_COUNT(args), got, all)) return false;
+    for (int i = 0; i < n; i++) out[i] = got[i];
+    for (uint32_t k = 0; k < in[TD_COND_SAVED].n; k++)
+        out[n + (int)k] = got[in[TD_COND_SAVED].u.ints[k]];
+    return true;
+}
+
+bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
+    if (c->info->op == TD_OP_call_forward) return call_half(f, in, out);
+    if (c->info->op == TD_OP_cond_forward) return call_branches(f, in, out);
+    if (c->info->op == TD_OP_call)
+        return td__func_call(f, TD_OP_call, in, c->n_in, out, c->n_out);
+    return call_functional(f, c->info->op, in, c->n_in, out, c->n_out);
 }

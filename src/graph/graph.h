@@ -564,6 +564,17 @@ bool td__nested_leads(const td_opcall *c, int item);
 static inline bool td__op_calls(td_op op) {
     return op == TD_OP_call || op == TD_OP_call_forward;
 }
+/* Arguments of op cond_forward (ops/nested.def); the first four are those of cond. */
+enum {
+    TD_COND_PRED,
+    TD_COND_YES,
+    TD_COND_NO,
+    TD_COND_OPERANDS,
+    TD_COND_YES_FORWARD,
+    TD_COND_NO_FORWARD,
+    TD_COND_SAVED,
+    TD_COND_ARGS
+};
 /* Arguments of op call_forward (ops/nested.def). */
 enum {
     TD_CALL_BODY,

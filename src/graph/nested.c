@@ -62,11 +62,12 @@ static bool needs_grad(const td_graph *g, int i) {
  * gives no results, and the body of a loop no gradients. */
 bool td__nested_grad(const td_opcall *c, int i) {
     bool last = false, half = c->def == td__row(TD_OP_call_forward);
+    bool split = c->def == td__row(TD_OP_cond_forward);
     if (half && i >= td__in_int(c, TD_CALL_RESULTS)) return false; /* a saved value */
-    for (int k = c->n_in - 1; k >= 0 && !last; k--) {
+    for (int k = split ? TD_COND_NO : c->n_in - 1; k >= 0 && !last; k--) {
         if (c->in[k].kind != TD_K_GRAPH) continue;
         if (i < c->in[k].u.g->outputs.n && needs_grad(c->in[k].u.g, i)) return true;
-        last = c->def != td__row(TD_OP_cond);
+        last = c->def != td__row(TD_OP_cond) && !split;
     }
     return false;
 }
@@ -222,41 +223,85 @@ td_tensor **td__nested_room(td_opcall *c, int n) {
     return v;
 }
 
-/* Replays branch k (1 yes, 2 no); argument 3 of cond has the operands. */
+/* Replays the graph that is argument k on the operands. */
 static bool branch(td_opcall *c, int k, td_tensor **out) {
     td_graph  *g = c->in[k].u.g;
-    td_tensors ts = {c->in[3].u.ts, (int)c->in[3].n};
+    td_tensors ts = {c->in[TD_COND_OPERANDS].u.ts, (int)c->in[TD_COND_OPERANDS].n};
     return td__nested_run(c, g, c->info->s.in[k].name, ts, out) &&
            td__nested_own(c, g, ts, out);
 }
 
-static bool both_branches(td_opcall *c, int n) {
+static bool both_branches(td_opcall *c, int yes, td_tensor **out, int n) {
     td_tensor **other = td__nested_room(c, n);
-    if (!other || !branch(c, 1, c->out) || !branch(c, 2, other)) return false;
+    if (!other || !branch(c, yes, out) || !branch(c, yes + 1, other)) return false;
     for (int i = 0; i < n; i++)
-        if (!td__nested_agree(c, c->out[i], other[i], i, "but in branch no"))
-            return false;
+        if (!td__nested_agree(c, out[i], other[i], i, "but in branch no")) return false;
+    return true;
+}
+
+/* Of cond_forward: result n + k is output saved[k] of the graphs. One that is a result
+ * too is copied: the caller may write that. */
+static bool add_saved(td_opcall *c, td_tensor **out, int n) {
+    td_value saved = c->n_in > TD_COND_SAVED ? c->in[TD_COND_SAVED] : td_value_none();
+    for (int i = 0; i < n && saved.kind == TD_K_INTS; i++) c->out[i] = out[i];
+    for (uint32_t k = 0; saved.kind == TD_K_INTS && k < saved.n; k++) {
+        td_tensor *t = out[saved.u.ints[k]];
+        td_value   in = td_value_tensor(t);
+        bool       fresh = saved.u.ints[k] >= n;
+        for (uint32_t j = 0; j < k; j++) fresh &= c->out[n + (int)j] != t;
+        if (!fresh) t = td__call1(c->cx, TD_OP_clone, &in, 1);
+        if (td_is_nil(t)) return false;
+        c->out[n + (int)k] = t;
+    }
     return true;
 }
 
 /* With bytes it runs the chosen branch; on fake tensors both, to check that they agree.
- * Results move out of a scope of their own, in which the temporaries are freed. */
-bool td__kern_cond(td_opcall *c) {
+ * The graphs are arguments `yes` and the one behind it, and give out[]. Results move
+ * out of a scope of their own, in which the temporaries are freed. */
+static bool run_cond(td_opcall *c, int yes, td_tensor **out, int n) {
     td_ctx *cx = c->cx;
     bool    fake = td__call_is_fake(c), on = false;
-    int     n = c->in[1].u.g->outputs.n;
-    if (n != c->in[2].u.g->outputs.n)
-        return td__op_fail(c, TD_E_ARG,
-                           "branch yes returns %d results and branch no %d; they must "
-                           "return the same number",
-                           n, c->in[2].u.g->outputs.n);
-    if (!td__nested_flag(c, td__in(c, 0), "pred", &on) || !td__call_results(c, n) ||
-        !td__scope_push(cx))
+    if (!td__nested_flag(c, td__in(c, 0), "pred", &on) || !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
-    bool          ok = fake ? both_branches(c, n) || td__nested_refuse(c)
-                            : branch(c, on ? 1 : 2, c->out);
+    bool          ok = fake ? both_branches(c, yes, out, c->in[yes].u.g->outputs.n) ||
+                         td__nested_refuse(c)
+                            : branch(c, on ? yes : yes + 1, out);
+    ok = ok && add_saved(c, out, n);
     td__modes_leave(cx, &o);
-    td__scope_pop(cx, c->out, ok ? n : 0);
+    td__scope_pop(cx, c->out, ok ? c->n_out : 0);
     return ok;
+}
+
+static bool check_counts(td_opcall *c, int yes) {
+    int n = c->in[yes].u.g->outputs.n, m = c->in[yes + 1].u.g->outputs.n;
+    return n == m || td__op_fail(c, TD_E_ARG,
+                                 "branch yes returns %d results and branch no %d; they "
+                                 "must return the same number",
+                                 n, m);
+}
+
+bool td__kern_cond(td_opcall *c) {
+    int n = c->in[TD_COND_YES].u.g->outputs.n;
+    return check_counts(c, TD_COND_YES) && td__call_results(c, n) &&
+           run_cond(c, TD_COND_YES, c->out, n);
+}
+
+bool td__kern_cond_forward(td_opcall *c) {
+    int         n = c->in[TD_COND_YES].u.g->outputs.n;
+    int         all = c->in[TD_COND_YES_FORWARD].u.g->outputs.n;
+    td_value    saved = c->in[TD_COND_SAVED];
+    td_tensor **out = td__nested_room(c, all);
+    bool        fits = n <= all;
+    for (uint32_t k = 0; k < saved.n; k++)
+        fits &= saved.u.ints[k] >= 0 && saved.u.ints[k] < all;
+    if (!fits)
+        return td__op_fail(c, TD_E_ARG,
+                           "the results and the list of saved values do not fit the "
+                           "forward graphs, which give %d values",
+                           all);
+    return out && check_counts(c, TD_COND_YES_FORWARD) &&
+           td__call_results(c, n + (int)saved.n) &&
+           run_cond(c, TD_COND_YES_FORWARD, out, n);
 }

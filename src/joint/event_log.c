@@ -226,7 +226,8 @@ static bool log_call(td_mode *m, td_opcall *c) {
         if (t) b[n++] = note_before(t);
     }
     int  first = l->all.n;
-    bool ok = td__call_below(m, c);
+    bool split = c->def->split_fn && td__recording(l->cx) && !l->cx->whole;
+    bool ok = split ? c->def->split_fn(c) : td__call_below(m, c);
     forget_touches(l, first, b, n);
     ok = ok && log_results(l, c, b, n);
     for (int i = 0; i < n; i++) forget_before(&b[i]);

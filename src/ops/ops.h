@@ -118,6 +118,9 @@ struct td_opdef {
     TD_ROW_FN(td_vjp_fn) vjp_fn;
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
+    TD_ROW_FN(td_decomp_fn)
+    split_fn;             /* in a joint trace: calls an op that hands values
+                                       * to its backward, where there is one */
     const char *vjp;      /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
     const char *saves;    /* with vjp_fn: "a b out", the values it reads, or by argument
                            * whose gradient reads them: "a: a b; b: a b out" */

@@ -37,9 +37,10 @@ static int64_t edge_kind(td_tensor *t) {
 }
 
 /* False after td__fail. */
-static bool make_key(const td_ctx *cx, td_tensors ts, int64_t *key) {
+static bool make_key(const td_ctx *cx, td_tensors ts, bool branch, int64_t *key) {
     td_modes now = td__modes_of(&cx->ambient);
-    *key++ = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1;
+    *key++ =
+        (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 | (int64_t)branch << 2;
     *key++ = now.default_dtype;
     for (int i = 0; i < ts.n; i++) {
         td_tensor *t = ts.v[i];
@@ -58,6 +59,7 @@ static void drop_regions(void *env) {
     for (td_region_parts *r = env, *next; r; r = next) {
         next = r->next;
         for (td_region_back *b = r->back; b; b = b->next) td__graph_drop(b->g);
+        td__handover_drop(r->hand);
         td__graph_drop(r->forward);
         td__halves_drop(r->h);
         td__joint_drop(r->j);
@@ -120,7 +122,6 @@ static const char *why_apart(const td_joint *j) {
     int words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
-        if (t->broken) return "its backward fails in eager";
         if (td__set_any(t->feeds, words))
             return "a result is computed from another one";
         if (td__set_any(t->clash, words) != td__set_any(j->tangents[0].clash, words) ||
@@ -130,7 +131,6 @@ static const char *why_apart(const td_joint *j) {
     }
     for (int i = 0; i < j->n_targets; i++) {
         const td_target *t = &j->targets[i];
-        if (t->input < 0 || t->base || t->leaf) return "its body makes leaves";
         if (td__set_any(t->from, words) && !is_whole(t->from, j->n_tangents))
             return "its results have separate histories";
     }
@@ -152,8 +152,19 @@ static const char *why_checks(const td_joint *j) {
     return part ? "eager saves a value for some of its results alone" : NULL;
 }
 
+/* Do gradients of the results lead to operands, and nowhere else? */
+static const char *why_broken(const td_joint *j) {
+    for (int i = 0; i < j->n_tangents; i++)
+        if (j->tangents[i].broken) return "its backward fails in eager";
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *t = &j->targets[i];
+        if (t->input < 0 || t->base || t->leaf) return "its body makes leaves";
+    }
+    return NULL;
+}
+
 /* Does the call do nothing but return new tensors? */
-static const char *why_effects(const td_joint *j) {
+static const char *why_effects(const td_joint *j, bool branch) {
     for (int i = 0; i < j->n_primals; i++)
         if (j->primals[i].written || j->primals[i].touched)
             return "its body writes an operand";
@@ -161,10 +172,13 @@ static const char *why_effects(const td_joint *j) {
         return "its results are not all new tensors";
     for (int i = 0; i < j->n_fwd; i++)
         if (!j->fwd[i].made || j->fwd[i].written || j->fwd[i].meta_written ||
-            j->fwd[i].result != i || j->g->outputs.v[i].kind != TD_G_VALUE)
+            (branch ? j->fwd[i].result < 0 : j->fwd[i].result != i) ||
+            j->g->outputs.v[i].kind != TD_G_VALUE)
             return "its results are not all new tensors";
     if (j->g->dims.n) return "sizes in its body are symbols";
-    const char *why = why_apart(j);
+    const char *why = why_broken(j);
+    if (why || branch) return why;
+    why = why_apart(j);
     return why ? why : why_checks(j);
 }
 
@@ -273,7 +287,8 @@ static bool make_lists(td_region_parts *r) {
         bool primal = h->saved[i].from == TD_SAVED_PRIMAL;
         r->saved[i] = primal ? -1 - h->saved[i].index : h->saved[i].index;
     }
-    for (int i = 0; i < j->n_tangents; i++) r->tangents[i] = j->tangents[i].index;
+    for (int i = 0; i < j->n_tangents; i++)
+        r->tangents[i] = j->fwd[j->tangents[i].index].result;
     for (int i = 0; i < j->n_primals; i++)
         if (td__set_any(j->primals[i].saved, words)) r->checks[r->n_checks++] = i;
     for (int i = 0; i < j->n_fwd; i++)
@@ -304,7 +319,8 @@ static bool split(td_region_parts *r) {
     td__graph_keep(r->h->bwd);
     if (!add_back(r, r->h->bwd, NULL)) return false;
     if (r->h->n_saved_syms) r->inlined = "a size in its body is a symbol";
-    else if (!keeps_saving(r)) r->inlined = "eager saves other values for its backward";
+    else if (!r->branch && !keeps_saving(r))
+        r->inlined = "eager saves other values for its backward";
     return true;
 }
 
@@ -314,7 +330,7 @@ static bool make(td_region_parts *r, td_tensors ts) {
     if ((r->inlined = why_inline(r->body, ts))) return true;
     if (!td__scope_push(cx)) return false;
     bool ok = (r->j = join(r, ts, NULL)) != NULL;
-    if (ok && !(r->inlined = why_effects(r->j))) ok = split(r);
+    if (ok && !(r->inlined = why_effects(r->j, r->branch))) ok = split(r);
     td__scope_pop(cx, NULL, 0);
     if (ok || td__error(cx) == TD_E_MEMORY) return ok;
     td_clear(cx); /* the ops, called one by one, fail as they do in eager */
@@ -328,15 +344,18 @@ static td_region_parts *find(td_region_parts *r, const int64_t *key, int n) {
     return NULL;
 }
 
-td_region_parts *td__region_for(td_graph *body, td_tensors ts) {
+td_region_parts *td__region_for(td_graph *body, td_tensors ts, bool branch) {
     td_ctx          *cx = body->cx;
     int              n = key_size(ts);
     int64_t         *key = td__zalloc(sizeof *key * (size_t)n);
     td_region_parts *r = NULL;
     if (!key) return td__fail_memory(cx), NULL;
-    if (!make_key(cx, ts, key)) return td__free(key), NULL;
+    if (!make_key(cx, ts, branch, key)) return td__free(key), NULL;
     if (!(r = find(body->parts.env, key, n)) && (r = td__zalloc(sizeof *r))) {
-        *r = (td_region_parts){.next = body->parts.env, .body = body, .n_key = n};
+        *r = (td_region_parts){.next = body->parts.env,
+                               .body = body,
+                               .n_key = n,
+                               .branch = branch};
         body->parts = (td_gmade){.env = r, .drop = drop_regions};
         if ((r->key = room(r, (size_t)n, sizeof *key)))
             memcpy(r->key, key, sizeof *key * (size_t)n);
@@ -346,8 +365,9 @@ td_region_parts *td__region_for(td_graph *body, td_tensors ts) {
             drop_regions(r);
             r = NULL;
         } else if (r->inlined)
-            td__log(cx, TD_LOG_joint, "region @%.60s is inlined: %s", body->name,
-                    r->inlined);
+            td__log(cx, TD_LOG_joint, "%s @%.60s is %s: %s",
+                    branch ? "branch" : "region", body->name,
+                    branch ? "recomputed in backward" : "inlined", r->inlined);
     } else if (!r) td__fail_memory(cx);
     td__free(key);
     return r;

@@ -21,22 +21,29 @@ typedef struct td_region_parts {
     td_arena                arena;
     int64_t                *key; /* types and modes */
     int                     n_key;
+    bool                    branch; /* a graph of cond, which is one node in any case */
     const char *inlined; /* why the ops of the body are called; NULL: they are not */
     td_joint   *j;
     td_halves  *h; /* NULL: nothing requires grad */
     td_graph   *forward;
-    td_region_back *back; /* of all tangents first */
-    int64_t        *saved, *tangents, *checks;
-    int             n_checks;
+    td_region_back     *back; /* of all tangents first */
+    int64_t            *saved, *checks;
+    int64_t            *tangents; /* the results that have one */
+    int                 n_checks;
+    /* Of branch yes: what the two hand to their backward (branch.c); NULL: not made. */
+    struct td_handover *hand;
 } td_region_parts;
 
+void                  td__handover_drop(struct td_handover *h); /* NULL is fine */
 /* The region of this body for these operands in the context's modes; found or made.
- * NULL after td__fail. */
-td_region_parts      *td__region_for(td_graph *body, td_tensors operands);
+ * branch: the body is a graph of cond. NULL after td__fail. */
+td_region_parts      *td__region_for(td_graph *body, td_tensors operands, bool branch);
 /* The backward graph for the gradients that arrive, by tangent; NULL after td__fail. */
 const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g);
 /* The region whose forward graph this is; NULL: none, as when a graph was read from
  * text. */
 td_region_parts      *td__region_of(const td_graph *body, const td_graph *forward);
+/* t, or a copy of it with the strides of type l. */
+td_tensor            *td__lay_out(td_tensor *t, const td_gtype *l);
 
 #endif

@@ -99,20 +99,18 @@ bool td__decomp_region(td_opcall *c) {
     td_tensors ts = {c->in[1].u.ts, (int)c->in[1].n};
     if (!td__nested_literals(c)) return false;
     if (!c->cx->fake || c->cx->whole) return call_body(c, body, ts);
-    td_region_parts *r = td__region_for(body, ts);
+    td_region_parts *r = td__region_for(body, ts, false);
     if (!r) return false;
     return r->inlined ? call_body(c, body, ts) : call_halves(c, r);
 }
 
 /* ---- its derivative ------------------------------------------------------ */
 
-/* g laid out as the backward graph's input v states. */
-static td_tensor *lay_out(td_tensor *g, const td_gval *v) {
-    const td_gtype *l = v->type;
-    bool            same = !l || td__dims_identical(g->stride, l->stride, g->rank);
-    if (same) return g;
+td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
+    bool same = !l || td__dims_identical(t->stride, l->stride, t->rank);
+    if (same) return t;
     td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
-    return td_op_copy(td_op_empty_strided(g->cx, size, stride, (td_dtype)l->dtype), g,
+    return td_op_copy(td_op_empty_strided(t->cx, size, stride, (td_dtype)l->dtype), t,
                       false);
 }
 
@@ -130,7 +128,7 @@ static bool give_inputs(const td_vjp *v, const td_graph *back, td_tensor **ts) {
     for (int i = 0; i < (int)v->in[TD_CALL_TANGENTS].n; i++) {
         td_tensor     *g = v->g[v->in[TD_CALL_TANGENTS].u.ints[i]];
         const td_gval *to = back->inputs.v[n_saved + i];
-        ts[n_saved + i] = g ? lay_out(g, to) : no_tangent(v->cx, to);
+        ts[n_saved + i] = g ? td__lay_out(g, to->type) : no_tangent(v->cx, to);
         if (td_is_nil(ts[n_saved + i])) return false;
     }
     return true;

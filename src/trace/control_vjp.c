@@ -54,18 +54,16 @@ static void choose_roots(td_call *c, const td_backward_job *j, buffers *r) {
     }
 }
 
-/* Clones gradients that are not row-major or share storage with an argument or
- * with each other: both branches must give the same layout. */
-static bool make_private(td_call *c, buffers *r) {
+bool td__private_grads(td_call *c, td_tensor **g, int n) {
     td_values args = td__call_args(c);
-    for (int i = 0; i < r->n_with; i++) {
-        td_tensor *t = r->grad[i];
+    for (int i = 0; i < n; i++) {
+        td_tensor *t = g[i];
         bool       shared = false;
         for (int k = 0; k < args.n; k++) shared |= args.v[k].u.t->st == t->st;
-        for (int k = 0; k < i; k++) shared |= r->grad[k]->st == t->st;
+        for (int k = 0; k < i; k++) shared |= g[k]->st == t->st;
         bool dense = td__is_dense(t->rank, t->size, t->stride);
-        if (shared || !dense) r->grad[i] = td_op_clone(t, true);
-        if (td_is_nil(r->grad[i])) return false;
+        if (shared || !dense) g[i] = td_op_clone(t, true);
+        if (td_is_nil(g[i])) return false;
     }
     return true;
 }
@@ -115,7 +113,7 @@ static bool differentiate(td_call *c, const td_backward_job *j, buffers *r) {
                       .grads = {r->g, r->n_of}};
     td_tensors   of = {r->of, r->n_of}, with = {r->with, r->n_with};
     if (r->n_of && !td_grad(of, with, r->grad, &o)) return false;
-    if (!fill_missing(j, r) || !make_private(c, r)) return false;
+    if (!fill_missing(j, r) || !td__private_grads(c, r->grad, r->n_with)) return false;
     for (int i = 0; i < r->n_with; i++) r->in[i] = td_value_tensor(r->grad[i]);
     return td_return_values(c, (td_values){r->in, r->n_with});
 }

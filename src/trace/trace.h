@@ -356,6 +356,10 @@ bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
  * without grad_fn, view chain or payload, so that reading its state calls no
  * op. requires_grad is `grad`. NULL after td__fail. */
 td_tensor *td__template(td_tensor *t, bool grad);
+/* In the body of a backward graph of a branch: clones gradients that are not row-major
+ * or share storage with an argument or with each other. Both branches must give the
+ * same layout. */
+bool       td__private_grads(td_call *c, td_tensor **g, int n);
 /* Where a nested body returns a tensor that it closes over (*outside), *t becomes that
  * tensor's copy in the innermost capture. No effect outside of captures. */
 bool       td__result_copy(td_ctx *cx, td_tensor **t, bool *outside);
