@@ -12,8 +12,8 @@
 
 /* ---- the types ---------------------------------------------------------- */
 
-/* Has a pair the sizes of its inner tensors? Where a body states its sizes, a call with
- * others makes one that has not, and sizes among the arguments of an op fit one only. */
+/* Has a pair the sizes of its inner tensors? Where a body states sizes, a call with
+ * others makes one that has not, and an op with sizes as arguments fits one only. */
 static bool is_whole(const td_tensor *t) {
     for (int i = 0; t && t->typed && i < t->typed->n; i++)
         if (t->typed->inner[i]->rank != t->rank ||
