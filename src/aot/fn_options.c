@@ -62,7 +62,7 @@ static bool check_callback(td_ctx *cx, const char *field, bool function, bool an
     return function || !any ||
            td__fail(cx, TD_E_ARG,
                     "td_aot_opts.%s is NULL, but other fields of the struct are set; "
-                    "set the function, or leave all of them zero",
+                    "set it, or leave all of them zero",
                     field);
 }
 

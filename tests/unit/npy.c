@@ -117,10 +117,10 @@ TEST(a_loaded_tensor_outlives_its_file_and_may_not_be_written) {
 
     CHECK(td_item(td_sum(x)) == 4);
     CHECK(td_is_nil(td_add_(x, 1.0)));
-    CHECK(
-        says(cx, TD_E_ALIAS,
-             "add_: a is read-only: its storage is mapped from a file, or was imported "
-             "by DLPack as read-only; write to a clone of it (td_clone)"));
+    CHECK(says(cx, TD_E_ALIAS,
+               "add_: a is read-only: its storage is mapped from a file, was imported "
+               "by DLPack as read-only, or carries an object (td_object); write to a "
+               "clone of it (td_clone)"));
     CHECK(td_item(td_sum(td_add_(td_clone(x), 1.0))) == 8);
     files_end();
     td_close(cx);
