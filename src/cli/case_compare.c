@@ -330,11 +330,16 @@ static bool has_zero_gradients(const case_run *r, td_tensor *t) {
 }
 
 /* May one run have a history that the other lacks? Eager's tape passes through views
- * that a graph does not have; without effect on any gradient, that is no difference. */
+ * that a graph does not have, and a gradient behind a branch or loop requires grad if
+ * it would after other branches or iterations (docs/beyond.md); without effect on any
+ * gradient, that is no difference. */
 static bool is_harmless_history(const case_pair *p, td_tensor *x, td_tensor *y) {
     bool a = td_requires_grad(x), b = td_requires_grad(y);
-    if (a == b || !p->other->higher) return false;
-    bool vain = has_zero_gradients(a ? p->eager : p->other, a ? x : y);
+    bool behind = p->gradient && b && case_has_control(p->eager->c);
+    if (a == b || !(p->other->higher || behind)) return false;
+    /* after the write of a result its gradients, which were zero, may not be taken */
+    bool vain = (p->written && p->v->vain) ||
+                has_zero_gradients(a ? p->eager : p->other, a ? x : y);
     p->v->vain |= vain;
     return vain;
 }

@@ -50,10 +50,15 @@ static td_reason reason_firm(const td_part *p, int i) {
                                                      : TD_REASON_FREE;
 }
 
-/* Saves value v of node i; of a view, its base. */
-static void save_result(td_part *p, int i, int v, td_reason why) {
-    int at = p->view[i] ? p->maker[p->root[v]] : i;
+/* Saves value v; of a view, its base. What wraps or takes out inner tensors computes
+ * nothing and is never saved: what it reads is. */
+static void save_value(td_part *p, int v, td_reason why) {
+    int at = p->maker[v];
+    if (at >= 0 && p->view[at]) at = p->maker[p->root[v]];
     if (at < 0 || p->firm[at] == TD_REASON_EFFECT) return;
+    for (int k = p->read_at[at]; k < p->read_at[at + 1] && p->view[at]; k++)
+        save_value(p, p->reads[k], why);
+    if (p->view[at]) return;
     p->firm[at] = (uint8_t)why;
     p->must_recompute[at] = false;
 }
@@ -68,7 +73,7 @@ static void save_seams(td_part *p, int i) {
             int by = p->users[u];
             if (p->must_recompute[by] &&
                 TD_TAG_REGION(p->g->nodes.v[by]->tags) > TD_TAG_REGION(n->tags))
-                save_result(p, i, v, TD_REASON_SEAM);
+                save_value(p, v, TD_REASON_SEAM);
         }
     }
 }
@@ -94,7 +99,7 @@ void td__part_tags(td_part *p) {
             p->firm[i] == TD_REASON_MUST_SAVE || p->firm[i] == TD_REASON_PREFER_SAVE;
         if (!policy || !p->view[i]) continue;
         for (int k = 0; k < p->g->nodes.v[i]->n_out; k++)
-            save_result(p, i, p->g->nodes.v[i]->out[k]->id, (td_reason)p->firm[i]);
+            save_value(p, p->g->nodes.v[i]->out[k]->id, (td_reason)p->firm[i]);
         p->firm[i] = TD_REASON_FREE;
     }
     for (int i = 0; i < p->n_nodes && any; i++)
