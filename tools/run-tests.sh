@@ -4,9 +4,10 @@
 # Each program gets WORD (which tests to run; "" is all) as its argument and says
 # `N passed, N failed` on its last such line; Criterion's summary is understood
 # as well. A program that says neither is one test, and its exit status the
-# verdict. WRAP is put before every program. The output of a passing program is
-# shown only with VERBOSE=1; that of a failing one always, and its end once more
-# after the table, where a reader of the last lines finds it.
+# verdict. WRAP is put before every program; TOTALS names a file that gets the sums.
+# The output of a passing program is shown only with VERBOSE=1; that of a failing one
+# always, and its end once more after the table, where a reader of the last lines
+# finds it.
 #
 # As many programs as there are CPUs run at a time (JOBS=1: one after the other); the
 # table has their order. Unit tests built without Criterion (sanitizers, valgrind) run
@@ -110,5 +111,6 @@ done
 wait
 show_done
 [ -e "$logs/failures" ] && cat "$logs/failures"
+[ -n "${TOTALS:-}" ] && echo "$passed $failed" >>"$TOTALS"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && { [ $((passed + failed)) -gt 0 ] || [ -n "$word" ]; }
