@@ -58,7 +58,6 @@ static bool notes(td_call *c) {
     td_add_(noted, 1);
     return td_return(c, td_neg(td_arg(c, 0)));
 }
-static bool draws(td_call *c) { return td_return(c, td_dropout(td_arg(c, 0), 0.5)); }
 static bool positive(td_call *c) {
     return td_return(c, td_gt(td_sum(td_arg(c, 0)), 0));
 }
@@ -448,10 +447,8 @@ static void control(scene *s) {
             call_with(s, body_cond, columns, s->x));
     MISTAKE("a branch that writes a tensor it was not given",
             call_with(s, body_cond, notes, s->x));
-    MISTAKE("a branch that draws", call_with(s, body_cond, draws, s->leaf));
     MISTAKE("a loop that writes a tensor it was not given",
             call_with(s, body_while, notes, s->x));
-    MISTAKE("a loop that draws", call_with(s, body_while, draws, s->leaf));
     MISTAKE("a loop whose body returns nothing",
             call_with(s, body_while, body_nothing, s->x));
     MISTAKE("a custom function in C in a compiled body",
