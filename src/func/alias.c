@@ -301,14 +301,16 @@ static bool is_empty(const td_group *g) {
  * the whole storage already. Needed when a program reads elements that no known view
  * covers. */
 bool td__group_flatten(td_group *g, int64_t bytes) {
-    td_func *f = g->f;
-    if (!g->given && !g->root)
+    td_func       *f = g->f;
+    const td_fval *root = g->root;
+    td_dtype       dt;
+    if (g->given) dt = (td_dtype)g->given->dtype;
+    else if (root) dt = (td_dtype)root->geom.dtype;
+    else
         return td__fail(f->cx, TD_E_UNSUPPORTED,
                         "a storage of which no piece is known is read as a whole");
-    td_dtype dt = (td_dtype)(g->given ? g->given->dtype : g->root->geom.dtype);
-    int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
-    if (g->root && td__geom_is_list(&g->root->geom) &&
-        has_room(g->root->geom.size[0], n))
+    int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
+    if (root && td__geom_is_list(&root->geom) && has_room(root->geom.size[0], n))
         return true;
     if (bytes == 0 && !is_empty(g))
         return td__fail(f->cx, TD_E_UNSUPPORTED,

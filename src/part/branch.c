@@ -148,8 +148,9 @@ static bool padded_body(td_call *c) {
     const td_handover *h = j->h;
     const td_graph    *f = h->of[j->b]->forward;
     size_t             n = (size_t)(f->outputs.n + h->n_all + 1);
-    td_value          *out = td__zalloc(sizeof *out * n), *to = out + f->outputs.n;
+    td_value          *out = td__zalloc(sizeof *out * n), *to;
     if (!out) return td__fail_memory(f->cx);
+    to = out + f->outputs.n;
     bool ok = td__graph_replay(f, td__call_args(c).v, out);
     for (int i = 0; i < h->n_out && ok; i++) to[h->of[j->b]->j->fwd[i].result] = out[i];
     for (int i = 0; i < h->n && ok; i++) {

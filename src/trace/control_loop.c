@@ -290,8 +290,9 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
             "td_while: the new value of state %d shares storage with a tensor "
             "from outside; return a clone of it",
             td__graph_gives_lifted(l->body, n));
-    td_tensor **ts = td__alloc(2 * sizeof *ts * (size_t)(n + 1)), **got = ts + n;
+    td_tensor **ts = td__alloc(2 * sizeof *ts * (size_t)(n + 1)), **got;
     if (!ts) return td__fail_memory(l->cx);
+    got = ts + n;
     for (int i = 0; i < n; i++) ts[i] = l->state[i].u.t;
     td_tensors state = {ts, n}, fixed = {l->lift.tensors.v, l->lift.tensors.n};
     td_value   in[] = {td__value_graph(l->test), td__value_graph(l->body),
