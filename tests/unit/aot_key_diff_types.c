@@ -18,7 +18,7 @@ static td_tensor *ones(td_ctx *cx) { return td_ones(cx, TD_SHAPE(2, 2)); }
 TEST(types_metadata_and_inner_tensors_that_differ_are_named) {
     td_ctx    *cx = open_hearing("guards");
     td_tensor *plain = ones(cx), *pair = make_pair(ones(cx), ones(cx), "m");
-    td_tensor *turned = td_transpose(ones(cx), 0, 1);
+    td_tensor *transposed = td_transpose(ones(cx), 0, 1);
     td_tensor *one = ones(cx);
     CHECK_STR(why(cx, pair, make_pair(ones(cx), ones(cx), "m")), "it fits");
     CHECK_STR(why(cx, plain, pair), "argument 0 is of a type now");
@@ -28,7 +28,7 @@ TEST(types_metadata_and_inner_tensors_that_differ_are_named) {
     CHECK_STR(why(cx, pair, make_counted(ones(cx))), "argument 0 has another type");
     static const char inner[] =
         "argument 0 has inner tensors of other sizes, strides, types or aliases";
-    CHECK_STR(why(cx, pair, make_pair(ones(cx), turned, "m")), inner);
+    CHECK_STR(why(cx, pair, make_pair(ones(cx), transposed, "m")), inner);
     CHECK_STR(why(cx, pair, make_pair(one, one, "m")), inner);
     CHECK_STR(why(cx, pair,
                   make_pair(ones(cx), make_pair(ones(cx), ones(cx), ""), "m")),

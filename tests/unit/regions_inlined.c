@@ -157,7 +157,7 @@ static bool turns(td_call *c) {
     td_transpose_(h, 0, 1);
     return td_return(c, td_add(h, 1.0));
 }
-static bool turned(td_call *c) {
+static bool transposed(td_call *c) {
     td_tensor *h = call(c, turns, TD_ARGS(td_arg(c, 0)));
     return td_return(c, td_matmul(h, td_arg(c, 1)));
 }
@@ -168,7 +168,7 @@ TEST(regions_that_cannot_be_one_node_do_what_eager_does) {
     check_scene(train, under_no_grad);
     check_scene(train, own_leaf);
     check_scene(train, no_history);
-    check_scene(train, turned);
+    check_scene(train, transposed);
 }
 
 /* The body writes a value that its backward needs. */
