@@ -1,37 +1,18 @@
 /* user_ops.c -- ops that programs register: rows behind those of the library, made from
- * td_op_opts. The functions of such a row are the same for all; they find the user's
- * by the row of the call. Rows are never removed, so that graphs may name them. */
-#include "ops/call.h"
-#include "core/callback.h"
+ * td_op_opts. The functions of such a row are the same for all (user_op_run.c). Rows
+ * are never removed, so that graphs may name them. */
+#include "ops/user_ops.h"
 #include "core/handle.h"
-#include "tandem/user_op.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A registered op. def is first: td_opcall.def leads to the rest.
- *
- * An op with an ordered effect has a second row, its token form NAME_with_token, which
- * takes a token before the op's arguments and returns one before its results. The two
- * rows name each other. */
-typedef struct user_op {
-    td_opdef          def;
-    td_opinfo         info;
-    td_op_opts        opts; /* the strings are the op's own */
-    const td_formula *shape[TD_MAX_RESULTS];
-    uint64_t          mark;  /* stands for the op in cached graphs */
-    int               token; /* of a token form: 1, arguments and results before those
-                              * of the user's functions */
-    atomic_int other; /* the op of the token form, or that it is one of; 0: none */
-} user_op;
+static _Atomic(td_user_op *) ops[TD_MOST_USER_OPS];
+static atomic_int            n_ops; /* complete ones; changed under `lock` */
+static pthread_mutex_t       lock = PTHREAD_MUTEX_INITIALIZER;
 
-static _Atomic(user_op *) ops[TD_MOST_USER_OPS];
-static atomic_int         n_ops; /* complete ones; changed under `lock` */
-static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
-
-static user_op *at(td_op op) { return atomic_load(&ops[op - TD_OP_COUNT - 1]); }
+static td_user_op *at(td_op op) { return atomic_load(&ops[op - TD_OP_COUNT - 1]); }
 
 const td_opdef *td__user_row(td_op op) { return &at(op)->def; }
 td_opinfo      *td__user_info(td_op op) { return &at(op)->info; }
@@ -60,197 +41,6 @@ static td_op other_of(td_op op, int token) {
 
 td_op td__op_with_token(td_op op) { return other_of(op, 0); }
 td_op td__op_without_token(td_op op) { return other_of(op, 1); }
-
-static const user_op *of_call(const td_opdef *def) { return (const user_op *)def; }
-
-/* ---- shapes ------------------------------------------------------------- */
-
-/* A tensor without elements like t, for formulas to run on. */
-static bool add_fake(td_ctx *cx, td_value *v, td_meta *m) {
-    td__tensor_meta(v->u.t, m);
-    td_tensor *t = td__tensor_make(cx, m, true);
-    if (t) *v = td_value_tensor(t);
-    return t != NULL;
-}
-
-/* Computes the formulas on fake arguments. */
-static bool run_shapes(td_opcall *c, const user_op *u) {
-    td_value       in[TD_MAX_ARGS];
-    td_meta        metas[TD_MAX_ARGS];
-    const td_meta *in_meta[TD_MAX_ARGS] = {0};
-    bool           ok = true;
-    for (int i = 0; ok && i < c->n_in; i++) {
-        in[i] = c->in[i];
-        if (!td__in(c, i)) continue;
-        ok = add_fake(c->cx, &in[i], &metas[i]);
-        in_meta[i] = &metas[i];
-    }
-    td_vjp v = {
-        .cx = c->cx, .def = c->def, .info = c->info, .in = in, .in_meta = in_meta};
-    for (int i = u->token; ok && i < c->n_out; i++) {
-        td_tensor *t = td__formula_eval(u->shape[i], &v);
-        ok = t && !td_is_nil(t);
-        if (ok) td__tensor_meta(t, &c->meta[i]);
-    }
-    return ok;
-}
-
-static bool shapes_by_formula(td_opcall *c, const user_op *u) {
-    td_ctx *cx = c->cx;
-    if (!td__scope_push(cx)) return false;
-    td_mode_scope o = td__modes_enter_plain(cx, NULL);
-    cx->fake = true;
-    bool ok = run_shapes(c, u);
-    td__modes_leave(cx, &o);
-    td__scope_pop(cx, NULL, 0);
-    return ok;
-}
-
-/* Calls one of the user's functions; a failure without an error gets one. */
-static bool call_user(td_opcall *c, td_op_fn *fn, const td_op_run *r,
-                      const char *what) {
-    bool ok;
-    TD_CALLBACK(c->cx, ok = fn(r));
-    if (!ok && td_ok(c->cx)) td__op_fail(c, TD_E_ARG, "%s returned false", what);
-    return ok && td_ok(c->cx);
-}
-
-static bool shapes_by_function(td_opcall *c, const user_op *u) {
-    td_op_result *to =
-        td__arena_zalloc(&c->cx->scratch, sizeof *to * (size_t)(c->n_out + 1));
-    if (!to) return td__fail_memory(c->cx);
-    td_op_run r = {.cx = c->cx,
-                   .env = u->opts.env,
-                   .in = c->in + u->token,
-                   .n_in = c->n_in - u->token,
-                   .n_out = c->n_out - u->token,
-                   .result = to + u->token};
-    if (!call_user(c, u->opts.shape_fn, &r, "its shape_fn")) return false;
-    for (int i = u->token; i < c->n_out; i++) {
-        td_meta *m = &c->meta[i];
-        if (to[i].rank < 0 || to[i].rank > TD_MAX_RANK ||
-            (unsigned)to[i].dtype >= TD_DTYPE_COUNT)
-            return td__op_fail(c, TD_E_ARG,
-                               "its shape_fn gave result %d rank %d and dtype %d", i,
-                               to[i].rank, (int)to[i].dtype);
-        m->dtype = to[i].dtype;
-        m->rank = to[i].rank;
-        for (int d = 0; d < m->rank; d++) {
-            m->size[d] = to[i].size[d];
-            if (td__dim_is_negative(m->size[d]))
-                return td__op_fail(c, TD_E_SHAPE,
-                                   "its shape_fn gave dim %d of result %d the size "
-                                   "%lld",
-                                   d, i, (long long)m->size[d]);
-        }
-    }
-    return true;
-}
-
-static bool check_dtypes(td_opcall *c, const user_op *u) {
-    for (int i = u->token; u->opts.dtypes && i < c->n_in; i++) {
-        const td_tensor *t = td__in(c, i);
-        bool             object = c->info->s.in[i].type == TD_T_OBJECT;
-        if (t && !object && !(u->opts.dtypes & TD_ONLY(t->dtype)))
-            return td__op_fail(c, TD_E_DTYPE,
-                               "argument %s is %s; the op was registered for other "
-                               "dtypes (td_op_opts.dtypes)",
-                               c->info->s.in[i].name, td__type_str(t));
-    }
-    return true;
-}
-
-/* A token has no elements: it only says that one call comes after another. */
-static void give_token(td_meta *m) {
-    m->dtype = TD_U8;
-    m->rank = 1;
-    m->size[0] = 0;
-}
-
-/* Results are row-major, whatever the shape came from. */
-static bool give_shapes(td_opcall *c) {
-    const user_op *u = of_call(c->def);
-    if (u->token) give_token(&c->meta[0]);
-    bool ok = check_dtypes(c, u) && (u->opts.shape_fn      ? shapes_by_function(c, u)
-                                     : c->n_out > u->token ? shapes_by_formula(c, u)
-                                                           : true);
-    for (int i = 0; ok && i < c->n_out; i++) {
-        c->meta[i].strided = false;
-        c->meta[i].offset = 0;
-    }
-    return ok;
-}
-
-/* ---- kernels ------------------------------------------------------------ */
-
-/* Row-major copies of arguments that are not, unless the op takes any strides. */
-static bool make_dense(td_opcall *c, const user_op *u, td_value *in) {
-    for (int i = 0; i < c->n_in; i++) {
-        td_tensor *t = td__in(c, i);
-        in[i] = c->in[i];
-        if (!t || u->opts.strided || td__is_dense(t->rank, t->size, t->stride))
-            continue;
-        in[i] = td_value_tensor(td_op_clone(t, true));
-        if (td_is_nil(in[i].u.t)) return false;
-    }
-    return true;
-}
-
-/* Ops that a kernel calls on its results count no writes: the results are new. */
-static void set_versions(const td_opcall *c, uint64_t *v, bool back) {
-    for (int i = 0; i < c->n_out; i++)
-        if (back) atomic_store(&c->out[i]->st->version, v[i]);
-        else v[i] = td__version(c->out[i]);
-}
-
-static bool run_kernel(td_opcall *c) {
-    const user_op *u = of_call(c->def);
-    td_value       in[TD_MAX_ARGS];
-    uint64_t       versions[TD_MAX_RESULTS];
-    if (!td__scope_push(c->cx)) return false;
-    td_op_run     r = {.cx = c->cx,
-                       .env = u->opts.env,
-                       .in = in + u->token,
-                       .n_in = c->n_in - u->token,
-                       .n_out = c->n_out - u->token,
-                       .out = c->out + u->token};
-    td_mode_scope o = td__modes_enter_plain(c->cx, NULL);
-    set_versions(c, versions, false);
-    bool ok = make_dense(c, u, in) && call_user(c, u->opts.kernel, &r, "its kernel");
-    set_versions(c, versions, true);
-    td__modes_leave(c->cx, &o);
-    td__scope_pop(c->cx, NULL, 0);
-    return ok;
-}
-
-/* ---- derivatives -------------------------------------------------------- */
-
-static bool run_backward(td_vjp *v) {
-    const user_op *u = of_call(v->def);
-    td_op_run      r = {.cx = v->cx,
-                        .env = u->opts.env,
-                        .in = v->in,
-                        .n_in = v->info->s.n_in,
-                        .n_out = v->n_out,
-                        .out = v->out,
-                        .g = v->g,
-                        .need = v->need,
-                        .grad = v->grad};
-    bool           ok;
-    TD_CALLBACK(v->cx, ok = u->opts.backward(&r));
-    if (!ok && td_ok(v->cx))
-        td__fail(v->cx, TD_E_GRAD, "%s: its backward returned false", v->def->name);
-    return ok && td_ok(v->cx);
-}
-
-/* The derivative of an op that was registered without one. */
-static bool fail_backward(td_vjp *v) {
-    return td__fail(v->cx, TD_E_GRAD,
-                    "%s: the op was registered without a derivative; give "
-                    "td_op_opts.derivative or .backward, or pass td_detach of its "
-                    "arguments",
-                    v->def->name);
-}
 
 /* ---- registering -------------------------------------------------------- */
 
@@ -352,12 +142,12 @@ static const char *take_text(char **to, const char *s) {
 }
 
 /* A copy of the options with its own texts, and the row made from them. */
-static user_op *make_op(const td_op_opts *o, const td_schema *s) {
+static td_user_op *make_op(const td_op_opts *o, const td_schema *s) {
     const char *text[] = {s->name,  o->schema,     o->doc,
                           o->shape, o->derivative, o->saves};
     size_t      n = 0;
     for (size_t i = 0; i < TD_COUNT(text); i++) n += text[i] ? strlen(text[i]) + 1 : 0;
-    user_op *u = td__zalloc(sizeof *u + n);
+    td_user_op *u = td__zalloc(sizeof *u + n);
     if (!u) return NULL;
     char *at = (char *)(u + 1);
     u->opts = *o;
@@ -367,18 +157,19 @@ static user_op *make_op(const td_op_opts *o, const td_schema *s) {
     u->opts.shape = take_text(&at, o->shape);
     u->def.vjp = u->opts.derivative = take_text(&at, o->derivative);
     u->def.saves = u->opts.saves = take_text(&at, o->saves);
-    u->def.shape = give_shapes;
-    u->def.cpu = run_kernel;
-    if (!o->derivative) u->def.vjp_fn = o->backward ? run_backward : fail_backward;
+    u->def.shape = td__user_op_shape;
+    u->def.cpu = td__user_op_kernel;
+    if (!o->derivative)
+        u->def.vjp_fn = o->backward ? td__user_op_backward : td__user_op_no_backward;
     u->def.flags = o->effect ? TD_OPF_EFFECT : 0;
     u->mark = mark_of(o);
     return u;
 }
 
 /* The row NAME_: writes what NAME computes into its first argument. */
-static user_op *make_writer(const user_op *of) {
-    size_t   n = strlen(of->def.name);
-    user_op *u = td__zalloc(sizeof *u + n + 2);
+static td_user_op *make_writer(const td_user_op *of) {
+    size_t      n = strlen(of->def.name);
+    td_user_op *u = td__zalloc(sizeof *u + n + 2);
     if (!u) return NULL;
     char *name = (char *)(u + 1);
     memcpy(name, of->def.name, n);
@@ -408,12 +199,12 @@ static void token_schema(char *to, size_t cap, const char *schema, const td_sche
 
 /* The row NAME_with_token. Tokens are put into graphs that are differentiated already,
  * so it has no derivative. */
-static user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
-    size_t     n = strlen(o->schema) + sizeof token_suffix + TD_MAX_RESULTS * 40 + 80;
-    char      *text = td__alloc(n), why[120];
-    user_op   *u = NULL;
-    td_op_opts form = *o;
-    td_schema  with;
+static td_user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
+    size_t      n = strlen(o->schema) + sizeof token_suffix + TD_MAX_RESULTS * 40 + 80;
+    char       *text = td__alloc(n), why[120];
+    td_user_op *u = NULL;
+    td_op_opts  form = *o;
+    td_schema   with;
     if (!text) return NULL;
     token_schema(text, n, o->schema, s);
     form.schema = text;
@@ -428,7 +219,7 @@ static user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
 }
 
 /* One formula for each result, separated by `;`. */
-static bool parse_shapes(user_op *u, char *msg, size_t cap) {
+static bool parse_shapes(td_user_op *u, char *msg, size_t cap) {
     const char *p = u->opts.shape;
     for (int i = u->token; p && i < u->info.s.n_out; i++) {
         char   text[256];
@@ -449,7 +240,7 @@ static bool parse_shapes(user_op *u, char *msg, size_t cap) {
 }
 
 /* Adds the row, which then belongs to the table. Called under `lock`. */
-static bool add_row(td_ctx *cx, user_op *u) {
+static bool add_row(td_ctx *cx, td_user_op *u) {
     int  i = atomic_load(&n_ops);
     char msg[200] = "";
     bool ok = u != NULL;
@@ -491,7 +282,7 @@ static bool add_op(td_ctx *cx, const td_op_opts *o, const td_schema *s) {
     bool  ordered = o->effect == TD_EFFECT_ORDERED;
     td_op form = ordered ? add_token_form(cx, o, s) : TD_OP_COUNT;
     if (ordered && form == TD_OP_COUNT) return false;
-    user_op *u = make_op(o, s);
+    td_user_op *u = make_op(o, s);
     if (u && ordered) atomic_store(&u->other, (int)form);
     if (!add_row(cx, u)) return false;
     if (ordered) atomic_store(&at(form)->other, (int)td__op_find(s->name));

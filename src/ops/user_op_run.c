@@ -1,0 +1,199 @@
+/* user_op_run.c -- the functions of the rows that programs register: sizes of results,
+ * kernels and derivatives, each of which calls the user's. */
+#include "ops/user_ops.h"
+#include "core/callback.h"
+
+#include <string.h>
+
+static const td_user_op *of_call(const td_opdef *def) {
+    return (const td_user_op *)def;
+}
+
+/* ---- shapes ------------------------------------------------------------- */
+
+/* A tensor without elements like t, for formulas to run on. */
+static bool add_fake(td_ctx *cx, td_value *v, td_meta *m) {
+    td__tensor_meta(v->u.t, m);
+    td_tensor *t = td__tensor_make(cx, m, true);
+    if (t) *v = td_value_tensor(t);
+    return t != NULL;
+}
+
+/* Computes the formulas on fake arguments. */
+static bool run_shapes(td_opcall *c, const td_user_op *u) {
+    td_value       in[TD_MAX_ARGS];
+    td_meta        metas[TD_MAX_ARGS];
+    const td_meta *in_meta[TD_MAX_ARGS] = {0};
+    bool           ok = true;
+    for (int i = 0; ok && i < c->n_in; i++) {
+        in[i] = c->in[i];
+        if (!td__in(c, i)) continue;
+        ok = add_fake(c->cx, &in[i], &metas[i]);
+        in_meta[i] = &metas[i];
+    }
+    td_vjp v = {
+        .cx = c->cx, .def = c->def, .info = c->info, .in = in, .in_meta = in_meta};
+    for (int i = u->token; ok && i < c->n_out; i++) {
+        td_tensor *t = td__formula_eval(u->shape[i], &v);
+        ok = t && !td_is_nil(t);
+        if (ok) td__tensor_meta(t, &c->meta[i]);
+    }
+    return ok;
+}
+
+static bool shapes_by_formula(td_opcall *c, const td_user_op *u) {
+    td_ctx *cx = c->cx;
+    if (!td__scope_push(cx)) return false;
+    td_mode_scope o = td__modes_enter_plain(cx, NULL);
+    cx->fake = true;
+    bool ok = run_shapes(c, u);
+    td__modes_leave(cx, &o);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
+}
+
+/* Calls one of the user's functions; a failure without an error gets one. */
+static bool call_user(td_opcall *c, td_op_fn *fn, const td_op_run *r,
+                      const char *what) {
+    bool ok;
+    TD_CALLBACK(c->cx, ok = fn(r));
+    if (!ok && td_ok(c->cx)) td__op_fail(c, TD_E_ARG, "%s returned false", what);
+    return ok && td_ok(c->cx);
+}
+
+static bool shapes_by_function(td_opcall *c, const td_user_op *u) {
+    td_op_result *to =
+        td__arena_zalloc(&c->cx->scratch, sizeof *to * (size_t)(c->n_out + 1));
+    if (!to) return td__fail_memory(c->cx);
+    td_op_run r = {.cx = c->cx,
+                   .env = u->opts.env,
+                   .in = c->in + u->token,
+                   .n_in = c->n_in - u->token,
+                   .n_out = c->n_out - u->token,
+                   .result = to + u->token};
+    if (!call_user(c, u->opts.shape_fn, &r, "its shape_fn")) return false;
+    for (int i = u->token; i < c->n_out; i++) {
+        td_meta *m = &c->meta[i];
+        if (to[i].rank < 0 || to[i].rank > TD_MAX_RANK ||
+            (unsigned)to[i].dtype >= TD_DTYPE_COUNT)
+            return td__op_fail(c, TD_E_ARG,
+                               "its shape_fn gave result %d rank %d and dtype %d", i,
+                               to[i].rank, (int)to[i].dtype);
+        m->dtype = to[i].dtype;
+        m->rank = to[i].rank;
+        for (int d = 0; d < m->rank; d++) {
+            m->size[d] = to[i].size[d];
+            if (td__dim_is_negative(m->size[d]))
+                return td__op_fail(c, TD_E_SHAPE,
+                                   "its shape_fn gave dim %d of result %d the size "
+                                   "%lld",
+                                   d, i, (long long)m->size[d]);
+        }
+    }
+    return true;
+}
+
+static bool check_dtypes(td_opcall *c, const td_user_op *u) {
+    for (int i = u->token; u->opts.dtypes && i < c->n_in; i++) {
+        const td_tensor *t = td__in(c, i);
+        bool             object = c->info->s.in[i].type == TD_T_OBJECT;
+        if (t && !object && !(u->opts.dtypes & TD_ONLY(t->dtype)))
+            return td__op_fail(c, TD_E_DTYPE,
+                               "argument %s is %s; the op was registered for other "
+                               "dtypes (td_op_opts.dtypes)",
+                               c->info->s.in[i].name, td__type_str(t));
+    }
+    return true;
+}
+
+/* A token has no elements: it only says that one call comes after another. */
+static void give_token(td_meta *m) {
+    m->dtype = TD_U8;
+    m->rank = 1;
+    m->size[0] = 0;
+}
+
+/* Results are row-major, whatever the shape came from. */
+bool td__user_op_shape(td_opcall *c) {
+    const td_user_op *u = of_call(c->def);
+    if (u->token) give_token(&c->meta[0]);
+    bool ok = check_dtypes(c, u) && (u->opts.shape_fn      ? shapes_by_function(c, u)
+                                     : c->n_out > u->token ? shapes_by_formula(c, u)
+                                                           : true);
+    for (int i = 0; ok && i < c->n_out; i++) {
+        c->meta[i].strided = false;
+        c->meta[i].offset = 0;
+    }
+    return ok;
+}
+
+/* ---- kernels ------------------------------------------------------------ */
+
+/* Row-major copies of arguments that are not, unless the op takes any strides. */
+static bool make_dense(td_opcall *c, const td_user_op *u, td_value *in) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = td__in(c, i);
+        in[i] = c->in[i];
+        if (!t || u->opts.strided || td__is_dense(t->rank, t->size, t->stride))
+            continue;
+        in[i] = td_value_tensor(td_op_clone(t, true));
+        if (td_is_nil(in[i].u.t)) return false;
+    }
+    return true;
+}
+
+/* Ops that a kernel calls on its results count no writes: the results are new. */
+static void set_versions(const td_opcall *c, uint64_t *v, bool back) {
+    for (int i = 0; i < c->n_out; i++)
+        if (back) atomic_store(&c->out[i]->st->version, v[i]);
+        else v[i] = td__version(c->out[i]);
+}
+
+bool td__user_op_kernel(td_opcall *c) {
+    const td_user_op *u = of_call(c->def);
+    td_value          in[TD_MAX_ARGS];
+    uint64_t          versions[TD_MAX_RESULTS];
+    if (!td__scope_push(c->cx)) return false;
+    td_op_run     r = {.cx = c->cx,
+                       .env = u->opts.env,
+                       .in = in + u->token,
+                       .n_in = c->n_in - u->token,
+                       .n_out = c->n_out - u->token,
+                       .out = c->out + u->token};
+    td_mode_scope o = td__modes_enter_plain(c->cx, NULL);
+    set_versions(c, versions, false);
+    bool ok = make_dense(c, u, in) && call_user(c, u->opts.kernel, &r, "its kernel");
+    set_versions(c, versions, true);
+    td__modes_leave(c->cx, &o);
+    td__scope_pop(c->cx, NULL, 0);
+    return ok;
+}
+
+/* ---- derivatives -------------------------------------------------------- */
+
+bool td__user_op_backward(td_vjp *v) {
+    const td_user_op *u = of_call(v->def);
+    td_op_run         r = {.cx = v->cx,
+                           .env = u->opts.env,
+                           .in = v->in,
+                           .n_in = v->info->s.n_in,
+                           .n_out = v->n_out,
+                           .out = v->out,
+                           .g = v->g,
+                           .need = v->need,
+                           .grad = v->grad};
+    bool              ok;
+    TD_CALLBACK(v->cx, ok = u->opts.backward(&r));
+    if (!ok && td_ok(v->cx))
+        td__fail(v->cx, TD_E_GRAD, "%s: its backward returned false", v->def->name);
+    return ok && td_ok(v->cx);
+}
+
+/* The derivative of an op that was registered without one. */
+bool td__user_op_no_backward(td_vjp *v) {
+    return td__fail(v->cx, TD_E_GRAD,
+                    "%s: the op was registered without a derivative; give "
+                    "td_op_opts.derivative or .backward, or pass td_detach of its "
+                    "arguments",
+                    v->def->name);
+}
