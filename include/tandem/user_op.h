@@ -52,6 +52,10 @@ typedef struct td_op_run {
     td_tensor *const *g;      /* backward: by result; NULL: no gradient arrived */
     const bool       *need;   /* backward: by argument: its gradient is wanted */
     td_tensor       **grad;   /* backward: by argument, to fill; NULL: none */
+    /* The same for arguments of type Tensor[]: by argument, then by entry of its list;
+     * NULL for arguments of other types. */
+    const bool *const *list_need;
+    td_tensor       ***list_grad;
 } td_op_run;
 
 /* False: the call fails, with the error that the callback recorded (td_fail), or with
@@ -60,8 +64,8 @@ typedef bool td_op_fn(const td_op_run *r);
 
 typedef struct td_op_opts {
     TD_SIZE(td_op_opts);
-    /* "name(Tensor x, float s=1.0) -> Tensor", or "-> (Tensor a, Tensor b)", "-> ()".
-     * Results are new tensors; arguments are not written. */
+    /* "name(Tensor x, Tensor[] list, float s=1.0) -> Tensor", or "-> (Tensor a, Tensor
+     * b)", "-> ()". Results are new tensors; arguments are not written. */
     const char *schema     TD_0;
     const char *doc        TD_0;
     /* Sizes and dtype of the results, one formula for each, separated by `;`: an
@@ -104,6 +108,13 @@ static inline td_value td_value_ints(const int64_t *list, int n) {
     v.kind = TD_K_INTS;
     v.n = (uint32_t)(n < 0 ? 0 : n);
     v.u.ints = list;
+    return v;
+}
+static inline td_value td_value_tensors(td_tensor *const *list, int n) {
+    td_value v = td_value_none();
+    v.kind = TD_K_TENSORS;
+    v.n = (uint32_t)(n < 0 ? 0 : n);
+    v.u.ts = list;
     return v;
 }
 static inline td_value td_value_str(const char *s) {

@@ -144,6 +144,9 @@ static bool add_term(td_op op, char *text) {
     while (*text == ' ' || *text == '\n') text++;
     int arg = find_arg(&info->s, text, (size_t)(colon - text));
     if (arg < 0) return wrong(op, "vjp: unknown argument before the colon");
+    if (info->s.in[arg].type == TD_T_TENSORS)
+        return wrong(op, "vjp: a list of tensors has a gradient by entry, use vjp_fn "
+                         "(td_op_opts.backward)");
     td_term *t = &info->term[arg];
     t->f = td__formula_parse(colon + 1, &info->s, true, msg, sizeof msg);
     if (!t->f) return wrong(op, msg);

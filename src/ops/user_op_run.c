@@ -9,14 +9,38 @@ static const td_user_op *of_call(const td_opdef *def) {
     return (const td_user_op *)def;
 }
 
+/* ---- arguments ---------------------------------------------------------- */
+
+/* What a function of the user gets in the place of an argument; NULL or nil after a
+ * failure. */
+typedef td_tensor *replacement(td_opcall *c, td_tensor *t);
+
+/* Copies the arguments of a call, each tensor replaced, also in lists. */
+static bool replace_tensors(td_opcall *c, td_value *in, replacement *with) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_value *v = &in[i];
+        *v = c->in[i];
+        if (v->kind == TD_K_TENSOR) {
+            if (td_is_nil(v->u.t = with(c, v->u.t))) return false;
+        } else if (v->kind == TD_K_TENSORS) {
+            td_tensor **to =
+                td__arena_zalloc(&c->cx->scratch, sizeof *to * (v->n + (size_t)1));
+            if (!to) return td__fail_memory(c->cx);
+            for (uint32_t k = 0; k < v->n; k++)
+                if (td_is_nil(to[k] = with(c, v->u.ts[k]))) return false;
+            v->u.ts = to;
+        }
+    }
+    return true;
+}
+
 /* ---- shapes ------------------------------------------------------------- */
 
 /* A tensor without elements like t, for formulas to run on. */
-static bool add_fake(td_ctx *cx, td_value *v, td_meta *m) {
-    td__tensor_meta(v->u.t, m);
-    td_tensor *t = td__tensor_make(cx, m, true);
-    if (t) *v = td_value_tensor(t);
-    return t != NULL;
+static td_tensor *fake_of(td_opcall *c, td_tensor *t) {
+    td_meta m;
+    td__tensor_meta(t, &m);
+    return td__tensor_make(c->cx, &m, true);
 }
 
 /* Computes the formulas on fake arguments. */
@@ -24,11 +48,10 @@ static bool run_shapes(td_opcall *c, const td_user_op *u) {
     td_value       in[TD_MAX_ARGS];
     td_meta        metas[TD_MAX_ARGS];
     const td_meta *in_meta[TD_MAX_ARGS] = {0};
-    bool           ok = true;
+    bool           ok = replace_tensors(c, in, fake_of);
     for (int i = 0; ok && i < c->n_in; i++) {
-        in[i] = c->in[i];
         if (!td__in(c, i)) continue;
-        ok = add_fake(c->cx, &in[i], &metas[i]);
+        td__tensor_meta(in[i].u.t, &metas[i]);
         in_meta[i] = &metas[i];
     }
     td_vjp v = {
@@ -93,17 +116,24 @@ static bool shapes_by_function(td_opcall *c, const td_user_op *u) {
     return true;
 }
 
+static bool check_dtype(td_opcall *c, const td_user_op *u, int i, const td_tensor *t) {
+    return !t || u->opts.dtypes & TD_ONLY(t->dtype) ||
+           td__op_fail(c, TD_E_DTYPE,
+                       "argument %s is %s; the op was registered for other dtypes "
+                       "(td_op_opts.dtypes)",
+                       c->info->s.in[i].name, td__type_str(t));
+}
+
 static bool check_dtypes(td_opcall *c, const td_user_op *u) {
-    for (int i = u->token; u->opts.dtypes && i < c->n_in; i++) {
-        const td_tensor *t = td__in(c, i);
-        bool             object = c->info->s.in[i].type == TD_T_OBJECT;
-        if (t && !object && !(u->opts.dtypes & TD_ONLY(t->dtype)))
-            return td__op_fail(c, TD_E_DTYPE,
-                               "argument %s is %s; the op was registered for other "
-                               "dtypes (td_op_opts.dtypes)",
-                               c->info->s.in[i].name, td__type_str(t));
+    bool ok = true;
+    for (int i = u->token; ok && u->opts.dtypes && i < c->n_in; i++) {
+        const td_value *v = &c->in[i];
+        if (c->info->s.in[i].type == TD_T_OBJECT) continue;
+        ok = check_dtype(c, u, i, td__in(c, i));
+        for (uint32_t k = 0; ok && v->kind == TD_K_TENSORS && k < v->n; k++)
+            ok = check_dtype(c, u, i, v->u.ts[k]);
     }
-    return true;
+    return ok;
 }
 
 /* A token has no elements: it only says that one call comes after another. */
@@ -129,17 +159,10 @@ bool td__user_op_shape(td_opcall *c) {
 
 /* ---- kernels ------------------------------------------------------------ */
 
-/* Row-major copies of arguments that are not, unless the op takes any strides. */
-static bool make_dense(td_opcall *c, const td_user_op *u, td_value *in) {
-    for (int i = 0; i < c->n_in; i++) {
-        td_tensor *t = td__in(c, i);
-        in[i] = c->in[i];
-        if (!t || u->opts.strided || td__is_dense(t->rank, t->size, t->stride))
-            continue;
-        in[i] = td_value_tensor(td_op_clone(t, true));
-        if (td_is_nil(in[i].u.t)) return false;
-    }
-    return true;
+/* A row-major copy if t is not, unless the op takes any strides. */
+static td_tensor *dense_of(td_opcall *c, td_tensor *t) {
+    bool any = of_call(c->def)->opts.strided;
+    return any || td__is_dense(t->rank, t->size, t->stride) ? t : td_op_clone(t, true);
 }
 
 /* Ops that a kernel calls on its results count no writes: the results are new. */
@@ -162,7 +185,8 @@ bool td__user_op_kernel(td_opcall *c) {
                        .out = c->out + u->token};
     td_mode_scope o = td__modes_enter_plain(c->cx, NULL);
     set_versions(c, versions, false);
-    bool ok = make_dense(c, u, in) && call_user(c, u->opts.kernel, &r, "its kernel");
+    bool ok = replace_tensors(c, in, dense_of) &&
+              call_user(c, u->opts.kernel, &r, "its kernel");
     set_versions(c, versions, true);
     td__modes_leave(c->cx, &o);
     td__scope_pop(c->cx, NULL, 0);
@@ -181,7 +205,9 @@ bool td__user_op_backward(td_vjp *v) {
                            .out = v->out,
                            .g = v->g,
                            .need = v->need,
-                           .grad = v->grad};
+                           .grad = v->grad,
+                           .list_need = v->list_need,
+                           .list_grad = v->list_grad};
     bool              ok;
     TD_CALLBACK(v->cx, ok = u->opts.backward(&r));
     if (!ok && td_ok(v->cx))

@@ -82,11 +82,10 @@ static bool check_schema(td_ctx *cx, const td_schema *s, const td_op_opts *o) {
                             "%s: %s: argument %s is written or aliased; registered ops "
                             "compute new tensors (td_op_opts.in_place adds %s_)",
                             who, name, s->in[i].name, name);
-        if (s->in[i].type == TD_T_GRAPH || s->in[i].type == TD_T_TENSORS ||
-            s->in[i].type == TD_T_OPT_TENSORS)
+        if (s->in[i].type == TD_T_GRAPH || s->in[i].type == TD_T_OPT_TENSORS)
             return td__fail(cx, TD_E_ARG,
-                            "%s: %s: argument %s is a list of tensors or a graph; pass "
-                            "single tensors",
+                            "%s: %s: argument %s is a graph or a list with holes; pass "
+                            "tensors, or a list of them (Tensor[])",
                             who, name, s->in[i].name);
     }
     for (int i = 0; i < s->n_out; i++)
