@@ -334,20 +334,22 @@ static td_tensor *whole_of(td_node *n, td_storage *st) {
 }
 
 /* The view that a write into a view saved: as_strided of the written base. If set_ or
- * hooks moved it to another storage, an alias that only has the history. */
+ * hooks moved it to another storage, or its elements are those of inner tensors, an
+ * alias that only has the history. */
 td_tensor *td__slices_view(td_node *n, td_tensor *data, bool unpacked) {
     const slices *s = n->data;
     td_tensor    *a = whole_of(n, data->st), *v;
     td_geom       g = unpacked ? s->view : td__geom_of(data);
     td_mode_scope was;
     if (!a) return NULL;
-    if (!unpacked && (!s->whole || s->whole->st == data->st)) {
+    bool in_base = !unpacked && (s->whole ? s->whole->st == data->st : !data->typed);
+    if (in_base) {
         v = td_op_as_strided(a, td__sizes(data), td__strides(data),
                              td_value_int(data->offset));
         return td_is_nil(v) ? NULL : v;
     }
-    /* set_ moved the view to another storage, or hooks gave a tensor of their own: the
-     * base has other elements and can only provide the history */
+    /* set_ moved the view to another storage, or hooks gave a tensor of their own, or
+     * the view is of a type: the base can only provide the history */
     v = td__tensor_alias(n->cx, data);
     if (!v || !empty_storage(a) || !tape_only_begin(n->cx, &was)) return NULL;
     bool ok = take_history_of(v, a, &g);

@@ -2,6 +2,7 @@
  * another alias; a write to a view gives its bases new values, up to the root. */
 #include "core/typed.h"
 #include "func/func_int.h"
+#include "ops/call.h"
 
 #include <string.h>
 
@@ -216,13 +217,25 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     return td__func_call1(f, op, in, n);
 }
 
+/* The value with inner tensors in the strides of those of `like`. */
+static td_tensor *lay_out_inner(td_func *f, td_tensor *value, td_tensor *like) {
+    if (TD_LIKELY(!value || !value->typed)) return value;
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    value = td__typed_laid_out(value, like);
+    td__modes_leave(f->cx, &outer);
+    return value;
+}
+
 /* `value` as the new value of a base, after a view of it was written. A type may
  * compute it as a plain tensor; packing that would round elements that were not
  * written. */
 static td_tensor *keep_type(const td_fval *base, td_tensor *value) {
     const td_typed *is = value ? value->typed : NULL;
     const td_typed *want = value && base->inner ? base->inner->typed : is;
-    if (td__typed_same_inside(want, is)) return value;
+    if (td__typed_same_inside(want, is))
+        return base->inner
+                   ? lay_out_inner(td__group_of(base)->f, value, base->inner)
+                   : value;
     td__fail(value->cx, TD_E_UNSUPPORTED,
              "unsupported in a captured body: a view of a tensor of type %s is "
              "written, and the type gives the whole tensor as one of another type; "

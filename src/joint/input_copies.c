@@ -33,6 +33,12 @@ static bool overlaps(const td_gtype *l) {
     return false;
 }
 
+static bool is_empty(const td_gtype *l) {
+    bool empty = false;
+    for (int d = 0; d < l->rank; d++) empty |= l->size[d] == 0;
+    return empty;
+}
+
 /* A copy of the elements of v, which must be saved, not recomputed: by backward the
  * input has other elements. */
 static td_gval *add_copy(td_graph *g, td_gval *v) {
@@ -71,8 +77,20 @@ static td_geom addressed(const td_gnode *n) {
     return at;
 }
 
-/* How many elements of `item` bytes the storage must have for those at g; a dim of
- * `of`, like the sizes of g. */
+/* The dtype with the smallest elements as which the graph reads the storage of v. A
+ * storage has a whole number of them, and perhaps not of larger ones. */
+static td_dtype finest_dtype(const td_graph *g, const td_gval *v) {
+    td_dtype dt = v->type->dtype;
+    for (int i = 0; i < g->nodes.n; i++) {
+        if (td__joint_addressed(g->nodes.v[i]) != v) continue;
+        td_dtype as = g->nodes.v[i]->out[0]->type->dtype;
+        if (td__dtype_bytes[as] < td__dtype_bytes[dt]) dt = as == TD_BOOL ? TD_U8 : as;
+    }
+    return dt;
+}
+
+/* How many elements of `item` bytes, at most those of g, the storage must have for
+ * those at g; a dim of `of`, like the sizes of g. */
 static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
     int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
     for (int d = 0; d < g->rank; d++) {
@@ -81,16 +99,14 @@ static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
         steps = td__gdim_make(of, TD_DIM_MUL, steps, g->stride[d]);
         end = td__gdim_make(of, TD_DIM_ADD, end, steps);
     }
-    if (td__dtype_bytes[g->dtype] == item) return end;
-    end = td__gdim_make(of, TD_DIM_MUL, end, td__dtype_bytes[g->dtype]);
-    end = td__gdim_make(of, TD_DIM_ADD, end, item - 1);
-    return td__gdim_make(of, TD_DIM_DIV, end, item);
+    int64_t fit = td__dtype_bytes[g->dtype] / item;
+    return fit == 1 ? end : td__gdim_make(of, TD_DIM_MUL, end, fit);
 }
 
-/* How many elements of v's storage a copy needs, if the graph addresses the storage or
- * elements of v overlap. 0: a copy of v will do. */
-static int64_t storage_needed(td_graph *g, const td_gval *v) {
-    int64_t item = td__dtype_bytes[v->type->dtype], end = 0;
+/* How many elements of v's storage, of dtype dt, a copy needs, if the graph addresses
+ * the storage or elements of v overlap. 0: a copy of v will do. */
+static int64_t storage_needed(td_graph *g, const td_gval *v, td_dtype dt) {
+    int64_t item = td__dtype_bytes[dt], end = 0;
     if (overlaps(v->type)) end = elements_to(g, &v->type->geom, item);
     for (int i = 0; i < g->nodes.n; i++) {
         if (td__joint_addressed(g->nodes.v[i]) != v) continue;
@@ -102,12 +118,73 @@ static int64_t storage_needed(td_graph *g, const td_gval *v) {
     return end;
 }
 
-/* v over a copy of its storage, of which n elements are copied as a list. */
-static td_gval *copy_storage(td_graph *g, td_gval *v, int64_t n) {
-    td_gtype list = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+/* The n first elements, of dtype dt, of the storage of v, as a list. */
+static td_gval *list_of(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
+    td_gtype list = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
     list.size = &n;
-    td_gval *all = td__joint_view(g, v, list), *copy = all ? add_copy(g, all) : NULL;
+    return td__joint_view(g, v, list);
+}
+
+/* The list read as another dtype; `n` is the number of elements then. */
+static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
+    td_gtype l = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
+    td_garg  in[2] = {td__garg_value(list), td__garg_dtype(dt)};
+    l.size = &n;
+    l.storage = list->type->storage;
+    td_gnode *as = td__graph_op(g, TD_OP_view_dtype, in, 2, 1);
+    return as && (as->out[0]->type = td__graph_type_of(g, l)) ? as->out[0] : NULL;
+}
+
+/* v over a copy of its storage, of which n elements of dtype dt are copied as a list.
+ * Where v has larger elements, the storage is read as dt through its first element. */
+static td_gval *copy_storage(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
+    td_dtype own = v->type->dtype;
+    int64_t  one = !is_empty(v->type);
+    int64_t  fit = one * td__dtype_bytes[own] / td__dtype_bytes[dt];
+    td_gval *from = v;
+    if (dt != own && (from = list_of(g, v, own, one))) from = list_as(g, from, dt, fit);
+    td_gval *all = from ? list_of(g, from, dt, n) : NULL;
+    td_gval *copy = all ? add_copy(g, all) : NULL;
+    if (dt != own && copy && (copy = list_of(g, copy, dt, fit)))
+        copy = list_as(g, copy, own, one);
     return copy ? td__joint_view(g, copy, *v->type) : NULL;
+}
+
+/* ---- inner tensors ------------------------------------------------------ */
+
+/* The written input that v is an inner tensor of, at any depth; NULL: none. */
+static const td_gval *written_whole(const td_joint *j, const td_gval *v) {
+    const td_gval *u = v;
+    while (u->node && u->node->op == TD_OP__inner && u->node->in[0].kind == TD_G_VALUE)
+        u = u->node->in[0].u.v;
+    return u != v && !u->node && is_written(j, u) ? u : NULL;
+}
+
+/* The inner tensor v of an input, by nodes of its own. */
+static td_gval *take_inner(td_graph *g, td_gval *v) {
+    if (!v->node) return v;
+    td_garg in[2] = {td__garg_value(take_inner(g, v->node->in[0].u.v)),
+                     v->node->in[1]};
+    td_gnode *n = in[0].u.v ? td__graph_op(g, TD_OP__inner, in, 2, 1) : NULL;
+    if (n) n->out[0]->type = v->type;
+    return n ? n->out[0] : NULL;
+}
+
+/* A written input of a type is read through a copy of its inner tensors. An inner
+ * tensor whose storage the graph addresses is read through a copy of that storage. */
+static bool copy_inner(td_joint *j, int n_nodes, td_gval **copies) {
+    td_graph *g = j->g;
+    bool      ok = true;
+    for (int i = 0; ok && i < n_nodes; i++) {
+        td_gval *v = g->nodes.v[i]->n_out ? g->nodes.v[i]->out[0] : NULL;
+        if (!v || !v->type || v->type->of || !written_whole(j, v)) continue;
+        td_dtype dt = finest_dtype(g, v);
+        int64_t  n = storage_needed(g, v, dt);
+        if (!td__dim_is_sym(n) && n <= 0) continue;
+        td_gval *own = take_inner(g, v);
+        ok = own && (copies[v->id] = copy_storage(g, own, dt, n));
+    }
+    return ok;
 }
 
 /* ---- all inputs --------------------------------------------------------- */
@@ -135,11 +212,13 @@ bool td__joint_copy_inputs(td_joint *j) {
     for (int i = 0; ok && i < g->inputs.n; i++) {
         td_gval *v = g->inputs.v[i];
         if (!is_written(j, v)) continue;
-        int64_t n = storage_needed(g, v);
-        bool    plain = !td__dim_is_sym(n) && n <= 0;
-        copies[v->id] = plain ? add_copy(g, v) : copy_storage(g, v, n);
+        td_dtype dt = finest_dtype(g, v);
+        int64_t  n = storage_needed(g, v, dt);
+        bool     plain = !td__dim_is_sym(n) && n <= 0;
+        copies[v->id] = plain ? add_copy(g, v) : copy_storage(g, v, dt, n);
         ok = copies[v->id] != NULL;
     }
+    ok = ok && copy_inner(j, first, copies);
     ok = ok && (g->nodes.n == first || read_copies(g, first, copies));
     td__free((void *)copies);
     return ok;

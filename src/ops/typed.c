@@ -117,6 +117,17 @@ bool td__typed_no_view(td_opcall *c, const td_type *type) {
                             "shows; view a clone or a plain tensor");
 }
 
+/* Below functionalization a view is a tensor of its own, which counts elements from the
+ * start of a storage as large as that of the viewed tensor. */
+static td_tensor *flat_view(td_tensor *view, const td_tensor *self, const td_meta *m) {
+    view = td__typed_in_rule(view, m);
+    if (td_is_nil(view) || view->st == self->st) return view;
+    view->st->bytes = self->st->bytes;
+    view->st->span = self->st->span;
+    view->st->open = self->st->open;
+    return view;
+}
+
 /* A view: eager's view of the tensor, with what the type gave inside. */
 static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
     td_tensor *self = td__in(c, c->info->view_of);
@@ -129,7 +140,7 @@ static bool exec_typed_view(td_opcall *c, const td_type *type, bool flat) {
             return td__typed_no_view(c, type);
     }
     for (int i = 0; flat && i < c->n_out; i++) {
-        c->out[i] = td__typed_in_rule(c->out[i], &c->meta[i]);
+        c->out[i] = flat_view(c->out[i], self, &c->meta[i]);
         if (td_is_nil(c->out[i])) return false;
     }
     if (flat) return true;

@@ -8,12 +8,15 @@
 
 #include <string.h>
 
-/* Does the joint graph read input i by an op that depends on its storage, not only on
- * its elements? */
+/* Does the joint graph read input i, or an inner tensor of it, by an op that depends on
+ * its storage, not only on its elements? */
 bool td__plan_reads_storage(const td_plan *p, int i) {
     const td_graph *g = p->j->g;
-    for (int k = 0; k < g->nodes.n; k++)
-        if (td__joint_addressed(g->nodes.v[k]) == g->inputs.v[i]) return true;
+    for (int k = 0; k < g->nodes.n; k++) {
+        const td_gval *v = td__joint_addressed(g->nodes.v[k]);
+        while (v && v->node && v->node->op == TD_OP__inner) v = v->node->in[0].u.v;
+        if (v == g->inputs.v[i]) return true;
+    }
     return false;
 }
 

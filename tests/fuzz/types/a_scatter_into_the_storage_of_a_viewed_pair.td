@@ -1,4 +1,4 @@
-# seed 1200181073: functional: line 10: eager works, functional fails: as_strided_scatter: sizes [1], strides [1] at offset 1 need 8 bytes, the storage has 4 (tests/fuzz/prog_types.c:36)
+# The scatter addresses the storage of the whole pair; a traced view of a pair had one of its own size.
 
 func @f( %p1: f32[1,2] of fz_pair("", f32[1,2] of fz_pair("", f32[1,2], f32[1,2]), f32[1,2]) @1) {
   %v0 = diagonal(%p1, 0, -1, 0)

@@ -1,4 +1,4 @@
-# seed 1220179451: compiled-dynamic: line 14: %out.0 inner a has strides [27,1,3,9,1], compiled-dynamic [27,9,3,1,9]; line 14: %out.0 inner b has strides [27,1,3,9,1], compiled-dynamic [27,9,3,1,9]
+# A write to a view gave the pair inner tensors in the order of its dims, not in the strides they had.
 
 func @f(%p0: f32[1,3,3,3]{9,27,1,3}+18 @0, %p1: f32[1,3,3,3]{9,27,1,3}+9 @0, %p2: f32[1,3,3,3]{9,27,1,3}+9 @0) {
   %v1 = mul(%p2, 1)
