@@ -3,6 +3,7 @@
  * added. */
 #include "core/typed.h"
 #include "eager/eager_int.h"
+#include "ops/call.h"
 
 td_node *td__known_accumulator(const td_tensor *leaf) {
     return leaf->ag ? leaf->ag->accum : NULL;
@@ -37,10 +38,20 @@ void td__accumulator_renew(td_tensor *leaf) {
     s->accum = NULL;
 }
 
+static bool obeys_layout(const td_tensor *g, const td_tensor *t);
+
+/* Have the inner tensors of g the layout of a gradient of t? */
+static bool inner_obey(const td_tensor *g, const td_tensor *t) {
+    bool obey = true;
+    for (int i = 0; obey && i < g->typed->n; i++)
+        obey = obeys_layout(g->typed->inner[i], td__typed_inner_like(g, t, i));
+    return obey;
+}
+
 /* Does g have the layout a .grad of t must have? The strides of t if t is dense, else
  * row-major. Dims that t lost under no_grad must have size 1. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
-    if (TD_UNLIKELY(g->typed)) return true; /* the type lays it out */
+    if (TD_UNLIKELY(g->typed) && !inner_obey(g, t)) return false;
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < g->rank; i++)
@@ -53,7 +64,10 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
 /* A copy of g in that layout; nil after td__fail. */
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     int64_t stride[TD_MAX_RANK];
-    if (TD_UNLIKELY(g->typed)) return td_op_clone(g, false);
+    if (TD_UNLIKELY(g->typed)) {
+        td_tensor *r = td__typed_empty(g, t);
+        return td_is_nil(r) ? r : td_op_copy_(r, g, false);
+    }
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
     if (!td__expand_strides(g, t->rank, t->size, stride)) {
         td__fail(t->cx, TD_E_SHAPE,

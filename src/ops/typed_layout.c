@@ -32,7 +32,8 @@ static bool is_argument(const td_opcall *c, const td_storage *st) {
 
 /* A tensor of the same type, sizes and metadata with other inner tensors and strides.
  */
-static td_tensor *wrap_as(td_tensor *t, td_tensor **inner, const int64_t *stride) {
+static td_tensor *wrap_as(const td_tensor *t, td_tensor **inner,
+                          const int64_t *stride) {
     const td_typed *d = t->typed;
     td_value        in[6] = {{.kind = TD_K_TENSORS, .n = (uint32_t)d->n},
                              {.kind = TD_K_STR},
@@ -109,6 +110,37 @@ td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
     }
     if (other) value = wrap_as(value, inner, like->stride);
     return td_is_nil(value) ? NULL : value;
+}
+
+/* The strides of a gradient of t, which has its sizes: those of t without gaps, else
+ * row-major. */
+static const int64_t *grad_strides(const td_tensor *t, int64_t *dense) {
+    if (td__is_packed(t->rank, t->size, t->stride)) return t->stride;
+    td__strides_dense(t->rank, t->size, dense);
+    return dense;
+}
+
+const td_tensor *td__typed_inner_like(const td_tensor *t, const td_tensor *like,
+                                      int i) {
+    const td_tensor *inner = t->typed->inner[i];
+    if (td__typed_same(t->typed, like->typed)) like = like->typed->inner[i];
+    return td__same_sizes(inner, like) ? like : inner;
+}
+
+td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
+    td_tensor     *inner[TD_MOST_INNER];
+    int64_t        dense[TD_MAX_RANK];
+    td_ints        size = {t->size, t->rank};
+    const int64_t *stride = grad_strides(td__same_sizes(t, like) ? like : t, dense);
+    if (!t->typed)
+        return td_op_empty_strided(t->cx, size, (td_ints){stride, t->rank},
+                                   (td_dtype)t->dtype);
+    for (int i = 0; i < t->typed->n; i++) {
+        inner[i] =
+            td__typed_empty(t->typed->inner[i], td__typed_inner_like(t, like, i));
+        if (td_is_nil(inner[i])) return inner[i];
+    }
+    return wrap_as(t, inner, stride);
 }
 
 /* A copy with copies of the inner tensors. nil after td__fail. */
