@@ -35,10 +35,13 @@ static void count_writes(const td_tensor *t, int64_t n) {
         count_writes(t->typed->inner[i], n);
 }
 
-/* _bump: adds to the version of t's storage. */
+/* _bump: adds to the version of t's storage, or takes back writes of steps before. */
 static bool bump(const td_value *in) {
-    if (in[1].u.i < 0)
-        return td__fail(in[0].u.t->cx, TD_E_ARG, "_bump: writes is negative");
+    if (in[1].u.i < 0 && (uint64_t)-in[1].u.i > atomic_load(&in[0].u.t->st->version))
+        return td__fail(in[0].u.t->cx, TD_E_ARG,
+                        "_bump: writes is %lld, and the version is %llu",
+                        (long long)in[1].u.i,
+                        (unsigned long long)atomic_load(&in[0].u.t->st->version));
     count_writes(in[0].u.t, in[1].u.i);
     return true;
 }

@@ -140,9 +140,11 @@ static bool check_storage(checker *c, const td_gnode *n) {
     return true;
 }
 
-/* Is it the copy_ into an input with which joint graphs and halves may end? */
+/* Is it the copy_ into an input with which joint graphs and halves may end, or does it
+ * count such writes? */
 static bool is_final_copy(const checker *c, const td_gnode *n) {
-    return c->stage != TD_STAGE_FUNCTIONAL && n->op == TD_OP_copy_ && n->n_in > 0 &&
+    bool copies = n->op == TD_OP_copy_ || n->op == TD_OP__bump;
+    return c->stage != TD_STAGE_FUNCTIONAL && copies && n->n_in > 0 &&
            n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node;
 }
 

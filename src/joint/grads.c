@@ -138,6 +138,7 @@ static bool note_inputs(td_joint_run *r, td_geom *to) {
         td_traced_input *of = &r->inputs[i];
         if (!of->outer) continue;
         of->before = td__func_writes(&r->f, of->nr);
+        of->version = atomic_load(&of->outer->st->version);
         if (!td__geom_copy(r->cx, &r->to->arena, &to[i], of->outer)) return false;
     }
     return true;

@@ -80,12 +80,43 @@ static bool add_late_write(td_joint_run *r, int i, int nr) {
     return v && add_write(r, i, v);
 }
 
+/* The graph writes a storage by `copies` nodes, of which input i is one, and the
+ * backward wrote it `writes` times: its version counts these. */
+static bool count_late_writes(td_joint_run *r, int i, uint64_t writes, int copies) {
+    td_graph *g = r->to->g;
+    int64_t   more = (int64_t)writes - copies;
+    td_garg   in[2] = {td__garg_value(g->inputs.v[i]), td__garg_int(more)};
+    if (more == 0) return true;
+    td_gnode *n = td__graph_op(g, TD_OP__bump, in, 2, 1);
+    if (n) n->out[0]->type = g->inputs.v[i]->type;
+    return n != NULL;
+}
+
+/* Did the backward write input i? A tensor that is passed twice is written once. */
+static bool is_late(const td_joint_run *r, int i) {
+    const td_traced_input *in = &r->inputs[i];
+    return in->outer && r->to->primals[i].same == i &&
+           td__func_writes(&r->f, in->nr) != in->before;
+}
+
+/* Counts the writes of the storage of input i, if it is the first in it. */
+static bool count_storage(td_joint_run *r, int i) {
+    const td_storage *st = r->inputs[i].outer->st;
+    int               copies = 0;
+    for (int k = 0; k < r->to->n_primals; k++) {
+        if (!is_late(r, k) || r->inputs[k].outer->st != st) continue;
+        if (k < i) return true;
+        copies++;
+    }
+    return count_late_writes(r, i, atomic_load(&st->version) - r->inputs[i].version,
+                             copies);
+}
+
 /* Primals and tangents that the backward wrote; the backward half writes them. */
 bool td__joint_add_late_writes(td_joint_run *r) {
     int n = r->to->n_primals;
     for (int i = 0; i < n; i++) {
-        const td_traced_input *in = &r->inputs[i];
-        if (!in->outer || td__func_writes(&r->f, in->nr) == in->before) continue;
+        if (!is_late(r, i)) continue;
         if (r->to->primals[i].written)
             return td__fail(
                 r->cx, TD_E_UNSUPPORTED,
@@ -93,11 +124,17 @@ bool td__joint_add_late_writes(td_joint_run *r) {
                 "backward by a custom function or a hook. Pass a clone of "
                 "it, or let one of the two write a clone",
                 r->program->name, i);
-        if (!add_late_write(r, i, in->nr)) return false;
+        if (!add_late_write(r, i, r->inputs[i].nr)) return false;
     }
     for (int i = 0; i < r->to->n_tangents; i++) {
         int nr = r->first_tangent + i;
         if (td__func_writes(&r->f, nr) && !add_late_write(r, n + i, nr)) return false;
+    }
+    for (int i = 0; i < n; i++)
+        if (is_late(r, i) && !count_storage(r, i)) return false;
+    for (int i = 0; i < r->to->n_tangents; i++) {
+        int writes = td__func_writes(&r->f, r->first_tangent + i);
+        if (writes && !count_late_writes(r, n + i, (uint64_t)writes, 1)) return false;
     }
     return true;
 }

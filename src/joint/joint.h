@@ -161,6 +161,7 @@ typedef struct td_traced_input {
     int        nr;              /* index in td_func.in */
     int        before;          /* writes before the order, or the backward, that is
                                    traced */
+    uint64_t   version;         /* of the copy's storage then */
     td_gval   *write; /* what the graph itself writes into it; NULL: nothing */
 } td_traced_input;
 

@@ -90,7 +90,8 @@ static bool find_reads(td_back *b) {
     size_t n = (size_t)b->g->inputs.n + 1;
     bool  *reads = td__zalloc(3 * n);
     if (!reads) return td__fail_memory(b->g->cx);
-    if (!td__graph_reads_beside(b->g, reads + n)) return td__free(reads), false;
+    if (!td__graph_reads_beside(b->g, reads + n) || !td__back_find_counts(b))
+        return td__free(reads), false;
     td__graph_reads(b->g, reads);
     td__graph_written_inputs(b->g, reads + 2 * n);
     b->reads = reads;
@@ -223,9 +224,11 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         own = (bool *)(void *)(v + n_values);
     }
     td_value *out = v + n_in;
-    bool      ok = back_inputs(n, g, b, v, own) && run_code(p, b, v, own, out) &&
-              write_tangents(n, g, b, v) &&
-              (!p->asserts || td__plan_check_grads(p, n, out));
+    bool      ok = back_inputs(n, g, b, v, own);
+    if (ok) td__back_save_counts(b, v, p->n_saved, g);
+    ok = ok && run_code(p, b, v, own, out) && write_tangents(n, g, b, v) &&
+         (!p->asserts || td__plan_check_grads(p, n, out));
+    td__back_set_counts(b, ok);
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;

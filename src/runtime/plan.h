@@ -30,6 +30,15 @@ typedef struct td_edge_plan {
     bool bound; /* tangents lead to it, or gradients of gradients do */
 } td_edge_plan;
 
+/* A backward graph that writes an input by one node, where eager writes it several
+ * times, or by several, where inputs share a storage (_bump). */
+typedef struct td_write_count {
+    int         input; /* of the graph */
+    int64_t     more;  /* writes of eager, less those of the graph */
+    td_storage *st;    /* of a run, referenced; NULL: none. And */
+    uint64_t    then;  /* ...its version afterwards */
+} td_write_count;
+
 /* The backward code for one set of missing tangents. */
 typedef struct td_back {
     const uint64_t *missing;
@@ -39,6 +48,8 @@ typedef struct td_back {
     bool           *reads;  /* by input of g: does it read it? Owned, with */
     bool           *beside; /* ...does it read elements of its storage beside it? */
     bool           *writes; /* ...does it write it? (a custom backward) */
+    td_write_count *counts; /* in the arena of g */
+    int             n_counts;
     struct td_back *next;
 } td_back;
 
@@ -211,6 +222,13 @@ bool td__plan_reads_storage(const td_plan *p, int i);
  * after td__fail. */
 bool td__graph_reads_beside(const td_graph *g, bool *beside);
 bool td__plan_copy_storages(td_pcall *c); /* before the code; fills in `old` */
+/* write_counts.c: fills counts. False after td__fail. */
+bool td__back_find_counts(td_back *b);
+/* Before the code runs on `in`, of which the first n_saved are saved values, with the
+ * gradients g; and after it. */
+void td__back_save_counts(const td_back *b, const td_value *in, int n_saved,
+                          td_tensor *const *g);
+void td__back_set_counts(const td_back *b, bool ok);
 bool td__plan_code(td_pcall *c);          /* run_code.c: runs the forward code */
 bool td__plan_node(td_pcall *c); /* compiled_node.c: makes c->node with what it saves */
 void td__plan_saved(td_pcall *c);    /* compiled_node.c: behind the epilogue */
