@@ -196,17 +196,26 @@ td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value,
     return NULL;
 }
 
-bool td__typed_copy(td_tensor *to, td_tensor *value) {
-    for (int i = 0; i < to->typed->n; i++) {
-        td_tensor *a = to->typed->inner[i], *b = value->typed->inner[i];
+/* Do the inner tensors of a value fit those of the written tensor? */
+static bool inner_fit(const td_tensor *to, const td_tensor *value) {
+    for (int i = 0; to->typed && i < to->typed->n; i++) {
+        const td_tensor *a = to->typed->inner[i], *b = value->typed->inner[i];
         if (!td__same_sizes(a, b) || a->dtype != b->dtype)
             return td__fail(to->cx, TD_E_SHAPE,
                             "a write to a tensor of type %s: its inner tensor %s is "
                             "%s, and the new one is %s",
                             to->typed->type->opts.name, to->typed->type->opts.inner[i],
                             td__type_str(a), td__type_str(b));
-        if (td_is_nil(td_op_copy_(a, b, false))) return false;
+        if (b->typed && !inner_fit(a, b)) return false;
     }
+    return true;
+}
+
+bool td__typed_copy(td_tensor *to, td_tensor *value) {
+    if (!inner_fit(to, value)) return false;
+    for (int i = 0; i < to->typed->n; i++)
+        if (td_is_nil(td_op_copy_(to->typed->inner[i], value->typed->inner[i], false)))
+            return false;
     return true;
 }
 
@@ -271,6 +280,7 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
         return td__op_fail(c, TD_E_SHAPE, "a result %s does not fit the written %s",
                            td__type_str(value), td__type_str(self));
     if (!(value = td__typed_for(c->cx, td__op_name(c), value, self))) return false;
+    if (!inner_fit(self, value)) return false;
     if (!td__is_fake(self) && !put_value(self, value)) return false;
     td__count_write(c, self);
     c->out[0] = self;
