@@ -233,9 +233,8 @@ static td_tensor *keep_type(const td_fval *base, td_tensor *value) {
     const td_typed *is = value ? value->typed : NULL;
     const td_typed *want = value && base->inner ? base->inner->typed : is;
     if (td__typed_same_inside(want, is))
-        return base->inner
-                   ? lay_out_inner(td__group_of(base)->f, value, base->inner)
-                   : value;
+        return base->inner ? lay_out_inner(td__group_of(base)->f, value, base->inner)
+                           : value;
     td__fail(value->cx, TD_E_UNSUPPORTED,
              "unsupported in a captured body: a view of a tensor of type %s is "
              "written, and the type gives the whole tensor as one of another type; "

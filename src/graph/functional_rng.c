@@ -74,8 +74,8 @@ static td_gval *state_value(threading *t, rng_state *s) {
 /* Number i of such a value, which may be a view with an offset and strides. */
 static td_gval *state_part(threading *t, td_gval *state, int i) {
     const td_gtype *l = state->type;
-    td_garg in[] = {td__garg_value(state), td__garg_int(0), td__garg_int(i)};
-    int64_t at = i;
+    td_garg         in[] = {td__garg_value(state), td__garg_int(0), td__garg_int(i)};
+    int64_t         at = i;
     if (l && l->rank == 1) {
         at = td__gdim_make(t->g, TD_DIM_MUL, l->stride[0], i);
         at = td__gdim_make(t->g, TD_DIM_ADD, l->offset, at);

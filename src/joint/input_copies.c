@@ -163,8 +163,7 @@ static const td_gval *written_whole(const td_joint *j, const td_gval *v) {
 /* The inner tensor v of an input, by nodes of its own. */
 static td_gval *take_inner(td_graph *g, td_gval *v) {
     if (!v->node) return v;
-    td_garg in[2] = {td__garg_value(take_inner(g, v->node->in[0].u.v)),
-                     v->node->in[1]};
+    td_garg in[2] = {td__garg_value(take_inner(g, v->node->in[0].u.v)), v->node->in[1]};
     td_gnode *n = in[0].u.v ? td__graph_op(g, TD_OP__inner, in, 2, 1) : NULL;
     if (n) n->out[0]->type = v->type;
     return n ? n->out[0] : NULL;

@@ -41,14 +41,15 @@ td_tensor *td__typed_for(td_ctx *cx, const char *op, td_tensor *value, td_tensor
 /* `value` in the strides of `like`, which is of the same type, with inner tensors in
  * the strides of those of `like`: a write keeps them. NULL after td__fail. */
 td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like);
-/* Memory for a copy of t, of its type, as a gradient of `like`: in the strides of `like`
- * if that has no gaps, else row-major, and so are inner tensors. nil after td__fail. */
+/* Memory for a copy of t, of its type, as a gradient of `like`: in the strides of
+ * `like` if that has no gaps, else row-major, and so are inner tensors. nil after
+ * td__fail. */
 td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like);
-/* What inner tensor i of t, a gradient of `like`, is laid out as: that of `like` if both
- * are of one type, or `like`; or itself, where sizes differ. */
+/* What inner tensor i of t, a gradient of `like`, is laid out as: that of `like` if
+ * both are of one type, or `like`; or itself, where sizes differ. */
 const td_tensor *td__typed_inner_like(const td_tensor *t, const td_tensor *like, int i);
 /* Copies the elements of `value`, of the same type, to those of `to`. */
-bool       td__typed_copy(td_tensor *to, td_tensor *value);
+bool             td__typed_copy(td_tensor *to, td_tensor *value);
 
 /* An op call as a function of the user's sees it, a mode's or a type's; lives for the
  * length of that function (tandem/mode.h). */

@@ -229,7 +229,7 @@ bool td__back_find_counts(td_back *b);
 void td__back_save_counts(const td_back *b, const td_value *in, int n_saved,
                           td_tensor *const *g);
 void td__back_set_counts(const td_back *b, bool ok);
-bool td__plan_code(td_pcall *c);          /* run_code.c: runs the forward code */
+bool td__plan_code(td_pcall *c); /* run_code.c: runs the forward code */
 bool td__plan_node(td_pcall *c); /* compiled_node.c: makes c->node with what it saves */
 void td__plan_saved(td_pcall *c);    /* compiled_node.c: behind the epilogue */
 bool td__plan_prologue(td_plan *p);  /* plan_epilogue.c: makes the prologue */

@@ -1,7 +1,7 @@
-/* write_counts.c -- versions of tensors that a backward writes: its custom functions and
- * hooks. The code writes each of them once, by copy_; eager may write one several times,
- * or one storage that several inputs are in. Nodes _bump of the graph have the number
- * where it differs, and the versions are set by it after the code. */
+/* write_counts.c -- versions of tensors that a backward writes, by custom functions and
+ * hooks. The code writes each of them once, by copy_; eager may write one several
+ * times, or one storage that several inputs share. A node _bump of the graph has the
+ * difference, and the version is set by it after the code. */
 #include "runtime/plan.h"
 
 #include <stdatomic.h>
