@@ -1037,6 +1037,12 @@ TD_API td_tensor *td_op_detach(td_tensor *self);
 /* Puts a changed result of detach back into `self`. */
 TD_API td_tensor *td_op_detach_inverse(td_tensor *self, td_tensor *src);
 
+/* The same elements, read when backward runs: no partition computes anything from the result in forward. */
+TD_API td_tensor *td_op__late(td_tensor *self);
+
+/* Puts a changed result of _late back into `self`. */
+TD_API td_tensor *td_op__late_inverse(td_tensor *self, td_tensor *src);
+
 /* Changes the geometry of `self` to that of t. */
 TD_API td_tensor *td_op_t_(td_tensor *self);
 

@@ -312,8 +312,9 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     compare_contents(p, name, "'s gradient", a, b);
 }
 
-/* Are all gradients of t with respect to the leaves of the case absent or zero? */
-static bool has_zero_gradients(const case_run *r, td_tensor *t) {
+/* Are all gradients of t with respect to the leaves of the case absent or zero? *failed:
+ * they cannot be computed any more, after a write or a backward. */
+static bool has_zero_gradients(const case_run *r, td_tensor *t, bool *failed) {
     bool         zero = td__is_float((td_dtype)t->dtype);
     td_tensor   *ones = td_op_ones_like(t, (td_dtype)t->dtype);
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .allow_unused = true};
@@ -325,6 +326,7 @@ static bool has_zero_gradients(const case_run *r, td_tensor *t) {
         if (zero && g && !td_is_nil(g))
             zero = !g->typed && td_item(td_op_count_nonzero(g, TD_ALL)) == 0;
     }
+    *failed = !td_ok(t->cx);
     td_clear(t->cx);
     return zero;
 }
@@ -337,9 +339,10 @@ static bool is_harmless_history(const case_pair *p, td_tensor *x, td_tensor *y) 
     bool a = td_requires_grad(x), b = td_requires_grad(y);
     bool behind = p->gradient && b && case_has_control(p->eager->c);
     if (a == b || !(p->other->higher || behind)) return false;
-    /* after the write of a result its gradients, which were zero, may not be taken */
+    bool failed = false;
     bool vain = (p->written && p->v->vain) ||
-                has_zero_gradients(a ? p->eager : p->other, a ? x : y);
+                has_zero_gradients(a ? p->eager : p->other, a ? x : y, &failed);
+    vain |= failed && p->v->vain; /* they were zero before */
     p->v->vain |= vain;
     return vain;
 }

@@ -65,6 +65,13 @@ bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr) {
                     td__type_str(t), nr);
 }
 
+/* A tensor that the hook closes over, for its graph. The caller may have written it by
+ * the time backward runs, so a trace must compute nothing from it in forward: what is
+ * saved is the tensor itself, whose version is checked. nil after td__fail. */
+static td_tensor *fixed_now(const td_hook_graph *h, int i) {
+    return h->cx->fake ? td_op__late(h->fixed[i]) : h->fixed[i];
+}
+
 /* td_grad_hook: replays the graph on the gradient. */
 static td_tensor *run(void *env, td_tensor *grad) {
     const td_hook_graph *h = env;
@@ -75,8 +82,8 @@ static td_tensor *run(void *env, td_tensor *grad) {
         return td__fail_memory(h->cx), &h->cx->nil;
     for (int i = 0, at = -1; i < g->inputs.n; i++)
         if (!td__graph_holds(g, i))
-            v[i] = td_value_tensor(at++ < 0 ? grad : h->fixed[at - 1]);
-    bool ok = td__graph_replay(g, v, &got);
+            v[i] = td_value_tensor(at++ < 0 ? grad : fixed_now(h, at - 1));
+    bool ok = td_ok(h->cx) && td__graph_replay(g, v, &got);
     td__free(v);
     if (!ok) return &h->cx->nil;
     return got.kind == TD_K_TENSOR ? got.u.t : NULL;

@@ -316,18 +316,22 @@ static bool takes_gradients(const td_opcall *c) {
 
 /* Of results for one place only the last is stored, so only that one has a gradient. A
  * compiled call hands over all elements of the written tensor and cannot tell them
- * apart. A fill is no problem: all its elements are one number. */
+ * apart. Where elements of the base of a written view overlap, its gradient is divided
+ * by how many share a place, and multiplied only by a write that reads the base: the
+ * epilogue's copy_ does not. A fill is no problem: all its elements are one number. */
 static bool check_places(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     bool       fills =
         c->info->pure < TD_OP_COUNT && td__row(c->info->pure)->flags & TD_OPF_FILLS;
     if (fills || !t || !c->info->s.in[0].write || !takes_gradients(c)) return true;
-    return !td__geom_overlaps_itself(&td__fval_of(f, t)->geom) ||
-           td__op_fail(c, TD_E_UNSUPPORTED,
-                       "unsupported: elements of the written tensor %s overlap in "
+    td_geom base = td__geom_of(t->base ? t->base : t);
+    bool    own = td__geom_overlaps_itself(&td__fval_of(f, t)->geom);
+    if (!own && !td__geom_overlaps_itself(&base)) return true;
+    return td__op_fail(c, TD_E_UNSUPPORTED,
+                       "unsupported: elements of the written tensor%s %s overlap in "
                        "memory, and gradients pass through the write; use a clone of "
                        "it, or td_no_grad_begin",
-                       td__type_str(t));
+                       own ? "" : "'s base", td__type_str(own ? t : t->base));
 }
 
 /* An in-place op: its functional twin computes the new value, which is then written to

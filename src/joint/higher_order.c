@@ -85,6 +85,29 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     return true;
 }
 
+/* A leaf that began to require grad after an op saved it: the backward with create_graph
+ * reads it, and only there it comes to have a gradient. The order below has no target
+ * for it, so the history of its gradients cannot lead to it. */
+static bool check_new_leaves(const td_joint_run *r) {
+    const td_log *l = &r->logs.v[r->logs.n - 1];
+    for (int i = 0; i < l->all.n; i++) {
+        const td_event *e = &l->all.v[i];
+        bool            on = e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_;
+        const td_node  *n = on && e->live && e->in[1].u.i && td__needs_grad(e->t)
+                                ? td__known_accumulator(e->t)
+                                : NULL;
+        int             k = 0;
+        while (n && k < r->to->n_targets && r->goal[k].node != n) k++;
+        if (n && k == r->to->n_targets)
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "%s: a gradient of a gradient leads to %s, which began to "
+                            "require grad after an op of the body had read it. Call "
+                            "td_requires_grad_ before that op",
+                            r->program->name, td__type_str(e->t));
+    }
+    return true;
+}
+
 /* What gradients of the order below become: results. */
 static bool take_results(td_joint_run *r, td_tensor *const *grads, int n) {
     td_joint *j = r->to;
@@ -140,7 +163,8 @@ bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     for (int i = 0; i < j->n_primals; i++)
         if (r->inputs[i].outer)
             r->inputs[i].before = td__func_writes(&r->f, r->inputs[i].nr);
-    if (!go_back(r, o, grads) || !add_targets(r, o) || !take_results(r, grads, n))
+    if (!go_back(r, o, grads) || !check_new_leaves(r) || !add_targets(r, o) ||
+        !take_results(r, grads, n))
         return false;
     r->order++;
     r->grad = true;

@@ -60,6 +60,7 @@ enum {
     /* -- autograd -- */
     TD_OPF_CUTS = 1 << 25, /* ends or exchanges the history of a tensor; not a view */
     TD_OPF_TAPE = 1 << 26, /* sets flags or history; the tape does it, not a kernel */
+    TD_OPF_LATE = 1 << 28, /* in a backward it stays there, and so does what reads it */
 
     /* -- the C function -- */
     TD_OPF_FROM_ZERO = 1 << 27, /* the macro may omit the first argument, which is 0 */

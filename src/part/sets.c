@@ -3,10 +3,12 @@
  * fuse. */
 #include "part/part_int.h"
 
-/* Does it depend on a tangent, or is it an effect of backward? */
+/* Does it depend on a tangent or on what a hook reads, or is it an effect of backward?
+ */
 static bool runs_in_backward(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
-    if (n->origin == TD_FROM_BACKWARD && td__gnode_stays(n)) return true;
+    bool            late = td__row(n->op)->flags & TD_OPF_LATE || td__gnode_stays(n);
+    if (n->origin == TD_FROM_BACKWARD && late) return true;
     for (int k = p->read_at[i]; k < p->read_at[i + 1]; k++)
         if (p->bwd_only_v[p->reads[k]]) return true;
     return false;
