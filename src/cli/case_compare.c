@@ -312,8 +312,8 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     compare_contents(p, name, "'s gradient", a, b);
 }
 
-/* Are all gradients of t with respect to the leaves of the case absent or zero? *failed:
- * they cannot be computed any more, after a write or a backward. */
+/* Are all gradients of t with respect to the leaves of the case absent or zero?
+ * *failed: they cannot be computed any more, after a write or a backward. */
 static bool has_zero_gradients(const case_run *r, td_tensor *t, bool *failed) {
     bool         zero = td__is_float((td_dtype)t->dtype);
     td_tensor   *ones = td_op_ones_like(t, (td_dtype)t->dtype);

@@ -106,6 +106,9 @@ struct td_hookcall {
 /* Does a hook of a captured body, registered after the hook with id `after`, close over
  * a tensor in the storage? */
 bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st);
+/* Notes that st is the storage of an argument of the traced call: hooks registered
+ * after `after` that read it do so in backward. */
+void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
 /* Fails for such a hook that reads result nr: what it reads depends on the caller.
  * Always returns false. */
 bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);

@@ -11,6 +11,7 @@ typedef struct td_hook_graph {
     td_graph   *g;     /* one reference */
     td_tensor **fixed; /* referenced: the tensors it closes over */
     int         n_fixed;
+    bool        late;  /* one of them is an argument, see fixed_now */
     char       *error; /* the hook fails with this message, "": it works, */
     td_code     code;  /* ...and this code */
 } td_hook_graph;
@@ -57,6 +58,11 @@ bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st) {
     return false;
 }
 
+void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st) {
+    for (td_hookrec *h = td__eager(cx)->hooks; h && h->id > after; h = h->after)
+        if (h->graph && reads(h->graph, st)) h->graph->late = true;
+}
+
 bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr) {
     return td__fail(cx, TD_E_UNSUPPORTED,
                     "td_on_grad: unsupported: the hook reads %s, which shares storage "
@@ -65,11 +71,12 @@ bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr) {
                     td__type_str(t), nr);
 }
 
-/* A tensor that the hook closes over, for its graph. The caller may have written it by
- * the time backward runs, so a trace must compute nothing from it in forward: what is
- * saved is the tensor itself, whose version is checked. nil after td__fail. */
+/* A tensor that the hook closes over, for its graph. The caller may have written an
+ * argument by the time backward runs, so a trace must compute nothing from it in
+ * forward: what is saved is the argument, whose version is checked. nil after td__fail.
+ */
 static td_tensor *fixed_now(const td_hook_graph *h, int i) {
-    return h->cx->fake ? td_op__late(h->fixed[i]) : h->fixed[i];
+    return h->cx->fake && h->late ? td_op__late(h->fixed[i]) : h->fixed[i];
 }
 
 /* td_grad_hook: replays the graph on the gradient. */

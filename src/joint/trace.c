@@ -306,6 +306,7 @@ static bool check_hooks(const td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         const td_tensor        *t = r->inputs[i].outer;
         const td_about_storage *st = t ? td__about_storage(r, t->st) : NULL;
+        if (t && !r->opts.n_orders) td__hooks_note_given(cx, cx->hooks_before, t->st);
         if (!st || !st->changed || !td__hooks_read(cx, cx->hooks_before, t->st))
             continue;
         return td__fail(

@@ -3,12 +3,19 @@
  * fuse. */
 #include "part/part_int.h"
 
+/* Does a hook read an input here? The caller may write that before backward; values of
+ * the program nobody else can write. */
+static bool reads_late(const td_part *p, const td_gnode *n) {
+    return td__row(n->op)->flags & TD_OPF_LATE && n->in[0].kind == TD_G_VALUE &&
+           p->maker[p->root[n->in[0].u.v->id]] < 0;
+}
+
 /* Does it depend on a tangent or on what a hook reads, or is it an effect of backward?
  */
 static bool runs_in_backward(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
-    bool            late = td__row(n->op)->flags & TD_OPF_LATE || td__gnode_stays(n);
-    if (n->origin == TD_FROM_BACKWARD && late) return true;
+    if (n->origin == TD_FROM_BACKWARD && (reads_late(p, n) || td__gnode_stays(n)))
+        return true;
     for (int k = p->read_at[i]; k < p->read_at[i + 1]; k++)
         if (p->bwd_only_v[p->reads[k]]) return true;
     return false;

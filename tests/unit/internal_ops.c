@@ -84,7 +84,7 @@ static const char *const bad[] = {
 /* Take any tensor, or give back what they were given. */
 static const char *const never[] = {"_to_copy",       "_scale",  "alias_inverse",
                                     "detach_inverse", "detach_", "_made",
-                                    "_touch"};
+                                    "_touch",         "_late",   "_late_inverse"};
 
 /* The first `rank` of these sizes; a single one is the number of classes, 3. */
 static td_value zeros(td_ctx *cx, td_dtype dt, int rank) {
