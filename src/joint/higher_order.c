@@ -86,8 +86,8 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
 }
 
 /* A leaf that began to require grad after an op saved it: the backward with
- * create_graph reads it, and only there it comes to have a gradient. The order below has no target
- * for it, so the history of its gradients cannot lead to it. */
+ * create_graph reads it, and only there it comes to have a gradient. The order below
+ * has no target for it, so the history of its gradients cannot lead to it. */
 static bool check_new_leaves(const td_joint_run *r) {
     const td_log *l = &r->logs.v[r->logs.n - 1];
     for (int i = 0; i < l->all.n; i++) {
