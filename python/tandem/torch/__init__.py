@@ -1,0 +1,13 @@
+"""Backends for torch.compile: "tandem" and "tandem_aot" (docs/pytorch.md).
+
+    import tandem.torch
+    model = torch.compile(model, backend="tandem")
+"""
+import torch
+from torch._dynamo import register_backend
+
+from .. import _core
+from ._aot import tandem_aot
+
+register_backend(tandem_aot, name="tandem_aot")
+_core.set_threads(torch.get_num_threads())
