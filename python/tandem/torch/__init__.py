@@ -8,6 +8,8 @@ from torch._dynamo import register_backend
 
 from .. import _core
 from ._aot import tandem_aot
+from ._backend import tandem
 
+register_backend(tandem, name="tandem")
 register_backend(tandem_aot, name="tandem_aot")
 _core.set_threads(torch.get_num_threads())

@@ -79,7 +79,7 @@ class Piece:
     in order; `outputs` are the nodes whose values it returns."""
 
     def __init__(self, nodes, inputs, outputs, name, functional=True):
-        self.nodes = nodes
+        self.nodes, self.name = nodes, name
         self.inputs = list(inputs)
         self.random = any(map(is_random, nodes))
         self.text = self.write(outputs, name, functional)
@@ -100,7 +100,7 @@ class Piece:
             bound.update(n for n in sizes if n in e.symbols.names.values())
             dims.append(sum(1 << d for d, s in enumerate(symbolic[:8]) if s))
         for node in self.nodes:
-            e.add(node)
+            self.add(e, node)
         returns = ", ".join(e.literal(o) for o in outputs)
         for symbol, word in list(e.symbols.names.items()):
             if word not in bound:
@@ -110,6 +110,9 @@ class Piece:
         self.dims = bytes(dims) if self.symbolic else None
         body = "".join(f"  {line}\n" for line in e.lines)
         return f"func @{name}({', '.join(types)}) {{\n{body}  return {returns}\n}}\n"
+
+    def add(self, e, node):
+        e.add(node)
 
     def __call__(self, *args):
         return self.function.call(args, torch.Tensor,

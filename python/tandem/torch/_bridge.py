@@ -1,0 +1,199 @@
+"""A Tandem program as a function with autograd for PyTorch: forward and backward are
+compiled by Tandem, and PyTorch sees one torch.autograd.Function."""
+import logging
+
+import torch
+from torch.autograd.graph import increment_version
+
+from ._pieces import draw_seed
+
+log = logging.getLogger("tandem")
+keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
+
+
+def versions_of(tensors):
+    return [t._version if isinstance(t, torch.Tensor) and not t.is_inference() else 0
+            for t in tensors]
+
+
+def note_writes(ctx):
+    """Tells Tandem which arguments and results were written since forward: a backward that
+    reads the old elements fails, as in eager."""
+    tensors, versions = ctx.tensors
+    for i, (t, was) in enumerate(zip(tensors, versions)):
+        if isinstance(t, torch.Tensor) and not t.is_inference() and t._version != was:
+            ctx.history.written(i)
+
+
+def differentiate(ctx, tangents, skip):
+    """The backward of Call and Gradient. `skip`: arguments of forward before the tensors."""
+    if ctx.history is None:
+        raise RuntimeError("Trying to backward through the graph a second time, but the "
+                           "saved values were freed; pass retain_graph=True to the first "
+                           "backward")
+    note_writes(ctx)
+    wanted = bytes(ctx.needs_input_grad[skip:])
+    if torch.is_grad_enabled():
+        args = ctx.tensors[0][:len(wanted)]
+        flags = bytes([t is not None and t.requires_grad for t in tangents])
+        grads = Gradient.apply(ctx.history, wanted, flags, len(tangents), *tangents, *args)
+    else:
+        keep = keeps_graph()
+        grads = ctx.history.backward(tangents, wanted, torch.Tensor, keep)
+        if not keep:
+            ctx.history = ctx.tensors = None
+    return (None,) * skip + tuple(grads)
+
+
+class Call(torch.autograd.Function):
+    """One call of a program. Its results are those that the program computes; views of
+    arguments are made outside."""
+
+    @staticmethod
+    def forward(ctx, run, *args):
+        seed = draw_seed() if run.random else None
+        outs, history = run.record(args, torch.Tensor, seed, run.dims, run.flags)
+        if run.written:
+            increment_version([args[i] for i in run.written])
+        ctx.set_materialize_grads(False)
+        plain = [o for o, d in zip(outs, history.differentiable()) if not d]
+        if plain:
+            ctx.mark_non_differentiable(*plain)
+        ctx.history = history
+        both = [*args, *[o.detach() for o in outs]]
+        ctx.tensors = both, versions_of(both)
+        return tuple(outs)
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        return differentiate(ctx, tangents, 1)
+
+
+class Gradient(torch.autograd.Function):
+    """The backward of a call with create_graph: a function of the tangents and of the
+    call's arguments, with a history of its own."""
+
+    @staticmethod
+    def forward(ctx, history, wanted, flags, n, *tensors):
+        grads, ctx.history = history.backward_graph(tensors[:n], wanted, torch.Tensor, flags)
+        ctx.set_materialize_grads(False)
+        plain = [g for g, d in zip(grads, ctx.history.differentiable())
+                 if g is not None and not d]
+        if plain:
+            ctx.mark_non_differentiable(*plain)
+        ctx.tensors = list(tensors), versions_of(tensors)
+        return tuple(grads)
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        return differentiate(ctx, tangents, 4)
+
+
+class Run:
+    """A compiled graph of Dynamo as a callable of its arguments.
+
+        piece     the program
+        take      for each input of the program the index of an argument, or a tensor
+        computed  indexes of results that the program computes
+        traced    the graph, for results that are views of arguments
+        eager     the original graph: runs calls whose arguments share memory
+    """
+
+    def __init__(self, piece, take, computed, traced, eager):
+        self.piece, self.eager = piece, eager
+        self.take = take
+        self.random, self.dims = piece.random, piece.dims
+        self.record, self.call = piece.function.record, piece.function.call
+        self.computed = computed
+        self.whole = computed == list(range(len(traced.outputs)))
+        self.others = [] if self.whole else other_results(traced, computed)
+        inputs = [traced.inputs[i] if isinstance(i, int) else i for i in take]
+        self.flags = bytes([isinstance(t, torch.Tensor) and t.requires_grad
+                            for t in inputs])
+        self.trains = torch.is_grad_enabled() and any(self.flags)
+        self.written = [k for k, i in enumerate(take)
+                        if isinstance(i, int) and i in traced.written]
+        self.apart = None  # addresses of arguments that were found not to overlap
+        self.count = len(traced.outputs)
+        self.plain = take == list(range(len(traced.inputs)))
+
+    def __call__(self, *args):
+        given = args if self.plain else \
+            tuple([args[i] if isinstance(i, int) else i for i in self.take])
+        if self.written and not self.are_apart(given):
+            log.warning("%s runs in PyTorch: it writes an argument that shares memory with "
+                        "another", self.piece.name)
+            return self.eager(*args)
+        if self.trains:
+            outs = Call.apply(self, *given)
+        else:
+            seed = draw_seed() if self.random else None
+            outs = self.call(given, torch.Tensor, seed, self.dims)
+            if self.written:
+                increment_version([given[i] for i in self.written])
+        return outs if self.whole else self.assemble(outs, args)
+
+    def are_apart(self, given):
+        """Do the arguments that are written have memory of their own?"""
+        at = [t.data_ptr() if isinstance(t, torch.Tensor) else 0 for t in given]
+        if at == self.apart:
+            return True
+        storages = [t.untyped_storage()._cdata if isinstance(t, torch.Tensor) else 0
+                    for t in given]
+        for i in self.written:
+            if storages.count(storages[i]) > 1:
+                return False
+        self.apart = at
+        return True
+
+    def assemble(self, outs, args):
+        """All results, from the computed ones and from the arguments."""
+        results = [None] * self.count
+        for i, o in zip(self.computed, outs):
+            results[i] = o
+        for i, make in self.others:
+            results[i] = make(args)
+        return tuple(results)
+
+
+def other_results(traced, computed):
+    """[(index, function of the arguments)] of results that the program does not compute."""
+    output = next(n for n in traced.graph.graph.nodes if n.op == "output")
+    made = []
+    for i, (node, value) in enumerate(zip(output.args[0], traced.outputs)):
+        if i in computed:
+            continue
+        source = traced.source[i]
+        if source is None:
+            made.append((i, constant(value)))
+        elif value is traced.inputs[source]:
+            made.append((i, lambda args, k=source: args[k]))
+        else:
+            made.append((i, view_maker(traced.inputs[source], value, source)))
+    return made
+
+
+def constant(value):
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        raise_unsupported("a result that is a size")
+    return lambda args: value
+
+
+def raise_unsupported(why):
+    from ._emit import Unsupported
+    raise Unsupported(why)
+
+
+def view_maker(base, value, source):
+    """A result that is a view of argument `source`."""
+    numbers = [*value.size(), *value.stride(), value.storage_offset(), base.storage_offset()]
+    if not all(isinstance(n, int) for n in numbers) or value.dtype != base.dtype:
+        raise_unsupported("a result that is a view of an argument with symbolic sizes")
+    sizes, strides = tuple(value.size()), tuple(value.stride())
+    offset = value.storage_offset() - base.storage_offset()
+    detached = base.requires_grad and not value.requires_grad
+
+    def make(args):
+        t = args[source].detach() if detached else args[source]
+        return torch.as_strided(t, sizes, strides, t.storage_offset() + offset)
+    return make
