@@ -100,7 +100,7 @@ class Run:
     """
 
     def __init__(self, piece, take, computed, traced, eager):
-        self.piece, self.eager = piece, eager
+        self.piece, self.eager, self.traced = piece, eager, traced
         self.take = take
         self.random, self.dims = piece.random, piece.dims
         self.record, self.call = piece.function.record, piece.function.call

@@ -14,6 +14,8 @@ DTYPES = {
     torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
     torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
 }
+# Defaults of schemas are numbers.
+CONTIGUOUS = (torch.contiguous_format, 0)
 REDUCTIONS = {0: '"none"', 1: '"mean"', 2: '"sum"'}
 PLACEHOLDER = re.compile(r"\{(\w+)(?::(\w+))?\}")
 
@@ -167,13 +169,15 @@ class Emitter:
         if how == "ints":
             return self.literal([int(i) for i in x])
         if how == "dims":
-            return "none" if x is None or (x == [] and True) else self.literal(x)
+            return "none" if x is None or x == [] else self.literal(x)
         if how == "dtype_of":
             return self.literal(x.meta["val"].dtype)
+        if how == "own_dtype":
+            return self.literal(x if x is not None else bound["self"].meta["val"].dtype)
         if how == "sizes_of":
             return self.literal(self.sizes(x))
         if how == "contiguous":
-            return ", true" if x is torch.contiguous_format else ""
+            return ", true" if x in CONTIGUOUS else ""
         raise KeyError(how)
 
     # ---- statements ----------------------------------------------------------
@@ -227,10 +231,9 @@ def check_options(bound):
     device = bound.get("device")
     if device is not None and torch.device(device).type != "cpu":
         raise Unsupported(f"the device {device}")
-    if bound.get("layout") not in (None, torch.strided):
+    if bound.get("layout") not in (None, 0, torch.strided):
         raise Unsupported(f"the layout {bound['layout']}")
-    if bound.get("memory_format") not in (None, torch.preserve_format,
-                                          torch.contiguous_format):
+    if bound.get("memory_format") not in (None, torch.preserve_format, *CONTIGUOUS):
         raise Unsupported(f"the memory format {bound['memory_format']}")
     if bound.get("generator") is not None:
         raise Unsupported("a generator of its own")
