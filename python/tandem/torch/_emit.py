@@ -16,6 +16,8 @@ DTYPES = {
 }
 # Defaults of schemas are numbers.
 CONTIGUOUS = (torch.contiguous_format, 0)
+# Without writes and autograd these are their argument, which a result then is too.
+SAME_VALUE = ("detach.default", "alias.default")
 REDUCTIONS = {0: '"none"', 1: '"mean"', 2: '"sum"'}
 PLACEHOLDER = re.compile(r"\{(\w+)(?::(\w+))?\}")
 
@@ -209,6 +211,9 @@ class Emitter:
         name = name_of(node.target)
         bound = bind(node)
         check_options(bound)
+        if self.functional and name in SAME_VALUE:
+            self.value[node] = self.value[bound["self"]]
+            return
         if name in MANY:
             self.value[node] = MANY[name](self, bound)
             return

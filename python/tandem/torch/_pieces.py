@@ -80,6 +80,7 @@ class Piece:
 
     def __init__(self, nodes, inputs, outputs, name, functional=True):
         self.nodes, self.name = nodes, name
+        self.__name__ = name  # for the code of an FX graph that calls it
         self.inputs = list(inputs)
         self.random = any(map(is_random, nodes))
         self.text = self.write(outputs, name, functional)
