@@ -443,6 +443,25 @@ def test_an_unknown_op_runs_in_pytorch(backend, caplog):
     assert "special_bessel_j0" in caplog.text
 
 
+def test_what_tandem_refuses_runs_in_pytorch(backend, caplog):
+    """u8 indexes: an error of Tandem at the first call."""
+    def f(x, i):
+        return torch.gather(x, 0, i) * 2
+    i = torch.zeros(0, 4, dtype=torch.uint8)
+    with caplog.at_level(logging.INFO, "tandem"):
+        check(f, backend, x34(), i)
+    assert "index must be i64" in caplog.text
+
+
+def test_a_wrong_call_has_the_error_of_pytorch(backend):
+    f = torch.compile(lambda w, i: F.embedding(i, w), backend=backend)
+    w = torch.randn(5, 3, requires_grad=True)
+    f(w, torch.tensor([1, 2]))
+    with pytest.raises(IndexError):
+        f(w, torch.tensor([1, 7]))
+    f(w, torch.tensor([1, 4]))
+
+
 def test_autocast(backend):
     def f(x, w):
         with torch.autocast("cpu", torch.bfloat16):

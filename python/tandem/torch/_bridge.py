@@ -5,6 +5,7 @@ import logging
 import torch
 from torch.autograd.graph import increment_version
 
+from .. import _core
 from ._pieces import draw_seed
 
 log = logging.getLogger("tandem")
@@ -115,6 +116,7 @@ class Run:
                         if isinstance(i, int) and i in traced.written]
         self.apart = None  # addresses of arguments that were found not to overlap
         self.count = len(traced.outputs)
+        self.gave_up = False
         self.plain = take == list(range(len(traced.inputs)))
 
     def __call__(self, *args):
@@ -124,14 +126,30 @@ class Run:
             log.warning("%s runs in PyTorch: it writes an argument that shares memory with "
                         "another", self.piece.name)
             return self.eager(*args)
-        if self.trains:
-            outs = Call.apply(self, *given)
-        else:
-            seed = draw_seed() if self.random else None
-            outs = self.call(given, torch.Tensor, seed, self.dims)
-            if self.written:
-                increment_version([given[i] for i in self.written])
+        if self.gave_up:
+            return self.eager(*args)
+        try:
+            outs = self.compiled(given)
+        except _core.Error as e:
+            return self.give_up(e, args)
         return outs if self.whole else self.assemble(outs, args)
+
+    def compiled(self, given):
+        if self.trains:
+            return Call.apply(self, *given)
+        seed = draw_seed() if self.random else None
+        outs = self.call(given, torch.Tensor, seed, self.dims)
+        if self.written:
+            increment_version([given[i] for i in self.written])
+        return outs
+
+    def give_up(self, error, args):
+        """Tandem reports an error before it writes anything. If the call is wrong, PyTorch
+        raises its own error; else PyTorch runs this graph from now on."""
+        out = self.eager(*args)
+        log.warning("%s runs in PyTorch: %s", self.piece.name, error)
+        self.gave_up = True
+        return out
 
     def are_apart(self, given):
         """Do the arguments that are written have memory of their own?"""

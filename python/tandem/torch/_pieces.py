@@ -239,13 +239,34 @@ def compile_functional(gm, name):
         return whole
     pieces = Pieces(gm, name)
     module = pieces.module
+    repeatable = not any(map(Split.writes, gm.graph.nodes))
 
     def run(args):
         return module(*args)
 
-    run._boxed_call = True
-    run.tandem = pieces
-    return run
+    return boxed(run, gm if repeatable else None, name, pieces)
+
+
+def boxed(run, eager, name, made):
+    """run as a function of a list, which it empties. Where Tandem reports an error, eager
+    runs from then on: its own error, if the call is wrong, is PyTorch's."""
+    chosen = [run]
+
+    def call(args):
+        try:
+            out = chosen[0](args)
+        except _core.Error as e:
+            if eager is None or chosen[0] is not run:
+                raise
+            out = eager(*args)
+            log.warning("%s runs in PyTorch: %s", name, e)
+            chosen[0] = lambda args: eager(*args)
+        args.clear()
+        return out
+
+    call._boxed_call = True
+    call.tandem = made
+    return call
 
 
 def whole_graph(gm, name):
@@ -269,15 +290,9 @@ def whole_graph(gm, name):
 
     def run(args):
         given = tuple(args) if every else tuple([args[i] for i in take])
-        args.clear()
         return call(given, tensor, None, dims)
 
     def run_random(args):
-        given = tuple([args[i] for i in take])
-        args.clear()
-        return call(given, tensor, draw_seed(), dims)
+        return call(tuple([args[i] for i in take]), tensor, draw_seed(), dims)
 
-    chosen = run_random if piece.random else run
-    chosen._boxed_call = True
-    chosen.tandem = piece
-    return chosen
+    return boxed(run_random if piece.random else run, gm, name, piece)

@@ -168,7 +168,6 @@ ROWS = {
     "unbind.int": "unbind({self}, {dim})",
     "diagonal.default": "diagonal({self}, {offset}, {dim1}, {dim2})",
     "unfold.default": "unfold({self}, {dimension}, {size}, {step})",
-    "as_strided.default": "as_strided({self}, {size}, {stride}, {storage_offset})",
     # copies and joins
     "clone.default": "clone({self}{memory_format:contiguous})",
     "contiguous.default": "contiguous({self})",
@@ -193,15 +192,12 @@ ROWS = {
     "flip.default": "flip({self}, {dims})",
     "roll.default": "roll({self}, {shifts}, {dims})",
     "constant_pad_nd.default": "constant_pad_nd({self}, {pad}, {value})",
-    "pad.default": "pad({self}, {pad}, {mode}, {value})",
     "tril.default": "tril({self}, {diagonal})",
     "triu.default": "triu({self}, {diagonal})",
     "select_scatter.default": "select_scatter({self}, {src}, {dim}, {index})",
     "slice_scatter.default": "slice_scatter({self}, {src}, {dim}, {start}, {end}, {step})",
     "diagonal_scatter.default":
         "diagonal_scatter({self}, {src}, {offset}, {dim1}, {dim2})",
-    "as_strided_scatter.default":
-        "as_strided_scatter({self}, {src}, {size}, {stride}, {storage_offset})",
     "select_backward.default":
         "select_backward({grad_output}, {input_sizes}, {dim}, {index})",
     "slice_backward.default":
@@ -350,35 +346,59 @@ t alias detach swapaxes _unsafe_view unfold contiguous to lift_fresh_copy""".spl
 def convolution(e, a):
     if a["transposed"]:
         raise e.Unsupported("a transposed convolution")
-    if len(a["stride"]) > 2:
-        raise e.Unsupported("a convolution of 3 dims")
-    return e.call("convolution", a["input"], a["weight"], a["bias"], a["stride"],
-                  a["padding"], a["dilation"], a["groups"])
+    return any_convolution(e, a, a["padding"])
 
 
-def conv2d_padding(e, a):
+def any_convolution(e, a, padding):
+    """conv1d or conv2d, by the rank of the weight."""
+    dims = len(e.sizes(a["weight"])) - 2
+    if dims not in (1, 2):
+        raise e.Unsupported(f"a convolution of {dims} dims")
+    return e.call(f"conv{dims}d", a["input"], a["weight"], a["bias"], a["stride"], padding,
+                  a["dilation"], a["groups"])
+
+
+def conv_padding(e, a):
     """padding="same" or "valid"."""
-    window = [d * (k - 1) for d, k in zip(a["dilation"], e.sizes(a["weight"])[2:])]
+    kernel = e.sizes(a["weight"])[2:]
+    dilation = list(a["dilation"]) * (1 if len(a["dilation"]) == len(kernel) else len(kernel))
+    window = [d * (k - 1) for d, k in zip(dilation, kernel)]
     if a["padding"] == "valid":
         pad = [0] * len(window)
     elif all(w % 2 == 0 for w in window):
         pad = [w // 2 for w in window]
     else:
         raise e.Unsupported("padding=\"same\" of an even window")
-    return e.call("convolution", a["input"], a["weight"], a["bias"], a["stride"], pad,
-                  a["dilation"], a["groups"])
+    return any_convolution(e, a, pad)
 
 
 def convolution_backward(e, a):
-    if a["transposed"] or len(a["stride"]) > 2:
+    """One dim is the case of two with a height of 1."""
+    grad, x, w, mask = a["grad_output"], a["input"], a["weight"], a["output_mask"]
+    dims = len(e.sizes(w)) - 2
+    if a["transposed"] or dims not in (1, 2):
         raise e.Unsupported("a transposed convolution, or one of 3 dims")
-    grad, x, w = a["grad_output"], a["input"], a["weight"]
-    rest = (a["stride"], a["padding"], a["dilation"], a["groups"])
-    mask = a["output_mask"]
     others = [0, *range(2, len(e.sizes(grad)))]
-    return [e.call("conv_data_grad", grad, w, e.sizes(x), *rest) if mask[0] else None,
-            e.call("conv_weight_grad", grad, x, e.sizes(w), *rest) if mask[1] else None,
-            e.call("sum", grad, others) if mask[2] else None]
+    db = e.call("sum", grad, others) if mask[2] else None
+    x_sizes, w_sizes = e.sizes(x), e.sizes(w)
+    rest = [list(a[k]) for k in ("stride", "padding", "dilation")]
+    if dims == 1:
+        x_sizes.insert(2, 1)
+        w_sizes.insert(2, 1)
+        rest = [[1, *rest[0]], [0, *rest[1]], [1, *rest[2]]]
+        grad, x, w = (e.call("unsqueeze", t, 2) for t in (grad, x, w))
+    rest.append(a["groups"])
+    dx = e.call("conv_data_grad", grad, w, x_sizes, *rest) if mask[0] else None
+    dw = e.call("conv_weight_grad", grad, x, w_sizes, *rest) if mask[1] else None
+    if dims == 1:
+        dx, dw = (t and e.call("squeeze_dim", t, 2) for t in (dx, dw))
+    return [dx, dw, db]
+
+
+def pad(e, a):
+    if a["mode"] != "constant":
+        raise e.Unsupported(f"pad with mode {a['mode']}")
+    return e.call("pad", a["self"], a["pad"], a["mode"], a["value"])
 
 
 def batch_norm_functional(e, a):
@@ -467,14 +487,11 @@ def repeat_interleave(e, a):
     return e.call("reshape", wide, [*sizes[:d], sizes[d] * a["repeats"], *sizes[d + 1:]])
 
 
-def split_with_sizes_copy(e, a):
-    raise e.Unsupported("copies of views")
-
-
 MANY = {
     "convolution.default": convolution,
-    "conv2d.padding": conv2d_padding,
-    "conv1d.padding": conv2d_padding,
+    "conv2d.padding": conv_padding,
+    "conv1d.padding": conv_padding,
+    "pad.default": pad,
     "convolution_backward.default": convolution_backward,
     "_native_batch_norm_legit_functional.default": batch_norm_functional,
     "_native_batch_norm_legit.no_stats": batch_norm_no_stats,
