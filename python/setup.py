@@ -23,10 +23,15 @@ class BuildCore(build_ext):
         make = os.environ.get("TANDEM_MAKE", f"make -C {root} -j2")
         if "TANDEM_BUILD" not in os.environ:
             subprocess.check_call([*make.split(), "build/libtandem.so", "build/tandem"])
-        for package in (here / "tandem", Path(self.build_lib) / "tandem"):
+        places = [Path(self.build_lib) / "tandem"]
+        if self.inplace:
+            places.append(here / "tandem")
+        for package in places:
             (package / "bin").mkdir(parents=True, exist_ok=True)
             shutil.copy2(build / "libtandem.so", package / "libtandem.so.0")
             shutil.copy2(build / "tandem", package / "bin/tandem")
+        for extension in self.extensions:
+            extension.library_dirs = [str(build)]
         super().run()
 
 
@@ -34,9 +39,8 @@ core = Extension(
     "tandem._core",
     sorted(f"src/{p.name}" for p in (here / "src").glob("*.c")),
     include_dirs=[str(root / "include")],
-    library_dirs=[str(here / "tandem")],
     extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra"],
-    extra_link_args=["-l:libtandem.so.0", "-Wl,-rpath,$ORIGIN"],
+    extra_link_args=["-l:libtandem.so", "-Wl,-rpath,$ORIGIN"],
     depends=["src/core.h"],
     py_limited_api=True,
 )

@@ -477,6 +477,17 @@ def repeat_heads(e, x, groups):
     return e.call("reshape", wide, [*batch, heads * groups, n, width])
 
 
+def upsample_nearest(e, a):
+    scales = a["scale_factors"] or [None, None]
+    size = a["output_size"]
+    if size is None:
+        sizes = e.sizes(a["input"])[2:]
+        if not all(float(s).is_integer() for s in scales):
+            raise e.Unsupported("upsampling by a fraction")
+        size = [n * int(s) for n, s in zip(sizes, scales)]
+    return e.call("upsample_nearest2d", a["input"], size, *scales)
+
+
 def repeat_interleave(e, a):
     if a["dim"] is None:
         raise e.Unsupported("repeat_interleave without dim")
@@ -505,4 +516,5 @@ MANY = {
         flash_attention_backward,
     "scaled_dot_product_attention.default": attention,
     "repeat_interleave.self_int": repeat_interleave,
+    "upsample_nearest2d.vec": upsample_nearest,
 }
