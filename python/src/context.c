@@ -41,9 +41,10 @@ static void drop_late(context *c) {
 bool context_enter(context *c) {
     unsigned long me = PyThread_get_thread_ident();
     if (c->owner == me) {
-        PyErr_SetString(tandem_error,
-                        "a call of a Tandem program was made from inside another call of "
-                        "the same program, on the same thread");
+        PyErr_SetString(
+            tandem_error,
+            "a call of a Tandem program was made from inside another call of "
+            "the same program, on the same thread");
         return false;
     }
     if (!PyThread_acquire_lock(c->lock, NOWAIT_LOCK)) {
@@ -79,10 +80,8 @@ void context_drop(context *c, td_tensor **t, int n, PyObject *keep) {
     bool mine = PyThread_acquire_lock(c->lock, NOWAIT_LOCK);
     for (int i = 0; i < n; i++) {
         if (!t[i]) continue;
-        if (mine)
-            td_drop(t[i]);
-        else
-            leave_late(c, t[i]);
+        if (mine) td_drop(t[i]);
+        else leave_late(c, t[i]);
     }
     if (mine) {
         PyThread_release_lock(c->lock);
@@ -98,12 +97,9 @@ void context_drop(context *c, td_tensor **t, int n, PyObject *keep) {
 
 PyObject *context_raise(context *c) {
     const char *text = td_message(c->cx);
-    if (PyErr_Occurred())
-        (void)0; /* the first exception stays */
-    else if (td_error(c->cx) == TD_E_MEMORY)
-        PyErr_SetString(PyExc_MemoryError, text);
-    else
-        PyErr_SetString(tandem_error, *text ? text : "the call failed");
+    if (PyErr_Occurred()) (void)0; /* the first exception stays */
+    else if (td_error(c->cx) == TD_E_MEMORY) PyErr_SetString(PyExc_MemoryError, text);
+    else PyErr_SetString(tandem_error, *text ? text : "the call failed");
     td_clear(c->cx);
     return NULL;
 }

@@ -30,16 +30,16 @@ typedef struct context {
 
 extern PyObject *tandem_error; /* tandem.Error */
 
-context *context_open(void); /* NULL after a Python exception */
-context *context_share(context *c);
-void     context_close(context *c); /* drops one reference */
+context  *context_open(void); /* NULL after a Python exception */
+context  *context_share(context *c);
+void      context_close(context *c); /* drops one reference */
 /* Takes the lock and begins a scope. False after a Python exception. */
-bool     context_enter(context *c);
+bool      context_enter(context *c);
 /* Ends the scope, drops what objects left, and gives the lock back. */
-void     context_leave(context *c);
+void      context_leave(context *c);
 /* For deallocation: drops tensors now, or when the lock is free. `keep` is referenced
  * until then; it may be NULL. The array stays the caller's. */
-void     context_drop(context *c, td_tensor **t, int n, PyObject *keep);
+void      context_drop(context *c, td_tensor **t, int n, PyObject *keep);
 /* The recorded error as a Python exception; clears it. Returns NULL. */
 PyObject *context_raise(context *c);
 
@@ -63,8 +63,8 @@ PyObject *list_of(context *c, const td_value *out, int n_out, const td_value *in
  * strides, offset) makes a view, its offset counted from the tensor's first element. */
 PyObject *register_type(PyObject *module, PyObject *args);
 
-PyObject *tensor_new(context *c, td_tensor *t); /* a Tensor object */
-td_tensor *tensor_in(PyObject *o);              /* of a Tensor object; else NULL */
+PyObject  *tensor_new(context *c, td_tensor *t); /* a Tensor object */
+td_tensor *tensor_in(PyObject *o);               /* of a Tensor object; else NULL */
 
 /* ---- objects ------------------------------------------------------------ */
 

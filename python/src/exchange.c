@@ -32,7 +32,8 @@ static const exchange_api *api_of(PyObject *type) {
     const exchange_api *api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     Py_DECREF(capsule);
     if (api && (api->version.major != DLPACK_MAJOR_VERSION || !api->borrow)) {
-        PyErr_SetString(PyExc_TypeError, "register: its DLPack table is of another version");
+        PyErr_SetString(PyExc_TypeError,
+                        "register: its DLPack table is of another version");
         api = NULL;
     }
     return api;
@@ -45,7 +46,8 @@ PyObject *register_type(PyObject *module, PyObject *args) {
     const exchange_api *api = api_of(type);
     if (!api) return NULL;
     if (n_types == MOST_TYPES) {
-        PyErr_SetString(tandem_error, "register: 16 types are registered, which is the limit");
+        PyErr_SetString(tandem_error,
+                        "register: 16 types are registered, which is the limit");
         return NULL;
     }
     types[n_types].type = Py_NewRef(type);
@@ -68,19 +70,21 @@ static bool dtype_of(DLDataType d, td_dtype *out) {
     static const struct {
         uint8_t  code, bits;
         td_dtype dt;
-    } rows[] = {{kDLFloat, 32, TD_F32},   {kDLInt, 64, TD_I64},  {kDLBool, 8, TD_BOOL},
-                {kDLBfloat, 16, TD_BF16}, {kDLFloat, 64, TD_F64}, {kDLFloat, 16, TD_F16},
-                {kDLInt, 32, TD_I32},     {kDLInt, 16, TD_I16},  {kDLInt, 8, TD_I8},
-                {kDLUInt, 8, TD_U8}};
+    } rows[] = {{kDLFloat, 32, TD_F32}, {kDLInt, 64, TD_I64},
+                {kDLBool, 8, TD_BOOL},  {kDLBfloat, 16, TD_BF16},
+                {kDLFloat, 64, TD_F64}, {kDLFloat, 16, TD_F16},
+                {kDLInt, 32, TD_I32},   {kDLInt, 16, TD_I16},
+                {kDLInt, 8, TD_I8},     {kDLUInt, 8, TD_U8}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows && d.lanes == 1; i++)
         if (rows[i].code == d.code && rows[i].bits == d.bits) {
             *out = rows[i].dt;
             return true;
         }
-    PyErr_Format(tandem_error,
-                 "a tensor has elements of DLPack type %d with %d bits, which Tandem does "
-                 "not have; it has f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool",
-                 d.code, d.bits);
+    PyErr_Format(
+        tandem_error,
+        "a tensor has elements of DLPack type %d with %d bits, which Tandem does "
+        "not have; it has f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool",
+        d.code, d.bits);
     return false;
 }
 
@@ -88,13 +92,15 @@ static td_tensor *wrap(context *c, const DLTensor *d) {
     td_dtype dt;
     if (!dtype_of(d->dtype, &dt)) return NULL;
     if (d->device.device_type != kDLCPU) {
-        PyErr_Format(tandem_error,
-                     "a tensor is on device type %d; Tandem's compiled code runs on the CPU",
-                     (int)d->device.device_type);
+        PyErr_Format(
+            tandem_error,
+            "a tensor is on device type %d; Tandem's compiled code runs on the CPU",
+            (int)d->device.device_type);
         return NULL;
     }
-    td_ints sizes = {d->shape, d->ndim}, strides = {d->ndim ? d->strides : NULL, d->ndim};
-    char   *data = (char *)d->data + d->byte_offset;
+    td_ints sizes = {d->shape, d->ndim},
+            strides = {d->ndim ? d->strides : NULL, d->ndim};
+    char *data = (char *)d->data + d->byte_offset;
     if (!d->strides) strides = (td_ints){NULL, 0};
     td_tensor *t = td_wrap(c->cx, dt, sizes, strides, data, NULL, NULL);
     if (!td_is_nil(t)) return t;
@@ -129,14 +135,16 @@ static td_tensor *ask(context *c, PyObject *o) {
     if (!f) {
         PyErr_Clear();
         PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__name__");
-        PyErr_Format(PyExc_TypeError,
-                     "an argument of a Tandem program is a %S; it must be a number, None, "
-                     "or a tensor with __dlpack__",
-                     name ? name : Py_None);
+        PyErr_Format(
+            PyExc_TypeError,
+            "an argument of a Tandem program is a %S; it must be a number, None, "
+            "or a tensor with __dlpack__",
+            name ? name : Py_None);
         Py_XDECREF(name);
         return NULL;
     }
-    PyObject *none = PyTuple_New(0), *kw = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
+    PyObject *none = PyTuple_New(0),
+             *kw = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
     PyObject *capsule = none && kw ? PyObject_Call(f, none, kw) : NULL;
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
@@ -189,11 +197,13 @@ static PyObject *longs(td_ints v) {
 }
 
 /* A view of the object `base`, whose tensor is b, with the geometry of t. */
-static PyObject *view_of(PyObject *base, const td_tensor *b, const td_tensor *t, int row) {
+static PyObject *view_of(PyObject *base, const td_tensor *b, const td_tensor *t,
+                         int row) {
     PyObject *sizes = longs(td_sizes(t)), *strides = longs(td_strides(t)), *v = NULL;
     long long offset = td_offset(t) - td_offset(b);
     if (sizes && strides)
-        v = PyObject_CallFunction(types[row].view, "OOOL", base, sizes, strides, offset);
+        v = PyObject_CallFunction(types[row].view, "OOOL", base, sizes, strides,
+                                  offset);
     Py_XDECREF(sizes);
     Py_XDECREF(strides);
     return v;
@@ -245,8 +255,7 @@ static PyObject *object_of(context *c, const td_value *out, int i, const td_valu
         PyObject *base = PySequence_GetItem(args, k), *v = NULL;
         if (base && row_of(base) >= 0)
             v = in[k].u.t == t ? Py_NewRef(base) : view_of(base, in[k].u.t, t, row);
-        else if (base)
-            v = export(c, t, row);
+        else if (base) v = export(c, t, row);
         Py_XDECREF(base);
         return v;
     }

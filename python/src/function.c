@@ -75,17 +75,16 @@ static PyObject *run(function *o, PyObject *args, const how *h) {
     call k;
     if (call_begin(&k, o->c, args, o->n_out) && seed_with(o->c, h->seed)) {
         Py_ssize_t  n_flags, n_dims;
-        const char *flags = bytes_in(h->flags, &n_flags), *dims = bytes_in(h->dims, &n_dims);
-        int         n = -1;
+        const char *flags = bytes_in(h->flags, &n_flags),
+                   *dims = bytes_in(h->dims, &n_dims);
+        int n = -1;
         mark_dims(&k, dims, n_dims);
         td_set_grad_enabled(o->c->cx, h->flags != NULL);
         bool ok = set_flags(&k, flags, n_flags);
         Py_BEGIN_ALLOW_THREADS;
-        if (ok)
-            n = td_invoke_values(o->f, (td_values){k.in, k.n_in}, k.out, k.n_out);
+        if (ok) n = td_invoke_values(o->f, (td_values){k.in, k.n_in}, k.out, k.n_out);
         Py_END_ALLOW_THREADS;
-        if (n < 0)
-            context_raise(o->c);
+        if (n < 0) context_raise(o->c);
         else
             list = list_of(o->c, k.out, k.n_out, k.in, args,
                            h->like == Py_None ? NULL : h->like);
@@ -109,7 +108,8 @@ static PyObject *function_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
 
 /* record(args, like, seed, dims, flags) */
 static PyObject *function_record(PyObject *self, PyObject *const *a, Py_ssize_t n) {
-    if (n != 5) return PyErr_Format(PyExc_TypeError, "record(args, like, seed, dims, flags)");
+    if (n != 5)
+        return PyErr_Format(PyExc_TypeError, "record(args, like, seed, dims, flags)");
     return run((function *)self, a[0], &(how){a[1], a[2], a[4], a[3]});
 }
 
@@ -119,7 +119,8 @@ static PyObject *function_explain(PyObject *self, PyObject *args) {
     function *o = (function *)self;
     int       json = 0;
     if (!PyArg_ParseTuple(args, "|p", &json) || !context_enter(o->c)) return NULL;
-    size_t (*text_of)(const td_fn *, char *, size_t) = json ? td_explain_json : td_explain;
+    size_t (*text_of)(const td_fn *, char *, size_t) =
+        json ? td_explain_json : td_explain;
     size_t    n = text_of(o->f, NULL, 0);
     char     *text = PyMem_Malloc(n + 1);
     PyObject *s = NULL;
@@ -154,8 +155,10 @@ static PyMethodDef methods[] = {
      "call(args, like, seed, dims): the list of results, without autograd"},
     {"record", (PyCFunction)(void (*)(void))function_record, METH_FASTCALL,
      "record(args, like, seed, dims, flags): (results, History)"},
-    {"explain", function_explain, METH_VARARGS, "explain(json=False): how it was compiled"},
-    {"report", function_report, METH_VARARGS, "report(path): the same as a page of HTML"},
+    {"explain", function_explain, METH_VARARGS,
+     "explain(json=False): how it was compiled"},
+    {"report", function_report, METH_VARARGS,
+     "report(path): the same as a page of HTML"},
     {0}};
 static PyGetSetDef fields[] = {{"specializations", function_specializations, NULL,
                                 "How many specializations were compiled.", NULL},
@@ -165,5 +168,6 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, function_dealloc},
                               {Py_tp_getset, fields},
                               {Py_tp_doc, "A compiled function of a Program."},
                               {0}};
-PyType_Spec function_spec = {"tandem._core.Function", sizeof(function), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec        function_spec = {"tandem._core.Function", sizeof(function), 0,
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                    slots};

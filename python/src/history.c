@@ -145,8 +145,8 @@ static bool differentiate(history *o, call *k, lists *l, const wish *w) {
     opts.grads = (td_tensor_list){l->tangents, l->n_roots};
     td_set_grad_enabled(o->c->cx, w->create);
     Py_BEGIN_ALLOW_THREADS;
-    ok = td_grad((td_tensors){l->roots, l->n_roots}, (td_tensors){l->in, l->n_in}, l->grads,
-                 &opts);
+    ok = td_grad((td_tensors){l->roots, l->n_roots}, (td_tensors){l->in, l->n_in},
+                 l->grads, &opts);
     Py_END_ALLOW_THREADS;
     if (!ok) return context_raise(o->c), false;
     for (int i = 0; i < l->n_in; i++)
@@ -174,9 +174,10 @@ static PyObject *next_history(history *o, const call *k, const wish *w) {
 
 static PyObject *run(history *o, const wish *w) {
     if (!o->t) {
-        PyErr_SetString(tandem_error,
-                        "backward: the values saved for backward were freed by an earlier "
-                        "backward; pass retain_graph=True to that one");
+        PyErr_SetString(
+            tandem_error,
+            "backward: the values saved for backward were freed by an earlier "
+            "backward; pass retain_graph=True to that one");
         return NULL;
     }
     if (!context_enter(o->c)) return NULL;
@@ -203,8 +204,8 @@ static PyObject *run(history *o, const wish *w) {
 /* Is the mask as long as what it is about? */
 static bool check_mask(Py_ssize_t n, Py_ssize_t least, const char *what) {
     if (n >= least) return true;
-    PyErr_Format(PyExc_ValueError, "backward: %s has %zd entries; %zd are needed", what, n,
-                 least);
+    PyErr_Format(PyExc_ValueError, "backward: %s has %zd entries; %zd are needed", what,
+                 n, least);
     return false;
 }
 
@@ -214,7 +215,8 @@ static PyObject *history_backward(PyObject *self, PyObject *args) {
     wish       w = {0};
     Py_ssize_t n;
     int        retain;
-    if (!PyArg_ParseTuple(args, "Oy#Op", &w.tangents, &w.wanted, &n, &w.like, &retain) ||
+    if (!PyArg_ParseTuple(args, "Oy#Op", &w.tangents, &w.wanted, &n, &w.like,
+                          &retain) ||
         !check_mask(n, o->n_in, "wanted"))
         return NULL;
     w.retain = retain;
@@ -246,7 +248,9 @@ static PyMethodDef methods[] = {
     {0}};
 static PyType_Slot slots[] = {{Py_tp_dealloc, history_dealloc},
                               {Py_tp_methods, methods},
-                              {Py_tp_doc, "Arguments and results of a call, with history."},
+                              {Py_tp_doc,
+                               "Arguments and results of a call, with history."},
                               {0}};
-PyType_Spec history_spec = {"tandem._core.History", sizeof(history), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec        history_spec = {"tandem._core.History", sizeof(history), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   slots};

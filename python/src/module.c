@@ -15,16 +15,24 @@ static PyObject *threads(PyObject *module, PyObject *none) {
 }
 
 static PyMethodDef methods[] = {
-    {"set_threads", set_threads, METH_O, "set_threads(n): threads of the pool; 0: one per core"},
+    {"set_threads", set_threads, METH_O,
+     "set_threads(n): threads of the pool; 0: one per core"},
     {"threads", threads, METH_NOARGS, "threads(): threads of the pool"},
     {"register", register_type, METH_VARARGS,
      "register(type, view): tensors of this type are passed by DLPack's C functions"},
     {0}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tandem._core",
-                                        "Tandem's C library for Python.", -1, methods,
-                                        NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "tandem._core",
+                                        "Tandem's C library for Python.",
+                                        -1,
+                                        methods,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
-static bool add_type(PyObject *m, const char *name, PyType_Spec *spec, PyTypeObject **type) {
+static bool add_type(PyObject *m, const char *name, PyType_Spec *spec,
+                     PyTypeObject **type) {
     *type = (PyTypeObject *)PyType_FromSpec(spec);
     return *type && !PyModule_AddObjectRef(m, name, (PyObject *)*type);
 }

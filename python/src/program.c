@@ -41,7 +41,8 @@ static void program_dealloc(PyObject *self) {
 static td_graph *find(program *o, const char *name) {
     td_graph *g = name ? td_graphs_find(o->file, name) : td_graphs_at(o->file, 0);
     if (g) return g;
-    PyErr_Format(tandem_error, "the program has no function %s", name ? name : "at all");
+    PyErr_Format(tandem_error, "the program has no function %s",
+                 name ? name : "at all");
     return NULL;
 }
 
@@ -90,8 +91,9 @@ static PyObject *program_run(PyObject *self, PyObject *args) {
         Py_BEGIN_ALLOW_THREADS;
         ok = td_graph_run(g, k.in, k.n_in, k.out, k.n_out);
         Py_END_ALLOW_THREADS;
-        list = ok ? list_of(o->c, k.out, k.n_out, k.in, in, like == Py_None ? NULL : like)
-                  : context_raise(o->c);
+        list =
+            ok ? list_of(o->c, k.out, k.n_out, k.in, in, like == Py_None ? NULL : like)
+               : context_raise(o->c);
     }
     call_end(&k);
     context_leave(o->c);
@@ -102,7 +104,8 @@ static PyObject *program_run(PyObject *self, PyObject *args) {
 static PyObject *program_config(PyObject *self, PyObject *args) {
     program    *o = (program *)self;
     const char *name, *value;
-    if (!PyArg_ParseTuple(args, "ss", &name, &value) || !context_enter(o->c)) return NULL;
+    if (!PyArg_ParseTuple(args, "ss", &name, &value) || !context_enter(o->c))
+        return NULL;
     bool      ok = td_config_set(o->c->cx, name, value);
     PyObject *r = ok ? Py_NewRef(Py_None) : context_raise(o->c);
     context_leave(o->c);
@@ -119,8 +122,8 @@ static PyObject *program_compile(PyObject *self, PyObject *args) {
     if (!g || !context_enter(o->c)) return NULL;
     td_aot_opts opts = {TD_AOT_OPTS, .n_params = n_params};
     td_fn      *f = td_aot_graph(g, &opts);
-    PyObject   *r = td_is_nil(f) ? context_raise(o->c)
-                                 : function_new(o->c, f, td_graph_outputs(g));
+    PyObject   *r =
+        td_is_nil(f) ? context_raise(o->c) : function_new(o->c, f, td_graph_outputs(g));
     context_leave(o->c);
     return r;
 }
@@ -137,7 +140,8 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {{Py_tp_new, program_new},
                               {Py_tp_dealloc, program_dealloc},
                               {Py_tp_methods, methods},
-                              {Py_tp_doc, "Program(text, name): functions from .td text"},
+                              {Py_tp_doc,
+                               "Program(text, name): functions from .td text"},
                               {0}};
-PyType_Spec program_spec = {"tandem._core.Program", sizeof(program), 0, Py_TPFLAGS_DEFAULT,
-                            slots};
+PyType_Spec        program_spec = {"tandem._core.Program", sizeof(program), 0,
+                                   Py_TPFLAGS_DEFAULT, slots};

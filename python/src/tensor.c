@@ -104,19 +104,22 @@ static PyObject *tensor_repr(PyObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
+     METH_VARARGS | METH_KEYWORDS,
      "The memory of the tensor as a DLPack capsule, without a copy."},
     {"__dlpack_device__", tensor_device, METH_NOARGS, "(1, 0): the CPU."},
     {0}};
-static PyGetSetDef fields[] = {
-    {"shape", tensor_shape, NULL, "Its sizes.", NULL},
-    {"dtype", tensor_dtype, NULL, "The name of its element type: \"f32\".", NULL},
-    {0}};
+static PyGetSetDef fields[] = {{"shape", tensor_shape, NULL, "Its sizes.", NULL},
+                               {"dtype", tensor_dtype, NULL,
+                                "The name of its element type: \"f32\".", NULL},
+                               {0}};
 static PyType_Slot slots[] = {{Py_tp_dealloc, tensor_dealloc},
                               {Py_tp_repr, tensor_repr},
                               {Py_tp_methods, methods},
                               {Py_tp_getset, fields},
-                              {Py_tp_doc, "A tensor of Tandem; numpy.from_dlpack reads it."},
+                              {Py_tp_doc,
+                               "A tensor of Tandem; numpy.from_dlpack reads it."},
                               {0}};
-PyType_Spec tensor_spec = {"tandem._core.Tensor", sizeof(tensor), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec        tensor_spec = {"tandem._core.Tensor", sizeof(tensor), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  slots};

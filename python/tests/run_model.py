@@ -3,6 +3,7 @@ eager, each from the same parameters, and timings, as one line of JSON."""
 import copy
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -56,13 +57,21 @@ def timed(f, *args, times):
     return best
 
 
-def run(name, backend, steps=3, times=5):
+def run(name, backend, steps=3, times=5, dtype=torch.float32):
     torch.manual_seed(0)
+    torch.set_default_dtype(dtype)
+    try:
+        return run_steps(name, backend, steps, times)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def run_steps(name, backend, steps, times):
     eager, loss = MODELS[name]()
     eager.train()
     net = copy.deepcopy(eager)
     fast = torch.compile(net, backend=backend)
-    sgd = torch.optim.SGD(eager.parameters(), 0.01)
+    sgd = torch.optim.SGD(eager.parameters(), 1e-3)
     row = {"model": name, "backend": backend, "loss": 0.0, "grad": 0.0}
     for i in range(steps):
         copy_state(net, eager)
@@ -88,9 +97,9 @@ def main():
     reasons = Reasons()
     logging.getLogger("tandem").addHandler(reasons)
     logging.getLogger("tandem").setLevel(logging.INFO)
+    torch.set_num_threads(int(os.environ.get("THREADS", 2)))
     if backend.startswith("tandem"):
         import tandem.torch  # noqa: F401
-    torch.set_num_threads(2)
     row = run(name, backend, times=times)
     row["log"] = reasons.lines
     print(json.dumps(row))

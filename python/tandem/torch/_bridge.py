@@ -12,18 +12,27 @@ log = logging.getLogger("tandem")
 keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
 
 
+def version(t):
+    """PyTorch's version counter; inference tensors and numbers have none."""
+    return t._version if isinstance(t, torch.Tensor) and not t.is_inference() else 0
+
+
 def versions_of(tensors):
-    return [t._version if isinstance(t, torch.Tensor) and not t.is_inference() else 0
-            for t in tensors]
+    try:
+        return [t._version for t in tensors]
+    except (AttributeError, RuntimeError):
+        return [version(t) for t in tensors]
 
 
 def note_writes(ctx):
     """Tells Tandem which arguments and results were written since forward: a backward that
     reads the old elements fails, as in eager."""
     tensors, versions = ctx.tensors
-    for i, (t, was) in enumerate(zip(tensors, versions)):
-        if isinstance(t, torch.Tensor) and not t.is_inference() and t._version != was:
-            ctx.history.written(i)
+    now = versions_of(tensors)
+    if now != versions:
+        for i, (a, b) in enumerate(zip(now, versions)):
+            if a != b:
+                ctx.history.written(i)
 
 
 def differentiate(ctx, tangents, skip):
@@ -57,9 +66,11 @@ class Call(torch.autograd.Function):
         if run.written:
             increment_version([args[i] for i in run.written])
         ctx.set_materialize_grads(False)
-        plain = [o for o, d in zip(outs, history.differentiable()) if not d]
-        if plain:
-            ctx.mark_non_differentiable(*plain)
+        if run.differentiable is None:  # the same for every call: Dynamo guards the flags
+            run.differentiable = history.differentiable()
+        if not all(run.differentiable):
+            ctx.mark_non_differentiable(
+                *[o for o, d in zip(outs, run.differentiable) if not d])
         ctx.history = history
         both = [*args, *[o.detach() for o in outs]]
         ctx.tensors = both, versions_of(both)
@@ -117,6 +128,7 @@ class Run:
         self.apart = None  # addresses of arguments that were found not to overlap
         self.count = len(traced.outputs)
         self.gave_up = False
+        self.differentiable = None  # which computed results; known after the first call
         self.plain = take == list(range(len(traced.inputs)))
 
     def __call__(self, *args):
