@@ -71,6 +71,9 @@ td_tensor *tensor_in(PyObject *o);               /* of a Tensor object; else NUL
 extern PyTypeObject *tensor_type, *program_type, *function_type, *history_type;
 extern PyType_Spec   tensor_spec, program_spec, function_spec, history_spec;
 
+/* Flags of types whose objects Python code cannot make. */
+#define NOT_CALLABLE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
+
 /* A Function over a graph; takes over nothing. */
 PyObject *function_new(context *c, td_fn *f, int n_out);
 

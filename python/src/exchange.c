@@ -243,53 +243,59 @@ static int argument_of(const td_tensor *t, const td_value *in, int n_in) {
     return -1;
 }
 
-/* The object for result i. A result of a registered type that shares an argument's
- * memory must be a view of its object, which owns that memory. */
-static PyObject *object_of(context *c, const td_value *out, int i, const td_value *in,
-                           PyObject *args, PyObject *list, int row) {
-    td_tensor *t = out[i].u.t;
-    if (row < 0) return export(c, t, row);
-    Py_ssize_t n_in = args ? PySequence_Size(args) : 0;
-    int        k = argument_of(t, in, (int)n_in);
-    if (k >= 0) {
-        PyObject *base = PySequence_GetItem(args, k), *v = NULL;
-        if (base && row_of(base) >= 0)
-            v = in[k].u.t == t ? Py_NewRef(base) : view_of(base, in[k].u.t, t, row);
-        else if (base) v = export(c, t, row);
-        Py_XDECREF(base);
-        return v;
-    }
+/* The results of a call, and what they may share memory with. */
+typedef struct results {
+    const td_value *out, *in;
+    PyObject       *args, *list; /* objects of in; those of out so far */
+    int             row;         /* of the type of the objects; -1: Tensor */
+} results;
+
+/* Result t, which is argument k or a view of it. Its memory belongs to the argument's
+ * object, so that the result is that object or a view of it. */
+static PyObject *object_of_argument(context *c, const results *r, td_tensor *t, int k) {
+    PyObject *base = PySequence_GetItem(r->args, k), *v = NULL;
+    if (base && row_of(base) < 0) v = export(c, t, r->row);
+    else if (base)
+        v = r->in[k].u.t == t ? Py_NewRef(base)
+                              : view_of(base, r->in[k].u.t, t, r->row);
+    Py_XDECREF(base);
+    return v;
+}
+
+/* The object for result i, a tensor. */
+static PyObject *object_of(context *c, const results *r, int i) {
+    td_tensor *t = r->out[i].u.t;
+    if (r->row < 0) return export(c, t, r->row);
+    int k = argument_of(t, r->in, r->args ? (int)PySequence_Size(r->args) : 0);
+    if (k >= 0) return object_of_argument(c, r, t, k);
     for (int j = 0; j < i; j++) {
-        if (out[j].kind != TD_K_TENSOR || !out[j].u.t) continue;
-        if (out[j].u.t == t) return Py_XNewRef(PyList_GetItem(list, j));
-        if (td_is_view(t) && covers(out[j].u.t, t))
-            return view_of(PyList_GetItem(list, j), out[j].u.t, t, row);
+        td_tensor *u = r->out[j].kind == TD_K_TENSOR ? r->out[j].u.t : NULL;
+        if (u == t) return Py_XNewRef(PyList_GetItem(r->list, j));
+        if (u && td_is_view(t) && covers(u, t))
+            return view_of(PyList_GetItem(r->list, j), u, t, r->row);
     }
-    return export(c, t, row);
+    return export(c, t, r->row);
 }
 
 PyObject *list_of(context *c, const td_value *out, int n_out, const td_value *in,
                   PyObject *args, PyObject *like) {
-    int row = -1;
+    results r = {out, in, args, PyList_New(n_out), -1};
     for (int i = 0; like && i < n_types; i++)
-        if (types[i].type == like) row = i;
-    PyObject *list = PyList_New(n_out);
-    for (int i = 0; list && i < n_out; i++) {
-        PyObject *o = NULL;
+        if (types[i].type == like) r.row = i;
+    for (int i = 0; r.list && i < n_out; i++) {
+        PyObject *o;
         switch (out[i].kind) {
-        case TD_K_TENSOR:
-            o = out[i].u.t && !td_is_nil(out[i].u.t)
-                    ? object_of(c, out, i, in, args, list, row)
-                    : Py_NewRef(Py_None);
-            break;
         case TD_K_INT: o = PyLong_FromLongLong(out[i].u.i); break;
         case TD_K_FLOAT: o = PyFloat_FromDouble(out[i].u.f); break;
         case TD_K_BOOL: o = PyBool_FromLong((long)out[i].u.i); break;
+        case TD_K_TENSOR:
+            o = td_is_nil(out[i].u.t) ? Py_NewRef(Py_None) : object_of(c, &r, i);
+            break;
         default: o = Py_NewRef(Py_None);
         }
-        if (!o || PyList_SetItem(list, i, o)) Py_CLEAR(list);
+        if (!o || PyList_SetItem(r.list, i, o)) Py_CLEAR(r.list);
     }
-    return list;
+    return r.list;
 }
 
 /* ---- calls -------------------------------------------------------------- */

@@ -168,6 +168,5 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, function_dealloc},
                               {Py_tp_getset, fields},
                               {Py_tp_doc, "A compiled function of a Program."},
                               {0}};
-PyType_Spec        function_spec = {"tandem._core.Function", sizeof(function), 0,
-                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                    slots};
+PyType_Spec function_spec = {"tandem._core.Function", sizeof(function), 0, NOT_CALLABLE,
+                             slots};

@@ -251,6 +251,5 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, history_dealloc},
                               {Py_tp_doc,
                                "Arguments and results of a call, with history."},
                               {0}};
-PyType_Spec        history_spec = {"tandem._core.History", sizeof(history), 0,
-                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                   slots};
+PyType_Spec history_spec = {"tandem._core.History", sizeof(history), 0, NOT_CALLABLE,
+                            slots};

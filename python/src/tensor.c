@@ -120,6 +120,5 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, tensor_dealloc},
                               {Py_tp_doc,
                                "A tensor of Tandem; numpy.from_dlpack reads it."},
                               {0}};
-PyType_Spec        tensor_spec = {"tandem._core.Tensor", sizeof(tensor), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                  slots};
+PyType_Spec tensor_spec = {"tandem._core.Tensor", sizeof(tensor), 0, NOT_CALLABLE,
+                           slots};

@@ -9,7 +9,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import tandem
 from tandem.torch import _pieces
-from tandem.torch._emit import Unsupported, is_random, name_of
+from tandem.torch._emit import PLACEHOLDER, Unsupported, is_random, name_of
 from tandem.torch._rows import MANY, ROWS
 
 SAMPLES = 4
@@ -164,6 +164,22 @@ def run_sample(sample, info, what):
             check_gradients(piece, sample, what)
         compared += 1
     return compared
+
+
+@pytest.mark.parametrize("name", sorted([*ROWS, *MANY]))
+def test_a_row_names_arguments_of_the_schema(name):
+    op, overload = name.split(".")
+    schema = getattr(getattr(torch.ops.aten, op), overload)._schema
+    named = {m[1] for m in PLACEHOLDER.finditer(ROWS.get(name, ""))}
+    assert named <= {a.name for a in schema.arguments}
+
+
+def test_an_argument_without_a_place_in_the_row_is_not_dropped():
+    def f(x):
+        return torch.gather(x, 0, torch.zeros(1, 3, dtype=torch.int64), sparse_grad=True)
+    gm = make_fx(f, tracing_mode="fake", pre_dispatch=True)(torch.ones(2, 3))
+    gather = next(n for n in gm.graph.nodes if "gather" in str(n.target))
+    assert "sparse_grad" in _pieces.reason_against(gather)
 
 
 def test_coverage():

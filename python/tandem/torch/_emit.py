@@ -176,6 +176,8 @@ class Emitter:
             return self.literal(x.meta["val"].dtype)
         if how == "own_dtype":
             return self.literal(x if x is not None else bound["self"].meta["val"].dtype)
+        if how == "nothing":  # no effect on the results
+            return ""
         if how == "sizes_of":
             return self.literal(self.sizes(x))
         if how == "contiguous":
@@ -222,6 +224,7 @@ class Emitter:
             raise Unsupported(f"{node.target}: no row for it")
         if self.functional and row.startswith(("view(", "_unsafe_view(")):
             row = "reshape(" + row.split("(", 1)[1]
+        check_all_written(node, row, bound)
         text = PLACEHOLDER.sub(lambda m: self.write(m[2], bound[m[1]], bound) if m[2]
                                else self.literal(bound[m[1]]), row)
         val = node.meta.get("val")
@@ -229,6 +232,21 @@ class Emitter:
         names = [self.fresh() for _ in val] if many else [self.fresh()]
         self.lines.append(f"{', '.join(names)} = {text}")
         self.value[node] = names if many else names[0]
+
+
+# Arguments without a meaning here, or that check_options has looked at.
+IGNORED = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator",
+           "sparse", "cudnn_enable", "cudnn_enabled", "implicit", "requires_grad", "unsafe"}
+
+
+def check_all_written(node, row, bound):
+    """An argument that the row does not write must have its default value."""
+    written = {m[1] for m in PLACEHOLDER.finditer(row)}
+    for arg in node.target._schema.arguments:
+        if arg.name in written or arg.name in IGNORED:
+            continue
+        if bound[arg.name] is not arg.default_value and bound[arg.name] != arg.default_value:
+            raise Unsupported(f"{node.target}: the argument {arg.name}")
 
 
 def check_options(bound):

@@ -10,12 +10,13 @@ INPLACE, by the text of the op without the underscore."""
 UNARY = """neg abs sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin
 cos tan asin acos atan sinh cosh tanh sigmoid erf erfc square floor ceil trunc frac isnan
 isinf isfinite logical_not bitwise_not relu silu mish hardswish hardsigmoid relu6 selu
-log_sigmoid nonzero detach alias t softsign zero""".split()
+log_sigmoid nonzero detach alias t zero""".split()
 
-# The same name, a tensor and a tensor or number.
-BINARY = """mul floor_divide remainder fmod maximum minimum atan2 hypot copysign eq ne lt le
-gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
-bitwise_left_shift bitwise_right_shift""".split()
+# The same name, a tensor and a tensor or number; two tensors.
+BINARY = """mul remainder fmod copysign eq ne lt le gt ge bitwise_and bitwise_or
+bitwise_xor""".split()
+TENSORS = """floor_divide maximum minimum atan2 hypot logical_and logical_or
+logical_xor""".split()
 
 ROWS = {
     # pointwise
@@ -34,6 +35,11 @@ ROWS = {
     "pow.Tensor_Tensor": "pow({self}, {exponent})",
     "pow.Scalar": "pow({self}, {exponent})",
     "xlogy.Tensor": "xlogy({self}, {other})",
+    "floor_divide.Scalar": "floor_divide({self}, {other})",
+    "bitwise_left_shift.Tensor": "bitwise_left_shift({self}, {other})",
+    "bitwise_left_shift.Tensor_Scalar": "bitwise_left_shift({self}, {other})",
+    "bitwise_right_shift.Tensor": "bitwise_right_shift({self}, {other})",
+    "bitwise_right_shift.Tensor_Scalar": "bitwise_right_shift({self}, {other})",
     "where.self": "where({condition}, {self}, {other})",
     "where.ScalarOther": "where({condition}, {self}, {other})",
     "where.ScalarSelf": "where({condition}, {self}, {other})",
@@ -176,7 +182,6 @@ ROWS = {
     "type_as.default": "to({self}, {other:dtype_of})",
     "to.dtype_layout": "to({self}, {dtype:own_dtype}, {copy})",
     "to.device": "to({self}, {dtype}, {copy})",
-    "diff.default": "diff({self}, {n}, {dim})",
     "__and__.Tensor": "bitwise_and({self}, {other})",
     "__or__.Tensor": "bitwise_or({self}, {other})",
     "__xor__.Tensor": "bitwise_xor({self}, {other})",
@@ -249,7 +254,7 @@ ROWS = {
     "native_layer_norm.default":
         "native_layer_norm({input}, {normalized_shape}, {weight}, {bias}, {eps})",
     "native_layer_norm_backward.default":
-        "native_layer_norm_backward({grad_out}, {input}, {normalized_shape}, {mean}, {rstd}, {weight}, {output_mask:ints})",
+        "native_layer_norm_backward({grad_out}, {input}, {normalized_shape}, {mean}, {rstd}, {weight}, {output_mask:ints}{bias:nothing})",
     "rms_norm.default": "rms_norm({input}, {normalized_shape}, {weight}, {eps})",
     "group_norm.default": "group_norm({input}, {num_groups}, {weight}, {bias}, {eps})",
     "native_group_norm.default":
@@ -315,8 +320,10 @@ ROWS = {
 }
 ROWS.update({f"{name}.default": f"{name}({{self}})" for name in UNARY})
 for _name in BINARY:
-    for _overload in ("Tensor", "Scalar", "default"):
+    for _overload in ("Tensor", "Scalar"):
         ROWS[f"{_name}.{_overload}"] = f"{_name}({{self}}, {{other}})"
+for _name in TENSORS:
+    ROWS[f"{_name}.default"] = f"{_name}({{self}}, {{other}})"
 
 # Ops that write their first argument: the row without the underscore, for these.
 INPLACE = """add.Tensor add.Scalar sub.Tensor sub.Scalar div.Tensor div.Scalar div.Tensor_mode
@@ -335,6 +342,8 @@ for _name in INPLACE:
     _call, _rest = _row.split("(", 1)
     ROWS[f"{_op}_.{_overload}"] = f"{_call}_({_rest}"
 ROWS["pow_.Tensor"] = "pow_({self}, {exponent})"
+ROWS["dropout_.default"] = "dropout_({self}, {p}, {train})"
+ROWS["transpose_.default"] = ROWS.pop("transpose_.int")
 
 RANDOM = """dropout native_dropout rand randn rand_like randn_like bernoulli dropout_
 scaled_dot_product_attention""".split()
@@ -479,6 +488,14 @@ def repeat_heads(e, x, groups):
     return e.call("reshape", wide, [*batch, heads * groups, n, width])
 
 
+def diff(e, a):
+    x = a["self"]
+    parts = [t for t in (a["prepend"], x, a["append"]) if t is not None]
+    if len(parts) > 1:
+        x = e.call("cat", parts, a["dim"])
+    return e.call("diff", x, a["n"], a["dim"])
+
+
 def upsample_nearest(e, a):
     scales = a["scale_factors"] or [None, None]
     size = a["output_size"]
@@ -519,4 +536,5 @@ MANY = {
     "scaled_dot_product_attention.default": attention,
     "repeat_interleave.self_int": repeat_interleave,
     "upsample_nearest2d.vec": upsample_nearest,
+    "diff.default": diff,
 }
