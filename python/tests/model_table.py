@@ -3,6 +3,7 @@ writes a table between the lines <!-- models --> and <!-- /models --> of FILE.""
 import argparse
 import datetime
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -45,6 +46,13 @@ def line_of(name, rows, backends):
     return "| " + " | ".join(cells) + " |"
 
 
+def cpu_name():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(": ")[1]
+    return platform.machine()
+
+
 def table(names, backends, seconds):
     head = "| model | graphs | gradients differ by | eager step, ms |"
     for b in backends:
@@ -66,7 +74,8 @@ def main():
     a = parse.parse_args()
     backends = a.backends.split()
     lines = table(a.models or list(MODELS), backends, a.seconds)
-    note = (f"{datetime.date.today()}, {platform.processor() or platform.machine()}, 2 threads, "
+    threads, clock = os.environ.get("THREADS", "2"), os.environ.get("CLOCK", "wall")
+    note = (f"{datetime.date.today()}, {cpu_name()}, {threads} threads, {clock} time, "
             f"`make models BACKENDS='{a.backends}'`:")
     path = Path(a.file)
     text = path.read_text()

@@ -47,13 +47,23 @@ def distance(a, b):
     return worst / max(scale, 1e-12)
 
 
+# CLOCK=cpu: seconds of the processor, compilers included, for machines that do other work.
+if os.environ.get("CLOCK") == "cpu":
+    step_clock = time.process_time
+
+    def compile_clock():
+        return sum(os.times()[:4])
+else:
+    step_clock = compile_clock = time.perf_counter
+
+
 def timed(f, *args, times):
     """The least seconds of some calls."""
     best = float("inf")
     for _ in range(times):
-        begin = time.perf_counter()
+        begin = step_clock()
         f(*args)
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, step_clock() - begin)
     return best
 
 
@@ -76,10 +86,10 @@ def run_steps(name, backend, steps, times):
     for i in range(steps):
         copy_state(net, eager)
         want = step(eager, loss)
-        begin = time.perf_counter()
+        begin = compile_clock()
         got = step(fast, loss)
         if i == 0:
-            row["compile_s"] = round(time.perf_counter() - begin, 2)
+            row["compile_s"] = round(compile_clock() - begin, 2)
         row["loss"] = max(row["loss"], abs(got - want) / max(abs(want), 1e-12))
         row["grad"] = max(row["grad"], distance(eager, net))
         sgd.step()
