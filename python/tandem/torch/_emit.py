@@ -176,6 +176,8 @@ class Emitter:
             return self.literal(x.meta["val"].dtype)
         if how == "own_dtype":
             return self.literal(x if x is not None else bound["self"].meta["val"].dtype)
+        if how == "integers":  # the schema's default, int64, is a number
+            return self.literal(x if isinstance(x, torch.dtype) else torch.int64)
         if how == "nothing":  # no effect on the results
             return ""
         if how == "sizes_of":

@@ -234,6 +234,14 @@ class Pieces:
 
 def compile_functional(gm, name):
     """A boxed function, list of arguments to results, for a graph without writes."""
+    try:
+        return compile_pieces(gm, name)
+    except (_core.Error, Unsupported) as e:
+        log.warning("%s runs in PyTorch: %s", name, e)
+        return boxed(lambda args: gm(*args), None, name, None)
+
+
+def compile_pieces(gm, name):
     whole = whole_graph(gm, name)
     if whole is not None:
         return whole

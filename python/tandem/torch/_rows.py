@@ -246,8 +246,8 @@ ROWS = {
     "linspace.default": "linspace({start}, {end}, {steps}, {dtype})",
     "eye.default": "eye({n}, none, {dtype})",
     "eye.m": "eye({n}, {m}, {dtype})",
-    "tril_indices.default": "tril_indices({row}, {col}, {offset}, {dtype})",
-    "triu_indices.default": "triu_indices({row}, {col}, {offset}, {dtype})",
+    "tril_indices.default": "tril_indices({row}, {col}, {offset}, {dtype:integers})",
+    "triu_indices.default": "triu_indices({row}, {col}, {offset}, {dtype:integers})",
     "lift_fresh_copy.default": "clone({self})",
     # norms
     "layer_norm.default": "layer_norm({input}, {normalized_shape}, {weight}, {bias}, {eps})",
