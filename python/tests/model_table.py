@@ -71,7 +71,7 @@ def main():
     parse.add_argument("--backends", default="tandem")
     parse.add_argument("--seconds", type=int, default=600)
     parse.add_argument("models", nargs="*")
-    a = parse.parse_args()
+    a = parse.parse_intermixed_args()
     backends = a.backends.split()
     lines = table(a.models or list(MODELS), backends, a.seconds)
     threads, clock = os.environ.get("THREADS", "2"), os.environ.get("CLOCK", "wall")
