@@ -1,0 +1,53 @@
+"""Builds the wheel: the extension tandem._core, the library that it calls, and the
+command. Library and command come from `make` in the directory above."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+here = Path(__file__).resolve().parent
+root = here.parent
+build = Path(os.environ.get("TANDEM_BUILD", root / "build"))
+header = (root / "include/tandem/version.h").read_text()
+version = re.search(r'VERSION_STRING "([^"]+)"', header).group(1)
+
+
+class BuildCore(build_ext):
+    """Copies libtandem.so and the command into the package, then links against the copy."""
+
+    def run(self):
+        make = os.environ.get("TANDEM_MAKE", f"make -C {root} -j2")
+        if "TANDEM_BUILD" not in os.environ:
+            subprocess.check_call([*make.split(), "build/libtandem.so", "build/tandem"])
+        places = [Path(self.build_lib) / "tandem"]
+        if self.inplace:
+            places.append(here / "tandem")
+        for package in places:
+            (package / "bin").mkdir(parents=True, exist_ok=True)
+            shutil.copy2(build / "libtandem.so", package / "libtandem.so.0")
+            shutil.copy2(build / "tandem", package / "bin/tandem")
+        for extension in self.extensions:
+            extension.library_dirs = [str(build)]
+        super().run()
+
+
+core = Extension(
+    "tandem._core",
+    sorted(f"src/{p.name}" for p in (here / "src").glob("*.c")),
+    include_dirs=[str(root / "include")],
+    extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra"],
+    extra_link_args=["-l:libtandem.so", "-Wl,-rpath,$ORIGIN"],
+    depends=["src/core.h"],
+    py_limited_api=True,
+)
+
+setup(
+    version=version,
+    ext_modules=[core],
+    cmdclass={"build_ext": BuildCore},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+)

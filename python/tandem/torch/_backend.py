@@ -1,0 +1,47 @@
+"""The backend tandem: Tandem's own autograd over the whole graph, or tandem_aot with a
+logged reason."""
+import itertools
+import logging
+
+import torch
+
+from .. import _core
+from ._aot import tandem_aot
+from ._bridge import Run
+from ._emit import Unsupported
+from ._trace import Traced, program_of
+
+log = logging.getLogger("tandem")
+numbers = itertools.count()
+
+
+def compile_whole(gm, example_inputs, name):
+    """A Run of the whole graph. Raises Unsupported with the reason."""
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        raise Unsupported("autocast is on")
+    if torch.is_inference_mode_enabled():
+        raise Unsupported("inference mode is on")
+    if share_memory(example_inputs):
+        raise Unsupported("arguments share memory")
+    traced = Traced(gm, example_inputs)
+    piece, take, computed = program_of(traced, name)
+    return Run(piece, take, computed, traced, gm)
+
+
+def share_memory(inputs):
+    """Do two of the tensors have the same storage?"""
+    storages = [t.untyped_storage()._cdata for t in inputs if isinstance(t, torch.Tensor)
+                and t.layout is torch.strided]
+    return len(set(storages)) < len(storages)
+
+
+def tandem(gm, example_inputs, **options):
+    """Compiles a graph of TorchDynamo."""
+    name = f"graph{next(numbers)}"
+    try:
+        return compile_whole(gm, example_inputs, name)
+    except Unsupported as e:
+        log.info("%s is compiled by tandem_aot: %s", name, e)
+    except _core.Error as e:
+        log.warning("%s is compiled by tandem_aot: %s", name, e)
+    return tandem_aot(gm, example_inputs)

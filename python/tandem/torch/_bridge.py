@@ -1,0 +1,229 @@
+"""A Tandem program as a function with autograd for PyTorch: forward and backward are
+compiled by Tandem, and PyTorch sees one torch.autograd.Function."""
+import logging
+
+import torch
+from torch.autograd.graph import increment_version
+
+from .. import _core
+from ._pieces import draw_seed
+
+log = logging.getLogger("tandem")
+keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
+
+
+def version(t):
+    """PyTorch's version counter; inference tensors and numbers have none."""
+    return t._version if isinstance(t, torch.Tensor) and not t.is_inference() else 0
+
+
+def versions_of(tensors):
+    try:
+        return [t._version for t in tensors]
+    except (AttributeError, RuntimeError):
+        return [version(t) for t in tensors]
+
+
+def note_writes(ctx):
+    """Tells Tandem which arguments and results were written since forward: a backward that
+    reads the old elements fails, as in eager."""
+    tensors, versions = ctx.tensors
+    now = versions_of(tensors)
+    if now != versions:
+        for i, (a, b) in enumerate(zip(now, versions)):
+            if a != b:
+                ctx.history.written(i)
+
+
+def differentiate(ctx, tangents, skip):
+    """The backward of Call and Gradient. `skip`: arguments of forward before the tensors."""
+    if ctx.history is None:
+        raise RuntimeError("Trying to backward through the graph a second time, but the "
+                           "saved values were freed; pass retain_graph=True to the first "
+                           "backward")
+    note_writes(ctx)
+    wanted = bytes(ctx.needs_input_grad[skip:])
+    if torch.is_grad_enabled():
+        args = ctx.tensors[0][:len(wanted)]
+        flags = bytes([t is not None and t.requires_grad for t in tangents])
+        grads = Gradient.apply(ctx.history, wanted, flags, len(tangents), *tangents, *args)
+    else:
+        keep = keeps_graph()
+        grads = ctx.history.backward(tangents, wanted, torch.Tensor, keep)
+        if not keep:
+            ctx.history = ctx.tensors = None
+    return (None,) * skip + tuple(grads)
+
+
+class Call(torch.autograd.Function):
+    """One call of a program. Its results are those that the program computes; views of
+    arguments are made outside."""
+
+    @staticmethod
+    def forward(ctx, run, *args):
+        seed = draw_seed() if run.random else None
+        outs, history = run.record(args, torch.Tensor, seed, run.dims, run.flags)
+        if run.written:
+            increment_version([args[i] for i in run.written])
+        ctx.set_materialize_grads(False)
+        if run.differentiable is None:  # the same for every call: Dynamo guards the flags
+            run.differentiable = history.differentiable()
+        if not all(run.differentiable):
+            ctx.mark_non_differentiable(
+                *[o for o, d in zip(outs, run.differentiable) if not d])
+        ctx.history = history
+        both = [*args, *[o.detach() for o in outs]]
+        ctx.tensors = both, versions_of(both)
+        return tuple(outs)
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        return differentiate(ctx, tangents, 1)
+
+
+class Gradient(torch.autograd.Function):
+    """The backward of a call with create_graph: a function of the tangents and of the
+    call's arguments, with a history of its own."""
+
+    @staticmethod
+    def forward(ctx, history, wanted, flags, n, *tensors):
+        grads, ctx.history = history.backward_graph(tensors[:n], wanted, torch.Tensor, flags)
+        ctx.set_materialize_grads(False)
+        plain = [g for g, d in zip(grads, ctx.history.differentiable())
+                 if g is not None and not d]
+        if plain:
+            ctx.mark_non_differentiable(*plain)
+        ctx.tensors = list(tensors), versions_of(tensors)
+        return tuple(grads)
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        return differentiate(ctx, tangents, 4)
+
+
+class Run:
+    """A compiled graph of Dynamo as a callable of its arguments.
+
+        piece     the program
+        take      for each input of the program the index of an argument, or a tensor
+        computed  indexes of results that the program computes
+        traced    the graph, for results that are views of arguments
+        eager     the original graph: runs calls whose arguments share memory
+    """
+
+    def __init__(self, piece, take, computed, traced, eager):
+        self.piece, self.eager, self.traced = piece, eager, traced
+        self.take = take
+        self.random, self.dims = piece.random, piece.dims
+        self.record, self.call = piece.function.record, piece.function.call
+        self.computed = computed
+        self.whole = computed == list(range(len(traced.outputs)))
+        self.others = [] if self.whole else other_results(traced, computed)
+        inputs = [traced.inputs[i] if isinstance(i, int) else i for i in take]
+        self.flags = bytes([isinstance(t, torch.Tensor) and t.requires_grad
+                            for t in inputs])
+        self.trains = torch.is_grad_enabled() and any(self.flags)
+        self.written = [k for k, i in enumerate(take)
+                        if isinstance(i, int) and i in traced.written]
+        self.apart = None  # addresses of arguments that were found not to overlap
+        self.count = len(traced.outputs)
+        self.gave_up = False
+        self.differentiable = None  # which computed results; known after the first call
+        self.plain = take == list(range(len(traced.inputs)))
+
+    def __call__(self, *args):
+        given = args if self.plain else \
+            tuple([args[i] if isinstance(i, int) else i for i in self.take])
+        if self.written and not self.are_apart(given):
+            log.warning("%s runs in PyTorch: it writes an argument that shares memory with "
+                        "another", self.piece.name)
+            return self.eager(*args)
+        if self.gave_up:
+            return self.eager(*args)
+        try:
+            outs = self.compiled(given)
+        except _core.Error as e:
+            return self.give_up(e, args)
+        return outs if self.whole else self.assemble(outs, args)
+
+    def compiled(self, given):
+        if self.trains:
+            return Call.apply(self, *given)
+        seed = draw_seed() if self.random else None
+        outs = self.call(given, torch.Tensor, seed, self.dims)
+        if self.written:
+            increment_version([given[i] for i in self.written])
+        return outs
+
+    def give_up(self, error, args):
+        """Tandem reports an error before it writes anything. If the call is wrong, PyTorch
+        raises its own error; else PyTorch runs this graph from now on."""
+        out = self.eager(*args)
+        log.warning("%s runs in PyTorch: %s", self.piece.name, error)
+        self.gave_up = True
+        return out
+
+    def are_apart(self, given):
+        """Do the arguments that are written have memory of their own?"""
+        at = [t.data_ptr() if isinstance(t, torch.Tensor) else 0 for t in given]
+        if at == self.apart:
+            return True
+        storages = [t.untyped_storage()._cdata if isinstance(t, torch.Tensor) else 0
+                    for t in given]
+        for i in self.written:
+            if storages.count(storages[i]) > 1:
+                return False
+        self.apart = at
+        return True
+
+    def assemble(self, outs, args):
+        """All results, from the computed ones and from the arguments."""
+        results = [None] * self.count
+        for i, o in zip(self.computed, outs):
+            results[i] = o
+        for i, make in self.others:
+            results[i] = make(args)
+        return tuple(results)
+
+
+def other_results(traced, computed):
+    """[(index, function of the arguments)] of results that the program does not compute."""
+    output = next(n for n in traced.graph.graph.nodes if n.op == "output")
+    made = []
+    for i, (node, value) in enumerate(zip(output.args[0], traced.outputs)):
+        if i in computed:
+            continue
+        source = traced.source[i]
+        if source is None:
+            made.append((i, constant(value)))
+        elif value is traced.inputs[source]:
+            made.append((i, lambda args, k=source: args[k]))
+        else:
+            made.append((i, view_maker(traced.inputs[source], value, source)))
+    return made
+
+
+def constant(value):
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        raise_unsupported("a result that is a size")
+    return lambda args: value
+
+
+def raise_unsupported(why):
+    from ._emit import Unsupported
+    raise Unsupported(why)
+
+
+def view_maker(base, value, source):
+    """A result that is a view of argument `source`."""
+    numbers = [*value.size(), *value.stride(), value.storage_offset(), base.storage_offset()]
+    if not all(isinstance(n, int) for n in numbers) or value.dtype != base.dtype:
+        raise_unsupported("a result that is a view of an argument with symbolic sizes")
+    sizes, strides = tuple(value.size()), tuple(value.stride())
+    offset = value.storage_offset() - base.storage_offset()
+    detached = base.requires_grad and not value.requires_grad
+
+    def make(args):
+        t = args[source].detach() if detached else args[source]
+        return torch.as_strided(t, sizes, strides, t.storage_offset() + offset)
+    return make
