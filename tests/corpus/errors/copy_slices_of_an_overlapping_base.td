@@ -1,4 +1,4 @@
-# A gradient cannot have the layout of a base whose elements share memory: eager and compiled both fail.
+# Refused: a write to a view of a base whose elements share memory, with gradients. Eager fails in backward: the gradient cannot have that layout.
 
 func @f(%p0: f32[2,2,2]) {
   %v1 = ravel(%p0)
