@@ -8,7 +8,7 @@
 set -u
 lines=(
     "test lint analysis"
-    "native native-unit"
+    "native native-unit emit-c-all"
     "isa"
     "asan native-asan"
     "tsan"

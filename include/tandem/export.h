@@ -107,6 +107,41 @@ TD_API td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
 TD_API bool         td_exported_save(const td_exported *e, const char *path);
 TD_API td_exported *td_exported_load(td_ctx *cx, const char *path);
 
+/* ---- C files ------------------------------------------------------------ */
+
+typedef enum td_c_weights {
+    TD_C_WEIGHTS_AUTO,  /* an array up to 1 MiB, then a file */
+    TD_C_WEIGHTS_ARRAY, /* weights.c */
+    TD_C_WEIGHTS_FILE   /* weights.bin, which the program maps or reads */
+} td_c_weights;
+
+typedef struct td_export_c_opts {
+    TD_SIZE(td_export_c_opts);
+    const char *name     TD_0; /* prefix of C names; NULL: "model" */
+    td_export_what what  TD_0; /* AUTO: FORWARD, which of a step is all of it */
+    int loss             TD_0; /* TD_EXPORT_LOSS: which result */
+    td_c_weights weights TD_0;
+} td_export_c_opts;
+#define TD_EXPORT_C_OPTS .td_export_c_opts_size = sizeof(td_export_c_opts)
+
+/* Writes a function as C99 that needs libc and libm only: model.h, model.c, the
+ * weights, an example main.c and a Makefile, into `dir`, which is made if it does not
+ * exist. f is of td_aot_function, td_aot_module, td_aot_graph or td_aot_step; the code
+ * is for arguments like these. Parameters, buffers and tensors closed over (the state
+ * of an optimizer) become state of the model, with the values they have now.
+ * docs/artefact.md describes the files, the memory and the ops that are supported.
+ *
+ *   returns  false after a failure; files may be incomplete
+ *   fails    TD_E_UNSUPPORTED  an op without a C function, symbolic sizes, tensors of a
+ *                              type, number arguments, results that share bytes with a
+ *                              written argument
+ *            TD_E_ARG          a name that is no C identifier; as td_export_joint does
+ *            TD_E_IO           the directory or a file cannot be written
+ *   since    0.1
+ */
+TD_API bool td_export_c(td_fn *f, td_values args, const char *dir,
+                        const td_export_c_opts *opts);
+
 #ifdef __cplusplus
 }
 #endif

@@ -250,6 +250,7 @@ static inline bool td__to_exported_run(const td_exported *e, td_values in, td__r
 #define td_exported_parse(...) TD__CALL(td_exported_parse, __VA_ARGS__)
 #define td_exported_save(...) TD__CALL(td_exported_save, __VA_ARGS__)
 #define td_exported_load(...) TD__CALL(td_exported_load, __VA_ARGS__)
+#define td_export_c(...) TD__CALL(td_export_c, __VA_ARGS__)
 #define td_fn_facts(...) TD__CALL(td_fn_facts, __VA_ARGS__)
 #define td_facts_drop(...) TD__CALL(td_facts_drop, __VA_ARGS__)
 #define td_fakes_begin(...) TD__CALL(td_fakes_begin, __VA_ARGS__)

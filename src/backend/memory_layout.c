@@ -140,17 +140,17 @@ static int by_bytes(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Fills p->order with the ranges that may be placed, at most MOST. False: out of
- * memory. */
-static bool sort_ranges(placing *p) {
+/* Fills p->order with the ranges that may be placed: at most `most`, and none above
+ * `large` bytes. False: out of memory. */
+static bool sort_ranges(placing *p, int64_t large, int most) {
     const td_live_range **by = td__alloc(sizeof *by * (size_t)(p->n + 1));
     int                   n = 0;
     if (!by) return false;
     for (int i = 0; i < p->n; i++)
-        if (!p->s[i].own && p->s[i].bytes > 0 && p->s[i].bytes <= LARGE)
+        if (!p->s[i].own && p->s[i].bytes > 0 && p->s[i].bytes <= large)
             by[n++] = &p->s[i];
     qsort(by, (size_t)n, sizeof *by, by_bytes);
-    p->n_order = n < MOST ? n : MOST;
+    p->n_order = n < most ? n : most;
     for (int i = 0; i < p->n_order; i++) p->order[i] = (int)(by[i] - p->s);
     td__free(by);
     return true;
@@ -165,11 +165,24 @@ bool td__arena_place(td_live_range *s, int n, int steps, td_arena_sizes *to) {
     p.order = td__alloc(n_bytes);
     p.placed = td__alloc(n_bytes);
     p.sum = td__alloc(sizeof *p.sum * (size_t)(steps + 3));
-    bool ok = p.order && p.placed && p.sum && sort_ranges(&p);
+    bool ok = p.order && p.placed && p.sum && sort_ranges(&p, LARGE, MOST);
     *to = (td_arena_sizes){0};
     if (ok) choose(&p, to);
     td__free(p.order);
     td__free(p.placed);
     td__free(p.sum);
     return ok;
+}
+
+int64_t td__arena_place_all(td_live_range *s, int n) {
+    size_t  n_bytes = sizeof(int) * (size_t)(n + 1);
+    placing p = {.s = s, .n = n};
+    int64_t top = -1;
+    p.order = td__alloc(n_bytes);
+    p.placed = td__alloc(n_bytes);
+    if (p.order && p.placed && sort_ranges(&p, INT64_MAX, n))
+        top = place_all(&p, INT64_MAX / 2);
+    td__free(p.order);
+    td__free(p.placed);
+    return top;
 }

@@ -341,6 +341,14 @@ static bool make(td_native *c, const td_graph *g, bool interpreted) {
     return c->g && build(c) && (interpreted || load_kernels(c));
 }
 
+td_native *td__native_texts(const td_graph *g) {
+    td_native *c = td__zalloc(sizeof *c);
+    if (!c) return td__fail_memory(g->cx), NULL;
+    if (make(c, g, true)) return c;
+    td__native_drop(c);
+    return NULL;
+}
+
 /* Reads the code from disk, or makes it and stores it there. NULL after td__fail. */
 static td_native *find_or_make(const td_graph *g, bool interpreted) {
     td_disk      d;

@@ -270,6 +270,10 @@ typedef struct td_arena_sizes {
 /* Sets td_live_range.at of n ranges over `steps` steps. False: out of memory. */
 bool td__arena_place(td_live_range *s, int n, int steps, td_arena_sizes *to);
 
+/* Sets td_live_range.at of all ranges that are not `own`, of any size, in one block.
+ * Returns its size; -1: out of memory. */
+int64_t td__arena_place_all(td_live_range *s, int n);
+
 /* The memory of a compiled graph's values. */
 typedef struct td_memory {
     TD_VEC(td_live_range) ranges;
@@ -342,6 +346,9 @@ td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *boun
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
 void     td__native_drop(void *env);                              /* env: a td_native */
+/* Steps, nests, kernel texts and live ranges of g, without compiled kernels; freed with
+ * td__native_drop. NULL after td__fail. */
+td_native       *td__native_texts(const td_graph *g);
 const td_native *td__native_of(const td_runner *r); /* NULL: not native code */
 /* The same with nests and texts, for reports. */
 const td_native *td__native_full(const td_runner *r);

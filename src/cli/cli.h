@@ -16,7 +16,7 @@ typedef enum cli_kind { CLI_FLAG, CLI_INT, CLI_WORD } cli_kind;
 
 /* An option of a command: how it is parsed, and its line in help. */
 typedef struct cli_option {
-    const char *name; /* without dashes */
+    const char *name; /* without dashes; one letter: -o, else --name */
     const char *arg;  /* name of the value in help; NULL for a flag */
     const char *doc;
     cli_kind    kind;
@@ -37,7 +37,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts,
-    cli_check, cli_config, cli_explain, cli_cache;
+    cli_check, cli_config, cli_explain, cli_cache, cli_emit_c;
 
 /* Parses the options in argv[1..) and at most one operand (NULL: none). False: the
  * command must return *status, because it printed help or an error. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_demo,    &cli_run, &cli_check, &cli_show,   &cli_facts,
-    &cli_explain, &cli_ops, &cli_cache, &cli_config, &cli_doctor,
+    &cli_demo,   &cli_run, &cli_check, &cli_show,   &cli_facts,  &cli_explain,
+    &cli_emit_c, &cli_ops, &cli_cache, &cli_config, &cli_doctor,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

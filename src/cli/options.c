@@ -50,10 +50,14 @@ static int set_value(const cli_command *c, const cli_option *o, const char *text
     return CLI_OK;
 }
 
-/* Parses the option at argv[*i]; its value follows "=" or is the next argument. */
+/* Parses the option at argv[*i]; its value follows "=" or is the next argument. One of
+ * a single letter has one dash. */
 static int read_option(const cli_command *c, int argc, char **argv, int *i) {
-    const char *word = argv[*i] + 2, *eq = strchr(word, '=');
+    const char *word = argv[*i] + 1, *eq = strchr(word, '=');
     size_t      n = eq ? (size_t)(eq - word) : strlen(word);
+    if (*word == '-' ? n == 2 : n > 1)
+        return cli_misuse(c->name, "no option \"%s\"", argv[*i]);
+    if (*word == '-') word++, n--;
     for (const cli_option *o = c->options; o && o->name; o++) {
         if (strlen(o->name) != n || strncmp(o->name, word, n)) continue;
         if (o->kind == CLI_FLAG) {
@@ -65,7 +69,8 @@ static int read_option(const cli_command *c, int argc, char **argv, int *i) {
         if (*i + 1 >= argc) return cli_misuse(c->name, "--%s needs a value", o->name);
         return set_value(c, o, argv[++*i]);
     }
-    return cli_misuse(c->name, "no option \"--%.*s\"", (int)n, word);
+    return cli_misuse(c->name, "no option \"%s%.*s\"", n > 1 ? "--" : "-", (int)n,
+                      word);
 }
 
 /* Parses options and at most `most` operands, which move to argv[1..]. Returns their
@@ -79,10 +84,8 @@ static int parse(const cli_command *c, int argc, char **argv, int most, int *sta
         if (options && (!strcmp(word, "-h") || !strcmp(word, "--help")))
             return cli_help(c), -1;
         if (options && !strcmp(word, "--")) options = false;
-        else if (options && !strncmp(word, "--", 2))
-            *status = read_option(c, argc, argv, &i);
         else if (options && word[0] == '-' && word[1])
-            *status = cli_misuse(c->name, "no option \"%s\"", word);
+            *status = read_option(c, argc, argv, &i);
         else if (n == most)
             *status = cli_misuse(c->name, "unexpected argument \"%s\"", word);
         else argv[++n] = word;
@@ -117,8 +120,13 @@ static void heading(const cli_term *t, const char *text) {
 }
 
 static void option_line(const cli_term *t, const cli_option *o) {
-    printf("    %s--%s%s%s%s\n        %s\n", cli_ink_on(t, CLI_BOLD), o->name,
-           cli_ink_on(t, CLI_PLAIN), o->arg ? "=" : "", o->arg ? o->arg : "", o->doc);
+    bool letter = !o->name[1];
+    printf("    %s%s%s%s%s%s\n        %s\n", cli_ink_on(t, CLI_BOLD),
+           letter ? "-" : "--", o->name, cli_ink_on(t, CLI_PLAIN),
+           !o->arg  ? ""
+           : letter ? " "
+                    : "=",
+           o->arg ? o->arg : "", o->doc);
 }
 
 void cli_help(const cli_command *c) {

@@ -16,6 +16,7 @@ typedef struct exporting {
     void          *env;
     td_export_opts o;
     int            n_args; /* the user's */
+    bool           closed; /* tensors that the body closes over are state, too */
 } exporting;
 
 static bool refuse(const exporting *x, int input, const char *what) {
@@ -32,7 +33,7 @@ static bool check_closed(const exporting *x) {
     const td_graph *p = x->s->program;
     for (int i = 0; i < p->inputs.n; i++) {
         if (p->in_desc.v[i].kind != TD_D_CONST) continue;
-        if (x->j->primals[i].touched)
+        if (x->j->primals[i].touched && !x->closed)
             return refuse(x, i,
                           "is written, and is neither a member nor an argument; make "
                           "it a buffer");
@@ -379,6 +380,72 @@ static td_aot_opts aot_options(const td_export_opts *o) {
                          .n_params = o->n_params,
                          .n_buffers = o->n_buffers,
                          .state_names = o->state_names};
+}
+
+/* A graph as a body: its inputs but for those it holds are the arguments. */
+static bool graph_body(td_call *c) {
+    const td_graph *g = td_call_env(c);
+    size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
+    td_value       *in = td__zalloc(sizeof *in * n), *out = in + g->inputs.n;
+    if (!in) return td__fail_memory(g->cx);
+    for (int i = 0, k = 0; i < g->inputs.n; i++)
+        if (!td__graph_holds(g, i)) in[i] = td_value_tensor(td_arg(c, k++));
+    bool ok = td__graph_replay(g, in, out) &&
+              td_return_values(c, (td_values){out, g->outputs.n});
+    td__free(in);
+    return ok;
+}
+
+/* Inputs that the user's graph calls parameters or buffers are those of the export. */
+static void copy_descs(td_graph *to, const td_graph *from) {
+    for (int i = 0, k = 0; i < from->inputs.n; i++) {
+        const td_desc *d = &from->in_desc.v[i];
+        if (td__graph_holds(from, i)) continue;
+        if ((d->kind == TD_D_PARAM || d->kind == TD_D_BUFFER) && k < to->in_desc.n)
+            to->in_desc.v[k] = (td_desc){d->kind, d->index,
+                                         d->name ? td__graph_str(to, d->name) : NULL};
+        if (k < to->inputs.n && !to->inputs.v[k]->name && from->inputs.v[i]->name)
+            to->inputs.v[k]->name = td__graph_str(to, from->inputs.v[i]->name);
+        k++;
+    }
+}
+
+/* Everything of f that an export replaces is restored. */
+bool td__export_trace(td_fn *f, td_values args, const td_export_opts *o,
+                      td_traced *to) {
+    td_fn     was = *f;
+    exporting x = {.f = f, .body = f->body, .env = f->env, .o = *o, .closed = true};
+    x.n_args = args.n - f->n_state;
+    if (f->graph) {
+        x.body = graph_body;
+        x.env = (void *)(uintptr_t)f->graph;
+        f->graph = NULL;
+    }
+    f->body = values_body;
+    f->env = &x;
+    f->staged = true;
+    f->forward = o->what == TD_EXPORT_FORWARD;
+    f->opts.keep_mutations = true;
+    f->opts.functional_rng = false;
+    bool ok = export(&x, args) &&
+              (to->in = td__spec_inputs(x.s, td__spec_program(f, x.s), args));
+    if (ok) {
+        to->g = x.j->g;
+        to->epilogue = x.j->epilogue;
+        to->n_forward = x.j->n_fwd;
+        x.j->g = x.j->epilogue = NULL; /* taken over */
+        if (was.graph) copy_descs(to->g, was.graph);
+    }
+    f->graph = was.graph;
+    f->body = was.body;
+    f->env = was.env;
+    f->staged = was.staged;
+    f->forward = was.forward;
+    f->loss = was.loss;
+    f->opts = was.opts;
+    td__joint_drop(x.j);
+    td__spec_drop(x.s);
+    return ok;
 }
 
 /* Takes over f, which may be NULL after td__fail. */

@@ -18,4 +18,16 @@ struct td_exported {
 td_exported *td__exported_make(td_graph *g, td_graph *epilogue, td_gfile *file,
                                const char *in_tree, const char *out_tree);
 
+/* What a function computes, traced for td_export_c: the pure graph with its writes at
+ * the end, the epilogue, and the values of the graph's inputs. */
+typedef struct td_traced {
+    td_graph *g, *epilogue;
+    td_value *in;        /* by input of g without tangents; borrowed tensors */
+    int       n_forward; /* outputs of g before the gradients */
+} td_traced;
+
+/* Traces f on these arguments (with its state); f stays as it was. The caller frees
+ * both graphs and the list. False after td__fail. */
+bool td__export_trace(td_fn *f, td_values args, const td_export_opts *o, td_traced *to);
+
 #endif

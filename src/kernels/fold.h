@@ -47,6 +47,13 @@ TD_M float td_fold_one_f32(int how, float a, float x) {
     return (takes | (x != x)) ? x : a;
 }
 
+/* Integers have no NaN. */
+TD_M int64_t td_fold_one_i64(int how, int64_t a, int64_t x) {
+    if (how == 0) return a + x;
+    if (how == 1) return a * x;
+    return (how == 2 ? x > a : x < a) ? x : a;
+}
+
 TD_M void td_fold_step_f32(int how, td_fold_v_f32 *a, const td_fold_v_f32 *x) {
     if (how == 0) *a += *x;
     else if (how == 1) *a *= *x;

@@ -97,7 +97,27 @@ static double module(td_ctx *cx, bool train, td_export_what what) {
 static double loss(td_ctx *cx) { return module(cx, true, TD_EXPORT_LOSS); }
 static double forward(td_ctx *cx) { return module(cx, false, TD_EXPORT_FORWARD); }
 
+static const char *const c_names[] = {"model.c", "model.h", "main.c", "weights.c",
+                                      "Makefile"};
+
+/* A function that writes, draws and returns a view, as C files. */
+static bool learns(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1);
+    td_add_(td_detach(x), td_softmax(td_matmul(x, y), 1));
+    return td_return(c, td_sum(td_dropout(x, 0.5)), td_transpose(y, 0, 1));
+}
+
+static double c_files(td_ctx *cx) {
+    td_tensor *x = td_randn(cx, TD_SHAPE(3, 3)), *y = td_randn(cx, TD_SHAPE(3, 3));
+    td_value   args[] = {td_value_tensor(x), td_value_tensor(y)};
+    td_fn     *f = td_ok(cx) ? td_aot_function(cx, learns, NULL, NULL) : NULL;
+    bool       ok = f && td_export_c(f, (td_values){args, 2}, folder, NULL);
+    td_fn_drop(f);
+    return ok ? 1 : 0;
+}
+
 static const td_fault_case cases[] = {
+    {.name = "c files", .run = c_files, .io = true},
     {.name = "joint", .run = joint},
     {.name = "sizes", .run = sizes},
     {.name = "written", .run = written},
@@ -111,6 +131,10 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/net.td", folder);
     int status = fault_main(cases, TD_COUNT(cases), argc, argv);
     unlink(path);
+    for (int i = 0; i < TD_COUNT(c_names); i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, c_names[i]);
+        unlink(path);
+    }
     if (rmdir(folder)) return perror(folder), 1; /* nothing half-written is left */
     return status;
 }
