@@ -536,6 +536,138 @@ TD_API td_tensor *td_op_clamp_max(td_tensor *a, td_value max);
 /* Writes the result of clamp_max into its first argument. */
 TD_API td_tensor *td_op_clamp_max_(td_tensor *a, td_value max);
 
+/* Inverse hyperbolic cosine; NaN below 1. */
+TD_API td_tensor *td_op_acosh(td_tensor *a);
+
+/* Writes the result of acosh into its first argument. */
+TD_API td_tensor *td_op_acosh_(td_tensor *a);
+
+/* Inverse hyperbolic sine. */
+TD_API td_tensor *td_op_asinh(td_tensor *a);
+
+/* Writes the result of asinh into its first argument. */
+TD_API td_tensor *td_op_asinh_(td_tensor *a);
+
+/* Inverse hyperbolic tangent; NaN outside [-1, 1]. */
+TD_API td_tensor *td_op_atanh(td_tensor *a);
+
+/* Writes the result of atanh into its first argument. */
+TD_API td_tensor *td_op_atanh_(td_tensor *a);
+
+/* Degrees to radians. */
+TD_API td_tensor *td_op_deg2rad(td_tensor *a);
+
+/* Writes the result of deg2rad into its first argument. */
+TD_API td_tensor *td_op_deg2rad_(td_tensor *a);
+
+/* Radians to degrees. */
+TD_API td_tensor *td_op_rad2deg(td_tensor *a);
+
+/* Writes the result of rad2deg into its first argument. */
+TD_API td_tensor *td_op_rad2deg_(td_tensor *a);
+
+/* Is the sign bit set? True for -0.0 and for a NaN with a sign. */
+TD_API td_tensor *td_op_signbit(td_tensor *a);
+
+/* Is it +infinity? */
+TD_API td_tensor *td_op_isposinf(td_tensor *a);
+
+/* Is it -infinity? */
+TD_API td_tensor *td_op_isneginf(td_tensor *a);
+
+/* True for every element: all dtypes are real. */
+TD_API td_tensor *td_op_isreal(td_tensor *a);
+
+/* The argument itself; bool is an error. */
+TD_API td_tensor *td_op_positive(td_tensor *a);
+
+/* Angle of a real number: pi below 0, else 0; NaN for NaN. */
+TD_API td_tensor *td_op_angle(td_tensor *a);
+
+/* sin(pi a) / (pi a), and 1 at 0. */
+TD_API td_tensor *td_op_sinc(td_tensor *a);
+
+/* Writes the result of sinc into its first argument. */
+TD_API td_tensor *td_op_sinc_(td_tensor *a);
+
+/* 0 below 0, 1 above, values where a is 0. Both have one dtype. */
+TD_API td_tensor *td_op_heaviside(td_tensor *a, td_tensor *values);
+
+/* Writes the result of heaviside into its first argument. */
+TD_API td_tensor *td_op_heaviside_(td_tensor *a, td_tensor *values);
+
+/* The larger; a number wins over NaN. Equal elements share the gradient. */
+TD_API td_tensor *td_op_fmax(td_tensor *a, td_tensor *b);
+
+/* The smaller; a number wins over NaN. Equal elements share the gradient. */
+TD_API td_tensor *td_op_fmin(td_tensor *a, td_tensor *b);
+
+/* The next number of the dtype after a toward b. */
+TD_API td_tensor *td_op_nextafter(td_tensor *a, td_tensor *b);
+
+/* Writes the result of nextafter into its first argument. */
+TD_API td_tensor *td_op_nextafter_(td_tensor *a, td_tensor *b);
+
+/* nextafter of bf16. */
+TD_API td_tensor *td_op_nextafter_bf16(td_tensor *a, td_tensor *b);
+
+/* nextafter of f16. */
+TD_API td_tensor *td_op_nextafter_f16(td_tensor *a, td_tensor *b);
+
+/* a * 2^b. Integers b scale a float exactly, in its dtype. */
+TD_API td_tensor *td_op_ldexp(td_tensor *a, td_tensor *b);
+
+/* Writes the result of ldexp into its first argument. */
+TD_API td_tensor *td_op_ldexp_(td_tensor *a, td_tensor *b);
+
+/* a * 2^b for integers b, rounded once. */
+TD_API td_tensor *td_op__ldexp(td_tensor *a, td_tensor *b);
+
+/* mantissa in (-1, -0.5] or [0.5, 1) and i32 exponent with a = mantissa * 2^exponent; 0, infinities and NaN are their own mantissa, with exponent 0. */
+TD_API td_tensor *td_op_frexp(td_tensor *a, td_tensor **exponent);
+
+/* The first result of frexp. */
+TD_API td_tensor *td_op__frexp_mantissa(td_tensor *a);
+
+/* The second result of frexp, as a float. */
+TD_API td_tensor *td_op__frexp_exponent(td_tensor *a);
+
+/* Greatest common divisor, not negative; gcd(0, 0) is 0. */
+TD_API td_tensor *td_op_gcd(td_tensor *a, td_tensor *b);
+
+/* Writes the result of gcd into its first argument. */
+TD_API td_tensor *td_op_gcd_(td_tensor *a, td_tensor *b);
+
+/* Least common multiple, not negative; 0 where an operand is 0. */
+TD_API td_tensor *td_op_lcm(td_tensor *a, td_tensor *b);
+
+/* Writes the result of lcm into its first argument. */
+TD_API td_tensor *td_op_lcm_(td_tensor *a, td_tensor *b);
+
+/* pow computed and returned in f64; one operand may be a number. */
+TD_API td_tensor *td_op_float_power(td_value a, td_value b);
+
+/* log(exp(a) + exp(b)) without overflow. */
+TD_API td_tensor *td_op_logaddexp(td_tensor *a, td_tensor *b);
+
+/* log2(2^a + 2^b) without overflow. */
+TD_API td_tensor *td_op_logaddexp2(td_tensor *a, td_tensor *b);
+
+/* div without a rounding mode. */
+TD_API td_tensor *td_op_true_divide(td_tensor *a, td_value b);
+
+/* Writes the result of true_divide into its first argument. */
+TD_API td_tensor *td_op_true_divide_(td_tensor *a, td_value b);
+
+/* Equal, or finite and |a - b| <= atol + rtol * |b|; with equal_nan NaN is close to NaN. Both have one dtype. */
+TD_API td_tensor *td_op_isclose(td_tensor *a, td_tensor *b, double rtol, double atol, bool equal_nan);
+
+/* Are all elements close as in isclose? A 0-dim bool; td_item_int reads it. */
+TD_API td_tensor *td_op_allclose(td_tensor *a, td_tensor *b, double rtol, double atol, bool equal_nan);
+
+/* Have both the same sizes and elements? A 0-dim bool; td_item_int reads it. */
+TD_API td_tensor *td_op_equal(td_tensor *a, td_tensor *b);
+
 /* a where positive, else 0. */
 TD_API td_tensor *td_op_relu(td_tensor *a);
 
@@ -692,6 +824,153 @@ TD_API td_tensor *td_op_sigmoid_backward(td_tensor *grad_output, td_tensor *outp
 /* Gradient of logit; with eps, 0 outside [eps, 1 - eps]. */
 TD_API td_tensor *td_op_logit_backward(td_tensor *grad_output, td_tensor *a, td_value eps);
 
+/* Logarithm of the magnitude of the gamma function. */
+TD_API td_tensor *td_op_lgamma(td_tensor *a);
+
+/* Writes the result of lgamma into its first argument. */
+TD_API td_tensor *td_op_lgamma_(td_tensor *a);
+
+/* Derivative of lgamma; NaN at negative integers. */
+TD_API td_tensor *td_op_digamma(td_tensor *a);
+
+/* Writes the result of digamma into its first argument. */
+TD_API td_tensor *td_op_digamma_(td_tensor *a);
+
+/* The derivative of digamma of an order from 0 on. */
+TD_API td_tensor *td_op_polygamma(int64_t order, td_tensor *a);
+
+/* Logarithm of the multivariate gamma function of dimension p. */
+TD_API td_tensor *td_op_mvlgamma(td_tensor *a, int64_t p);
+
+/* Writes the result of mvlgamma into its first argument. */
+TD_API td_tensor *td_op_mvlgamma_(td_tensor *a, int64_t p);
+
+/* Hurwitz zeta: the sum of (b + k)^-a over k >= 0. No derivative with respect to a. */
+TD_API td_tensor *td_op_special_zeta(td_value a, td_value b);
+
+/* Regularized lower incomplete gamma function of a and the limit b. No derivative with respect to a. */
+TD_API td_tensor *td_op_igamma(td_tensor *a, td_tensor *b);
+
+/* Writes the result of igamma into its first argument. */
+TD_API td_tensor *td_op_igamma_(td_tensor *a, td_tensor *b);
+
+/* Regularized upper incomplete gamma function of a and the limit b. No derivative with respect to a. */
+TD_API td_tensor *td_op_igammac(td_tensor *a, td_tensor *b);
+
+/* Writes the result of igammac into its first argument. */
+TD_API td_tensor *td_op_igammac_(td_tensor *a, td_tensor *b);
+
+/* Inverse of erf; NaN outside [-1, 1]. */
+TD_API td_tensor *td_op_erfinv(td_tensor *a);
+
+/* Writes the result of erfinv into its first argument. */
+TD_API td_tensor *td_op_erfinv_(td_tensor *a);
+
+/* exp(a^2) * erfc(a), without underflow. */
+TD_API td_tensor *td_op_special_erfcx(td_tensor *a);
+
+/* The normal distribution function, accurate where it is small. */
+TD_API td_tensor *td_op_special_ndtr(td_tensor *a);
+
+/* Inverse of special_ndtr; NaN outside [0, 1]. */
+TD_API td_tensor *td_op_special_ndtri(td_tensor *a);
+
+/* Logarithm of special_ndtr, without underflow. */
+TD_API td_tensor *td_op_special_log_ndtr(td_tensor *a);
+
+/* -a * log(a), 0 at 0, -infinity below. */
+TD_API td_tensor *td_op_special_entr(td_tensor *a);
+
+/* a * log1p(b), and 0 where a is 0 unless b is NaN. */
+TD_API td_tensor *td_op_special_xlog1py(td_value a, td_value b);
+
+/* Modified Bessel function of the first kind, order 0. */
+TD_API td_tensor *td_op_i0(td_tensor *a);
+
+/* Writes the result of i0 into its first argument. */
+TD_API td_tensor *td_op_i0_(td_tensor *a);
+
+/* i0(a) * exp(-|a|). */
+TD_API td_tensor *td_op_special_i0e(td_tensor *a);
+
+/* Modified Bessel function of the first kind, order 1. */
+TD_API td_tensor *td_op_special_i1(td_tensor *a);
+
+/* special_i1(a) * exp(-|a|). */
+TD_API td_tensor *td_op_special_i1e(td_tensor *a);
+
+/* Bessel function of the first kind, order 0. */
+TD_API td_tensor *td_op_special_bessel_j0(td_tensor *a);
+
+/* Bessel function of the first kind, order 1. */
+TD_API td_tensor *td_op_special_bessel_j1(td_tensor *a);
+
+/* Bessel function of the second kind, order 0; NaN below 0. */
+TD_API td_tensor *td_op_special_bessel_y0(td_tensor *a);
+
+/* Bessel function of the second kind, order 1; NaN below 0. */
+TD_API td_tensor *td_op_special_bessel_y1(td_tensor *a);
+
+/* i0 under its other name. */
+TD_API td_tensor *td_op_special_modified_bessel_i0(td_tensor *a);
+
+/* special_i1 under its other name. */
+TD_API td_tensor *td_op_special_modified_bessel_i1(td_tensor *a);
+
+/* Modified Bessel function of the second kind, order 0; NaN below 0. */
+TD_API td_tensor *td_op_special_modified_bessel_k0(td_tensor *a);
+
+/* Modified Bessel function of the second kind, order 1; NaN below 0. */
+TD_API td_tensor *td_op_special_modified_bessel_k1(td_tensor *a);
+
+/* special_modified_bessel_k0(a) * exp(a). */
+TD_API td_tensor *td_op_special_scaled_modified_bessel_k0(td_tensor *a);
+
+/* special_modified_bessel_k1(a) * exp(a). */
+TD_API td_tensor *td_op_special_scaled_modified_bessel_k1(td_tensor *a);
+
+/* sin(a) / a, and 1 at 0. */
+TD_API td_tensor *td_op_special_spherical_bessel_j0(td_tensor *a);
+
+/* Airy function Ai. */
+TD_API td_tensor *td_op_special_airy_ai(td_tensor *a);
+
+/* Chebyshev polynomial T of a degree, 0 below degree 0. */
+TD_API td_tensor *td_op_special_chebyshev_polynomial_t(td_value x, td_value degree);
+
+/* Chebyshev polynomial U of a degree, 0 below degree 0. */
+TD_API td_tensor *td_op_special_chebyshev_polynomial_u(td_value x, td_value degree);
+
+/* Chebyshev polynomial V of a degree, 0 below degree 0. */
+TD_API td_tensor *td_op_special_chebyshev_polynomial_v(td_value x, td_value degree);
+
+/* Chebyshev polynomial W of a degree, 0 below degree 0. */
+TD_API td_tensor *td_op_special_chebyshev_polynomial_w(td_value x, td_value degree);
+
+/* Chebyshev polynomial T of 2x - 1. */
+TD_API td_tensor *td_op_special_shifted_chebyshev_polynomial_t(td_value x, td_value degree);
+
+/* Chebyshev polynomial U of 2x - 1. */
+TD_API td_tensor *td_op_special_shifted_chebyshev_polynomial_u(td_value x, td_value degree);
+
+/* Chebyshev polynomial V of 2x - 1. */
+TD_API td_tensor *td_op_special_shifted_chebyshev_polynomial_v(td_value x, td_value degree);
+
+/* Chebyshev polynomial W of 2x - 1. */
+TD_API td_tensor *td_op_special_shifted_chebyshev_polynomial_w(td_value x, td_value degree);
+
+/* Physicists' Hermite polynomial; NaN above degree 512, of f32 above 128. */
+TD_API td_tensor *td_op_special_hermite_polynomial_h(td_value x, td_value degree);
+
+/* Probabilists' Hermite polynomial; NaN above degree 512, of f32 above 128. */
+TD_API td_tensor *td_op_special_hermite_polynomial_he(td_value x, td_value degree);
+
+/* Laguerre polynomial. */
+TD_API td_tensor *td_op_special_laguerre_polynomial_l(td_value x, td_value degree);
+
+/* Legendre polynomial. */
+TD_API td_tensor *td_op_special_legendre_polynomial_p(td_value x, td_value degree);
+
 /* Sum over the dims given, or over all. Integers and bool give i64. */
 TD_API td_tensor *td_op_sum(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
 
@@ -769,6 +1048,15 @@ TD_API td_tensor *td_op_norm(td_tensor *self, td_value p, td_ints dim, bool keep
 
 /* norm under its other name. */
 TD_API td_tensor *td_op_linalg_vector_norm(td_tensor *self, td_value ord, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* The p-norm of a - b. */
+TD_API td_tensor *td_op_dist(td_tensor *a, td_tensor *b, td_value p);
+
+/* Slices along `dim` whose p-norm exceeds maxnorm are scaled down to it. */
+TD_API td_tensor *td_op_renorm(td_tensor *self, td_value p, int64_t dim, td_value maxnorm);
+
+/* Writes the result of renorm into its first argument. */
+TD_API td_tensor *td_op_renorm_(td_tensor *self, td_value p, int64_t dim, td_value maxnorm);
 
 /* log of the sum of exp over the dims given, without overflow. */
 TD_API td_tensor *td_op_logsumexp(td_tensor *self, td_ints dim, bool keepdim);
@@ -869,6 +1157,21 @@ TD_API td_tensor *td_op_addmv(td_tensor *self, td_tensor *a, td_tensor *v, td_va
 /* Writes the result of addmv into its first argument. */
 TD_API td_tensor *td_op_addmv_(td_tensor *self, td_tensor *a, td_tensor *v, td_value beta, td_value alpha);
 
+/* beta * self + alpha * the sum of the products bmm(a, b); self broadcasts, and is not read when beta is 0. */
+TD_API td_tensor *td_op_addbmm(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* Writes the result of addbmm into its first argument. */
+TD_API td_tensor *td_op_addbmm_(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* beta * self + alpha * outer(a, b); self broadcasts, and is not read when beta is 0. */
+TD_API td_tensor *td_op_addr(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* Writes the result of addr into its first argument. */
+TD_API td_tensor *td_op_addr_(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* addr on a column a and a row b of one dtype. */
+TD_API td_tensor *td_op__addr(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
 /* a * factor; a itself when the factor is 1. */
 TD_API td_tensor *td_op__scale(td_tensor *a, td_value factor);
 
@@ -889,6 +1192,228 @@ TD_API td_tensor *td_op_linear(td_tensor *input, td_tensor *weight, td_tensor *b
 
 /* Sum of products by index letters, such as 'bij,bjk->bik'; '...' broadcasts. */
 TD_API td_tensor *td_op_einsum(const char *equation, td_tensors tensors);
+
+/* outer under its older name. */
+TD_API td_tensor *td_op_ger(td_tensor *self, td_tensor *vec2);
+
+/* Inner product of two vectors: dot, as all dtypes are real. */
+TD_API td_tensor *td_op_vdot(td_tensor *self, td_tensor *other);
+
+/* Inner products of the vectors along a dim; sizes broadcast. */
+TD_API td_tensor *td_op_linalg_vecdot(td_tensor *x, td_tensor *y, int64_t dim);
+
+/* Sums of products over the last dims of both; with a 0-dim tensor, the product. */
+TD_API td_tensor *td_op_inner(td_tensor *self, td_tensor *other);
+
+/* Sums of products over pairs of dims; the other dims of self, then those of other, remain. */
+TD_API td_tensor *td_op_tensordot(td_tensor *self, td_tensor *other, td_ints dims_self, td_ints dims_other);
+
+/* Kronecker product: every element of self times all of other, as a block. */
+TD_API td_tensor *td_op_kron(td_tensor *self, td_tensor *other);
+
+/* Cross products of vectors of 3 elements along a dim; sizes broadcast. */
+TD_API td_tensor *td_op_linalg_cross(td_tensor *self, td_tensor *other, int64_t dim);
+
+/* linalg_cross; without dim, along the first dim of size 3. */
+TD_API td_tensor *td_op_cross(td_tensor *self, td_tensor *other, td_value dim);
+
+/* Product of matrices in the order that needs the fewest multiplications. The first and the last may be vectors. */
+TD_API td_tensor *td_op_linalg_multi_dot(td_tensors tensors);
+
+/* linalg_multi_dot of matrices only; of one matrix, a copy. */
+TD_API td_tensor *td_op_chain_matmul(td_tensors matrices);
+
+/* y[k] = input1 @ weight[k] @ input2 + bias[k] for each row. */
+TD_API td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weight, td_tensor *bias);
+
+/* Powers 0 to N - 1 of each element in a new last dim; N is the last size of x by default. */
+TD_API td_tensor *td_op_linalg_vander(td_tensor *x, td_value N);
+
+/* Product of n equal square matrices; a negative n takes the inverse first. */
+TD_API td_tensor *td_op_linalg_matrix_power(td_tensor *self, int64_t n);
+
+/* linalg_matrix_power under its older name. */
+TD_API td_tensor *td_op_matrix_power(td_tensor *self, int64_t n);
+
+/* Matrix exponential of square matrices. */
+TD_API td_tensor *td_op_linalg_matrix_exp(td_tensor *self);
+
+/* linalg_matrix_exp under its older name. */
+TD_API td_tensor *td_op_matrix_exp(td_tensor *self);
+
+/* linalg_matrix_exp of f32 or f64. */
+TD_API td_tensor *td_op__matrix_exp(td_tensor *self);
+
+/* Distances, as p-norms, of every row of x1 to every row of x2; leading sizes broadcast. compute_mode, 0 to 2, has no effect: differences are always taken element by element. */
+TD_API td_tensor *td_op_cdist(td_tensor *x1, td_tensor *x2, double p, td_value compute_mode);
+
+/* cdist of two stacks with equal leading sizes. */
+TD_API td_tensor *td_op__cdist(td_tensor *x1, td_tensor *x2, double p);
+
+/* Distances of every row of a matrix to each row after it, as one vector. */
+TD_API td_tensor *td_op_pdist(td_tensor *self, double p);
+
+/* Matrix norm over two dims: ord 1 and -1 are the greatest and least sum of a column, inf and -inf of a row, 2 and -2 the greatest and least singular value. */
+TD_API td_tensor *td_op_linalg_matrix_norm(td_tensor *self, td_value ord, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* Matrix norm over two dims: "fro", the root of the sum of squares, or "nuc", the sum of singular values. */
+TD_API td_tensor *td_op_linalg_matrix_norm_str_ord(td_tensor *self, const char *ord, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* linalg_matrix_norm if ord is given for two dims, else linalg_vector_norm, with ord 2 by default. */
+TD_API td_tensor *td_op_linalg_norm(td_tensor *self, td_value ord, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* linalg_matrix_norm_str_ord over the dims given, or of a matrix. */
+TD_API td_tensor *td_op_linalg_norm_ord_str(td_tensor *self, const char *ord, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* Condition number: the norm of a matrix times that of its inverse, by matrix norm p, 2 by default; inf where there is no inverse. */
+TD_API td_tensor *td_op_linalg_cond(td_tensor *self, td_value p);
+
+/* Condition number by matrix norm "fro" or "nuc". */
+TD_API td_tensor *td_op_linalg_cond_p_str(td_tensor *self, const char *p);
+
+/* How many singular values exceed max(atol, rtol * the greatest). rtol is eps * the larger size by default, 0 if atol is given. A hermitian matrix takes the magnitudes of its eigenvalues. */
+TD_API td_tensor *td_op_linalg_matrix_rank(td_tensor *self, td_value atol, td_value rtol, bool hermitian);
+
+/* Cholesky factor L of A = L L^T, or U of A = U^T U. info is the order of the first leading minor that is not positive, 0: A is positive-definite. */
+TD_API td_tensor *td_op_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor **info);
+
+/* Cholesky factor of a positive-definite matrix; any other is an error. */
+TD_API td_tensor *td_op_linalg_cholesky(td_tensor *self, bool upper);
+
+/* Solves A x = self, given the Cholesky factor input2 of A. */
+TD_API td_tensor *td_op_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper);
+
+/* Inverse of A, given its Cholesky factor. */
+TD_API td_tensor *td_op_cholesky_inverse(td_tensor *self, bool upper);
+
+/* A = P L U with partial pivoting: L without its unit diagonal and U in one matrix; row i was exchanged with row pivots[i] - 1. info is the first zero on the diagonal of U, counted from 1. */
+TD_API td_tensor *td_op_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor **pivots, td_tensor **info);
+
+/* linalg_lu_factor_ex; a singular matrix is an error. */
+TD_API td_tensor *td_op_linalg_lu_factor(td_tensor *A, bool pivot, td_tensor **pivots);
+
+/* A = P L U: a permutation matrix, a lower triangular one with unit diagonal, an upper triangular one. */
+TD_API td_tensor *td_op_linalg_lu(td_tensor *A, bool pivot, td_tensor **L, td_tensor **U);
+
+/* P, L and U from the results of linalg_lu_factor; what is not unpacked is empty. */
+TD_API td_tensor *td_op_lu_unpack(td_tensor *LU_data, td_tensor *LU_pivots, bool unpack_data, bool unpack_pivots, td_tensor **L, td_tensor **U);
+
+/* The row of A that each row of L U equals, from the exchanges of linalg_lu_factor. */
+TD_API td_tensor *td_op__lu_permutation(td_tensor *pivots, int64_t rows);
+
+/* Solves A X = B, or X A = B if not left, given linalg_lu_factor of A; adjoint takes A^T for A. */
+TD_API td_tensor *td_op_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint);
+
+/* A = Q R with orthonormal columns of Q and upper triangular R. mode "complete" gives a square Q, "r" an empty Q. */
+TD_API td_tensor *td_op_linalg_qr(td_tensor *A, const char *mode, td_tensor **R);
+
+/* QR as LAPACK stores it: R on and above the diagonal, Householder vectors below, and their factors. */
+TD_API td_tensor *td_op_geqrf(td_tensor *self, td_tensor **tau);
+
+/* The first columns of the product of Householder matrices I - tau v v^T, with v below the diagonal of input. */
+TD_API td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau);
+
+/* linalg_householder_product under its older name. */
+TD_API td_tensor *td_op_orgqr(td_tensor *self, td_tensor *input2);
+
+/* Q @ input3, or input3 @ Q if not left, with Q the full product of the Householder matrices of geqrf's results self and input2. */
+TD_API td_tensor *td_op_ormqr(td_tensor *self, td_tensor *input2, td_tensor *input3, bool left, bool transpose);
+
+/* linalg_eigh; without compute_v the eigenvectors are empty. */
+TD_API td_tensor *td_op__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tensor **eigenvectors);
+
+/* Eigenvalues in ascending order and eigenvectors, as columns, of a symmetric matrix, of which the lower or upper triangle is read. */
+TD_API td_tensor *td_op_linalg_eigh(td_tensor *self, const char *UPLO, td_tensor **eigenvectors);
+
+/* Eigenvalues of a symmetric matrix in ascending order. */
+TD_API td_tensor *td_op_linalg_eigvalsh(td_tensor *self, const char *UPLO);
+
+/* linalg_svd; without compute_uv U and Vh are empty. */
+TD_API td_tensor *td_op__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, td_tensor **S, td_tensor **Vh);
+
+/* A = U diag(S) Vh with singular values in descending order. Without full_matrices only as many singular vectors as values. */
+TD_API td_tensor *td_op_linalg_svd(td_tensor *A, bool full_matrices, td_tensor **S, td_tensor **Vh);
+
+/* linalg_svd that returns V, not its transpose. Without compute_uv U and V are zeros. */
+TD_API td_tensor *td_op_svd(td_tensor *self, bool some, bool compute_uv, td_tensor **S, td_tensor **V);
+
+/* Singular values in descending order. */
+TD_API td_tensor *td_op_linalg_svdvals(td_tensor *A);
+
+/* A = L D L^T of a symmetric matrix as LAPACK's sytrf stores it; the lower triangle is read. */
+TD_API td_tensor *td_op_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_errors, td_tensor **pivots, td_tensor **info);
+
+/* linalg_ldl_factor_ex; a singular matrix is an error. */
+TD_API td_tensor *td_op_linalg_ldl_factor(td_tensor *self, bool hermitian, td_tensor **pivots);
+
+/* Solves A X = B, given linalg_ldl_factor of A. */
+TD_API td_tensor *td_op_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool hermitian);
+
+/* Solves A X = B, or X A = B if not left, for triangular A = self; the other triangle is not read, and with unitriangular neither is the diagonal. */
+TD_API td_tensor *td_op_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left, bool unitriangular);
+
+/* Solves A x = self, or A^T x = self, for triangular A; also returns a copy of A. */
+TD_API td_tensor *td_op_triangular_solve(td_tensor *self, td_tensor *A, bool upper, bool transpose, bool unitriangular, td_tensor **cloned_coefficient);
+
+/* linalg_solve_ex with the LU factors of A. */
+TD_API td_tensor *td_op__linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor **LU, td_tensor **pivots, td_tensor **info);
+
+/* Solves A X = B, or X A = B if not left. info is not 0 where A is singular. */
+TD_API td_tensor *td_op_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor **info);
+
+/* Solves A X = B, or X A = B if not left; a singular A is an error. B is a vector if it has one dim, or the sizes of A without the last. */
+TD_API td_tensor *td_op_linalg_solve(td_tensor *A, td_tensor *B, bool left);
+
+/* Solves tensordot(self, X, other.dim()) = other; `dims` are first moved to the end of self. */
+TD_API td_tensor *td_op_linalg_tensorsolve(td_tensor *self, td_tensor *other, td_ints dims);
+
+/* Least-squares solution of self X = b by LAPACK's driver gels (full rank only), gelsy, gelsd or gelss. residuals are sums of squares; results that a driver does not compute are empty. */
+TD_API td_tensor *td_op_linalg_lstsq(td_tensor *self, td_tensor *b, td_value rcond, const char *driver, td_tensor **residuals, td_tensor **rank, td_tensor **singular_values);
+
+/* linalg_lstsq with X padded to the larger size of A. */
+TD_API td_tensor *td_op__linalg_lstsq(td_tensor *A, td_tensor *B, td_value rcond, const char *driver, td_tensor **residuals, td_tensor **rank, td_tensor **singular_values);
+
+/* Inverses of square matrices; info is not 0 where there is none. */
+TD_API td_tensor *td_op_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor **info);
+
+/* Inverses of square matrices; a singular one is an error. */
+TD_API td_tensor *td_op_linalg_inv(td_tensor *A);
+
+/* linalg_inv under its older name. */
+TD_API td_tensor *td_op_inverse(td_tensor *self);
+
+/* Inverse of self as a linear map from its dims after the first `ind` to those. */
+TD_API td_tensor *td_op_linalg_tensorinv(td_tensor *self, int64_t ind);
+
+/* Pseudoinverse. Singular values up to max(atol, rtol * the greatest) count as 0; defaults as of linalg_matrix_rank. */
+TD_API td_tensor *td_op_linalg_pinv(td_tensor *self, td_value atol, td_value rtol, bool hermitian);
+
+/* linalg_pinv with rtol = rcond and atol 0. */
+TD_API td_tensor *td_op_pinverse(td_tensor *self, double rcond);
+
+/* A copy of `pinv`, the pseudoinverse of self, with the derivative of the pseudoinverse, which does not need singular vectors. */
+TD_API td_tensor *td_op__pinv_of(td_tensor *self, td_tensor *pinv);
+
+/* linalg_det with the LU factors. */
+TD_API td_tensor *td_op__linalg_det(td_tensor *A, td_tensor **LU, td_tensor **pivots);
+
+/* Determinants of square matrices. */
+TD_API td_tensor *td_op_linalg_det(td_tensor *A);
+
+/* linalg_det under its older name. */
+TD_API td_tensor *td_op_det(td_tensor *self);
+
+/* linalg_slogdet with the LU factors. */
+TD_API td_tensor *td_op__linalg_slogdet(td_tensor *A, td_tensor **logabsdet, td_tensor **LU, td_tensor **pivots);
+
+/* Sign of the determinant and the log of its magnitude, -inf where it is 0. */
+TD_API td_tensor *td_op_linalg_slogdet(td_tensor *A, td_tensor **logabsdet);
+
+/* linalg_slogdet under its older name. */
+TD_API td_tensor *td_op_slogdet(td_tensor *self, td_tensor **logabsdet);
+
+/* Log of the determinant; NaN where it is negative. */
+TD_API td_tensor *td_op_logdet(td_tensor *self);
 
 /* The same elements with other sizes, never a copy; one size may be -1. */
 TD_API td_tensor *td_op_view(td_tensor *self, td_ints size);
@@ -1151,7 +1676,7 @@ TD_API td_tensor *td_op_roll(td_tensor *self, td_ints shifts, td_ints dims);
 /* Entries added before and after, two numbers for each dim from the last dim on; negative numbers remove entries. */
 TD_API td_tensor *td_op_constant_pad_nd(td_tensor *self, td_ints pad, td_value value);
 
-/* constant_pad_nd with 0 where no value is given; the mode must be "constant". */
+/* constant_pad_nd with 0 where no value is given, or by elements of self: mode "reflect", "replicate" or "circular". */
 TD_API td_tensor *td_op_pad(td_tensor *self, td_ints pad, const char *mode, td_value value);
 
 /* Matrices with zeros above a diagonal. */
@@ -1189,6 +1714,201 @@ TD_API td_tensor *td_op_diagonal_backward(td_tensor *grad_output, td_ints input_
 
 /* Adds the elements of windows to the entries they were taken from. */
 TD_API td_tensor *td_op_unfold_backward(td_tensor *grad_in, td_ints input_sizes, int64_t dim, int64_t size, int64_t step);
+
+/* Another name of cat. */
+TD_API td_tensor *td_op_concat(td_tensors tensors, int64_t dim);
+
+/* Another name of cat. */
+TD_API td_tensor *td_op_concatenate(td_tensors tensors, int64_t dim);
+
+/* Tensors side by side: cat along dim 1, along dim 0 when the first has at most one dim. Tensors without dims count as [1]. */
+TD_API td_tensor *td_op_hstack(td_tensors tensors);
+
+/* Tensors as rows: cat along dim 0 of atleast_2d of each. */
+TD_API td_tensor *td_op_vstack(td_tensors tensors);
+
+/* Another name of vstack. */
+TD_API td_tensor *td_op_row_stack(td_tensors tensors);
+
+/* Tensors one behind the other: cat along dim 2 of atleast_3d of each. */
+TD_API td_tensor *td_op_dstack(td_tensors tensors);
+
+/* hstack with tensors of at most one dim as columns. */
+TD_API td_tensor *td_op_column_stack(td_tensors tensors);
+
+/* A matrix with the tensors as blocks on its diagonal and zeros elsewhere; vectors are rows. */
+TD_API td_tensor *td_op_block_diag(td_tensors tensors);
+
+/* Each entry along `dim`, or each element without a dim, repeated: a number of times, or as often as `repeats` says for it. With output_size, the sum of `repeats`, a compiled function knows the size of the result. */
+TD_API td_tensor *td_op_repeat_interleave(td_tensor *self, td_value repeats, td_value dim, td_value output_size);
+
+/* Index i as often as repeats[i] says, in ascending order: PyTorch's repeat_interleave of one argument. */
+TD_API td_tensor *td_op__repeat_interleave(td_tensor *repeats, td_value output_size);
+
+/* Each vector expanded to the grid of all: result i varies along dim i. With indexing 'xy' the first two dims are exchanged. */
+TD_API int td_op_meshgrid(td_tensors tensors, const char *indexing, td_tensor **out, int cap);
+
+/* All ways to take one element of each vector, one row for each. */
+TD_API td_tensor *td_op_cartesian_prod(td_tensors tensors);
+
+/* All ways to take r elements of a vector, in order of their indices, one row for each. */
+TD_API td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement);
+
+/* The ascending lists of r of the indices below n, one row for each, in lexicographic order; with_replacement: an index may repeat. */
+TD_API td_tensor *td_op__combinations(td_ctx *cx, int64_t n, int64_t r, bool with_replacement);
+
+/* Another name of expand. */
+TD_API td_tensor *td_op_broadcast_to(td_tensor *self, td_ints size);
+
+/* Every tensor expanded to the sizes they broadcast to. */
+TD_API int td_op_broadcast_tensors(td_tensors tensors, td_tensor **out, int cap);
+
+/* Exactly `sections` pieces along `dim`; the first ones have one entry more where the size is not divisible. */
+TD_API int td_op_tensor_split(td_tensor *self, int64_t sections, int64_t dim, td_tensor **out, int cap);
+
+/* The slices along `dim` between 0, the indices and the end. */
+TD_API int td_op_tensor_split_indices(td_tensor *self, td_ints indices, int64_t dim, td_tensor **out, int cap);
+
+/* As many equal pieces along dim 1, or dim 0 of a vector, whose size `sections` must divide. */
+TD_API int td_op_hsplit(td_tensor *self, int64_t sections, td_tensor **out, int cap);
+
+/* tensor_split_indices along dim 1, or dim 0 of a vector. */
+TD_API int td_op_hsplit_indices(td_tensor *self, td_ints indices, td_tensor **out, int cap);
+
+/* As many equal pieces along dim 0, whose size `sections` must divide. */
+TD_API int td_op_vsplit(td_tensor *self, int64_t sections, td_tensor **out, int cap);
+
+/* tensor_split_indices along dim 0. */
+TD_API int td_op_vsplit_indices(td_tensor *self, td_ints indices, td_tensor **out, int cap);
+
+/* As many equal pieces along dim 2, whose size `sections` must divide. */
+TD_API int td_op_dsplit(td_tensor *self, int64_t sections, td_tensor **out, int cap);
+
+/* tensor_split_indices along dim 2. */
+TD_API int td_op_dsplit_indices(td_tensor *self, td_ints indices, td_tensor **out, int cap);
+
+/* chunk. PyTorch does not notice writes of its results; here they are views. */
+TD_API int td_op_unsafe_chunk(td_tensor *self, int64_t chunks, int64_t dim, td_tensor **out, int cap);
+
+/* split. PyTorch does not notice writes of its results; here they are views. */
+TD_API int td_op_unsafe_split(td_tensor *self, int64_t split_size, int64_t dim, td_tensor **out, int cap);
+
+/* split_with_sizes. PyTorch does not notice writes of its results; here they are views. */
+TD_API int td_op_unsafe_split_with_sizes(td_tensor *self, td_ints split_sizes, int64_t dim, td_tensor **out, int cap);
+
+/* Matrices over dim1 and dim2 of the result, with the last dim of `self` on a diagonal and zeros elsewhere. */
+TD_API td_tensor *td_op_diag_embed(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
+
+/* A matrix with the vector on a diagonal; of a matrix, a copy of a diagonal. */
+TD_API td_tensor *td_op_diag(td_tensor *self, int64_t diagonal);
+
+/* A matrix with all elements on a diagonal, in row-major order. */
+TD_API td_tensor *td_op_diagflat(td_tensor *self, int64_t offset);
+
+/* k quarter turns in the plane of two dims, from the first towards the second. */
+TD_API td_tensor *td_op_rot90(td_tensor *self, int64_t k, td_ints dims);
+
+/* flip along dim 1. */
+TD_API td_tensor *td_op_fliplr(td_tensor *self);
+
+/* flip along dim 0. */
+TD_API td_tensor *td_op_flipud(td_tensor *self);
+
+/* Another name of transpose. */
+TD_API td_tensor *td_op_swapdims(td_tensor *self, int64_t dim0, int64_t dim1);
+
+/* Another name of movedim. */
+TD_API td_tensor *td_op_moveaxis(td_tensor *self, td_ints source, td_ints destination);
+
+/* All dims in reverse order: PyTorch's x.T. */
+TD_API td_tensor *td_op_numpy_T(td_tensor *self);
+
+/* The last two dims exchanged; a tensor without dims stays. */
+TD_API td_tensor *td_op_mT(td_tensor *self);
+
+/* mT: there are no complex numbers to conjugate. */
+TD_API td_tensor *td_op_mH(td_tensor *self);
+
+/* mT: there are no complex numbers to conjugate. */
+TD_API td_tensor *td_op_adjoint(td_tensor *self);
+
+/* A matrix transposed, a tensor without dims itself: PyTorch's x.H. */
+TD_API td_tensor *td_op_matrix_H(td_tensor *self);
+
+/* `self`, as [1] when it has no dims. */
+TD_API td_tensor *td_op_atleast_1d(td_tensor *self);
+
+/* `self`, a vector as one row. */
+TD_API td_tensor *td_op_atleast_2d(td_tensor *self);
+
+/* `self`, a vector as [1, n, 1] and a matrix with a last dim of 1. */
+TD_API td_tensor *td_op_atleast_3d(td_tensor *self);
+
+/* `self` in the dtype of `other`. */
+TD_API td_tensor *td_op_type_as(td_tensor *self, td_tensor *other);
+
+/* alias as a row-major copy. */
+TD_API td_tensor *td_op_alias_copy(td_tensor *self);
+
+/* as_strided as a row-major copy. */
+TD_API td_tensor *td_op_as_strided_copy(td_tensor *self, td_ints size, td_ints stride, td_value storage_offset);
+
+/* detach as a row-major copy. */
+TD_API td_tensor *td_op_detach_copy(td_tensor *self);
+
+/* diagonal as a row-major copy. */
+TD_API td_tensor *td_op_diagonal_copy(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
+
+/* expand as a row-major copy. */
+TD_API td_tensor *td_op_expand_copy(td_tensor *self, td_ints size, bool implicit);
+
+/* narrow as a row-major copy. */
+TD_API td_tensor *td_op_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length);
+
+/* permute as a row-major copy. */
+TD_API td_tensor *td_op_permute_copy(td_tensor *self, td_ints dims);
+
+/* select as a row-major copy. */
+TD_API td_tensor *td_op_select_copy(td_tensor *self, int64_t dim, int64_t index);
+
+/* slice as a row-major copy. */
+TD_API td_tensor *td_op_slice_copy(td_tensor *self, int64_t dim, td_value start, td_value end, int64_t step);
+
+/* split as a row-major copy. */
+TD_API int td_op_split_copy(td_tensor *self, int64_t split_size, int64_t dim, td_tensor **out, int cap);
+
+/* split_with_sizes as a row-major copy. */
+TD_API int td_op_split_with_sizes_copy(td_tensor *self, td_ints split_sizes, int64_t dim, td_tensor **out, int cap);
+
+/* squeeze as a row-major copy. */
+TD_API td_tensor *td_op_squeeze_copy(td_tensor *self);
+
+/* squeeze_dim as a row-major copy. */
+TD_API td_tensor *td_op_squeeze_dim_copy(td_tensor *self, int64_t dim);
+
+/* squeeze_dims as a row-major copy. */
+TD_API td_tensor *td_op_squeeze_dims_copy(td_tensor *self, td_ints dim);
+
+/* t as a row-major copy. */
+TD_API td_tensor *td_op_t_copy(td_tensor *self);
+
+/* transpose as a row-major copy. */
+TD_API td_tensor *td_op_transpose_copy(td_tensor *self, int64_t dim0, int64_t dim1);
+
+/* unbind as a row-major copy. */
+TD_API int td_op_unbind_copy(td_tensor *self, int64_t dim, td_tensor **out, int cap);
+
+/* unfold as a row-major copy. */
+TD_API td_tensor *td_op_unfold_copy(td_tensor *self, int64_t dimension, int64_t size, int64_t step);
+
+/* unsqueeze as a row-major copy. */
+TD_API td_tensor *td_op_unsqueeze_copy(td_tensor *self, int64_t dim);
+
+/* view_dtype as a row-major copy. */
+TD_API td_tensor *td_op_view_dtype_copy(td_tensor *self, td_dtype dtype);
+
+/* A row-major copy with other sizes, also where no view has them. */
+TD_API td_tensor *td_op_view_copy(td_tensor *self, td_ints size);
 
 /* out[..i..] = self[..index[..i..]..]: each element of `index` replaces the index along `dim`. */
 TD_API td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index);
@@ -1289,6 +2009,174 @@ TD_API td_tensor *td_op_embedding(td_tensor *weight, td_tensor *indices, int64_t
 /* Rows of grad_output added into the rows of the table they came from. */
 TD_API td_tensor *td_op_embedding_dense_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
 
+/* The elements that `index` names among all in row-major order; negative indices count from the end. */
+TD_API td_tensor *td_op_take(td_tensor *self, td_tensor *index);
+
+/* `self` with the elements of `source` written to, or added to, those that `index` names among all in row-major order. */
+TD_API td_tensor *td_op_put(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate);
+
+/* Writes the result of put into its first argument. */
+TD_API td_tensor *td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate);
+
+/* Flat indices of a row-major tensor of these sizes as one index tensor for each dim. */
+TD_API int td_op_unravel_index(td_tensor *indices, td_ints shape, td_tensor **out, int cap);
+
+/* Another name of nonzero. */
+TD_API td_tensor *td_op_argwhere(td_tensor *self);
+
+/* The first `size` rows of nonzero, with rows of fill_value where there are fewer: the size does not depend on values. */
+TD_API td_tensor *td_op_nonzero_static(td_tensor *self, int64_t size, int64_t fill_value);
+
+/* For each value the index at which it would be inserted in the sorted last dim of sorted_sequence: before equal elements, or behind them with `right` or side 'right'. sorter: the indices that sort the sequence. */
+TD_API td_tensor *td_op_searchsorted(td_tensor *sorted_sequence, td_value self, bool out_int32, bool right, const char *side, td_tensor *sorter);
+
+/* searchsorted of two tensors of one dtype. */
+TD_API td_tensor *td_op__searchsorted(td_tensor *sorted_sequence, td_tensor *self, bool out_int32, bool right, td_tensor *sorter);
+
+/* For each value the index of the first boundary that is not less, or with `right` that is greater. */
+TD_API td_tensor *td_op_bucketize(td_value self, td_tensor *boundaries, bool out_int32, bool right);
+
+/* Is each element among the test elements? With `invert`: is it not? assume_unique changes nothing. */
+TD_API td_tensor *td_op_isin(td_value elements, td_value test_elements, bool assume_unique, bool invert);
+
+/* The first of each run of equal elements, or entries along `dim`; for every element the index of its run; how long each run is. Results that are not asked for are empty; with a dim all are returned. */
+TD_API td_tensor *td_op_unique_consecutive(td_tensor *self, bool return_inverse, bool return_counts, td_value dim, td_tensor **inverse, td_tensor **counts);
+
+/* How often each integer from 0 occurs in a vector, or the sums of its weights; at least `minlength` entries. */
+TD_API td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength);
+
+/* How many elements lie in each of `bins` intervals of one width from min to max; equal bounds stand for the least and greatest element. */
+TD_API td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_value min, td_value max);
+
+/* How many elements, or what sums of weights, lie in each of `bins` intervals of one width from min to max, by default the least and greatest element. With `density` the integral is 1. PyTorch's range=(a, b) is min and max. */
+TD_API td_tensor *td_op_histogram(td_tensor *self, int64_t bins, td_value min, td_value max, td_tensor *weight, bool density, td_tensor **bin_edges);
+
+/* histogram between the ascending edges in `bins`. */
+TD_API td_tensor *td_op_histogram_bins(td_tensor *self, td_tensor *bins, td_tensor *weight, bool density, td_tensor **bin_edges);
+
+/* The bins + 1 edges of a histogram of self. */
+TD_API td_tensor *td_op__histogram_edges(td_tensor *self, int64_t bins, td_value min, td_value max);
+
+/* The counts of a histogram; even: all intervals have one width. */
+TD_API td_tensor *td_op__histogram(td_tensor *self, td_tensor *edges, td_tensor *weight, bool even);
+
+/* `self` with each entry of `source` reduced into the entry that `index` names along `dim`: prod, mean, amax or amin. */
+TD_API td_tensor *td_op_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce, bool include_self);
+
+/* Writes the result of index_reduce into its first argument. */
+TD_API td_tensor *td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce, bool include_self);
+
+/* One result for each run of entries along `axis`: sum, mean, max, min or prod. Runs are given by their lengths, or by offsets where they begin and the last ends. unsafe: lengths are not checked. */
+TD_API td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *indices, td_tensor *offsets, int64_t axis, bool unsafe, td_value initial);
+
+/* Where runs of these lengths begin, and where the last ends; unless unsafe, they must fill n entries. */
+TD_API td_tensor *td_op__segment_offsets(td_tensor *lengths, int64_t n, bool unsafe);
+
+/* The q-quantile along a dim, or of all elements, for q from 0 to 1; a vector of q gives a first dim. NaN where there is one. interpolation: linear, lower, higher, midpoint or nearest. */
+TD_API td_tensor *td_op_quantile(td_tensor *self, td_value q, td_value dim, bool keepdim, const char *interpolation);
+
+/* quantile of the elements that are not NaN. */
+TD_API td_tensor *td_op_nanquantile(td_tensor *self, td_value q, td_value dim, bool keepdim, const char *interpolation);
+
+/* gather(sort(self, dim), dim, ranks), without the sort, and the indices of the values. */
+TD_API td_tensor *td_op__sorted_at(td_tensor *self, int64_t dim, td_tensor *ranks, td_tensor **indices);
+
+/* A copy of self; fails unless all elements are from least to most. */
+TD_API td_tensor *td_op__expect_range(td_tensor *self, double least, double most, const char *what);
+
+/* Lower median of all elements that are not NaN. Equal ones share the gradient. */
+TD_API td_tensor *td_op_nanmedian(td_tensor *self);
+
+/* Lower median along a dim of the elements that are not NaN, and its index. */
+TD_API td_tensor *td_op_nanmedian_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor **indices);
+
+/* The most frequent element along a dim, the least of several, and the index of its last occurrence. NaNs count as different values. */
+TD_API td_tensor *td_op_mode(td_tensor *self, int64_t dim, bool keepdim, td_tensor **indices);
+
+/* Sorts along the first dim. */
+TD_API td_tensor *td_op_msort(td_tensor *self);
+
+/* Mean of the elements that are not NaN. */
+TD_API td_tensor *td_op_nanmean(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
+
+/* Covariance matrix of the rows of self, whose columns are observations. fweights: how often each was observed; aweights: their importance. */
+TD_API td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, td_tensor *aweights);
+
+/* Pearson's correlation coefficients of the rows of self. */
+TD_API td_tensor *td_op_corrcoef(td_tensor *self);
+
+/* Integral along a dim by the trapezoidal rule, over points x or distances dx. */
+TD_API td_tensor *td_op_trapezoid(td_tensor *y, td_tensor *x, td_value dx, int64_t dim);
+
+/* Another name of trapezoid. */
+TD_API td_tensor *td_op_trapz(td_tensor *y, td_tensor *x, td_value dx, int64_t dim);
+
+/* Running integral along a dim by the trapezoidal rule. */
+TD_API td_tensor *td_op_cumulative_trapezoid(td_tensor *y, td_tensor *x, td_value dx, int64_t dim);
+
+/* Derivative of a sampled function along each dim given, or all, by central differences; at the ends by differences of order edge_order, 1 or 2. spacing: the distance of samples, 1 by default. */
+TD_API int td_op_gradient(td_tensor *self, td_value spacing, td_ints dim, int64_t edge_order, td_tensor **out, int cap);
+
+/* gradient with a vector of coordinates for each dim, or a distance, which has no dims. */
+TD_API int td_op_gradient_spacing(td_tensor *self, td_tensors spacing, td_ints dim, int64_t edge_order, td_tensor **out, int cap);
+
+/* Bartlett's window: a triangle. */
+TD_API td_tensor *td_op_bartlett_window(td_ctx *cx, int64_t window_length, bool periodic, td_dtype dtype);
+
+/* Blackman's window. */
+TD_API td_tensor *td_op_blackman_window(td_ctx *cx, int64_t window_length, bool periodic, td_dtype dtype);
+
+/* Hamming's window: alpha - beta cos. */
+TD_API td_tensor *td_op_hamming_window(td_ctx *cx, int64_t window_length, bool periodic, double alpha, double beta, td_dtype dtype);
+
+/* Hann's window. */
+TD_API td_tensor *td_op_hann_window(td_ctx *cx, int64_t window_length, bool periodic, td_dtype dtype);
+
+/* Bartlett's window: a triangle. */
+TD_API td_tensor *td_op_signal_windows_bartlett(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* Blackman's window. */
+TD_API td_tensor *td_op_signal_windows_blackman(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* Half a period of the sine. */
+TD_API td_tensor *td_op_signal_windows_cosine(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* exp(-|n - center| / tau); center: the middle, also the only one where sym. */
+TD_API td_tensor *td_op_signal_windows_exponential(td_ctx *cx, int64_t M, td_value center, double tau, bool sym, td_dtype dtype);
+
+/* A normal density, 1 in the middle. */
+TD_API td_tensor *td_op_signal_windows_gaussian(td_ctx *cx, int64_t M, double std, bool sym, td_dtype dtype);
+
+/* alpha - (1 - alpha) cos. */
+TD_API td_tensor *td_op_signal_windows_general_hamming(td_ctx *cx, int64_t M, double alpha, bool sym, td_dtype dtype);
+
+/* Hamming's window. */
+TD_API td_tensor *td_op_signal_windows_hamming(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* Hann's window. */
+TD_API td_tensor *td_op_signal_windows_hann(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* Nuttall's window with least side lobes. */
+TD_API td_tensor *td_op_signal_windows_nuttall(td_ctx *cx, int64_t M, bool sym, td_dtype dtype);
+
+/* A sum of cosines, a[0] - a[1] cos(x) + a[2] cos(2x) - ... */
+TD_API td_tensor *td_op_signal_windows_general_cosine(int64_t M, td_tensor *a, bool sym, td_dtype dtype);
+
+/* Kaiser's window, by the Bessel function I0. */
+TD_API td_tensor *td_op_kaiser_window(td_ctx *cx, int64_t window_length, bool periodic, double beta, td_dtype dtype);
+
+/* Kaiser's window, by the Bessel function I0. */
+TD_API td_tensor *td_op_signal_windows_kaiser(td_ctx *cx, int64_t M, double beta, bool sym, td_dtype dtype);
+
+/* base to the powers of `steps` evenly spaced exponents from start to end. */
+TD_API td_tensor *td_op_logspace(td_ctx *cx, td_value start, td_value end, int64_t steps, double base, td_dtype dtype);
+
+/* A tensor whose values are not set, with its dims in memory in the order given, outermost first. */
+TD_API td_tensor *td_op_empty_permuted(td_ctx *cx, td_ints size, td_ints physical_layout, td_dtype dtype);
+
+/* resize_ to the sizes of another tensor. */
+TD_API td_tensor *td_op_resize_as_(td_tensor *self, td_tensor *the_template);
+
 /* Normalizes over the last dims, which must be normalized_shape, then scales and shifts. */
 TD_API td_tensor *td_op_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps);
 
@@ -1334,8 +2222,8 @@ TD_API td_tensor *td_op__batch_norm_eval(td_tensor *input, td_tensor *weight, td
 /* Normalizes each channel of each sample, then scales and shifts. */
 TD_API td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, bool use_input_stats, double momentum, double eps);
 
-/* 2-d cross-correlation of [N,C,H,W] with [O,C/groups,KH,KW], plus a bias per output channel. */
-TD_API td_tensor *td_op_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
+/* Cross-correlation of [N,C,...] with [O,C/groups,...] over 1 to 3 dims, plus a bias per output channel; transposed: the gradient of one with respect to its input, weight [C,O/groups,...]. */
+TD_API td_tensor *td_op_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, bool transposed, td_ints output_padding, int64_t groups);
 
 /* Gradient of convolution with respect to its input. */
 TD_API td_tensor *td_op_conv_data_grad(td_tensor *grad, td_tensor *weight, td_ints input_size, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
@@ -1343,11 +2231,35 @@ TD_API td_tensor *td_op_conv_data_grad(td_tensor *grad, td_tensor *weight, td_in
 /* Gradient of convolution with respect to its weight. */
 TD_API td_tensor *td_op_conv_weight_grad(td_tensor *grad, td_tensor *input, td_ints weight_size, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
+/* Gradients of convolution with respect to input, weight and bias; one whose output_mask entry is 0 is empty. */
+TD_API td_tensor *td_op_convolution_backward(td_tensor *grad_output, td_tensor *input, td_tensor *weight, td_ints bias_sizes, td_ints stride, td_ints padding, td_ints dilation, bool transposed, td_ints output_padding, int64_t groups, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
+
 /* 2-d convolution of [N,C,H,W] or [C,H,W]; lists of one entry serve both dims. */
 TD_API td_tensor *td_op_conv2d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
 
+/* conv2d with padding 'valid', which is none, or 'same': the result has the sizes of the input. */
+TD_API td_tensor *td_op_conv2d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, const char *padding, td_ints dilation, int64_t groups);
+
+/* Transposed convolution of [N,C,H,W] or [C,H,W] with weight [C,O/groups,...]; output_padding makes the result larger at the end. */
+TD_API td_tensor *td_op_conv_transpose2d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints output_padding, int64_t groups, td_ints dilation);
+
 /* 1-d convolution of [N,C,L] or [C,L]. */
 TD_API td_tensor *td_op_conv1d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
+
+/* conv1d with padding 'valid', which is none, or 'same': the result has the sizes of the input. */
+TD_API td_tensor *td_op_conv1d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, const char *padding, td_ints dilation, int64_t groups);
+
+/* Transposed convolution of [N,C,L] or [C,L] with weight [C,O/groups,...]; output_padding makes the result larger at the end. */
+TD_API td_tensor *td_op_conv_transpose1d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints output_padding, int64_t groups, td_ints dilation);
+
+/* 3-d convolution of [N,C,D,H,W] or [C,D,H,W]; lists of one entry serve all dims. */
+TD_API td_tensor *td_op_conv3d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, int64_t groups);
+
+/* conv3d with padding 'valid', which is none, or 'same': the result has the sizes of the input. */
+TD_API td_tensor *td_op_conv3d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, const char *padding, td_ints dilation, int64_t groups);
+
+/* Transposed convolution of [N,C,D,H,W] or [C,D,H,W] with weight [C,O/groups,...]; output_padding makes the result larger at the end. */
+TD_API td_tensor *td_op_conv_transpose3d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints output_padding, int64_t groups, td_ints dilation);
 
 /* Absolute difference; reduction is 'mean', 'sum' or 'none'. */
 TD_API td_tensor *td_op_l1_loss(td_tensor *self, td_tensor *target, const char *reduction);
@@ -1403,6 +2315,48 @@ TD_API td_tensor *td_op_max_pool2d(td_tensor *self, td_ints kernel_size, td_ints
 /* Largest element of each window of [N,C,L] or [C,L]. */
 TD_API td_tensor *td_op_max_pool1d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode);
 
+/* Largest element of each window of [N,C,L] or [C,L], and its place. */
+TD_API td_tensor *td_op_max_pool1d_with_indices(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode, td_tensor **indices);
+
+/* Largest element of each window of [N,C,D,H,W] or [C,D,H,W], and its place (d*H+h)*W+w in the volume. */
+TD_API td_tensor *td_op_max_pool3d_with_indices(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode, td_tensor **indices);
+
+/* Largest element of each window of [N,C,D,H,W] or [C,D,H,W]. */
+TD_API td_tensor *td_op_max_pool3d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode);
+
+/* Maxima of [N,C,H,W] or [C,H,W] over output_size windows that cover each plane, and their places. */
+TD_API td_tensor *td_op_adaptive_max_pool2d(td_tensor *self, td_ints output_size, td_tensor **indices);
+
+/* Maxima of [N,C,D,H,W] or [C,D,H,W] over output_size windows that cover each volume, and their places. */
+TD_API td_tensor *td_op_adaptive_max_pool3d(td_tensor *self, td_ints output_size, td_tensor **indices);
+
+/* Maxima of [N,C,L] or [C,L] over output_size windows that cover the length, and their places. */
+TD_API td_tensor *td_op_adaptive_max_pool1d(td_tensor *self, td_ints output_size, td_tensor **indices);
+
+/* Maxima of output_size windows at places that random_samples [N,C,2], from [0,1), decide, and their places. */
+TD_API td_tensor *td_op_fractional_max_pool2d(td_tensor *self, td_ints kernel_size, td_ints output_size, td_tensor *random_samples, td_tensor **indices);
+
+/* The same of volumes; random_samples is [N,C,3]. */
+TD_API td_tensor *td_op_fractional_max_pool3d(td_tensor *self, td_ints kernel_size, td_ints output_size, td_tensor *random_samples, td_tensor **indices);
+
+/* Zeros of the sizes given, with each element added at its index in the last `spatial` dims. */
+TD_API td_tensor *td_op__pool_put(td_tensor *self, td_tensor *indices, td_ints size, int64_t spatial);
+
+/* The elements at the indices into the last `spatial` dims. */
+TD_API td_tensor *td_op__pool_take(td_tensor *self, td_tensor *indices, int64_t spatial);
+
+/* Zeros of the sizes given, with each element at its index in the last `spatial` dims; of several for one place the last stays. */
+TD_API td_tensor *td_op__max_unpool(td_tensor *self, td_tensor *indices, td_ints size, int64_t spatial);
+
+/* Inverse of max_pool1d: the maxima at their places among zeros; the sizes follow from the windows, or are output_size. */
+TD_API td_tensor *td_op_max_unpool1d(td_tensor *self, td_tensor *indices, td_ints kernel_size, td_ints stride, td_ints padding, td_ints output_size);
+
+/* Inverse of max_pool2d: the maxima at their places among zeros; the sizes follow from the windows, or are output_size. */
+TD_API td_tensor *td_op_max_unpool2d(td_tensor *self, td_tensor *indices, td_ints kernel_size, td_ints stride, td_ints padding, td_ints output_size);
+
+/* Inverse of max_pool3d: the maxima at their places among zeros; the sizes follow from the windows, or are output_size. */
+TD_API td_tensor *td_op_max_unpool3d(td_tensor *self, td_tensor *indices, td_ints kernel_size, td_ints stride, td_ints padding, td_ints output_size);
+
 /* Mean of each window of [N,C,H,W] or [C,H,W]; padding counts as zeros unless count_include_pad is false, and divisor_override divides instead of the count. */
 TD_API td_tensor *td_op_avg_pool2d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad, td_value divisor_override);
 
@@ -1424,6 +2378,30 @@ TD_API td_tensor *td_op_adaptive_avg_pool2d(td_tensor *self, td_ints output_size
 /* Means of [N,C,L] or [C,L] over output_size windows that cover the length. */
 TD_API td_tensor *td_op_adaptive_avg_pool1d(td_tensor *self, td_ints output_size);
 
+/* Mean of each window of [N,C,D,H,W] or [C,D,H,W], as avg_pool2d. */
+TD_API td_tensor *td_op_avg_pool3d(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad, td_value divisor_override);
+
+/* Gradient of avg_pool3d: each entry is spread over its window. */
+TD_API td_tensor *td_op_avg_pool3d_backward(td_tensor *grad_output, td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, bool ceil_mode, bool count_include_pad, td_value divisor_override);
+
+/* Means over a grid of output_size windows that cover the volume. */
+TD_API td_tensor *td_op__adaptive_avg_pool3d(td_tensor *self, td_ints output_size);
+
+/* Gradient of _adaptive_avg_pool3d. */
+TD_API td_tensor *td_op__adaptive_avg_pool3d_backward(td_tensor *grad_output, td_tensor *self);
+
+/* Means of [N,C,D,H,W] or [C,D,H,W] over output_size windows that cover each volume. */
+TD_API td_tensor *td_op_adaptive_avg_pool3d(td_tensor *self, td_ints output_size);
+
+/* (sum of x^norm_type)^(1/norm_type) over each window of [N,C,L] or [C,L]. */
+TD_API td_tensor *td_op_lp_pool1d(td_tensor *self, td_value norm_type, td_ints kernel_size, td_ints stride, bool ceil_mode);
+
+/* (sum of x^norm_type)^(1/norm_type) over each window of [N,C,H,W] or [C,H,W]. */
+TD_API td_tensor *td_op_lp_pool2d(td_tensor *self, td_value norm_type, td_ints kernel_size, td_ints stride, bool ceil_mode);
+
+/* (sum of x^norm_type)^(1/norm_type) over each window of [N,C,D,H,W] or [C,D,H,W]. */
+TD_API td_tensor *td_op_lp_pool3d(td_tensor *self, td_value norm_type, td_ints kernel_size, td_ints stride, bool ceil_mode);
+
 /* [N,C,H,W] resized to output_size by repeating or leaving out elements; scales, if given, replace the ratio of sizes. */
 TD_API td_tensor *td_op_upsample_nearest2d(td_tensor *self, td_ints output_size, td_value scales_h, td_value scales_w);
 
@@ -1436,8 +2414,110 @@ TD_API td_tensor *td_op_upsample_nearest1d(td_tensor *self, td_ints output_size,
 /* Gradient of upsample_nearest1d: sums the gradients of all copies of an element. */
 TD_API td_tensor *td_op_upsample_nearest1d_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, td_value scales);
 
-/* [N,C,L] or [N,C,H,W] resized to `size`, or to scale_factor times its sizes. */
-TD_API td_tensor *td_op_interpolate(td_tensor *input, td_ints size, td_value scale_factor, const char *mode);
+/* [N,C,...] resized along its last dims to output_size: mode is nearest, nearest-exact, linear, cubic, linear-aa or cubic-aa; scales, if given, replace the ratio of sizes. */
+TD_API td_tensor *td_op__resample(td_tensor *self, td_ints output_size, const char *mode, bool align_corners, td_value scales_d, td_value scales_h, td_value scales_w);
+
+/* Gradient of _resample: each entry goes to the elements it was made of, by their weights. */
+TD_API td_tensor *td_op__resample_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, const char *mode, bool align_corners, td_value scales_d, td_value scales_h, td_value scales_w);
+
+/* [N,C,D,H,W] resized to output_size by repeating or leaving out elements. */
+TD_API td_tensor *td_op_upsample_nearest3d(td_tensor *self, td_ints output_size, td_value scales_d, td_value scales_h, td_value scales_w);
+
+/* [N,C,L] resized to output_size by the element nearest to each middle. */
+TD_API td_tensor *td_op__upsample_nearest_exact1d(td_tensor *self, td_ints output_size, td_value scales);
+
+/* [N,C,H,W] resized to output_size by the element nearest to each middle. */
+TD_API td_tensor *td_op__upsample_nearest_exact2d(td_tensor *self, td_ints output_size, td_value scales_h, td_value scales_w);
+
+/* [N,C,D,H,W] resized to output_size by the element nearest to each middle. */
+TD_API td_tensor *td_op__upsample_nearest_exact3d(td_tensor *self, td_ints output_size, td_value scales_d, td_value scales_h, td_value scales_w);
+
+/* [N,C,L] resized to output_size, linear between elements; align_corners: the first and the last stay where they are. */
+TD_API td_tensor *td_op_upsample_linear1d(td_tensor *self, td_ints output_size, bool align_corners, td_value scales);
+
+/* [N,C,H,W] resized to output_size, linear between elements. */
+TD_API td_tensor *td_op_upsample_bilinear2d(td_tensor *self, td_ints output_size, bool align_corners, td_value scales_h, td_value scales_w);
+
+/* [N,C,D,H,W] resized to output_size, linear between elements. */
+TD_API td_tensor *td_op_upsample_trilinear3d(td_tensor *self, td_ints output_size, bool align_corners, td_value scales_d, td_value scales_h, td_value scales_w);
+
+/* [N,C,H,W] resized to output_size by cubic convolution (a = -0.75). */
+TD_API td_tensor *td_op_upsample_bicubic2d(td_tensor *self, td_ints output_size, bool align_corners, td_value scales_h, td_value scales_w);
+
+/* upsample_bilinear2d whose filter widens where the result is smaller. */
+TD_API td_tensor *td_op__upsample_bilinear2d_aa(td_tensor *self, td_ints output_size, bool align_corners, td_value scales_h, td_value scales_w);
+
+/* upsample_bicubic2d (a = -0.5) whose filter widens where the result is smaller. */
+TD_API td_tensor *td_op__upsample_bicubic2d_aa(td_tensor *self, td_ints output_size, bool align_corners, td_value scales_h, td_value scales_w);
+
+/* [N,C,L], [N,C,H,W] or [N,C,D,H,W] resized to `size`, or to scale_factor times its sizes; mode is nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area. */
+TD_API td_tensor *td_op_interpolate(td_tensor *input, td_ints size, td_value scale_factor, const char *mode, bool align_corners, bool recompute_scale_factor, bool antialias);
+
+/* input [N,C,H,W] read at the places [-1,1] of grid [N,h,w,2]: x along W, y along H. interpolation_mode 0 bilinear, 1 nearest, 2 bicubic; padding_mode 0 zeros, 1 border, 2 reflection. */
+TD_API td_tensor *td_op_grid_sampler_2d(td_tensor *input, td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners);
+
+/* input [N,C,D,H,W] read at the places of grid [N,d,h,w,3], as grid_sampler_2d. */
+TD_API td_tensor *td_op_grid_sampler_3d(td_tensor *input, td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners);
+
+/* Gradients of grid_sampler_2d and grid_sampler_3d. */
+TD_API td_tensor *td_op__grid_sampler_backward(td_tensor *grad_output, td_tensor *input, td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners, td_tensor **grad_grid);
+
+/* Gradients of _grid_sampler_backward. */
+TD_API td_tensor *td_op__grid_sampler_double_backward(td_tensor *grad_grad_input, td_tensor *grad_grad_grid, td_tensor *grad_output, td_tensor *input, td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners, td_tensor **grad_input, td_tensor **grad_grid);
+
+/* grid_sampler_2d or grid_sampler_3d by names: mode is bilinear, nearest or bicubic; padding_mode is zeros, border or reflection. */
+TD_API td_tensor *td_op_grid_sample(td_tensor *input, td_tensor *grid, const char *mode, const char *padding_mode, bool align_corners);
+
+/* The grid [N,H,W,2] of an affine map theta [N,2,3] for images [N,C,H,W], or [N,D,H,W,3] of theta [N,3,4]. */
+TD_API td_tensor *td_op_affine_grid_generator(td_tensor *theta, td_ints size, bool align_corners);
+
+/* affine_grid_generator by the name of torch.nn.functional. */
+TD_API td_tensor *td_op_affine_grid(td_tensor *theta, td_ints size, bool align_corners);
+
+/* Entries added before and after, as constant_pad_nd: those of self, by mode reflect, replicate or circular. */
+TD_API td_tensor *td_op__pad_edge(td_tensor *self, td_ints padding, const char *mode);
+
+/* Gradient of _pad_edge: sums the gradients of all copies of an element. */
+TD_API td_tensor *td_op__pad_edge_backward(td_tensor *grad_output, td_ints input_size, td_ints padding, const char *mode);
+
+/* [N,C,L] or [C,L] mirrored at its ends, which are not repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_reflection_pad1d(td_tensor *self, td_ints padding);
+
+/* [N,C,H,W] or [C,H,W] mirrored at its ends, which are not repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_reflection_pad2d(td_tensor *self, td_ints padding);
+
+/* [N,C,D,H,W] or [C,D,H,W] mirrored at its ends, which are not repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_reflection_pad3d(td_tensor *self, td_ints padding);
+
+/* [N,C,L] or [C,L] with its ends repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_replication_pad1d(td_tensor *self, td_ints padding);
+
+/* [N,C,H,W] or [C,H,W] with its ends repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_replication_pad2d(td_tensor *self, td_ints padding);
+
+/* [N,C,D,H,W] or [C,D,H,W] with its ends repeated; two numbers per dim, from the last dim on. */
+TD_API td_tensor *td_op_replication_pad3d(td_tensor *self, td_ints padding);
+
+/* The patches of [N,C,H,W] or [C,H,W] that a kernel meets as columns [N,C*KH*KW,L]; unfold of torch.nn.functional. */
+TD_API td_tensor *td_op_im2col(td_tensor *self, td_ints kernel_size, td_ints dilation, td_ints padding, td_ints stride);
+
+/* Columns [N,C*KH*KW,L] or [C*KH*KW,L] added up where im2col took them from, in planes of output_size. */
+TD_API td_tensor *td_op_col2im(td_tensor *self, td_ints output_size, td_ints kernel_size, td_ints dilation, td_ints padding, td_ints stride);
+
+/* col2im by the name of torch.nn.functional. */
+TD_API td_tensor *td_op_fold(td_tensor *input, td_ints output_size, td_ints kernel_size, td_ints dilation, td_ints padding, td_ints stride);
+
+/* [...,C*r*r,H,W] as [...,C,H*r,W*r]. */
+TD_API td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t upscale_factor);
+
+/* [...,C,H*r,W*r] as [...,C*r*r,H,W]. */
+TD_API td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t downscale_factor);
+
+/* [N,C,...] with its channels taken in turn from `groups` groups of them. */
+TD_API td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups);
+
+/* Sums, means or maxima of the rows of weight that each bag names: a row of indices [B,N], or the neighbours in indices [N] from one of offsets [B] on. An empty bag gives zeros. */
+TD_API td_tensor *td_op_embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool scale_grad_by_freq, const char *mode, td_tensor *per_sample_weights, bool include_last_offset, td_value padding_idx);
 
 /* Uniform numbers in [0, 1). */
 TD_API td_tensor *td_op_rand(td_ctx *cx, td_ints size, td_dtype dtype);
@@ -2263,6 +3343,66 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_clamp_max, x0, TD_V(x1))
 #define td_clamp_max_(x0, x1) \
     TD__CALL(td_op_clamp_max_, x0, TD_V(x1))
+#define td_acosh(...) TD__CALL(td_op_acosh, __VA_ARGS__)
+#define td_acosh_(...) TD__CALL(td_op_acosh_, __VA_ARGS__)
+#define td_asinh(...) TD__CALL(td_op_asinh, __VA_ARGS__)
+#define td_asinh_(...) TD__CALL(td_op_asinh_, __VA_ARGS__)
+#define td_atanh(...) TD__CALL(td_op_atanh, __VA_ARGS__)
+#define td_atanh_(...) TD__CALL(td_op_atanh_, __VA_ARGS__)
+#define td_deg2rad(...) TD__CALL(td_op_deg2rad, __VA_ARGS__)
+#define td_deg2rad_(...) TD__CALL(td_op_deg2rad_, __VA_ARGS__)
+#define td_rad2deg(...) TD__CALL(td_op_rad2deg, __VA_ARGS__)
+#define td_rad2deg_(...) TD__CALL(td_op_rad2deg_, __VA_ARGS__)
+#define td_signbit(...) TD__CALL(td_op_signbit, __VA_ARGS__)
+#define td_isposinf(...) TD__CALL(td_op_isposinf, __VA_ARGS__)
+#define td_isneginf(...) TD__CALL(td_op_isneginf, __VA_ARGS__)
+#define td_isreal(...) TD__CALL(td_op_isreal, __VA_ARGS__)
+#define td_positive(...) TD__CALL(td_op_positive, __VA_ARGS__)
+#define td_angle(...) TD__CALL(td_op_angle, __VA_ARGS__)
+#define td_sinc(...) TD__CALL(td_op_sinc, __VA_ARGS__)
+#define td_sinc_(...) TD__CALL(td_op_sinc_, __VA_ARGS__)
+#define td_heaviside(...) TD__CALL(td_op_heaviside, __VA_ARGS__)
+#define td_heaviside_(...) TD__CALL(td_op_heaviside_, __VA_ARGS__)
+#define td_fmax(...) TD__CALL(td_op_fmax, __VA_ARGS__)
+#define td_fmin(...) TD__CALL(td_op_fmin, __VA_ARGS__)
+#define td_nextafter(...) TD__CALL(td_op_nextafter, __VA_ARGS__)
+#define td_nextafter_(...) TD__CALL(td_op_nextafter_, __VA_ARGS__)
+#define td_ldexp(...) TD__CALL(td_op_ldexp, __VA_ARGS__)
+#define td_ldexp_(...) TD__CALL(td_op_ldexp_, __VA_ARGS__)
+#define td_frexp(...) TD__CALL(td_op_frexp, __VA_ARGS__)
+#define td_gcd(...) TD__CALL(td_op_gcd, __VA_ARGS__)
+#define td_gcd_(...) TD__CALL(td_op_gcd_, __VA_ARGS__)
+#define td_lcm(...) TD__CALL(td_op_lcm, __VA_ARGS__)
+#define td_lcm_(...) TD__CALL(td_op_lcm_, __VA_ARGS__)
+#define td_float_power(x0, x1) \
+    TD__CALL(td_op_float_power, TD_V(x0), TD_V(x1))
+#define td_logaddexp(...) TD__CALL(td_op_logaddexp, __VA_ARGS__)
+#define td_logaddexp2(...) TD__CALL(td_op_logaddexp2, __VA_ARGS__)
+#define td_true_divide(x0, x1) \
+    TD__CALL(td_op_true_divide, x0, TD_V(x1))
+#define td_true_divide_(x0, x1) \
+    TD__CALL(td_op_true_divide_, x0, TD_V(x1))
+#define td_isclose(...) TD__PICK_2_5(TD__isclose_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__isclose_N(...) TD__WRONG("td_isclose(a, b, [rtol], [atol], [equal_nan])")
+#define TD__isclose_2(x0, x1) \
+    TD__CALL(td_op_isclose, x0, x1, 1.0000000000000001e-05, 1e-08, false)
+#define TD__isclose_3(x0, x1, x2) \
+    TD__CALL(td_op_isclose, x0, x1, x2, 1e-08, false)
+#define TD__isclose_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_isclose, x0, x1, x2, x3, false)
+#define TD__isclose_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_isclose, x0, x1, x2, x3, x4)
+#define td_allclose(...) TD__PICK_2_5(TD__allclose_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__allclose_N(...) TD__WRONG("td_allclose(a, b, [rtol], [atol], [equal_nan])")
+#define TD__allclose_2(x0, x1) \
+    TD__CALL(td_op_allclose, x0, x1, 1.0000000000000001e-05, 1e-08, false)
+#define TD__allclose_3(x0, x1, x2) \
+    TD__CALL(td_op_allclose, x0, x1, x2, 1e-08, false)
+#define TD__allclose_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_allclose, x0, x1, x2, x3, false)
+#define TD__allclose_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_allclose, x0, x1, x2, x3, x4)
+#define td_equal(...) TD__CALL(td_op_equal, __VA_ARGS__)
 #define td_relu(...) TD__CALL(td_op_relu, __VA_ARGS__)
 #define td_relu_(...) TD__CALL(td_op_relu_, __VA_ARGS__)
 #define td_threshold(x0, x1, x2) \
@@ -2376,6 +3516,69 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_log_sigmoid(...) TD__CALL(td_op_log_sigmoid, __VA_ARGS__)
 #define td_softsign(...) TD__CALL(td_op_softsign, __VA_ARGS__)
 #define td_tanhshrink(...) TD__CALL(td_op_tanhshrink, __VA_ARGS__)
+#define td_lgamma(...) TD__CALL(td_op_lgamma, __VA_ARGS__)
+#define td_lgamma_(...) TD__CALL(td_op_lgamma_, __VA_ARGS__)
+#define td_digamma(...) TD__CALL(td_op_digamma, __VA_ARGS__)
+#define td_digamma_(...) TD__CALL(td_op_digamma_, __VA_ARGS__)
+#define td_polygamma(...) TD__CALL(td_op_polygamma, __VA_ARGS__)
+#define td_mvlgamma(...) TD__CALL(td_op_mvlgamma, __VA_ARGS__)
+#define td_mvlgamma_(...) TD__CALL(td_op_mvlgamma_, __VA_ARGS__)
+#define td_special_zeta(x0, x1) \
+    TD__CALL(td_op_special_zeta, TD_V(x0), TD_V(x1))
+#define td_igamma(...) TD__CALL(td_op_igamma, __VA_ARGS__)
+#define td_igamma_(...) TD__CALL(td_op_igamma_, __VA_ARGS__)
+#define td_igammac(...) TD__CALL(td_op_igammac, __VA_ARGS__)
+#define td_igammac_(...) TD__CALL(td_op_igammac_, __VA_ARGS__)
+#define td_erfinv(...) TD__CALL(td_op_erfinv, __VA_ARGS__)
+#define td_erfinv_(...) TD__CALL(td_op_erfinv_, __VA_ARGS__)
+#define td_special_erfcx(...) TD__CALL(td_op_special_erfcx, __VA_ARGS__)
+#define td_special_ndtr(...) TD__CALL(td_op_special_ndtr, __VA_ARGS__)
+#define td_special_ndtri(...) TD__CALL(td_op_special_ndtri, __VA_ARGS__)
+#define td_special_log_ndtr(...) TD__CALL(td_op_special_log_ndtr, __VA_ARGS__)
+#define td_special_entr(...) TD__CALL(td_op_special_entr, __VA_ARGS__)
+#define td_special_xlog1py(x0, x1) \
+    TD__CALL(td_op_special_xlog1py, TD_V(x0), TD_V(x1))
+#define td_i0(...) TD__CALL(td_op_i0, __VA_ARGS__)
+#define td_i0_(...) TD__CALL(td_op_i0_, __VA_ARGS__)
+#define td_special_i0e(...) TD__CALL(td_op_special_i0e, __VA_ARGS__)
+#define td_special_i1(...) TD__CALL(td_op_special_i1, __VA_ARGS__)
+#define td_special_i1e(...) TD__CALL(td_op_special_i1e, __VA_ARGS__)
+#define td_special_bessel_j0(...) TD__CALL(td_op_special_bessel_j0, __VA_ARGS__)
+#define td_special_bessel_j1(...) TD__CALL(td_op_special_bessel_j1, __VA_ARGS__)
+#define td_special_bessel_y0(...) TD__CALL(td_op_special_bessel_y0, __VA_ARGS__)
+#define td_special_bessel_y1(...) TD__CALL(td_op_special_bessel_y1, __VA_ARGS__)
+#define td_special_modified_bessel_i0(...) TD__CALL(td_op_special_modified_bessel_i0, __VA_ARGS__)
+#define td_special_modified_bessel_i1(...) TD__CALL(td_op_special_modified_bessel_i1, __VA_ARGS__)
+#define td_special_modified_bessel_k0(...) TD__CALL(td_op_special_modified_bessel_k0, __VA_ARGS__)
+#define td_special_modified_bessel_k1(...) TD__CALL(td_op_special_modified_bessel_k1, __VA_ARGS__)
+#define td_special_scaled_modified_bessel_k0(...) TD__CALL(td_op_special_scaled_modified_bessel_k0, __VA_ARGS__)
+#define td_special_scaled_modified_bessel_k1(...) TD__CALL(td_op_special_scaled_modified_bessel_k1, __VA_ARGS__)
+#define td_special_spherical_bessel_j0(...) TD__CALL(td_op_special_spherical_bessel_j0, __VA_ARGS__)
+#define td_special_airy_ai(...) TD__CALL(td_op_special_airy_ai, __VA_ARGS__)
+#define td_special_chebyshev_polynomial_t(x0, x1) \
+    TD__CALL(td_op_special_chebyshev_polynomial_t, TD_V(x0), TD_V(x1))
+#define td_special_chebyshev_polynomial_u(x0, x1) \
+    TD__CALL(td_op_special_chebyshev_polynomial_u, TD_V(x0), TD_V(x1))
+#define td_special_chebyshev_polynomial_v(x0, x1) \
+    TD__CALL(td_op_special_chebyshev_polynomial_v, TD_V(x0), TD_V(x1))
+#define td_special_chebyshev_polynomial_w(x0, x1) \
+    TD__CALL(td_op_special_chebyshev_polynomial_w, TD_V(x0), TD_V(x1))
+#define td_special_shifted_chebyshev_polynomial_t(x0, x1) \
+    TD__CALL(td_op_special_shifted_chebyshev_polynomial_t, TD_V(x0), TD_V(x1))
+#define td_special_shifted_chebyshev_polynomial_u(x0, x1) \
+    TD__CALL(td_op_special_shifted_chebyshev_polynomial_u, TD_V(x0), TD_V(x1))
+#define td_special_shifted_chebyshev_polynomial_v(x0, x1) \
+    TD__CALL(td_op_special_shifted_chebyshev_polynomial_v, TD_V(x0), TD_V(x1))
+#define td_special_shifted_chebyshev_polynomial_w(x0, x1) \
+    TD__CALL(td_op_special_shifted_chebyshev_polynomial_w, TD_V(x0), TD_V(x1))
+#define td_special_hermite_polynomial_h(x0, x1) \
+    TD__CALL(td_op_special_hermite_polynomial_h, TD_V(x0), TD_V(x1))
+#define td_special_hermite_polynomial_he(x0, x1) \
+    TD__CALL(td_op_special_hermite_polynomial_he, TD_V(x0), TD_V(x1))
+#define td_special_laguerre_polynomial_l(x0, x1) \
+    TD__CALL(td_op_special_laguerre_polynomial_l, TD_V(x0), TD_V(x1))
+#define td_special_legendre_polynomial_p(x0, x1) \
+    TD__CALL(td_op_special_legendre_polynomial_p, TD_V(x0), TD_V(x1))
 #define td_sum(...) TD__PICK_1_4(TD__sum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sum_N(...) TD__WRONG("td_sum(self, [dim], [keepdim], [dtype])")
 #define TD__sum_1(x0) \
@@ -2562,6 +3765,16 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, x3, x4)
+#define td_dist(...) TD__PICK_2_3(TD__dist_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__dist_N(...) TD__WRONG("td_dist(a, b, [p])")
+#define TD__dist_2(x0, x1) \
+    TD__CALL(td_op_dist, x0, x1, td_value_int(2))
+#define TD__dist_3(x0, x1, x2) \
+    TD__CALL(td_op_dist, x0, x1, TD_V(x2))
+#define td_renorm(x0, x1, x2, x3) \
+    TD__CALL(td_op_renorm, x0, TD_V(x1), x2, TD_V(x3))
+#define td_renorm_(x0, x1, x2, x3) \
+    TD__CALL(td_op_renorm_, x0, TD_V(x1), x2, TD_V(x3))
 #define td_logsumexp(...) TD__PICK_2_3(TD__logsumexp_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logsumexp_N(...) TD__WRONG("td_logsumexp(self, dim, [keepdim])")
 #define TD__logsumexp_2(x0, x1) \
@@ -2718,6 +3931,38 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_addmv_, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__addmv__5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_addmv_, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_addbmm(...) TD__PICK_3_5(TD__addbmm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__addbmm_N(...) TD__WRONG("td_addbmm(self, a, b, [beta], [alpha])")
+#define TD__addbmm_3(x0, x1, x2) \
+    TD__CALL(td_op_addbmm, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__addbmm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addbmm, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__addbmm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_addbmm, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_addbmm_(...) TD__PICK_3_5(TD__addbmm__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__addbmm__N(...) TD__WRONG("td_addbmm_(self, a, b, [beta], [alpha])")
+#define TD__addbmm__3(x0, x1, x2) \
+    TD__CALL(td_op_addbmm_, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__addbmm__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addbmm_, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__addbmm__5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_addbmm_, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_addr(...) TD__PICK_3_5(TD__addr_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__addr_N(...) TD__WRONG("td_addr(self, a, b, [beta], [alpha])")
+#define TD__addr_3(x0, x1, x2) \
+    TD__CALL(td_op_addr, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__addr_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addr, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__addr_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_addr, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_addr_(...) TD__PICK_3_5(TD__addr__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__addr__N(...) TD__WRONG("td_addr_(self, a, b, [beta], [alpha])")
+#define TD__addr__3(x0, x1, x2) \
+    TD__CALL(td_op_addr_, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__addr__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_addr_, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__addr__5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_addr_, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_outer(...) TD__CALL(td_op_outer, __VA_ARGS__)
 #define td_matmul(...) TD__CALL(td_op_matmul, __VA_ARGS__)
 #define td_linear(...) TD__PICK_2_3(TD__linear_, __VA_ARGS__)(__VA_ARGS__)
@@ -2727,6 +3972,345 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__linear_3(x0, x1, x2) \
     TD__CALL(td_op_linear, x0, x1, x2)
 #define td_einsum(...) TD__CALL(td_op_einsum, __VA_ARGS__)
+#define td_ger(...) TD__CALL(td_op_ger, __VA_ARGS__)
+#define td_vdot(...) TD__CALL(td_op_vdot, __VA_ARGS__)
+#define td_linalg_vecdot(...) TD__PICK_2_3(TD__linalg_vecdot_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_vecdot_N(...) TD__WRONG("td_linalg_vecdot(x, y, [dim])")
+#define TD__linalg_vecdot_2(x0, x1) \
+    TD__CALL(td_op_linalg_vecdot, x0, x1, -1)
+#define TD__linalg_vecdot_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_vecdot, x0, x1, x2)
+#define td_inner(...) TD__CALL(td_op_inner, __VA_ARGS__)
+#define td_tensordot(...) TD__CALL(td_op_tensordot, __VA_ARGS__)
+#define td_kron(...) TD__CALL(td_op_kron, __VA_ARGS__)
+#define td_linalg_cross(...) TD__PICK_2_3(TD__linalg_cross_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_cross_N(...) TD__WRONG("td_linalg_cross(self, other, [dim])")
+#define TD__linalg_cross_2(x0, x1) \
+    TD__CALL(td_op_linalg_cross, x0, x1, -1)
+#define TD__linalg_cross_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_cross, x0, x1, x2)
+#define td_cross(...) TD__PICK_2_3(TD__cross_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cross_N(...) TD__WRONG("td_cross(self, other, [dim])")
+#define TD__cross_2(x0, x1) \
+    TD__CALL(td_op_cross, x0, x1, TD_NONE)
+#define TD__cross_3(x0, x1, x2) \
+    TD__CALL(td_op_cross, x0, x1, TD_V(x2))
+#define td_linalg_multi_dot(...) TD__CALL(td_op_linalg_multi_dot, __VA_ARGS__)
+#define td_chain_matmul(...) TD__CALL(td_op_chain_matmul, __VA_ARGS__)
+#define td_bilinear(...) TD__PICK_3_4(TD__bilinear_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__bilinear_N(...) TD__WRONG("td_bilinear(input1, input2, weight, [bias])")
+#define TD__bilinear_3(x0, x1, x2) \
+    TD__CALL(td_op_bilinear, x0, x1, x2, NULL)
+#define TD__bilinear_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_bilinear, x0, x1, x2, x3)
+#define td_linalg_vander(...) TD__PICK_1_2(TD__linalg_vander_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_vander_N(...) TD__WRONG("td_linalg_vander(x, [N])")
+#define TD__linalg_vander_1(x0) \
+    TD__CALL(td_op_linalg_vander, x0, TD_NONE)
+#define TD__linalg_vander_2(x0, x1) \
+    TD__CALL(td_op_linalg_vander, x0, TD_V(x1))
+#define td_linalg_matrix_power(...) TD__CALL(td_op_linalg_matrix_power, __VA_ARGS__)
+#define td_matrix_power(...) TD__CALL(td_op_matrix_power, __VA_ARGS__)
+#define td_linalg_matrix_exp(...) TD__CALL(td_op_linalg_matrix_exp, __VA_ARGS__)
+#define td_matrix_exp(...) TD__CALL(td_op_matrix_exp, __VA_ARGS__)
+#define td_cdist(...) TD__PICK_2_4(TD__cdist_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cdist_N(...) TD__WRONG("td_cdist(x1, x2, [p], [compute_mode])")
+#define TD__cdist_2(x0, x1) \
+    TD__CALL(td_op_cdist, x0, x1, 2, TD_NONE)
+#define TD__cdist_3(x0, x1, x2) \
+    TD__CALL(td_op_cdist, x0, x1, x2, TD_NONE)
+#define TD__cdist_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_cdist, x0, x1, x2, TD_V(x3))
+#define td_pdist(...) TD__PICK_1_2(TD__pdist_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__pdist_N(...) TD__WRONG("td_pdist(self, [p])")
+#define TD__pdist_1(x0) \
+    TD__CALL(td_op_pdist, x0, 2)
+#define TD__pdist_2(x0, x1) \
+    TD__CALL(td_op_pdist, x0, x1)
+#define td_linalg_matrix_norm(...) TD__PICK_2_5(TD__linalg_matrix_norm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_matrix_norm_N(...) TD__WRONG("td_linalg_matrix_norm(self, ord, [dim], [keepdim], [dtype])")
+#define TD__linalg_matrix_norm_2(x0, x1) \
+    TD__CALL(td_op_linalg_matrix_norm, x0, TD_V(x1), TD_SHAPE(-2, -1), false, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_matrix_norm, x0, TD_V(x1), x2, false, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_matrix_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_matrix_norm, x0, TD_V(x1), x2, x3, x4)
+#define td_linalg_matrix_norm_str_ord(...) TD__PICK_1_5(TD__linalg_matrix_norm_str_ord_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_matrix_norm_str_ord_N(...) TD__WRONG("td_linalg_matrix_norm_str_ord(self, [ord], [dim], [keepdim], [dtype])")
+#define TD__linalg_matrix_norm_str_ord_1(x0) \
+    TD__CALL(td_op_linalg_matrix_norm_str_ord, x0, "fro", TD_SHAPE(-2, -1), false, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_str_ord_2(x0, x1) \
+    TD__CALL(td_op_linalg_matrix_norm_str_ord, x0, x1, TD_SHAPE(-2, -1), false, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_str_ord_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_matrix_norm_str_ord, x0, x1, x2, false, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_str_ord_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_matrix_norm_str_ord, x0, x1, x2, x3, TD_DTYPE_NONE)
+#define TD__linalg_matrix_norm_str_ord_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_matrix_norm_str_ord, x0, x1, x2, x3, x4)
+#define td_linalg_norm(...) TD__PICK_1_5(TD__linalg_norm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_norm_N(...) TD__WRONG("td_linalg_norm(self, [ord], [dim], [keepdim], [dtype])")
+#define TD__linalg_norm_1(x0) \
+    TD__CALL(td_op_linalg_norm, x0, TD_NONE, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__linalg_norm_2(x0, x1) \
+    TD__CALL(td_op_linalg_norm, x0, TD_V(x1), TD_ALL, false, TD_DTYPE_NONE)
+#define TD__linalg_norm_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_norm, x0, TD_V(x1), x2, false, TD_DTYPE_NONE)
+#define TD__linalg_norm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
+#define TD__linalg_norm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_norm, x0, TD_V(x1), x2, x3, x4)
+#define td_linalg_norm_ord_str(...) TD__PICK_2_5(TD__linalg_norm_ord_str_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_norm_ord_str_N(...) TD__WRONG("td_linalg_norm_ord_str(self, ord, [dim], [keepdim], [dtype])")
+#define TD__linalg_norm_ord_str_2(x0, x1) \
+    TD__CALL(td_op_linalg_norm_ord_str, x0, x1, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__linalg_norm_ord_str_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_norm_ord_str, x0, x1, x2, false, TD_DTYPE_NONE)
+#define TD__linalg_norm_ord_str_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_norm_ord_str, x0, x1, x2, x3, TD_DTYPE_NONE)
+#define TD__linalg_norm_ord_str_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_norm_ord_str, x0, x1, x2, x3, x4)
+#define td_linalg_cond(...) TD__PICK_1_2(TD__linalg_cond_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_cond_N(...) TD__WRONG("td_linalg_cond(self, [p])")
+#define TD__linalg_cond_1(x0) \
+    TD__CALL(td_op_linalg_cond, x0, TD_NONE)
+#define TD__linalg_cond_2(x0, x1) \
+    TD__CALL(td_op_linalg_cond, x0, TD_V(x1))
+#define td_linalg_cond_p_str(...) TD__CALL(td_op_linalg_cond_p_str, __VA_ARGS__)
+#define td_linalg_matrix_rank(...) TD__PICK_1_4(TD__linalg_matrix_rank_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_matrix_rank_N(...) TD__WRONG("td_linalg_matrix_rank(self, [atol], [rtol], [hermitian])")
+#define TD__linalg_matrix_rank_1(x0) \
+    TD__CALL(td_op_linalg_matrix_rank, x0, TD_NONE, TD_NONE, false)
+#define TD__linalg_matrix_rank_2(x0, x1) \
+    TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_NONE, false)
+#define TD__linalg_matrix_rank_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), false)
+#define TD__linalg_matrix_rank_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), x3)
+#define td_linalg_cholesky_ex(...) TD__PICK_2_4(TD__linalg_cholesky_ex_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_cholesky_ex_N(...) TD__WRONG("td_linalg_cholesky_ex(self, [upper], [check_errors], &info)")
+#define TD__linalg_cholesky_ex_2(x0, x1) \
+    TD__CALL(td_op_linalg_cholesky_ex, x0, false, false, x1)
+#define TD__linalg_cholesky_ex_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_cholesky_ex, x0, x1, false, x2)
+#define TD__linalg_cholesky_ex_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_cholesky_ex, x0, x1, x2, x3)
+#define td_linalg_cholesky(...) TD__PICK_1_2(TD__linalg_cholesky_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_cholesky_N(...) TD__WRONG("td_linalg_cholesky(self, [upper])")
+#define TD__linalg_cholesky_1(x0) \
+    TD__CALL(td_op_linalg_cholesky, x0, false)
+#define TD__linalg_cholesky_2(x0, x1) \
+    TD__CALL(td_op_linalg_cholesky, x0, x1)
+#define td_cholesky_solve(...) TD__PICK_2_3(TD__cholesky_solve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cholesky_solve_N(...) TD__WRONG("td_cholesky_solve(self, input2, [upper])")
+#define TD__cholesky_solve_2(x0, x1) \
+    TD__CALL(td_op_cholesky_solve, x0, x1, false)
+#define TD__cholesky_solve_3(x0, x1, x2) \
+    TD__CALL(td_op_cholesky_solve, x0, x1, x2)
+#define td_cholesky_inverse(...) TD__PICK_1_2(TD__cholesky_inverse_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cholesky_inverse_N(...) TD__WRONG("td_cholesky_inverse(self, [upper])")
+#define TD__cholesky_inverse_1(x0) \
+    TD__CALL(td_op_cholesky_inverse, x0, false)
+#define TD__cholesky_inverse_2(x0, x1) \
+    TD__CALL(td_op_cholesky_inverse, x0, x1)
+#define td_linalg_lu_factor_ex(...) TD__PICK_3_5(TD__linalg_lu_factor_ex_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_lu_factor_ex_N(...) TD__WRONG("td_linalg_lu_factor_ex(A, [pivot], [check_errors], &pivots, &info)")
+#define TD__linalg_lu_factor_ex_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_lu_factor_ex, x0, true, false, x1, x2)
+#define TD__linalg_lu_factor_ex_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_lu_factor_ex, x0, x1, false, x2, x3)
+#define TD__linalg_lu_factor_ex_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_lu_factor_ex, x0, x1, x2, x3, x4)
+#define td_linalg_lu_factor(...) TD__PICK_2_3(TD__linalg_lu_factor_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_lu_factor_N(...) TD__WRONG("td_linalg_lu_factor(A, [pivot], &pivots)")
+#define TD__linalg_lu_factor_2(x0, x1) \
+    TD__CALL(td_op_linalg_lu_factor, x0, true, x1)
+#define TD__linalg_lu_factor_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_lu_factor, x0, x1, x2)
+#define td_linalg_lu(...) TD__PICK_3_4(TD__linalg_lu_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_lu_N(...) TD__WRONG("td_linalg_lu(A, [pivot], &L, &U)")
+#define TD__linalg_lu_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_lu, x0, true, x1, x2)
+#define TD__linalg_lu_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_lu, x0, x1, x2, x3)
+#define td_lu_unpack(...) TD__PICK_4_6(TD__lu_unpack_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__lu_unpack_N(...) TD__WRONG("td_lu_unpack(LU_data, LU_pivots, [unpack_data], [unpack_pivots], &L, &U)")
+#define TD__lu_unpack_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_lu_unpack, x0, x1, true, true, x2, x3)
+#define TD__lu_unpack_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_lu_unpack, x0, x1, x2, true, x3, x4)
+#define TD__lu_unpack_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_lu_unpack, x0, x1, x2, x3, x4, x5)
+#define td_linalg_lu_solve(...) TD__PICK_3_5(TD__linalg_lu_solve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_lu_solve_N(...) TD__WRONG("td_linalg_lu_solve(LU, pivots, B, [left], [adjoint])")
+#define TD__linalg_lu_solve_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_lu_solve, x0, x1, x2, true, false)
+#define TD__linalg_lu_solve_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_lu_solve, x0, x1, x2, x3, false)
+#define TD__linalg_lu_solve_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_lu_solve, x0, x1, x2, x3, x4)
+#define td_linalg_qr(...) TD__PICK_2_3(TD__linalg_qr_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_qr_N(...) TD__WRONG("td_linalg_qr(A, [mode], &R)")
+#define TD__linalg_qr_2(x0, x1) \
+    TD__CALL(td_op_linalg_qr, x0, "reduced", x1)
+#define TD__linalg_qr_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_qr, x0, x1, x2)
+#define td_geqrf(...) TD__CALL(td_op_geqrf, __VA_ARGS__)
+#define td_linalg_householder_product(...) TD__CALL(td_op_linalg_householder_product, __VA_ARGS__)
+#define td_orgqr(...) TD__CALL(td_op_orgqr, __VA_ARGS__)
+#define td_ormqr(...) TD__PICK_3_5(TD__ormqr_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__ormqr_N(...) TD__WRONG("td_ormqr(self, input2, input3, [left], [transpose])")
+#define TD__ormqr_3(x0, x1, x2) \
+    TD__CALL(td_op_ormqr, x0, x1, x2, true, false)
+#define TD__ormqr_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_ormqr, x0, x1, x2, x3, false)
+#define TD__ormqr_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_ormqr, x0, x1, x2, x3, x4)
+#define td__linalg_eigh(...) TD__PICK_2_4(TD___linalg_eigh_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___linalg_eigh_N(...) TD__WRONG("td__linalg_eigh(A, [UPLO], [compute_v], &eigenvectors)")
+#define TD___linalg_eigh_2(x0, x1) \
+    TD__CALL(td_op__linalg_eigh, x0, "L", true, x1)
+#define TD___linalg_eigh_3(x0, x1, x2) \
+    TD__CALL(td_op__linalg_eigh, x0, x1, true, x2)
+#define TD___linalg_eigh_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__linalg_eigh, x0, x1, x2, x3)
+#define td_linalg_eigh(...) TD__PICK_2_3(TD__linalg_eigh_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_eigh_N(...) TD__WRONG("td_linalg_eigh(self, [UPLO], &eigenvectors)")
+#define TD__linalg_eigh_2(x0, x1) \
+    TD__CALL(td_op_linalg_eigh, x0, "L", x1)
+#define TD__linalg_eigh_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_eigh, x0, x1, x2)
+#define td_linalg_eigvalsh(...) TD__PICK_1_2(TD__linalg_eigvalsh_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_eigvalsh_N(...) TD__WRONG("td_linalg_eigvalsh(self, [UPLO])")
+#define TD__linalg_eigvalsh_1(x0) \
+    TD__CALL(td_op_linalg_eigvalsh, x0, "L")
+#define TD__linalg_eigvalsh_2(x0, x1) \
+    TD__CALL(td_op_linalg_eigvalsh, x0, x1)
+#define td__linalg_svd(...) TD__PICK_3_5(TD___linalg_svd_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___linalg_svd_N(...) TD__WRONG("td__linalg_svd(A, [full_matrices], [compute_uv], &S, &Vh)")
+#define TD___linalg_svd_3(x0, x1, x2) \
+    TD__CALL(td_op__linalg_svd, x0, false, true, x1, x2)
+#define TD___linalg_svd_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__linalg_svd, x0, x1, true, x2, x3)
+#define TD___linalg_svd_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op__linalg_svd, x0, x1, x2, x3, x4)
+#define td_linalg_svd(...) TD__PICK_3_4(TD__linalg_svd_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_svd_N(...) TD__WRONG("td_linalg_svd(A, [full_matrices], &S, &Vh)")
+#define TD__linalg_svd_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_svd, x0, true, x1, x2)
+#define TD__linalg_svd_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_svd, x0, x1, x2, x3)
+#define td_svd(...) TD__PICK_3_5(TD__svd_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__svd_N(...) TD__WRONG("td_svd(self, [some], [compute_uv], &S, &V)")
+#define TD__svd_3(x0, x1, x2) \
+    TD__CALL(td_op_svd, x0, true, true, x1, x2)
+#define TD__svd_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_svd, x0, x1, true, x2, x3)
+#define TD__svd_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_svd, x0, x1, x2, x3, x4)
+#define td_linalg_svdvals(...) TD__CALL(td_op_linalg_svdvals, __VA_ARGS__)
+#define td_linalg_ldl_factor_ex(...) TD__PICK_3_5(TD__linalg_ldl_factor_ex_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_ldl_factor_ex_N(...) TD__WRONG("td_linalg_ldl_factor_ex(self, [hermitian], [check_errors], &pivots, &info)")
+#define TD__linalg_ldl_factor_ex_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_ldl_factor_ex, x0, false, false, x1, x2)
+#define TD__linalg_ldl_factor_ex_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_ldl_factor_ex, x0, x1, false, x2, x3)
+#define TD__linalg_ldl_factor_ex_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_ldl_factor_ex, x0, x1, x2, x3, x4)
+#define td_linalg_ldl_factor(...) TD__PICK_2_3(TD__linalg_ldl_factor_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_ldl_factor_N(...) TD__WRONG("td_linalg_ldl_factor(self, [hermitian], &pivots)")
+#define TD__linalg_ldl_factor_2(x0, x1) \
+    TD__CALL(td_op_linalg_ldl_factor, x0, false, x1)
+#define TD__linalg_ldl_factor_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_ldl_factor, x0, x1, x2)
+#define td_linalg_ldl_solve(...) TD__PICK_3_4(TD__linalg_ldl_solve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_ldl_solve_N(...) TD__WRONG("td_linalg_ldl_solve(LD, pivots, B, [hermitian])")
+#define TD__linalg_ldl_solve_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_ldl_solve, x0, x1, x2, false)
+#define TD__linalg_ldl_solve_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_ldl_solve, x0, x1, x2, x3)
+#define td_linalg_solve_triangular(...) TD__PICK_3_5(TD__linalg_solve_triangular_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_solve_triangular_N(...) TD__WRONG("td_linalg_solve_triangular(self, B, upper, [left], [unitriangular])")
+#define TD__linalg_solve_triangular_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_solve_triangular, x0, x1, x2, true, false)
+#define TD__linalg_solve_triangular_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_solve_triangular, x0, x1, x2, x3, false)
+#define TD__linalg_solve_triangular_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_solve_triangular, x0, x1, x2, x3, x4)
+#define td_triangular_solve(...) TD__PICK_3_6(TD__triangular_solve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__triangular_solve_N(...) TD__WRONG("td_triangular_solve(self, A, [upper], [transpose], [unitriangular], &cloned_coefficient)")
+#define TD__triangular_solve_3(x0, x1, x2) \
+    TD__CALL(td_op_triangular_solve, x0, x1, true, false, false, x2)
+#define TD__triangular_solve_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_triangular_solve, x0, x1, x2, false, false, x3)
+#define TD__triangular_solve_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_triangular_solve, x0, x1, x2, x3, false, x4)
+#define TD__triangular_solve_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_triangular_solve, x0, x1, x2, x3, x4, x5)
+#define td_linalg_solve_ex(...) TD__PICK_3_5(TD__linalg_solve_ex_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_solve_ex_N(...) TD__WRONG("td_linalg_solve_ex(A, B, [left], [check_errors], &info)")
+#define TD__linalg_solve_ex_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_solve_ex, x0, x1, true, false, x2)
+#define TD__linalg_solve_ex_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_solve_ex, x0, x1, x2, false, x3)
+#define TD__linalg_solve_ex_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_solve_ex, x0, x1, x2, x3, x4)
+#define td_linalg_solve(...) TD__PICK_2_3(TD__linalg_solve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_solve_N(...) TD__WRONG("td_linalg_solve(A, B, [left])")
+#define TD__linalg_solve_2(x0, x1) \
+    TD__CALL(td_op_linalg_solve, x0, x1, true)
+#define TD__linalg_solve_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_solve, x0, x1, x2)
+#define td_linalg_tensorsolve(...) TD__PICK_2_3(TD__linalg_tensorsolve_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_tensorsolve_N(...) TD__WRONG("td_linalg_tensorsolve(self, other, [dims])")
+#define TD__linalg_tensorsolve_2(x0, x1) \
+    TD__CALL(td_op_linalg_tensorsolve, x0, x1, TD_ALL)
+#define TD__linalg_tensorsolve_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_tensorsolve, x0, x1, x2)
+#define td_linalg_lstsq(...) TD__PICK_5_7(TD__linalg_lstsq_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_lstsq_N(...) TD__WRONG("td_linalg_lstsq(self, b, [rcond], [driver], &residuals, &rank, &singular_values)")
+#define TD__linalg_lstsq_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linalg_lstsq, x0, x1, TD_NONE, "gelsy", x2, x3, x4)
+#define TD__linalg_lstsq_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_linalg_lstsq, x0, x1, TD_V(x2), "gelsy", x3, x4, x5)
+#define TD__linalg_lstsq_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_linalg_lstsq, x0, x1, TD_V(x2), x3, x4, x5, x6)
+#define td_linalg_inv_ex(...) TD__PICK_2_3(TD__linalg_inv_ex_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_inv_ex_N(...) TD__WRONG("td_linalg_inv_ex(A, [check_errors], &info)")
+#define TD__linalg_inv_ex_2(x0, x1) \
+    TD__CALL(td_op_linalg_inv_ex, x0, false, x1)
+#define TD__linalg_inv_ex_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_inv_ex, x0, x1, x2)
+#define td_linalg_inv(...) TD__CALL(td_op_linalg_inv, __VA_ARGS__)
+#define td_inverse(...) TD__CALL(td_op_inverse, __VA_ARGS__)
+#define td_linalg_tensorinv(...) TD__PICK_1_2(TD__linalg_tensorinv_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_tensorinv_N(...) TD__WRONG("td_linalg_tensorinv(self, [ind])")
+#define TD__linalg_tensorinv_1(x0) \
+    TD__CALL(td_op_linalg_tensorinv, x0, 2)
+#define TD__linalg_tensorinv_2(x0, x1) \
+    TD__CALL(td_op_linalg_tensorinv, x0, x1)
+#define td_linalg_pinv(...) TD__PICK_1_4(TD__linalg_pinv_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linalg_pinv_N(...) TD__WRONG("td_linalg_pinv(self, [atol], [rtol], [hermitian])")
+#define TD__linalg_pinv_1(x0) \
+    TD__CALL(td_op_linalg_pinv, x0, TD_NONE, TD_NONE, false)
+#define TD__linalg_pinv_2(x0, x1) \
+    TD__CALL(td_op_linalg_pinv, x0, TD_V(x1), TD_NONE, false)
+#define TD__linalg_pinv_3(x0, x1, x2) \
+    TD__CALL(td_op_linalg_pinv, x0, TD_V(x1), TD_V(x2), false)
+#define TD__linalg_pinv_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linalg_pinv, x0, TD_V(x1), TD_V(x2), x3)
+#define td_pinverse(...) TD__PICK_1_2(TD__pinverse_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__pinverse_N(...) TD__WRONG("td_pinverse(self, [rcond])")
+#define TD__pinverse_1(x0) \
+    TD__CALL(td_op_pinverse, x0, 1.0000000000000001e-15)
+#define TD__pinverse_2(x0, x1) \
+    TD__CALL(td_op_pinverse, x0, x1)
+#define td_linalg_det(...) TD__CALL(td_op_linalg_det, __VA_ARGS__)
+#define td_det(...) TD__CALL(td_op_det, __VA_ARGS__)
+#define td_linalg_slogdet(...) TD__CALL(td_op_linalg_slogdet, __VA_ARGS__)
+#define td_slogdet(...) TD__CALL(td_op_slogdet, __VA_ARGS__)
+#define td_logdet(...) TD__CALL(td_op_logdet, __VA_ARGS__)
 #define td_view(...) TD__CALL(td_op_view, __VA_ARGS__)
 #define td_view_dtype(...) TD__CALL(td_op_view_dtype, __VA_ARGS__)
 #define td_view_as(...) TD__CALL(td_op_view_as, __VA_ARGS__)
@@ -2953,6 +4537,194 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_as_strided_scatter, x0, x1, x2, x3, TD_NONE)
 #define TD__as_strided_scatter_5(x0, x1, x2, x3, x4) \
     TD__CALL(td_op_as_strided_scatter, x0, x1, x2, x3, TD_V(x4))
+#define td_concat(...) TD__PICK_1_2(TD__concat_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__concat_N(...) TD__WRONG("td_concat(tensors, [dim])")
+#define TD__concat_1(x0) \
+    TD__CALL(td_op_concat, x0, 0)
+#define TD__concat_2(x0, x1) \
+    TD__CALL(td_op_concat, x0, x1)
+#define td_concatenate(...) TD__PICK_1_2(TD__concatenate_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__concatenate_N(...) TD__WRONG("td_concatenate(tensors, [dim])")
+#define TD__concatenate_1(x0) \
+    TD__CALL(td_op_concatenate, x0, 0)
+#define TD__concatenate_2(x0, x1) \
+    TD__CALL(td_op_concatenate, x0, x1)
+#define td_hstack(...) TD__CALL(td_op_hstack, __VA_ARGS__)
+#define td_vstack(...) TD__CALL(td_op_vstack, __VA_ARGS__)
+#define td_row_stack(...) TD__CALL(td_op_row_stack, __VA_ARGS__)
+#define td_dstack(...) TD__CALL(td_op_dstack, __VA_ARGS__)
+#define td_column_stack(...) TD__CALL(td_op_column_stack, __VA_ARGS__)
+#define td_block_diag(...) TD__CALL(td_op_block_diag, __VA_ARGS__)
+#define td_repeat_interleave(...) TD__PICK_2_4(TD__repeat_interleave_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__repeat_interleave_N(...) TD__WRONG("td_repeat_interleave(self, repeats, [dim], [output_size])")
+#define TD__repeat_interleave_2(x0, x1) \
+    TD__CALL(td_op_repeat_interleave, x0, TD_V(x1), TD_NONE, TD_NONE)
+#define TD__repeat_interleave_3(x0, x1, x2) \
+    TD__CALL(td_op_repeat_interleave, x0, TD_V(x1), TD_V(x2), TD_NONE)
+#define TD__repeat_interleave_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_repeat_interleave, x0, TD_V(x1), TD_V(x2), TD_V(x3))
+#define td_meshgrid(...) TD__PICK_3_4(TD__meshgrid_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__meshgrid_N(...) TD__WRONG("td_meshgrid(tensors, [indexing], out, cap)")
+#define TD__meshgrid_3(x0, x1, x2) \
+    TD__CALL(td_op_meshgrid, x0, "ij", x1, x2)
+#define TD__meshgrid_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_meshgrid, x0, x1, x2, x3)
+#define td_cartesian_prod(...) TD__CALL(td_op_cartesian_prod, __VA_ARGS__)
+#define td_combinations(...) TD__PICK_1_3(TD__combinations_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__combinations_N(...) TD__WRONG("td_combinations(self, [r], [with_replacement])")
+#define TD__combinations_1(x0) \
+    TD__CALL(td_op_combinations, x0, 2, false)
+#define TD__combinations_2(x0, x1) \
+    TD__CALL(td_op_combinations, x0, x1, false)
+#define TD__combinations_3(x0, x1, x2) \
+    TD__CALL(td_op_combinations, x0, x1, x2)
+#define td_broadcast_to(...) TD__CALL(td_op_broadcast_to, __VA_ARGS__)
+#define td_broadcast_tensors(...) TD__CALL(td_op_broadcast_tensors, __VA_ARGS__)
+#define td_tensor_split(...) TD__PICK_4_5(TD__tensor_split_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__tensor_split_N(...) TD__WRONG("td_tensor_split(self, sections, [dim], out, cap)")
+#define TD__tensor_split_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_tensor_split, x0, x1, 0, x2, x3)
+#define TD__tensor_split_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_tensor_split, x0, x1, x2, x3, x4)
+#define td_tensor_split_indices(...) TD__PICK_4_5(TD__tensor_split_indices_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__tensor_split_indices_N(...) TD__WRONG("td_tensor_split_indices(self, indices, [dim], out, cap)")
+#define TD__tensor_split_indices_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_tensor_split_indices, x0, x1, 0, x2, x3)
+#define TD__tensor_split_indices_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_tensor_split_indices, x0, x1, x2, x3, x4)
+#define td_hsplit(...) TD__CALL(td_op_hsplit, __VA_ARGS__)
+#define td_hsplit_indices(...) TD__CALL(td_op_hsplit_indices, __VA_ARGS__)
+#define td_vsplit(...) TD__CALL(td_op_vsplit, __VA_ARGS__)
+#define td_vsplit_indices(...) TD__CALL(td_op_vsplit_indices, __VA_ARGS__)
+#define td_dsplit(...) TD__CALL(td_op_dsplit, __VA_ARGS__)
+#define td_dsplit_indices(...) TD__CALL(td_op_dsplit_indices, __VA_ARGS__)
+#define td_unsafe_chunk(...) TD__PICK_4_5(TD__unsafe_chunk_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__unsafe_chunk_N(...) TD__WRONG("td_unsafe_chunk(self, chunks, [dim], out, cap)")
+#define TD__unsafe_chunk_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unsafe_chunk, x0, x1, 0, x2, x3)
+#define TD__unsafe_chunk_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_unsafe_chunk, x0, x1, x2, x3, x4)
+#define td_unsafe_split(...) TD__PICK_4_5(TD__unsafe_split_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__unsafe_split_N(...) TD__WRONG("td_unsafe_split(self, split_size, [dim], out, cap)")
+#define TD__unsafe_split_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unsafe_split, x0, x1, 0, x2, x3)
+#define TD__unsafe_split_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_unsafe_split, x0, x1, x2, x3, x4)
+#define td_unsafe_split_with_sizes(...) TD__PICK_4_5(TD__unsafe_split_with_sizes_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__unsafe_split_with_sizes_N(...) TD__WRONG("td_unsafe_split_with_sizes(self, split_sizes, [dim], out, cap)")
+#define TD__unsafe_split_with_sizes_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unsafe_split_with_sizes, x0, x1, 0, x2, x3)
+#define TD__unsafe_split_with_sizes_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_unsafe_split_with_sizes, x0, x1, x2, x3, x4)
+#define td_diag_embed(...) TD__PICK_1_4(TD__diag_embed_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__diag_embed_N(...) TD__WRONG("td_diag_embed(self, [offset], [dim1], [dim2])")
+#define TD__diag_embed_1(x0) \
+    TD__CALL(td_op_diag_embed, x0, 0, -2, -1)
+#define TD__diag_embed_2(x0, x1) \
+    TD__CALL(td_op_diag_embed, x0, x1, -2, -1)
+#define TD__diag_embed_3(x0, x1, x2) \
+    TD__CALL(td_op_diag_embed, x0, x1, x2, -1)
+#define TD__diag_embed_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_diag_embed, x0, x1, x2, x3)
+#define td_diag(...) TD__PICK_1_2(TD__diag_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__diag_N(...) TD__WRONG("td_diag(self, [diagonal])")
+#define TD__diag_1(x0) \
+    TD__CALL(td_op_diag, x0, 0)
+#define TD__diag_2(x0, x1) \
+    TD__CALL(td_op_diag, x0, x1)
+#define td_diagflat(...) TD__PICK_1_2(TD__diagflat_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__diagflat_N(...) TD__WRONG("td_diagflat(self, [offset])")
+#define TD__diagflat_1(x0) \
+    TD__CALL(td_op_diagflat, x0, 0)
+#define TD__diagflat_2(x0, x1) \
+    TD__CALL(td_op_diagflat, x0, x1)
+#define td_rot90(...) TD__PICK_1_3(TD__rot90_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__rot90_N(...) TD__WRONG("td_rot90(self, [k], [dims])")
+#define TD__rot90_1(x0) \
+    TD__CALL(td_op_rot90, x0, 1, TD_SHAPE(0, 1))
+#define TD__rot90_2(x0, x1) \
+    TD__CALL(td_op_rot90, x0, x1, TD_SHAPE(0, 1))
+#define TD__rot90_3(x0, x1, x2) \
+    TD__CALL(td_op_rot90, x0, x1, x2)
+#define td_fliplr(...) TD__CALL(td_op_fliplr, __VA_ARGS__)
+#define td_flipud(...) TD__CALL(td_op_flipud, __VA_ARGS__)
+#define td_swapdims(...) TD__CALL(td_op_swapdims, __VA_ARGS__)
+#define td_moveaxis(...) TD__CALL(td_op_moveaxis, __VA_ARGS__)
+#define td_numpy_T(...) TD__CALL(td_op_numpy_T, __VA_ARGS__)
+#define td_mT(...) TD__CALL(td_op_mT, __VA_ARGS__)
+#define td_mH(...) TD__CALL(td_op_mH, __VA_ARGS__)
+#define td_adjoint(...) TD__CALL(td_op_adjoint, __VA_ARGS__)
+#define td_matrix_H(...) TD__CALL(td_op_matrix_H, __VA_ARGS__)
+#define td_atleast_1d(...) TD__CALL(td_op_atleast_1d, __VA_ARGS__)
+#define td_atleast_2d(...) TD__CALL(td_op_atleast_2d, __VA_ARGS__)
+#define td_atleast_3d(...) TD__CALL(td_op_atleast_3d, __VA_ARGS__)
+#define td_type_as(...) TD__CALL(td_op_type_as, __VA_ARGS__)
+#define td_alias_copy(...) TD__CALL(td_op_alias_copy, __VA_ARGS__)
+#define td_as_strided_copy(...) TD__PICK_3_4(TD__as_strided_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__as_strided_copy_N(...) TD__WRONG("td_as_strided_copy(self, size, stride, [storage_offset])")
+#define TD__as_strided_copy_3(x0, x1, x2) \
+    TD__CALL(td_op_as_strided_copy, x0, x1, x2, TD_NONE)
+#define TD__as_strided_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_as_strided_copy, x0, x1, x2, TD_V(x3))
+#define td_detach_copy(...) TD__CALL(td_op_detach_copy, __VA_ARGS__)
+#define td_diagonal_copy(...) TD__PICK_1_4(TD__diagonal_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__diagonal_copy_N(...) TD__WRONG("td_diagonal_copy(self, [offset], [dim1], [dim2])")
+#define TD__diagonal_copy_1(x0) \
+    TD__CALL(td_op_diagonal_copy, x0, 0, 0, 1)
+#define TD__diagonal_copy_2(x0, x1) \
+    TD__CALL(td_op_diagonal_copy, x0, x1, 0, 1)
+#define TD__diagonal_copy_3(x0, x1, x2) \
+    TD__CALL(td_op_diagonal_copy, x0, x1, x2, 1)
+#define TD__diagonal_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_diagonal_copy, x0, x1, x2, x3)
+#define td_expand_copy(...) TD__PICK_2_3(TD__expand_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__expand_copy_N(...) TD__WRONG("td_expand_copy(self, size, [implicit])")
+#define TD__expand_copy_2(x0, x1) \
+    TD__CALL(td_op_expand_copy, x0, x1, false)
+#define TD__expand_copy_3(x0, x1, x2) \
+    TD__CALL(td_op_expand_copy, x0, x1, x2)
+#define td_narrow_copy(...) TD__CALL(td_op_narrow_copy, __VA_ARGS__)
+#define td_permute_copy(...) TD__CALL(td_op_permute_copy, __VA_ARGS__)
+#define td_select_copy(...) TD__CALL(td_op_select_copy, __VA_ARGS__)
+#define td_slice_copy(...) TD__PICK_1_5(TD__slice_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__slice_copy_N(...) TD__WRONG("td_slice_copy(self, [dim], [start], [end], [step])")
+#define TD__slice_copy_1(x0) \
+    TD__CALL(td_op_slice_copy, x0, 0, TD_NONE, TD_NONE, 1)
+#define TD__slice_copy_2(x0, x1) \
+    TD__CALL(td_op_slice_copy, x0, x1, TD_NONE, TD_NONE, 1)
+#define TD__slice_copy_3(x0, x1, x2) \
+    TD__CALL(td_op_slice_copy, x0, x1, TD_V(x2), TD_NONE, 1)
+#define TD__slice_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_slice_copy, x0, x1, TD_V(x2), TD_V(x3), 1)
+#define TD__slice_copy_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_slice_copy, x0, x1, TD_V(x2), TD_V(x3), x4)
+#define td_split_copy(...) TD__PICK_4_5(TD__split_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__split_copy_N(...) TD__WRONG("td_split_copy(self, split_size, [dim], out, cap)")
+#define TD__split_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_split_copy, x0, x1, 0, x2, x3)
+#define TD__split_copy_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_split_copy, x0, x1, x2, x3, x4)
+#define td_split_with_sizes_copy(...) TD__PICK_4_5(TD__split_with_sizes_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__split_with_sizes_copy_N(...) TD__WRONG("td_split_with_sizes_copy(self, split_sizes, [dim], out, cap)")
+#define TD__split_with_sizes_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_split_with_sizes_copy, x0, x1, 0, x2, x3)
+#define TD__split_with_sizes_copy_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_split_with_sizes_copy, x0, x1, x2, x3, x4)
+#define td_squeeze_copy(...) TD__CALL(td_op_squeeze_copy, __VA_ARGS__)
+#define td_squeeze_dim_copy(...) TD__CALL(td_op_squeeze_dim_copy, __VA_ARGS__)
+#define td_squeeze_dims_copy(...) TD__CALL(td_op_squeeze_dims_copy, __VA_ARGS__)
+#define td_t_copy(...) TD__CALL(td_op_t_copy, __VA_ARGS__)
+#define td_transpose_copy(...) TD__CALL(td_op_transpose_copy, __VA_ARGS__)
+#define td_unbind_copy(...) TD__PICK_3_4(TD__unbind_copy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__unbind_copy_N(...) TD__WRONG("td_unbind_copy(self, [dim], out, cap)")
+#define TD__unbind_copy_3(x0, x1, x2) \
+    TD__CALL(td_op_unbind_copy, x0, 0, x1, x2)
+#define TD__unbind_copy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unbind_copy, x0, x1, x2, x3)
+#define td_unfold_copy(...) TD__CALL(td_op_unfold_copy, __VA_ARGS__)
+#define td_unsqueeze_copy(...) TD__CALL(td_op_unsqueeze_copy, __VA_ARGS__)
+#define td_view_dtype_copy(...) TD__CALL(td_op_view_dtype_copy, __VA_ARGS__)
+#define td_view_copy(...) TD__CALL(td_op_view_copy, __VA_ARGS__)
 #define td_gather(...) TD__CALL(td_op_gather, __VA_ARGS__)
 #define td_scatter(...) TD__CALL(td_op_scatter, __VA_ARGS__)
 #define td_scatter_(...) TD__CALL(td_op_scatter_, __VA_ARGS__)
@@ -3044,6 +4816,399 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_embedding, x0, x1, x2, false)
 #define TD__embedding_4(x0, x1, x2, x3) \
     TD__CALL(td_op_embedding, x0, x1, x2, x3)
+#define td_take(...) TD__CALL(td_op_take, __VA_ARGS__)
+#define td_put(...) TD__PICK_3_4(TD__put_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__put_N(...) TD__WRONG("td_put(self, index, source, [accumulate])")
+#define TD__put_3(x0, x1, x2) \
+    TD__CALL(td_op_put, x0, x1, x2, false)
+#define TD__put_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_put, x0, x1, x2, x3)
+#define td_put_(...) TD__PICK_3_4(TD__put__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__put__N(...) TD__WRONG("td_put_(self, index, source, [accumulate])")
+#define TD__put__3(x0, x1, x2) \
+    TD__CALL(td_op_put_, x0, x1, x2, false)
+#define TD__put__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_put_, x0, x1, x2, x3)
+#define td_unravel_index(...) TD__CALL(td_op_unravel_index, __VA_ARGS__)
+#define td_argwhere(...) TD__CALL(td_op_argwhere, __VA_ARGS__)
+#define td_nonzero_static(...) TD__PICK_2_3(TD__nonzero_static_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__nonzero_static_N(...) TD__WRONG("td_nonzero_static(self, size, [fill_value])")
+#define TD__nonzero_static_2(x0, x1) \
+    TD__CALL(td_op_nonzero_static, x0, x1, -1)
+#define TD__nonzero_static_3(x0, x1, x2) \
+    TD__CALL(td_op_nonzero_static, x0, x1, x2)
+#define td_searchsorted(...) TD__PICK_2_6(TD__searchsorted_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__searchsorted_N(...) TD__WRONG("td_searchsorted(sorted_sequence, self, [out_int32], [right], [side], [sorter])")
+#define TD__searchsorted_2(x0, x1) \
+    TD__CALL(td_op_searchsorted, x0, TD_V(x1), false, false, "", NULL)
+#define TD__searchsorted_3(x0, x1, x2) \
+    TD__CALL(td_op_searchsorted, x0, TD_V(x1), x2, false, "", NULL)
+#define TD__searchsorted_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_searchsorted, x0, TD_V(x1), x2, x3, "", NULL)
+#define TD__searchsorted_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_searchsorted, x0, TD_V(x1), x2, x3, x4, NULL)
+#define TD__searchsorted_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_searchsorted, x0, TD_V(x1), x2, x3, x4, x5)
+#define td_bucketize(...) TD__PICK_2_4(TD__bucketize_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__bucketize_N(...) TD__WRONG("td_bucketize(self, boundaries, [out_int32], [right])")
+#define TD__bucketize_2(x0, x1) \
+    TD__CALL(td_op_bucketize, TD_V(x0), x1, false, false)
+#define TD__bucketize_3(x0, x1, x2) \
+    TD__CALL(td_op_bucketize, TD_V(x0), x1, x2, false)
+#define TD__bucketize_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_bucketize, TD_V(x0), x1, x2, x3)
+#define td_isin(...) TD__PICK_2_4(TD__isin_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__isin_N(...) TD__WRONG("td_isin(elements, test_elements, [assume_unique], [invert])")
+#define TD__isin_2(x0, x1) \
+    TD__CALL(td_op_isin, TD_V(x0), TD_V(x1), false, false)
+#define TD__isin_3(x0, x1, x2) \
+    TD__CALL(td_op_isin, TD_V(x0), TD_V(x1), x2, false)
+#define TD__isin_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_isin, TD_V(x0), TD_V(x1), x2, x3)
+#define td_unique_consecutive(...) TD__PICK_3_6(TD__unique_consecutive_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__unique_consecutive_N(...) TD__WRONG("td_unique_consecutive(self, [return_inverse], [return_counts], [dim], &inverse, &counts)")
+#define TD__unique_consecutive_3(x0, x1, x2) \
+    TD__CALL(td_op_unique_consecutive, x0, false, false, TD_NONE, x1, x2)
+#define TD__unique_consecutive_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_unique_consecutive, x0, x1, false, TD_NONE, x2, x3)
+#define TD__unique_consecutive_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_unique_consecutive, x0, x1, x2, TD_NONE, x3, x4)
+#define TD__unique_consecutive_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_unique_consecutive, x0, x1, x2, TD_V(x3), x4, x5)
+#define td_bincount(...) TD__PICK_1_3(TD__bincount_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__bincount_N(...) TD__WRONG("td_bincount(self, [weights], [minlength])")
+#define TD__bincount_1(x0) \
+    TD__CALL(td_op_bincount, x0, NULL, 0)
+#define TD__bincount_2(x0, x1) \
+    TD__CALL(td_op_bincount, x0, x1, 0)
+#define TD__bincount_3(x0, x1, x2) \
+    TD__CALL(td_op_bincount, x0, x1, x2)
+#define td_histc(...) TD__PICK_1_4(TD__histc_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__histc_N(...) TD__WRONG("td_histc(self, [bins], [min], [max])")
+#define TD__histc_1(x0) \
+    TD__CALL(td_op_histc, x0, 100, td_value_int(0), td_value_int(0))
+#define TD__histc_2(x0, x1) \
+    TD__CALL(td_op_histc, x0, x1, td_value_int(0), td_value_int(0))
+#define TD__histc_3(x0, x1, x2) \
+    TD__CALL(td_op_histc, x0, x1, TD_V(x2), td_value_int(0))
+#define TD__histc_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_histc, x0, x1, TD_V(x2), TD_V(x3))
+#define td_histogram(...) TD__PICK_2_7(TD__histogram_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__histogram_N(...) TD__WRONG("td_histogram(self, [bins], [min], [max], [weight], [density], &bin_edges)")
+#define TD__histogram_2(x0, x1) \
+    TD__CALL(td_op_histogram, x0, 100, TD_NONE, TD_NONE, NULL, false, x1)
+#define TD__histogram_3(x0, x1, x2) \
+    TD__CALL(td_op_histogram, x0, x1, TD_NONE, TD_NONE, NULL, false, x2)
+#define TD__histogram_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_histogram, x0, x1, TD_V(x2), TD_NONE, NULL, false, x3)
+#define TD__histogram_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_histogram, x0, x1, TD_V(x2), TD_V(x3), NULL, false, x4)
+#define TD__histogram_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_histogram, x0, x1, TD_V(x2), TD_V(x3), x4, false, x5)
+#define TD__histogram_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_histogram, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6)
+#define td_histogram_bins(...) TD__PICK_3_5(TD__histogram_bins_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__histogram_bins_N(...) TD__WRONG("td_histogram_bins(self, bins, [weight], [density], &bin_edges)")
+#define TD__histogram_bins_3(x0, x1, x2) \
+    TD__CALL(td_op_histogram_bins, x0, x1, NULL, false, x2)
+#define TD__histogram_bins_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_histogram_bins, x0, x1, x2, false, x3)
+#define TD__histogram_bins_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_histogram_bins, x0, x1, x2, x3, x4)
+#define td_index_reduce(...) TD__PICK_5_6(TD__index_reduce_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__index_reduce_N(...) TD__WRONG("td_index_reduce(self, dim, index, source, reduce, [include_self])")
+#define TD__index_reduce_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_index_reduce, x0, x1, x2, x3, x4, true)
+#define TD__index_reduce_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_index_reduce, x0, x1, x2, x3, x4, x5)
+#define td_index_reduce_(...) TD__PICK_5_6(TD__index_reduce__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__index_reduce__N(...) TD__WRONG("td_index_reduce_(self, dim, index, source, reduce, [include_self])")
+#define TD__index_reduce__5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_index_reduce_, x0, x1, x2, x3, x4, true)
+#define TD__index_reduce__6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_index_reduce_, x0, x1, x2, x3, x4, x5)
+#define td_segment_reduce(...) TD__PICK_2_8(TD__segment_reduce_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__segment_reduce_N(...) TD__WRONG("td_segment_reduce(data, reduce, [lengths], [indices], [offsets], [axis], [unsafe], [initial])")
+#define TD__segment_reduce_2(x0, x1) \
+    TD__CALL(td_op_segment_reduce, x0, x1, NULL, NULL, NULL, 0, false, TD_NONE)
+#define TD__segment_reduce_3(x0, x1, x2) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, NULL, NULL, 0, false, TD_NONE)
+#define TD__segment_reduce_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, x3, NULL, 0, false, TD_NONE)
+#define TD__segment_reduce_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, x3, x4, 0, false, TD_NONE)
+#define TD__segment_reduce_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, x3, x4, x5, false, TD_NONE)
+#define TD__segment_reduce_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, x3, x4, x5, x6, TD_NONE)
+#define TD__segment_reduce_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_segment_reduce, x0, x1, x2, x3, x4, x5, x6, TD_V(x7))
+#define td_quantile(...) TD__PICK_2_5(TD__quantile_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__quantile_N(...) TD__WRONG("td_quantile(self, q, [dim], [keepdim], [interpolation])")
+#define TD__quantile_2(x0, x1) \
+    TD__CALL(td_op_quantile, x0, TD_V(x1), TD_NONE, false, "linear")
+#define TD__quantile_3(x0, x1, x2) \
+    TD__CALL(td_op_quantile, x0, TD_V(x1), TD_V(x2), false, "linear")
+#define TD__quantile_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_quantile, x0, TD_V(x1), TD_V(x2), x3, "linear")
+#define TD__quantile_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_quantile, x0, TD_V(x1), TD_V(x2), x3, x4)
+#define td_nanquantile(...) TD__PICK_2_5(TD__nanquantile_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__nanquantile_N(...) TD__WRONG("td_nanquantile(self, q, [dim], [keepdim], [interpolation])")
+#define TD__nanquantile_2(x0, x1) \
+    TD__CALL(td_op_nanquantile, x0, TD_V(x1), TD_NONE, false, "linear")
+#define TD__nanquantile_3(x0, x1, x2) \
+    TD__CALL(td_op_nanquantile, x0, TD_V(x1), TD_V(x2), false, "linear")
+#define TD__nanquantile_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_nanquantile, x0, TD_V(x1), TD_V(x2), x3, "linear")
+#define TD__nanquantile_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_nanquantile, x0, TD_V(x1), TD_V(x2), x3, x4)
+#define td_nanmedian(...) TD__CALL(td_op_nanmedian, __VA_ARGS__)
+#define td_nanmedian_dim(...) TD__PICK_2_4(TD__nanmedian_dim_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__nanmedian_dim_N(...) TD__WRONG("td_nanmedian_dim(self, [dim], [keepdim], &indices)")
+#define TD__nanmedian_dim_2(x0, x1) \
+    TD__CALL(td_op_nanmedian_dim, x0, -1, false, x1)
+#define TD__nanmedian_dim_3(x0, x1, x2) \
+    TD__CALL(td_op_nanmedian_dim, x0, x1, false, x2)
+#define TD__nanmedian_dim_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_nanmedian_dim, x0, x1, x2, x3)
+#define td_mode(...) TD__PICK_2_4(TD__mode_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__mode_N(...) TD__WRONG("td_mode(self, [dim], [keepdim], &indices)")
+#define TD__mode_2(x0, x1) \
+    TD__CALL(td_op_mode, x0, -1, false, x1)
+#define TD__mode_3(x0, x1, x2) \
+    TD__CALL(td_op_mode, x0, x1, false, x2)
+#define TD__mode_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_mode, x0, x1, x2, x3)
+#define td_msort(...) TD__CALL(td_op_msort, __VA_ARGS__)
+#define td_nanmean(...) TD__PICK_1_4(TD__nanmean_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__nanmean_N(...) TD__WRONG("td_nanmean(self, [dim], [keepdim], [dtype])")
+#define TD__nanmean_1(x0) \
+    TD__CALL(td_op_nanmean, x0, TD_ALL, false, TD_DTYPE_NONE)
+#define TD__nanmean_2(x0, x1) \
+    TD__CALL(td_op_nanmean, x0, x1, false, TD_DTYPE_NONE)
+#define TD__nanmean_3(x0, x1, x2) \
+    TD__CALL(td_op_nanmean, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__nanmean_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_nanmean, x0, x1, x2, x3)
+#define td_cov(...) TD__PICK_1_4(TD__cov_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cov_N(...) TD__WRONG("td_cov(self, [correction], [fweights], [aweights])")
+#define TD__cov_1(x0) \
+    TD__CALL(td_op_cov, x0, 1, NULL, NULL)
+#define TD__cov_2(x0, x1) \
+    TD__CALL(td_op_cov, x0, x1, NULL, NULL)
+#define TD__cov_3(x0, x1, x2) \
+    TD__CALL(td_op_cov, x0, x1, x2, NULL)
+#define TD__cov_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_cov, x0, x1, x2, x3)
+#define td_corrcoef(...) TD__CALL(td_op_corrcoef, __VA_ARGS__)
+#define td_trapezoid(...) TD__PICK_1_4(TD__trapezoid_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__trapezoid_N(...) TD__WRONG("td_trapezoid(y, [x], [dx], [dim])")
+#define TD__trapezoid_1(x0) \
+    TD__CALL(td_op_trapezoid, x0, NULL, td_value_int(1), -1)
+#define TD__trapezoid_2(x0, x1) \
+    TD__CALL(td_op_trapezoid, x0, x1, td_value_int(1), -1)
+#define TD__trapezoid_3(x0, x1, x2) \
+    TD__CALL(td_op_trapezoid, x0, x1, TD_V(x2), -1)
+#define TD__trapezoid_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_trapezoid, x0, x1, TD_V(x2), x3)
+#define td_trapz(...) TD__PICK_1_4(TD__trapz_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__trapz_N(...) TD__WRONG("td_trapz(y, [x], [dx], [dim])")
+#define TD__trapz_1(x0) \
+    TD__CALL(td_op_trapz, x0, NULL, td_value_int(1), -1)
+#define TD__trapz_2(x0, x1) \
+    TD__CALL(td_op_trapz, x0, x1, td_value_int(1), -1)
+#define TD__trapz_3(x0, x1, x2) \
+    TD__CALL(td_op_trapz, x0, x1, TD_V(x2), -1)
+#define TD__trapz_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_trapz, x0, x1, TD_V(x2), x3)
+#define td_cumulative_trapezoid(...) TD__PICK_1_4(TD__cumulative_trapezoid_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cumulative_trapezoid_N(...) TD__WRONG("td_cumulative_trapezoid(y, [x], [dx], [dim])")
+#define TD__cumulative_trapezoid_1(x0) \
+    TD__CALL(td_op_cumulative_trapezoid, x0, NULL, td_value_int(1), -1)
+#define TD__cumulative_trapezoid_2(x0, x1) \
+    TD__CALL(td_op_cumulative_trapezoid, x0, x1, td_value_int(1), -1)
+#define TD__cumulative_trapezoid_3(x0, x1, x2) \
+    TD__CALL(td_op_cumulative_trapezoid, x0, x1, TD_V(x2), -1)
+#define TD__cumulative_trapezoid_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_cumulative_trapezoid, x0, x1, TD_V(x2), x3)
+#define td_gradient(...) TD__PICK_3_6(TD__gradient_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__gradient_N(...) TD__WRONG("td_gradient(self, [spacing], [dim], [edge_order], out, cap)")
+#define TD__gradient_3(x0, x1, x2) \
+    TD__CALL(td_op_gradient, x0, TD_NONE, TD_ALL, 1, x1, x2)
+#define TD__gradient_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_gradient, x0, TD_V(x1), TD_ALL, 1, x2, x3)
+#define TD__gradient_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_gradient, x0, TD_V(x1), x2, 1, x3, x4)
+#define TD__gradient_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_gradient, x0, TD_V(x1), x2, x3, x4, x5)
+#define td_gradient_spacing(...) TD__PICK_4_6(TD__gradient_spacing_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__gradient_spacing_N(...) TD__WRONG("td_gradient_spacing(self, spacing, [dim], [edge_order], out, cap)")
+#define TD__gradient_spacing_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_gradient_spacing, x0, x1, TD_ALL, 1, x2, x3)
+#define TD__gradient_spacing_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_gradient_spacing, x0, x1, x2, 1, x3, x4)
+#define TD__gradient_spacing_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_gradient_spacing, x0, x1, x2, x3, x4, x5)
+#define td_bartlett_window(...) TD__PICK_2_4(TD__bartlett_window_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__bartlett_window_N(...) TD__WRONG("td_bartlett_window(cx, window_length, [periodic], [dtype])")
+#define TD__bartlett_window_2(cx, x0) \
+    TD__CALL(td_op_bartlett_window, cx, x0, true, TD_DTYPE_NONE)
+#define TD__bartlett_window_3(cx, x0, x1) \
+    TD__CALL(td_op_bartlett_window, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__bartlett_window_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_bartlett_window, cx, x0, x1, x2)
+#define td_blackman_window(...) TD__PICK_2_4(TD__blackman_window_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__blackman_window_N(...) TD__WRONG("td_blackman_window(cx, window_length, [periodic], [dtype])")
+#define TD__blackman_window_2(cx, x0) \
+    TD__CALL(td_op_blackman_window, cx, x0, true, TD_DTYPE_NONE)
+#define TD__blackman_window_3(cx, x0, x1) \
+    TD__CALL(td_op_blackman_window, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__blackman_window_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_blackman_window, cx, x0, x1, x2)
+#define td_hamming_window(...) TD__PICK_2_6(TD__hamming_window_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__hamming_window_N(...) TD__WRONG("td_hamming_window(cx, window_length, [periodic], [alpha], [beta], [dtype])")
+#define TD__hamming_window_2(cx, x0) \
+    TD__CALL(td_op_hamming_window, cx, x0, true, 0.54000000000000004, 0.46000000000000002, TD_DTYPE_NONE)
+#define TD__hamming_window_3(cx, x0, x1) \
+    TD__CALL(td_op_hamming_window, cx, x0, x1, 0.54000000000000004, 0.46000000000000002, TD_DTYPE_NONE)
+#define TD__hamming_window_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_hamming_window, cx, x0, x1, x2, 0.46000000000000002, TD_DTYPE_NONE)
+#define TD__hamming_window_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_hamming_window, cx, x0, x1, x2, x3, TD_DTYPE_NONE)
+#define TD__hamming_window_6(cx, x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_hamming_window, cx, x0, x1, x2, x3, x4)
+#define td_hann_window(...) TD__PICK_2_4(TD__hann_window_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__hann_window_N(...) TD__WRONG("td_hann_window(cx, window_length, [periodic], [dtype])")
+#define TD__hann_window_2(cx, x0) \
+    TD__CALL(td_op_hann_window, cx, x0, true, TD_DTYPE_NONE)
+#define TD__hann_window_3(cx, x0, x1) \
+    TD__CALL(td_op_hann_window, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__hann_window_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_hann_window, cx, x0, x1, x2)
+#define td_signal_windows_bartlett(...) TD__PICK_2_4(TD__signal_windows_bartlett_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_bartlett_N(...) TD__WRONG("td_signal_windows_bartlett(cx, M, [sym], [dtype])")
+#define TD__signal_windows_bartlett_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_bartlett, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_bartlett_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_bartlett, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_bartlett_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_bartlett, cx, x0, x1, x2)
+#define td_signal_windows_blackman(...) TD__PICK_2_4(TD__signal_windows_blackman_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_blackman_N(...) TD__WRONG("td_signal_windows_blackman(cx, M, [sym], [dtype])")
+#define TD__signal_windows_blackman_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_blackman, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_blackman_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_blackman, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_blackman_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_blackman, cx, x0, x1, x2)
+#define td_signal_windows_cosine(...) TD__PICK_2_4(TD__signal_windows_cosine_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_cosine_N(...) TD__WRONG("td_signal_windows_cosine(cx, M, [sym], [dtype])")
+#define TD__signal_windows_cosine_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_cosine, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_cosine_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_cosine, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_cosine_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_cosine, cx, x0, x1, x2)
+#define td_signal_windows_exponential(...) TD__PICK_2_6(TD__signal_windows_exponential_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_exponential_N(...) TD__WRONG("td_signal_windows_exponential(cx, M, [center], [tau], [sym], [dtype])")
+#define TD__signal_windows_exponential_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_exponential, cx, x0, TD_NONE, 1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_exponential_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_exponential, cx, x0, TD_V(x1), 1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_exponential_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_exponential, cx, x0, TD_V(x1), x2, true, TD_DTYPE_NONE)
+#define TD__signal_windows_exponential_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_signal_windows_exponential, cx, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
+#define TD__signal_windows_exponential_6(cx, x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_signal_windows_exponential, cx, x0, TD_V(x1), x2, x3, x4)
+#define td_signal_windows_gaussian(...) TD__PICK_2_5(TD__signal_windows_gaussian_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_gaussian_N(...) TD__WRONG("td_signal_windows_gaussian(cx, M, [std], [sym], [dtype])")
+#define TD__signal_windows_gaussian_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_gaussian, cx, x0, 1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_gaussian_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_gaussian, cx, x0, x1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_gaussian_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_gaussian, cx, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__signal_windows_gaussian_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_signal_windows_gaussian, cx, x0, x1, x2, x3)
+#define td_signal_windows_general_hamming(...) TD__PICK_2_5(TD__signal_windows_general_hamming_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_general_hamming_N(...) TD__WRONG("td_signal_windows_general_hamming(cx, M, [alpha], [sym], [dtype])")
+#define TD__signal_windows_general_hamming_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_general_hamming, cx, x0, 0.54000000000000004, true, TD_DTYPE_NONE)
+#define TD__signal_windows_general_hamming_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_general_hamming, cx, x0, x1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_general_hamming_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_general_hamming, cx, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__signal_windows_general_hamming_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_signal_windows_general_hamming, cx, x0, x1, x2, x3)
+#define td_signal_windows_hamming(...) TD__PICK_2_4(TD__signal_windows_hamming_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_hamming_N(...) TD__WRONG("td_signal_windows_hamming(cx, M, [sym], [dtype])")
+#define TD__signal_windows_hamming_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_hamming, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_hamming_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_hamming, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_hamming_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_hamming, cx, x0, x1, x2)
+#define td_signal_windows_hann(...) TD__PICK_2_4(TD__signal_windows_hann_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_hann_N(...) TD__WRONG("td_signal_windows_hann(cx, M, [sym], [dtype])")
+#define TD__signal_windows_hann_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_hann, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_hann_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_hann, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_hann_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_hann, cx, x0, x1, x2)
+#define td_signal_windows_nuttall(...) TD__PICK_2_4(TD__signal_windows_nuttall_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_nuttall_N(...) TD__WRONG("td_signal_windows_nuttall(cx, M, [sym], [dtype])")
+#define TD__signal_windows_nuttall_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_nuttall, cx, x0, true, TD_DTYPE_NONE)
+#define TD__signal_windows_nuttall_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_nuttall, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__signal_windows_nuttall_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_nuttall, cx, x0, x1, x2)
+#define td_signal_windows_general_cosine(...) TD__PICK_2_4(TD__signal_windows_general_cosine_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_general_cosine_N(...) TD__WRONG("td_signal_windows_general_cosine(M, a, [sym], [dtype])")
+#define TD__signal_windows_general_cosine_2(x0, x1) \
+    TD__CALL(td_op_signal_windows_general_cosine, x0, x1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_general_cosine_3(x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_general_cosine, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__signal_windows_general_cosine_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_signal_windows_general_cosine, x0, x1, x2, x3)
+#define td_kaiser_window(...) TD__PICK_2_5(TD__kaiser_window_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__kaiser_window_N(...) TD__WRONG("td_kaiser_window(cx, window_length, [periodic], [beta], [dtype])")
+#define TD__kaiser_window_2(cx, x0) \
+    TD__CALL(td_op_kaiser_window, cx, x0, true, 12, TD_DTYPE_NONE)
+#define TD__kaiser_window_3(cx, x0, x1) \
+    TD__CALL(td_op_kaiser_window, cx, x0, x1, 12, TD_DTYPE_NONE)
+#define TD__kaiser_window_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_kaiser_window, cx, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__kaiser_window_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_kaiser_window, cx, x0, x1, x2, x3)
+#define td_signal_windows_kaiser(...) TD__PICK_2_5(TD__signal_windows_kaiser_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__signal_windows_kaiser_N(...) TD__WRONG("td_signal_windows_kaiser(cx, M, [beta], [sym], [dtype])")
+#define TD__signal_windows_kaiser_2(cx, x0) \
+    TD__CALL(td_op_signal_windows_kaiser, cx, x0, 12, true, TD_DTYPE_NONE)
+#define TD__signal_windows_kaiser_3(cx, x0, x1) \
+    TD__CALL(td_op_signal_windows_kaiser, cx, x0, x1, true, TD_DTYPE_NONE)
+#define TD__signal_windows_kaiser_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_signal_windows_kaiser, cx, x0, x1, x2, TD_DTYPE_NONE)
+#define TD__signal_windows_kaiser_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_signal_windows_kaiser, cx, x0, x1, x2, x3)
+#define td_logspace(...) TD__PICK_4_6(TD__logspace_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__logspace_N(...) TD__WRONG("td_logspace(cx, start, end, steps, [base], [dtype])")
+#define TD__logspace_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_logspace, cx, TD_V(x0), TD_V(x1), x2, 10, TD_DTYPE_NONE)
+#define TD__logspace_5(cx, x0, x1, x2, x3) \
+    TD__CALL(td_op_logspace, cx, TD_V(x0), TD_V(x1), x2, x3, TD_DTYPE_NONE)
+#define TD__logspace_6(cx, x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_logspace, cx, TD_V(x0), TD_V(x1), x2, x3, x4)
+#define td_empty_permuted(...) TD__PICK_3_4(TD__empty_permuted_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__empty_permuted_N(...) TD__WRONG("td_empty_permuted(cx, size, physical_layout, [dtype])")
+#define TD__empty_permuted_3(cx, x0, x1) \
+    TD__CALL(td_op_empty_permuted, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__empty_permuted_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_empty_permuted, cx, x0, x1, x2)
+#define td_resize_as_(...) TD__CALL(td_op_resize_as_, __VA_ARGS__)
 #define td_layer_norm(...) TD__PICK_2_5(TD__layer_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__layer_norm_N(...) TD__WRONG("td_layer_norm(input, normalized_shape, [weight], [bias], [eps])")
 #define TD__layer_norm_2(x0, x1) \
@@ -3116,6 +5281,36 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, x5, 1)
 #define TD__conv2d_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv2d_padding(...) TD__PICK_2_7(TD__conv2d_padding_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv2d_padding_N(...) TD__WRONG("td_conv2d_padding(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv2d_padding_2(x0, x1) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, NULL, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv2d_padding_3(x0, x1, x2) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, x2, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv2d_padding_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, x2, x3, "valid", TD_SHAPE(1), 1)
+#define TD__conv2d_padding_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
+#define TD__conv2d_padding_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, x2, x3, x4, x5, 1)
+#define TD__conv2d_padding_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv2d_padding, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv_transpose2d(...) TD__PICK_2_8(TD__conv_transpose2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv_transpose2d_N(...) TD__WRONG("td_conv_transpose2d(input, weight, [bias], [stride], [padding], [output_padding], [groups], [dilation])")
+#define TD__conv_transpose2d_2(x0, x1) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose2d_3(x0, x1, x2) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose2d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, x3, x4, TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose2d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, x3, x4, x5, 1, TD_SHAPE(1))
+#define TD__conv_transpose2d_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, x3, x4, x5, x6, TD_SHAPE(1))
+#define TD__conv_transpose2d_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_conv_transpose2d, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_conv1d(...) TD__PICK_2_7(TD__conv1d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__conv1d_N(...) TD__WRONG("td_conv1d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
 #define TD__conv1d_2(x0, x1) \
@@ -3130,6 +5325,80 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, x5, 1)
 #define TD__conv1d_7(x0, x1, x2, x3, x4, x5, x6) \
     TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv1d_padding(...) TD__PICK_2_7(TD__conv1d_padding_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv1d_padding_N(...) TD__WRONG("td_conv1d_padding(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv1d_padding_2(x0, x1) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, NULL, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv1d_padding_3(x0, x1, x2) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, x2, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv1d_padding_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, x2, x3, "valid", TD_SHAPE(1), 1)
+#define TD__conv1d_padding_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
+#define TD__conv1d_padding_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, x2, x3, x4, x5, 1)
+#define TD__conv1d_padding_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv1d_padding, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv_transpose1d(...) TD__PICK_2_8(TD__conv_transpose1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv_transpose1d_N(...) TD__WRONG("td_conv_transpose1d(input, weight, [bias], [stride], [padding], [output_padding], [groups], [dilation])")
+#define TD__conv_transpose1d_2(x0, x1) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose1d_3(x0, x1, x2) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose1d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose1d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, x3, x4, TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose1d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, x3, x4, x5, 1, TD_SHAPE(1))
+#define TD__conv_transpose1d_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, x3, x4, x5, x6, TD_SHAPE(1))
+#define TD__conv_transpose1d_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_conv_transpose1d, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_conv3d(...) TD__PICK_2_7(TD__conv3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv3d_N(...) TD__WRONG("td_conv3d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv3d_2(x0, x1) \
+    TD__CALL(td_op_conv3d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
+#define TD__conv3d_3(x0, x1, x2) \
+    TD__CALL(td_op_conv3d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
+#define TD__conv3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv3d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(1), 1)
+#define TD__conv3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv3d, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
+#define TD__conv3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv3d, x0, x1, x2, x3, x4, x5, 1)
+#define TD__conv3d_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv3d, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv3d_padding(...) TD__PICK_2_7(TD__conv3d_padding_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv3d_padding_N(...) TD__WRONG("td_conv3d_padding(input, weight, [bias], [stride], [padding], [dilation], [groups])")
+#define TD__conv3d_padding_2(x0, x1) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, NULL, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv3d_padding_3(x0, x1, x2) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, x2, TD_SHAPE(1), "valid", TD_SHAPE(1), 1)
+#define TD__conv3d_padding_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, x2, x3, "valid", TD_SHAPE(1), 1)
+#define TD__conv3d_padding_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
+#define TD__conv3d_padding_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, x2, x3, x4, x5, 1)
+#define TD__conv3d_padding_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv3d_padding, x0, x1, x2, x3, x4, x5, x6)
+#define td_conv_transpose3d(...) TD__PICK_2_8(TD__conv_transpose3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv_transpose3d_N(...) TD__WRONG("td_conv_transpose3d(input, weight, [bias], [stride], [padding], [output_padding], [groups], [dilation])")
+#define TD__conv_transpose3d_2(x0, x1) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose3d_3(x0, x1, x2) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, TD_SHAPE(0), 1, TD_SHAPE(1))
+#define TD__conv_transpose3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, x5, 1, TD_SHAPE(1))
+#define TD__conv_transpose3d_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, x5, x6, TD_SHAPE(1))
+#define TD__conv_transpose3d_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_l1_loss(...) TD__PICK_2_3(TD__l1_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__l1_loss_N(...) TD__WRONG("td_l1_loss(self, target, [reduction])")
 #define TD__l1_loss_2(x0, x1) \
@@ -3246,6 +5515,77 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, x4, false)
 #define TD__max_pool1d_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, x4, x5)
+#define td_max_pool1d_with_indices(...) TD__PICK_3_7(TD__max_pool1d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_pool1d_with_indices_N(...) TD__WRONG("td_max_pool1d_with_indices(self, kernel_size, [stride], [padding], [dilation], [ceil_mode], &indices)")
+#define TD__max_pool1d_with_indices_3(x0, x1, x2) \
+    TD__CALL(td_op_max_pool1d_with_indices, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false, x2)
+#define TD__max_pool1d_with_indices_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_pool1d_with_indices, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false, x3)
+#define TD__max_pool1d_with_indices_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_pool1d_with_indices, x0, x1, x2, x3, TD_SHAPE(1), false, x4)
+#define TD__max_pool1d_with_indices_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_pool1d_with_indices, x0, x1, x2, x3, x4, false, x5)
+#define TD__max_pool1d_with_indices_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_max_pool1d_with_indices, x0, x1, x2, x3, x4, x5, x6)
+#define td_max_pool3d_with_indices(...) TD__PICK_3_7(TD__max_pool3d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_pool3d_with_indices_N(...) TD__WRONG("td_max_pool3d_with_indices(self, kernel_size, [stride], [padding], [dilation], [ceil_mode], &indices)")
+#define TD__max_pool3d_with_indices_3(x0, x1, x2) \
+    TD__CALL(td_op_max_pool3d_with_indices, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false, x2)
+#define TD__max_pool3d_with_indices_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_pool3d_with_indices, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false, x3)
+#define TD__max_pool3d_with_indices_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_pool3d_with_indices, x0, x1, x2, x3, TD_SHAPE(1), false, x4)
+#define TD__max_pool3d_with_indices_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_pool3d_with_indices, x0, x1, x2, x3, x4, false, x5)
+#define TD__max_pool3d_with_indices_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_max_pool3d_with_indices, x0, x1, x2, x3, x4, x5, x6)
+#define td_max_pool3d(...) TD__PICK_2_6(TD__max_pool3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_pool3d_N(...) TD__WRONG("td_max_pool3d(self, kernel_size, [stride], [padding], [dilation], [ceil_mode])")
+#define TD__max_pool3d_2(x0, x1) \
+    TD__CALL(td_op_max_pool3d, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false)
+#define TD__max_pool3d_3(x0, x1, x2) \
+    TD__CALL(td_op_max_pool3d, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false)
+#define TD__max_pool3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_pool3d, x0, x1, x2, x3, TD_SHAPE(1), false)
+#define TD__max_pool3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_pool3d, x0, x1, x2, x3, x4, false)
+#define TD__max_pool3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_pool3d, x0, x1, x2, x3, x4, x5)
+#define td_adaptive_max_pool2d(...) TD__CALL(td_op_adaptive_max_pool2d, __VA_ARGS__)
+#define td_adaptive_max_pool3d(...) TD__CALL(td_op_adaptive_max_pool3d, __VA_ARGS__)
+#define td_adaptive_max_pool1d(...) TD__CALL(td_op_adaptive_max_pool1d, __VA_ARGS__)
+#define td_fractional_max_pool2d(...) TD__CALL(td_op_fractional_max_pool2d, __VA_ARGS__)
+#define td_fractional_max_pool3d(...) TD__CALL(td_op_fractional_max_pool3d, __VA_ARGS__)
+#define td_max_unpool1d(...) TD__PICK_3_6(TD__max_unpool1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_unpool1d_N(...) TD__WRONG("td_max_unpool1d(self, indices, kernel_size, [stride], [padding], [output_size])")
+#define TD__max_unpool1d_3(x0, x1, x2) \
+    TD__CALL(td_op_max_unpool1d, x0, x1, x2, TD_SHAPE(), TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool1d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_unpool1d, x0, x1, x2, x3, TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool1d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_unpool1d, x0, x1, x2, x3, x4, TD_ALL)
+#define TD__max_unpool1d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_unpool1d, x0, x1, x2, x3, x4, x5)
+#define td_max_unpool2d(...) TD__PICK_3_6(TD__max_unpool2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_unpool2d_N(...) TD__WRONG("td_max_unpool2d(self, indices, kernel_size, [stride], [padding], [output_size])")
+#define TD__max_unpool2d_3(x0, x1, x2) \
+    TD__CALL(td_op_max_unpool2d, x0, x1, x2, TD_SHAPE(), TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_unpool2d, x0, x1, x2, x3, TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool2d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_unpool2d, x0, x1, x2, x3, x4, TD_ALL)
+#define TD__max_unpool2d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_unpool2d, x0, x1, x2, x3, x4, x5)
+#define td_max_unpool3d(...) TD__PICK_3_6(TD__max_unpool3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__max_unpool3d_N(...) TD__WRONG("td_max_unpool3d(self, indices, kernel_size, [stride], [padding], [output_size])")
+#define TD__max_unpool3d_3(x0, x1, x2) \
+    TD__CALL(td_op_max_unpool3d, x0, x1, x2, TD_SHAPE(), TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_max_unpool3d, x0, x1, x2, x3, TD_SHAPE(0), TD_ALL)
+#define TD__max_unpool3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_max_unpool3d, x0, x1, x2, x3, x4, TD_ALL)
+#define TD__max_unpool3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_max_unpool3d, x0, x1, x2, x3, x4, x5)
 #define td_avg_pool2d(...) TD__PICK_2_7(TD__avg_pool2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__avg_pool2d_N(...) TD__WRONG("td_avg_pool2d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad], [divisor_override])")
 #define TD__avg_pool2d_2(x0, x1) \
@@ -3274,6 +5614,45 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_avg_pool1d, x0, x1, x2, x3, x4, x5)
 #define td_adaptive_avg_pool2d(...) TD__CALL(td_op_adaptive_avg_pool2d, __VA_ARGS__)
 #define td_adaptive_avg_pool1d(...) TD__CALL(td_op_adaptive_avg_pool1d, __VA_ARGS__)
+#define td_avg_pool3d(...) TD__PICK_2_7(TD__avg_pool3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__avg_pool3d_N(...) TD__WRONG("td_avg_pool3d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad], [divisor_override])")
+#define TD__avg_pool3d_2(x0, x1) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, TD_SHAPE(), TD_SHAPE(0), false, true, TD_NONE)
+#define TD__avg_pool3d_3(x0, x1, x2) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, x2, TD_SHAPE(0), false, true, TD_NONE)
+#define TD__avg_pool3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, x2, x3, false, true, TD_NONE)
+#define TD__avg_pool3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, x2, x3, x4, true, TD_NONE)
+#define TD__avg_pool3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, x2, x3, x4, x5, TD_NONE)
+#define TD__avg_pool3d_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_avg_pool3d, x0, x1, x2, x3, x4, x5, TD_V(x6))
+#define td_adaptive_avg_pool3d(...) TD__CALL(td_op_adaptive_avg_pool3d, __VA_ARGS__)
+#define td_lp_pool1d(...) TD__PICK_3_5(TD__lp_pool1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__lp_pool1d_N(...) TD__WRONG("td_lp_pool1d(self, norm_type, kernel_size, [stride], [ceil_mode])")
+#define TD__lp_pool1d_3(x0, x1, x2) \
+    TD__CALL(td_op_lp_pool1d, x0, TD_V(x1), x2, TD_SHAPE(), false)
+#define TD__lp_pool1d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_lp_pool1d, x0, TD_V(x1), x2, x3, false)
+#define TD__lp_pool1d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_lp_pool1d, x0, TD_V(x1), x2, x3, x4)
+#define td_lp_pool2d(...) TD__PICK_3_5(TD__lp_pool2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__lp_pool2d_N(...) TD__WRONG("td_lp_pool2d(self, norm_type, kernel_size, [stride], [ceil_mode])")
+#define TD__lp_pool2d_3(x0, x1, x2) \
+    TD__CALL(td_op_lp_pool2d, x0, TD_V(x1), x2, TD_SHAPE(), false)
+#define TD__lp_pool2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_lp_pool2d, x0, TD_V(x1), x2, x3, false)
+#define TD__lp_pool2d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_lp_pool2d, x0, TD_V(x1), x2, x3, x4)
+#define td_lp_pool3d(...) TD__PICK_3_5(TD__lp_pool3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__lp_pool3d_N(...) TD__WRONG("td_lp_pool3d(self, norm_type, kernel_size, [stride], [ceil_mode])")
+#define TD__lp_pool3d_3(x0, x1, x2) \
+    TD__CALL(td_op_lp_pool3d, x0, TD_V(x1), x2, TD_SHAPE(), false)
+#define TD__lp_pool3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_lp_pool3d, x0, TD_V(x1), x2, x3, false)
+#define TD__lp_pool3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_lp_pool3d, x0, TD_V(x1), x2, x3, x4)
 #define td_upsample_nearest2d(...) TD__PICK_2_4(TD__upsample_nearest2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__upsample_nearest2d_N(...) TD__WRONG("td_upsample_nearest2d(self, output_size, [scales_h], [scales_w])")
 #define TD__upsample_nearest2d_2(x0, x1) \
@@ -3288,16 +5667,178 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_NONE)
 #define TD__upsample_nearest1d_3(x0, x1, x2) \
     TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_V(x2))
-#define td_interpolate(...) TD__PICK_1_4(TD__interpolate_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__interpolate_N(...) TD__WRONG("td_interpolate(input, [size], [scale_factor], [mode])")
+#define td_upsample_nearest3d(...) TD__PICK_2_5(TD__upsample_nearest3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_nearest3d_N(...) TD__WRONG("td_upsample_nearest3d(self, output_size, [scales_d], [scales_h], [scales_w])")
+#define TD__upsample_nearest3d_2(x0, x1) \
+    TD__CALL(td_op_upsample_nearest3d, x0, x1, TD_NONE, TD_NONE, TD_NONE)
+#define TD__upsample_nearest3d_3(x0, x1, x2) \
+    TD__CALL(td_op_upsample_nearest3d, x0, x1, TD_V(x2), TD_NONE, TD_NONE)
+#define TD__upsample_nearest3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_upsample_nearest3d, x0, x1, TD_V(x2), TD_V(x3), TD_NONE)
+#define TD__upsample_nearest3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_upsample_nearest3d, x0, x1, TD_V(x2), TD_V(x3), TD_V(x4))
+#define td__upsample_nearest_exact1d(...) TD__PICK_2_3(TD___upsample_nearest_exact1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___upsample_nearest_exact1d_N(...) TD__WRONG("td__upsample_nearest_exact1d(self, output_size, [scales])")
+#define TD___upsample_nearest_exact1d_2(x0, x1) \
+    TD__CALL(td_op__upsample_nearest_exact1d, x0, x1, TD_NONE)
+#define TD___upsample_nearest_exact1d_3(x0, x1, x2) \
+    TD__CALL(td_op__upsample_nearest_exact1d, x0, x1, TD_V(x2))
+#define td__upsample_nearest_exact2d(...) TD__PICK_2_4(TD___upsample_nearest_exact2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___upsample_nearest_exact2d_N(...) TD__WRONG("td__upsample_nearest_exact2d(self, output_size, [scales_h], [scales_w])")
+#define TD___upsample_nearest_exact2d_2(x0, x1) \
+    TD__CALL(td_op__upsample_nearest_exact2d, x0, x1, TD_NONE, TD_NONE)
+#define TD___upsample_nearest_exact2d_3(x0, x1, x2) \
+    TD__CALL(td_op__upsample_nearest_exact2d, x0, x1, TD_V(x2), TD_NONE)
+#define TD___upsample_nearest_exact2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__upsample_nearest_exact2d, x0, x1, TD_V(x2), TD_V(x3))
+#define td__upsample_nearest_exact3d(...) TD__PICK_2_5(TD___upsample_nearest_exact3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___upsample_nearest_exact3d_N(...) TD__WRONG("td__upsample_nearest_exact3d(self, output_size, [scales_d], [scales_h], [scales_w])")
+#define TD___upsample_nearest_exact3d_2(x0, x1) \
+    TD__CALL(td_op__upsample_nearest_exact3d, x0, x1, TD_NONE, TD_NONE, TD_NONE)
+#define TD___upsample_nearest_exact3d_3(x0, x1, x2) \
+    TD__CALL(td_op__upsample_nearest_exact3d, x0, x1, TD_V(x2), TD_NONE, TD_NONE)
+#define TD___upsample_nearest_exact3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__upsample_nearest_exact3d, x0, x1, TD_V(x2), TD_V(x3), TD_NONE)
+#define TD___upsample_nearest_exact3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op__upsample_nearest_exact3d, x0, x1, TD_V(x2), TD_V(x3), TD_V(x4))
+#define td_upsample_linear1d(...) TD__PICK_3_4(TD__upsample_linear1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_linear1d_N(...) TD__WRONG("td_upsample_linear1d(self, output_size, align_corners, [scales])")
+#define TD__upsample_linear1d_3(x0, x1, x2) \
+    TD__CALL(td_op_upsample_linear1d, x0, x1, x2, TD_NONE)
+#define TD__upsample_linear1d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_upsample_linear1d, x0, x1, x2, TD_V(x3))
+#define td_upsample_bilinear2d(...) TD__PICK_3_5(TD__upsample_bilinear2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_bilinear2d_N(...) TD__WRONG("td_upsample_bilinear2d(self, output_size, align_corners, [scales_h], [scales_w])")
+#define TD__upsample_bilinear2d_3(x0, x1, x2) \
+    TD__CALL(td_op_upsample_bilinear2d, x0, x1, x2, TD_NONE, TD_NONE)
+#define TD__upsample_bilinear2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_upsample_bilinear2d, x0, x1, x2, TD_V(x3), TD_NONE)
+#define TD__upsample_bilinear2d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_upsample_bilinear2d, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_upsample_trilinear3d(...) TD__PICK_3_6(TD__upsample_trilinear3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_trilinear3d_N(...) TD__WRONG("td_upsample_trilinear3d(self, output_size, align_corners, [scales_d], [scales_h], [scales_w])")
+#define TD__upsample_trilinear3d_3(x0, x1, x2) \
+    TD__CALL(td_op_upsample_trilinear3d, x0, x1, x2, TD_NONE, TD_NONE, TD_NONE)
+#define TD__upsample_trilinear3d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_upsample_trilinear3d, x0, x1, x2, TD_V(x3), TD_NONE, TD_NONE)
+#define TD__upsample_trilinear3d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_upsample_trilinear3d, x0, x1, x2, TD_V(x3), TD_V(x4), TD_NONE)
+#define TD__upsample_trilinear3d_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_upsample_trilinear3d, x0, x1, x2, TD_V(x3), TD_V(x4), TD_V(x5))
+#define td_upsample_bicubic2d(...) TD__PICK_3_5(TD__upsample_bicubic2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__upsample_bicubic2d_N(...) TD__WRONG("td_upsample_bicubic2d(self, output_size, align_corners, [scales_h], [scales_w])")
+#define TD__upsample_bicubic2d_3(x0, x1, x2) \
+    TD__CALL(td_op_upsample_bicubic2d, x0, x1, x2, TD_NONE, TD_NONE)
+#define TD__upsample_bicubic2d_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_upsample_bicubic2d, x0, x1, x2, TD_V(x3), TD_NONE)
+#define TD__upsample_bicubic2d_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_upsample_bicubic2d, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td__upsample_bilinear2d_aa(...) TD__PICK_3_5(TD___upsample_bilinear2d_aa_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___upsample_bilinear2d_aa_N(...) TD__WRONG("td__upsample_bilinear2d_aa(self, output_size, align_corners, [scales_h], [scales_w])")
+#define TD___upsample_bilinear2d_aa_3(x0, x1, x2) \
+    TD__CALL(td_op__upsample_bilinear2d_aa, x0, x1, x2, TD_NONE, TD_NONE)
+#define TD___upsample_bilinear2d_aa_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__upsample_bilinear2d_aa, x0, x1, x2, TD_V(x3), TD_NONE)
+#define TD___upsample_bilinear2d_aa_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op__upsample_bilinear2d_aa, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td__upsample_bicubic2d_aa(...) TD__PICK_3_5(TD___upsample_bicubic2d_aa_, __VA_ARGS__)(__VA_ARGS__)
+#define TD___upsample_bicubic2d_aa_N(...) TD__WRONG("td__upsample_bicubic2d_aa(self, output_size, align_corners, [scales_h], [scales_w])")
+#define TD___upsample_bicubic2d_aa_3(x0, x1, x2) \
+    TD__CALL(td_op__upsample_bicubic2d_aa, x0, x1, x2, TD_NONE, TD_NONE)
+#define TD___upsample_bicubic2d_aa_4(x0, x1, x2, x3) \
+    TD__CALL(td_op__upsample_bicubic2d_aa, x0, x1, x2, TD_V(x3), TD_NONE)
+#define TD___upsample_bicubic2d_aa_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op__upsample_bicubic2d_aa, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_interpolate(...) TD__PICK_1_7(TD__interpolate_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__interpolate_N(...) TD__WRONG("td_interpolate(input, [size], [scale_factor], [mode], [align_corners], [recompute_scale_factor], [antialias])")
 #define TD__interpolate_1(x0) \
-    TD__CALL(td_op_interpolate, x0, TD_ALL, TD_NONE, "nearest")
+    TD__CALL(td_op_interpolate, x0, TD_ALL, TD_NONE, "nearest", false, false, false)
 #define TD__interpolate_2(x0, x1) \
-    TD__CALL(td_op_interpolate, x0, x1, TD_NONE, "nearest")
+    TD__CALL(td_op_interpolate, x0, x1, TD_NONE, "nearest", false, false, false)
 #define TD__interpolate_3(x0, x1, x2) \
-    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), "nearest")
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), "nearest", false, false, false)
 #define TD__interpolate_4(x0, x1, x2, x3) \
-    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3)
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3, false, false, false)
+#define TD__interpolate_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3, x4, false, false)
+#define TD__interpolate_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3, x4, x5, false)
+#define TD__interpolate_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3, x4, x5, x6)
+#define td_grid_sampler_2d(...) TD__CALL(td_op_grid_sampler_2d, __VA_ARGS__)
+#define td_grid_sampler_3d(...) TD__CALL(td_op_grid_sampler_3d, __VA_ARGS__)
+#define td_grid_sample(...) TD__PICK_2_5(TD__grid_sample_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__grid_sample_N(...) TD__WRONG("td_grid_sample(input, grid, [mode], [padding_mode], [align_corners])")
+#define TD__grid_sample_2(x0, x1) \
+    TD__CALL(td_op_grid_sample, x0, x1, "bilinear", "zeros", false)
+#define TD__grid_sample_3(x0, x1, x2) \
+    TD__CALL(td_op_grid_sample, x0, x1, x2, "zeros", false)
+#define TD__grid_sample_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_grid_sample, x0, x1, x2, x3, false)
+#define TD__grid_sample_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_grid_sample, x0, x1, x2, x3, x4)
+#define td_affine_grid_generator(...) TD__CALL(td_op_affine_grid_generator, __VA_ARGS__)
+#define td_affine_grid(...) TD__PICK_2_3(TD__affine_grid_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__affine_grid_N(...) TD__WRONG("td_affine_grid(theta, size, [align_corners])")
+#define TD__affine_grid_2(x0, x1) \
+    TD__CALL(td_op_affine_grid, x0, x1, false)
+#define TD__affine_grid_3(x0, x1, x2) \
+    TD__CALL(td_op_affine_grid, x0, x1, x2)
+#define td_reflection_pad1d(...) TD__CALL(td_op_reflection_pad1d, __VA_ARGS__)
+#define td_reflection_pad2d(...) TD__CALL(td_op_reflection_pad2d, __VA_ARGS__)
+#define td_reflection_pad3d(...) TD__CALL(td_op_reflection_pad3d, __VA_ARGS__)
+#define td_replication_pad1d(...) TD__CALL(td_op_replication_pad1d, __VA_ARGS__)
+#define td_replication_pad2d(...) TD__CALL(td_op_replication_pad2d, __VA_ARGS__)
+#define td_replication_pad3d(...) TD__CALL(td_op_replication_pad3d, __VA_ARGS__)
+#define td_im2col(...) TD__PICK_2_5(TD__im2col_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__im2col_N(...) TD__WRONG("td_im2col(self, kernel_size, [dilation], [padding], [stride])")
+#define TD__im2col_2(x0, x1) \
+    TD__CALL(td_op_im2col, x0, x1, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1))
+#define TD__im2col_3(x0, x1, x2) \
+    TD__CALL(td_op_im2col, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1))
+#define TD__im2col_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_im2col, x0, x1, x2, x3, TD_SHAPE(1))
+#define TD__im2col_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_im2col, x0, x1, x2, x3, x4)
+#define td_col2im(...) TD__PICK_3_6(TD__col2im_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__col2im_N(...) TD__WRONG("td_col2im(self, output_size, kernel_size, [dilation], [padding], [stride])")
+#define TD__col2im_3(x0, x1, x2) \
+    TD__CALL(td_op_col2im, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1))
+#define TD__col2im_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_col2im, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(1))
+#define TD__col2im_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_col2im, x0, x1, x2, x3, x4, TD_SHAPE(1))
+#define TD__col2im_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_col2im, x0, x1, x2, x3, x4, x5)
+#define td_fold(...) TD__PICK_3_6(TD__fold_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fold_N(...) TD__WRONG("td_fold(input, output_size, kernel_size, [dilation], [padding], [stride])")
+#define TD__fold_3(x0, x1, x2) \
+    TD__CALL(td_op_fold, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1))
+#define TD__fold_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fold, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(1))
+#define TD__fold_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_fold, x0, x1, x2, x3, x4, TD_SHAPE(1))
+#define TD__fold_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_fold, x0, x1, x2, x3, x4, x5)
+#define td_pixel_shuffle(...) TD__CALL(td_op_pixel_shuffle, __VA_ARGS__)
+#define td_pixel_unshuffle(...) TD__CALL(td_op_pixel_unshuffle, __VA_ARGS__)
+#define td_channel_shuffle(...) TD__CALL(td_op_channel_shuffle, __VA_ARGS__)
+#define td_embedding_bag(...) TD__PICK_2_8(TD__embedding_bag_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__embedding_bag_N(...) TD__WRONG("td_embedding_bag(weight, indices, [offsets], [scale_grad_by_freq], [mode], [per_sample_weights], [include_last_offset], [padding_idx])")
+#define TD__embedding_bag_2(x0, x1) \
+    TD__CALL(td_op_embedding_bag, x0, x1, NULL, false, "mean", NULL, false, TD_NONE)
+#define TD__embedding_bag_3(x0, x1, x2) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, false, "mean", NULL, false, TD_NONE)
+#define TD__embedding_bag_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, "mean", NULL, false, TD_NONE)
+#define TD__embedding_bag_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, NULL, false, TD_NONE)
+#define TD__embedding_bag_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, false, TD_NONE)
+#define TD__embedding_bag_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_NONE)
+#define TD__embedding_bag_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_V(x7))
 #define td_rand(...) TD__PICK_2_3(TD__rand_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_N(...) TD__WRONG("td_rand(cx, size, [dtype])")
 #define TD__rand_2(cx, x0) \

@@ -13,7 +13,8 @@ bool td__conv_is_valid(const td_conv *p) {
     return (unsigned)p->dtype <= TD_BF16 && p->n >= 0 && p->c >= 0 && p->h >= 0 &&
            p->w >= 0 && p->o >= 0 && p->kh >= 1 && p->kw >= 1 && p->stride_h >= 1 &&
            p->stride_w >= 1 && p->pad_h >= 0 && p->pad_w >= 0 && p->dil_h >= 1 &&
-           p->dil_w >= 1 && p->groups >= 1 && p->c % p->groups == 0 &&
+           p->dil_w >= 1 && p->d >= 0 && p->kd >= 1 && p->stride_d >= 1 &&
+           p->pad_d >= 0 && p->dil_d >= 1 && p->groups >= 1 && p->c % p->groups == 0 &&
            p->o % p->groups == 0;
 }
 
@@ -22,13 +23,15 @@ bool td__conv_is_valid(const td_conv *p) {
 /* Bytes of an element of a float dtype. */
 static size_t item_size(td_dtype t) { return t == TD_F64 ? 8 : t == TD_F32 ? 4 : 2; }
 
-static int64_t x_count(const td_conv *p) { return p->n * p->c * p->h * p->w; }
+static int64_t x_count(const td_conv *p) { return p->n * p->c * p->d * p->h * p->w; }
 static int64_t w_count(const td_conv *p) {
-    return p->o * (p->c / p->groups) * p->kh * p->kw;
+    return p->o * (p->c / p->groups) * p->kd * p->kh * p->kw;
 }
-static int64_t y_count(const td_conv *p) {
-    return p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p);
+/* Pixels of one output channel. */
+static int64_t out_area(const td_conv *p) {
+    return td__conv_out_d(p) * td__conv_out_h(p) * td__conv_out_w(p);
 }
+static int64_t y_count(const td_conv *p) { return p->n * p->o * out_area(p); }
 
 /* Elements of td_conv_args.a, .b and .out, which depend on the direction. */
 static int64_t a_count(const td_conv *p, td_conv_dir dir) {
@@ -65,16 +68,46 @@ static void widen(td_dtype half, const void *in, float *out, int64_t n) {
     td__pool_run(n, CAST_GRAIN, cast_range, &(cast){half, TD_F32, in, out});
 }
 
+/* Channels of a result that has a bias. */
+static int64_t biased(const td_conv *p, td_conv_dir dir) {
+    return dir == TD_CONV_DATA ? p->c : p->o;
+}
+
+/* out[n][c][:] += bias[c] of a data gradient, images [begin, end) of n * c. */
+typedef struct bias_sum {
+    const td_conv      *p;
+    const td_conv_args *t;
+} bias_sum;
+
+static void add_bias(void *arg, int64_t begin, int64_t end) {
+    const bias_sum *b = arg;
+    const int64_t   area = b->p->d * b->p->h * b->p->w;
+    for (int64_t i = begin; i < end; i++)
+        if (b->p->dtype == TD_F64) {
+            const double k = ((const double *)b->t->bias)[i % b->p->c];
+            double      *y = (double *)b->t->out + i * area;
+            for (int64_t q = 0; q < area; q++) y[q] += k;
+        } else {
+            const float k = ((const float *)b->t->bias)[i % b->p->c];
+            float      *y = (float *)b->t->out + i * area;
+            for (int64_t q = 0; q < area; q++) y[q] += k;
+        }
+}
+
 /* f32 and f64: oneDNN where it takes the case, else columns. */
 static bool floats(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
-    if (p->dtype == TD_F32 && td__conv_dnnl(p, dir, t)) return true;
-    return td__conv_cols(p, dir, t);
+    bool ok = p->dtype == TD_F32 && td__conv_dnnl(p, dir, t);
+    if (!ok && !td__conv_cols(p, dir, t)) return false;
+    if (dir == TD_CONV_DATA && t->bias)
+        td__pool_run(p->n * p->c, 1 + CAST_GRAIN / (p->d * p->h * p->w), add_bias,
+                     &(bias_sum){p, t});
+    return true;
 }
 
 /* The same convolution in f32, on widened copies. */
 static bool halves(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     const int64_t na = a_count(p, dir), nb = b_count(p, dir), no = out_count(p, dir);
-    const int64_t bias = t->bias ? p->o : 0;
+    const int64_t bias = t->bias ? biased(p, dir) : 0;
     const size_t  bytes = (size_t)(na + nb + no + bias) * sizeof(float);
     float        *s = td__block_alloc(bytes);
     if (!s) return false;
@@ -100,11 +133,11 @@ static void empty(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     const size_t item = item_size(p->dtype);
     const size_t bytes = (size_t)out_count(p, dir) * item;
     if (bytes) memset(t->out, 0, bytes);
-    if (!t->bias || dir != TD_CONV_FORWARD) return;
-    const int64_t area = td__conv_out_h(p) * td__conv_out_w(p);
-    for (int64_t i = 0; i < p->n * p->o * area; i++)
+    if (!t->bias || dir == TD_CONV_WEIGHTS) return;
+    const int64_t channels = biased(p, dir), area = out_count(p, dir) / p->n / channels;
+    for (int64_t i = 0; i < p->n * channels * area; i++)
         memcpy((char *)t->out + (size_t)i * item,
-               (const char *)t->bias + (size_t)(i / area % p->o) * item, item);
+               (const char *)t->bias + (size_t)(i / area % channels) * item, item);
 }
 
 /* Empty results need no work; empty operands of a result that is not empty leave the
@@ -180,7 +213,7 @@ static void bias_channels(void *arg, int64_t begin, int64_t end) {
 /* Sums in double, over samples in order, so that threads do not change the result. */
 bool td__conv_backward_bias(const td_conv *p, const void *dy, void *db) {
     if (!td__conv_is_valid(p)) return false;
-    bias_job j = {p, dy, db, td__conv_out_h(p) * td__conv_out_w(p)};
+    bias_job j = {p, dy, db, out_area(p)};
     td__pool_run(p->o, 1 + 4 * CAST_GRAIN / (p->n * j.area + 1), bias_channels, &j);
     return true;
 }
@@ -210,32 +243,35 @@ static void add_term(const td_conv *p, td_conv_dir dir, const td_conv_args *t,
 /* All terms that touch output pixel i of channel o of image n. */
 static void naive_pixel(const td_conv *p, td_conv_dir dir, const td_conv_args *t,
                         double *sum, const int64_t at[3]) {
-    const int64_t ow = td__conv_out_w(p), cg = p->c / p->groups;
-    const int64_t n = at[0], o = at[1], i = at[2], area = td__conv_out_h(p) * ow;
+    const int64_t oh = td__conv_out_h(p), ow = td__conv_out_w(p);
+    const int64_t cg = p->c / p->groups, cell = p->kd * p->kh * p->kw;
+    const int64_t n = at[0], o = at[1], i = at[2], area = out_area(p);
     const int64_t c0 = o / (p->o / p->groups) * cg;
-    for (int64_t q = 0; q < cg * p->kh * p->kw; q++) {
-        const int64_t c = q / (p->kh * p->kw), r = q / p->kw % p->kh, s = q % p->kw;
-        const int64_t y = i / ow * p->stride_h - p->pad_h + r * p->dil_h;
-        const int64_t x = i % ow * p->stride_w - p->pad_w + s * p->dil_w;
-        if (y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
-        term e = {((n * p->c + c0 + c) * p->h + y) * p->w + x,
-                  o * cg * p->kh * p->kw + q, (n * p->o + o) * area + i};
+    for (int64_t q = 0; q < cg * cell; q++) {
+        const int64_t k = q / (p->kh * p->kw) % p->kd, r = q / p->kw % p->kh;
+        const int64_t z = i / ow / oh * p->stride_d - p->pad_d + k * p->dil_d;
+        const int64_t y = i / ow % oh * p->stride_h - p->pad_h + r * p->dil_h;
+        const int64_t x = i % ow * p->stride_w - p->pad_w + q % p->kw * p->dil_w;
+        if (z < 0 || z >= p->d || y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
+        const int64_t image = n * p->c + c0 + q / cell;
+        term e = {((image * p->d + z) * p->h + y) * p->w + x, o * cg * cell + q,
+                  (n * p->o + o) * area + i};
         add_term(p, dir, t, sum, e);
     }
 }
 
 bool td__conv_naive(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     if (!td__conv_is_valid(p)) return false;
-    const int64_t count = out_count(p, dir),
-                  area = td__conv_out_h(p) * td__conv_out_w(p);
-    double *sum = td__zalloc((size_t)(count + 1) * sizeof *sum);
+    const int64_t count = out_count(p, dir), pixels = out_area(p);
+    const int64_t area = dir == TD_CONV_DATA ? p->d * p->h * p->w : pixels;
+    double       *sum = td__zalloc((size_t)(count + 1) * sizeof *sum);
     if (!sum) return false;
-    for (int64_t u = 0; u < p->n * p->o * area; u++)
+    for (int64_t u = 0; u < p->n * p->o * pixels; u++)
         naive_pixel(p, dir, t, sum,
-                    (int64_t[3]){u / area / p->o, u / area % p->o, u % area});
+                    (int64_t[3]){u / pixels / p->o, u / pixels % p->o, u % pixels});
     for (int64_t i = 0; i < count; i++) {
-        if (dir == TD_CONV_FORWARD && t->bias)
-            sum[i] += load(p->dtype, t->bias, i / area % p->o);
+        if (dir != TD_CONV_WEIGHTS && t->bias)
+            sum[i] += load(p->dtype, t->bias, i / area % biased(p, dir));
         store(p->dtype, t->out, i, sum[i]);
     }
     td__free(sum);

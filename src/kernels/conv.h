@@ -1,6 +1,7 @@
-/* kernels/conv.h -- 2-d convolution and its three derivatives over plain pointers.
- * Activations are contiguous NCHW, weights contiguous O,C/groups,KH,KW. 1-d is
- * h = kh = 1. Floating dtypes only; halves are computed in f32 and rounded once. */
+/* kernels/conv.h -- convolution and its three derivatives over plain pointers.
+ * Activations are contiguous NCDHW, weights contiguous O,C/groups,KD,KH,KW. 2-d is
+ * d = kd = 1, 1-d h = kh = 1 too. Floating dtypes only; halves are computed in f32 and
+ * rounded once. */
 #ifndef TD_CONV_H
 #define TD_CONV_H
 
@@ -12,8 +13,9 @@ typedef enum td_conv_dir {
     TD_CONV_WEIGHTS  /* a = x,  b = dy, out = dw */
 } td_conv_dir;
 
-/* The three tensors of one direction. `bias` is forward's only: O elements of the
- * same dtype, or NULL. `out` does not overlap the others and is overwritten. */
+/* The three tensors of one direction. `bias` is NULL or of the same dtype: forward's O
+ * elements, or C, which the data gradient of a transposed convolution adds. `out` does
+ * not overlap the others and is overwritten. */
 typedef struct td_conv_args {
     const void *a, *b, *bias;
     void       *out;
@@ -32,11 +34,12 @@ bool td__conv_naive(const td_conv *p, td_conv_dir dir, const td_conv_args *t);
 
 bool td__conv_is_valid(const td_conv *p);
 
-/* f32 by oneDNN; false: nothing usable was done, take the columns. */
+/* f32 by oneDNN, without the bias of a data gradient; false: nothing usable was done,
+ * take the columns. */
 bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t);
 /* Few pixels and many channels: the columns beat oneDNN's kernels. */
 bool td__conv_at_once(const td_conv *p, td_conv_dir dir);
-/* f32 and f64 by unfolding into columns and td__gemm. */
+/* f32 and f64 by unfolding into columns and td__gemm; the bias as above. */
 bool td__conv_cols(const td_conv *p, td_conv_dir dir, const td_conv_args *t);
 
 /* Inner layout of activations; AUTO follows the measurements. For tests. */

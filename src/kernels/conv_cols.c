@@ -1,6 +1,7 @@
 /* conv_cols.c -- convolution as matrix products, for f32 and f64.
- * One image and group at a time: its patches become columns [C/g*KH*KW, OH*OW]
- * and td__gemm does the rest. A 1x1 kernel with stride 1 and no padding needs no
+ * One image and group at a time: its patches become columns [C/g*KD*KH*KW, OD*OH*OW]
+ * and td__gemm does the rest. Rows are counted through all depths: an image has d*h
+ * of them, a result od*oh. A 1x1 kernel with stride 1 and no padding needs no
  * columns: the image is already the matrix. */
 #include "kernels/conv.h"
 
@@ -20,7 +21,8 @@ typedef struct job {
     const td_conv      *p;
     td_conv_dir         dir;
     const td_conv_args *t;
-    int64_t             oh, ow, depth; /* depth: C/g*KH*KW, a column's length */
+    int64_t             oh, ow, rows; /* of the result; rows: OD*OH */
+    int64_t             depth;        /* C/g*KD*KH*KW, a column's length */
     int64_t             item;
     bool                direct; /* the image serves as the columns */
     atomic_bool         failed;
@@ -28,8 +30,9 @@ typedef struct job {
 
 /* A 1x1 kernel that reads every pixel once, where it is. */
 static bool is_pointwise(const td_conv *p) {
-    return p->kh == 1 && p->kw == 1 && p->stride_h == 1 && p->stride_w == 1 &&
-           p->pad_h == 0 && p->pad_w == 0;
+    return p->kd == 1 && p->kh == 1 && p->kw == 1 && p->stride_d == 1 &&
+           p->stride_h == 1 && p->stride_w == 1 && p->pad_d == 0 && p->pad_h == 0 &&
+           p->pad_w == 0;
 }
 
 /* ---- columns ------------------------------------------------------------ */
@@ -39,14 +42,19 @@ typedef struct cell {
     int64_t c, s, y; /* y: the input row, or outside the image */
 } cell;
 
-/* Row q of the columns is (channel, kernel row, kernel column). False: the input row
+/* Row q of the columns is (channel, kernel depth, row, column). False: the input row
  * for output row `row` is padding. */
 static bool locate(const job *j, int64_t q, int64_t row, cell *at) {
     const td_conv *p = j->p;
-    at->c = q / (p->kh * p->kw);
+    const int64_t  plane = p->kh * p->kw;
+    const int64_t  z =
+        row / j->oh * p->stride_d - p->pad_d + q / plane % p->kd * p->dil_d;
+    const int64_t y =
+        row % j->oh * p->stride_h - p->pad_h + q / p->kw % p->kh * p->dil_h;
+    at->c = q / (p->kd * plane);
     at->s = q % p->kw;
-    at->y = row * p->stride_h - p->pad_h + q / p->kw % p->kh * p->dil_h;
-    return at->y >= 0 && at->y < p->h;
+    at->y = z * p->h + y;
+    return z >= 0 && z < p->d && y >= 0 && y < p->h;
 }
 
 /* Output positions [first,last) of a row read inside the image for cell s. */
@@ -84,12 +92,13 @@ static void copy_row(const job *j, const char *row, char *col, int64_t s) {
  * output position, 0 in the padding. */
 static void unfold(const job *j, const char *image, char *cols) {
     for (int64_t q = 0; q < j->depth; q++)
-        for (int64_t r = 0; r < j->oh; r++) {
-            char *col = cols + (q * j->oh + r) * j->ow * j->item;
+        for (int64_t r = 0; r < j->rows; r++) {
+            char *col = cols + (q * j->rows + r) * j->ow * j->item;
             cell  at;
             if (locate(j, q, r, &at))
-                copy_row(j, image + (at.c * j->p->h + at.y) * j->p->w * j->item, col,
-                         at.s);
+                copy_row(j,
+                         image + (at.c * j->p->d * j->p->h + at.y) * j->p->w * j->item,
+                         col, at.s);
             else memset(col, 0, (size_t)(j->ow * j->item));
         }
 }
@@ -97,15 +106,15 @@ static void unfold(const job *j, const char *image, char *cols) {
 /* The transpose of unfold: every column is added to where it came from. */
 static void fold(const job *j, const char *cols, char *image) {
     const td_conv *p = j->p;
-    memset(image, 0, (size_t)(p->c / p->groups * p->h * p->w * j->item));
-    for (int64_t u = 0; u < j->depth * j->oh; u++) {
+    memset(image, 0, (size_t)(p->c / p->groups * p->d * p->h * p->w * j->item));
+    for (int64_t u = 0; u < j->depth * j->rows; u++) {
         const char *col = cols + u * j->ow * j->item;
         cell        at;
         int64_t     first, last;
-        if (!locate(j, u / j->oh, u % j->oh, &at)) continue;
+        if (!locate(j, u / j->rows, u % j->rows, &at)) continue;
         inside(j, at.s, &first, &last);
         const int64_t shift = at.s * p->dil_w - p->pad_w;
-        const int64_t base = (at.c * p->h + at.y) * p->w;
+        const int64_t base = (at.c * p->d * p->h + at.y) * p->w;
         if (j->item == 4)
             for (int64_t i = first; i < last; i++)
                 ((float *)image)[base + i * p->stride_w + shift] +=
@@ -126,7 +135,7 @@ static td_gemm product(const job *j) {
 
 /* y[o][:] += bias[o0 + o] for the output channels of one group. */
 static void add_bias(const job *j, char *y, int64_t o0) {
-    const int64_t area = j->oh * j->ow, count = j->p->o / j->p->groups;
+    const int64_t area = j->rows * j->ow, count = j->p->o / j->p->groups;
     for (int64_t u = 0; u < count * area; u++)
         if (j->item == 4) ((float *)y)[u] += ((const float *)j->t->bias)[o0 + u / area];
         else ((double *)y)[u] += ((const double *)j->t->bias)[o0 + u / area];
@@ -134,7 +143,7 @@ static void add_bias(const job *j, char *y, int64_t o0) {
 
 /* y[O/g, area] = w[O/g, depth] @ cols[depth, area] */
 static bool forward(const job *j, const char *x, const char *w, char *y, char *cols) {
-    const int64_t area = j->oh * j->ow;
+    const int64_t area = j->rows * j->ow;
     td_gemm       g = product(j);
     if (!j->direct) unfold(j, x, cols);
     g.m = j->p->o / j->p->groups, g.n = area, g.k = j->depth;
@@ -146,7 +155,7 @@ static bool forward(const job *j, const char *x, const char *w, char *y, char *c
 
 /* cols[depth, area] = w^T @ dy[O/g, area], then folded */
 static bool data(const job *j, const char *dy, const char *w, char *dx, char *cols) {
-    const int64_t area = j->oh * j->ow;
+    const int64_t area = j->rows * j->ow;
     td_gemm       g = product(j);
     g.m = j->depth, g.n = area, g.k = j->p->o / j->p->groups;
     g.a = w, g.a_row = 1, g.a_col = j->depth;
@@ -160,7 +169,7 @@ static bool data(const job *j, const char *dy, const char *w, char *dx, char *co
 /* dw[O/g, depth] (+)= dy[O/g, area] @ cols^T */
 static bool weights(const job *j, const char *x, const char *dy, char *dw, char *cols,
                     bool add) {
-    const int64_t area = j->oh * j->ow;
+    const int64_t area = j->rows * j->ow;
     td_gemm       g = product(j);
     if (!j->direct) unfold(j, x, cols);
     g.m = j->p->o / j->p->groups, g.n = j->depth, g.k = area;
@@ -177,11 +186,12 @@ static bool image(const job *j, int64_t u, char *cols) {
     const td_conv      *p = j->p;
     const td_conv_args *t = j->t;
     const int64_t       n = u / p->groups, gr = u % p->groups, og = p->o / p->groups;
-    const int64_t x = (n * p->c + gr * (p->c / p->groups)) * p->h * p->w * j->item;
-    const int64_t y = (n * p->o + gr * og) * j->oh * j->ow * j->item;
-    const int64_t w = gr * og * j->depth * j->item;
-    const char   *a = t->a, *b = t->b;
-    char         *out = t->out;
+    const int64_t       volume = p->d * p->h * p->w * j->item;
+    const int64_t       x = (n * p->c + gr * (p->c / p->groups)) * volume;
+    const int64_t       y = (n * p->o + gr * og) * j->rows * j->ow * j->item;
+    const int64_t       w = gr * og * j->depth * j->item;
+    const char         *a = t->a, *b = t->b;
+    char               *out = t->out;
     if (j->dir == TD_CONV_DATA) return data(j, a + y, b + w, out + x, cols);
     if (j->dir == TD_CONV_WEIGHTS)
         return weights(j, a + x, b + y, out + w, cols, n > 0);
@@ -193,7 +203,7 @@ static bool image(const job *j, int64_t u, char *cols) {
 /* One block of columns serves all units of a thread. */
 static void images(void *arg, int64_t begin, int64_t end) {
     job         *j = arg;
-    const size_t bytes = (size_t)(j->depth * j->oh * j->ow * j->item);
+    const size_t bytes = (size_t)(j->depth * j->rows * j->ow * j->item);
     char        *cols = j->direct ? NULL : td__block_alloc(bytes);
     bool         ok = cols || j->direct;
     for (int64_t u = begin; ok && u < end; u++) ok = image(j, u, cols);
@@ -206,7 +216,7 @@ static void images(void *arg, int64_t begin, int64_t end) {
 /* Columns of the whole batch side by side, [depth, images], and dy as [O, images]. */
 typedef struct batch {
     const job *j;
-    int64_t    images; /* N*OH*OW */
+    int64_t    images; /* N*OD*OH*OW */
     char      *cols, *dy;
 } batch;
 
@@ -214,15 +224,15 @@ typedef struct batch {
 static void gather_row(const batch *b, int64_t q) {
     const job     *j = b->j;
     const td_conv *p = j->p;
-    const int64_t  c = q / (p->kh * p->kw), r = q / p->kw % p->kh, s = q % p->kw;
-    const int64_t  shift = s * p->dil_w - p->pad_w;
+    const int64_t  shift = q % p->kw * p->dil_w - p->pad_w;
     int64_t        first, last;
-    inside(j, s, &first, &last);
-    for (int64_t u = 0; u < p->n * j->oh; u++) {
-        const int64_t y = u % j->oh * p->stride_h - p->pad_h + r * p->dil_h;
-        const int64_t from = ((u / j->oh * p->c + c) * p->h + y) * p->w + shift;
+    inside(j, q % p->kw, &first, &last);
+    for (int64_t u = 0; u < p->n * j->rows; u++) {
         const int64_t to = q * b->images + u * j->ow;
-        if (y < 0 || y >= p->h) continue;
+        cell          at;
+        if (!locate(j, q, u % j->rows, &at)) continue;
+        const int64_t image = u / j->rows * p->c + at.c;
+        const int64_t from = (image * p->d * p->h + at.y) * p->w + shift;
         for (int64_t i = first; i < last; i++)
             if (j->item == 4)
                 ((float *)b->cols)[to + i] =
@@ -242,7 +252,7 @@ static void gather_rows(void *arg, int64_t begin, int64_t end) {
 /* dy [N][O][area] as [O][N][area], so that the batch is one dim of the product. */
 static void gather_dy(const batch *b) {
     const job   *j = b->j;
-    const size_t run = (size_t)(j->oh * j->ow * j->item);
+    const size_t run = (size_t)(j->rows * j->ow * j->item);
     for (int64_t o = 0; o < j->p->o; o++)
         for (int64_t n = 0; n < j->p->n; n++)
             memcpy(b->dy + (size_t)(o * j->p->n + n) * run,
@@ -251,7 +261,7 @@ static void gather_dy(const batch *b) {
 
 /* dw[O, depth] = dy @ cols^T: one product, deep enough to pay. */
 static bool weights_at_once(const job *j) {
-    batch         b = {j, j->p->n * j->oh * j->ow, NULL, NULL};
+    batch         b = {j, j->p->n * j->rows * j->ow, NULL, NULL};
     const int64_t o = j->p->o;
     const size_t  cols = (size_t)(j->depth * b.images * j->item);
     const size_t  bytes = cols + (size_t)(o * b.images * j->item);
@@ -273,7 +283,7 @@ static bool weights_at_once(const job *j) {
 
 bool td__conv_at_once(const td_conv *p, td_conv_dir dir) {
     return dir == TD_CONV_WEIGHTS && p->groups == 1 && !is_pointwise(p) &&
-           p->n * td__conv_out_h(p) * td__conv_out_w(p) <= AT_ONCE;
+           p->n * td__conv_out_d(p) * td__conv_out_h(p) * td__conv_out_w(p) <= AT_ONCE;
 }
 
 /* ---- entry -------------------------------------------------------------- */
@@ -286,7 +296,8 @@ bool td__conv_cols(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
              .t = t,
              .oh = td__conv_out_h(p),
              .ow = td__conv_out_w(p),
-             .depth = p->c / p->groups * p->kh * p->kw,
+             .rows = td__conv_out_d(p) * td__conv_out_h(p),
+             .depth = p->c / p->groups * p->kd * p->kh * p->kw,
              .item = p->dtype == TD_F64 ? 8 : 4,
              .direct = is_pointwise(p)};
     if (td__conv_at_once(p, dir)) return weights_at_once(&j);

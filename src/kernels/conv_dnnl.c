@@ -38,6 +38,11 @@ enum {
     KEY_BIAS,
     KEY_C_ALL,
     KEY_O_ALL,
+    KEY_D,
+    KEY_KD,
+    KEY_SD,
+    KEY_PD,
+    KEY_DD,
     KEY_COUNT
 };
 _Static_assert(KEY_COUNT <= (int)TD_PRIM_KEY, "a convolution's key fits");
@@ -58,7 +63,7 @@ static td_conv_layout layout_of(const td_conv *p, td_conv_dir dir) {
     if (want != TD_CONV_AUTO) return want;
     if (dir == TD_CONV_DATA && p->groups == 1 && p->c < 8) return TD_CONV_NCHW;
 #if defined(__x86_64__)
-    bool wide = p->groups == 1 && p->kh * p->kw > 1;
+    bool wide = p->groups == 1 && p->kd * p->kh * p->kw > 1;
     bool flat = dir == TD_CONV_WEIGHTS && p->stride_h == 1 && p->stride_w == 1;
     if (wide && (flat || dir == TD_CONV_FORWARD) && __builtin_cpu_is("intel"))
         return TD_CONV_NHWC;
@@ -85,48 +90,92 @@ static bool tagged(td_md *md, int rank, const dnnl_dims_t dims, dnnl_format_tag_
     return td__md_tagged(md, rank, dims, dnnl_f32, tag);
 }
 
+/* One dim of an output. */
+static int64_t out_of(int64_t in, int64_t k, int64_t step, int64_t pad, int64_t dil) {
+    return (in + 2 * pad - dil * (k - 1) - 1) / step + 1;
+}
+
+/* Does the convolution move along one plane only? Then the library sees no depth. */
+static bool is_flat(const int64_t *v) {
+    return v[KEY_D] == 1 && v[KEY_KD] == 1 && v[KEY_PD] == 0;
+}
+
+/* Removes entry `at` of a list of n. */
+static void leave_out(dnnl_dims_t v, int at, int n) {
+    memmove(v + at, v + at + 1, (size_t)(n - at - 1) * sizeof v[0]);
+}
+
+/* Sizes and strides of x, y and the weights w; `rank` of x, `rank_w` of the weights. */
+typedef struct geometry {
+    dnnl_dims_t x, y, w, x_step, y_step, w_step;
+    int         rank, rank_w;
+} geometry;
+
+/* As arrays with a depth and a dim for groups, then without what there is not. */
+static void geometry_of(const int64_t *v, geometry *m) {
+    const int64_t g = v[KEY_GROUPS], kd = v[KEY_KD], kh = v[KEY_KH], kw = v[KEY_KW];
+    const int64_t d = v[KEY_D], h = v[KEY_H], w = v[KEY_W];
+    const int64_t od = out_of(d, kd, v[KEY_SD], v[KEY_PD], v[KEY_DD]);
+    const int64_t oh = out_of(h, kh, v[KEY_SH], v[KEY_PH], v[KEY_DH]);
+    const int64_t ow = out_of(w, kw, v[KEY_SW], v[KEY_PW], v[KEY_DW]);
+    const int64_t cell = kd * kh * kw, all = v[KEY_C_ALL] / g * cell;
+    const int64_t x[2][5] = {{v[KEY_N], v[KEY_C], d, h, w},
+                             {v[KEY_C_ALL] * d * h * w, d * h * w, h * w, w, 1}};
+    const int64_t y[2][5] = {{v[KEY_N], v[KEY_O], od, oh, ow},
+                             {v[KEY_O_ALL] * od * oh * ow, od * oh * ow, oh * ow, ow,
+                              1}};
+    const int64_t f[2][6] = {{g, v[KEY_O] / g, v[KEY_C] / g, kd, kh, kw},
+                             {v[KEY_O] / g * all, all, cell, kh * kw, kw, 1}};
+    memcpy(m->x, x[0], sizeof x[0]), memcpy(m->x_step, x[1], sizeof x[1]);
+    memcpy(m->y, y[0], sizeof y[0]), memcpy(m->y_step, y[1], sizeof y[1]);
+    memcpy(m->w, f[0], sizeof f[0]), memcpy(m->w_step, f[1], sizeof f[1]);
+    m->rank = 5, m->rank_w = 6;
+    if (is_flat(v)) {
+        leave_out(m->x, 2, 5), leave_out(m->x_step, 2, 5);
+        leave_out(m->y, 2, 5), leave_out(m->y_step, 2, 5);
+        leave_out(m->w, 3, 6), leave_out(m->w_step, 3, 6);
+        m->rank--, m->rank_w--;
+    }
+    if (g == 1) {
+        leave_out(m->w, 0, m->rank_w), leave_out(m->w_step, 0, m->rank_w);
+        m->rank_w--;
+    }
+}
+
 /* The caller's arrays, and what is asked of the library in their place. */
 static bool describe(const int64_t *v, shapes *outer, shapes *inner) {
-    const int64_t g = v[KEY_GROUPS], kh = v[KEY_KH], kw = v[KEY_KW];
-    const int64_t h = v[KEY_H], w = v[KEY_W];
-    const int64_t oh = (h + 2 * v[KEY_PH] - v[KEY_DH] * (kh - 1) - 1) / v[KEY_SH] + 1;
-    const int64_t ow = (w + 2 * v[KEY_PW] - v[KEY_DW] * (kw - 1) - 1) / v[KEY_SW] + 1;
-    const int64_t all = v[KEY_C_ALL] / g * kh * kw; /* one output channel */
-    const int     flat = g == 1;                    /* no dimension for groups */
-    const dnnl_dims_t x = {v[KEY_N], v[KEY_C], h, w}, y = {v[KEY_N], v[KEY_O], oh, ow};
-    const dnnl_dims_t x_step = {v[KEY_C_ALL] * h * w, h * w, w, 1};
-    const dnnl_dims_t y_step = {v[KEY_O_ALL] * oh * ow, oh * ow, ow, 1};
     const dnnl_dims_t bias = {v[KEY_O]};
-    dnnl_dims_t       f = {g, v[KEY_O] / g, v[KEY_C] / g, kh, kw};
-    dnnl_dims_t       f_step = {v[KEY_O] / g * all, all, kh * kw, kw, 1};
     dnnl_format_tag_t tag = dnnl_format_tag_any;
-    if (v[KEY_LAYOUT] == TD_CONV_NCHW) tag = dnnl_nchw;
-    if (v[KEY_LAYOUT] == TD_CONV_NHWC) tag = dnnl_nhwc;
-    if (flat) {
-        memmove(f, f + 1, 4 * sizeof f[0]);
-        memmove(f_step, f_step + 1, 4 * sizeof f_step[0]);
-    }
-    return td__md_strided(&outer->x, 4, x, x_step) &&
-           td__md_strided(&outer->y, 4, y, y_step) &&
-           td__md_strided(&outer->w, 5 - flat, f, f_step) &&
-           tagged(&outer->bias, 1, bias, dnnl_a) && tagged(&inner->x, 4, x, tag) &&
-           tagged(&inner->y, 4, y, tag) && tagged(&inner->bias, 1, bias, dnnl_a) &&
-           tagged(&inner->w, 5 - flat, f, dnnl_format_tag_any);
+    geometry          m;
+    geometry_of(v, &m);
+    if (v[KEY_LAYOUT] == TD_CONV_NCHW) tag = m.rank == 4 ? dnnl_nchw : dnnl_ncdhw;
+    if (v[KEY_LAYOUT] == TD_CONV_NHWC) tag = m.rank == 4 ? dnnl_nhwc : dnnl_ndhwc;
+    return td__md_strided(&outer->x, m.rank, m.x, m.x_step) &&
+           td__md_strided(&outer->y, m.rank, m.y, m.y_step) &&
+           td__md_strided(&outer->w, m.rank_w, m.w, m.w_step) &&
+           tagged(&outer->bias, 1, bias, dnnl_a) &&
+           tagged(&inner->x, m.rank, m.x, tag) && tagged(&inner->y, m.rank, m.y, tag) &&
+           tagged(&inner->bias, 1, bias, dnnl_a) &&
+           tagged(&inner->w, m.rank_w, m.w, dnnl_format_tag_any);
 }
 
 /* Backward descriptors need forward's as a hint. */
 static bool describe_op(const int64_t *v, const shapes *in, dnnl_engine_t eng,
                         dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd) {
-    const td_dnnl_conv    c = {.eng = eng,
-                               .attr = attr,
-                               .x = td__md(&in->x),
-                               .w = td__md(&in->w),
-                               .bias = v[KEY_BIAS] ? td__md(&in->bias) : NULL,
-                               .y = td__md(&in->y),
-                               .stride = {v[KEY_SH], v[KEY_SW]},
-                               .dilation = {v[KEY_DH] - 1, v[KEY_DW] - 1},
-                               .pad = {v[KEY_PH], v[KEY_PW]}};
+    td_dnnl_conv          c = {.eng = eng, .attr = attr};
     dnnl_primitive_desc_t hint;
+    c.x = td__md(&in->x), c.w = td__md(&in->w), c.y = td__md(&in->y);
+    c.bias = v[KEY_BIAS] ? td__md(&in->bias) : NULL;
+    for (int d = 0; d < 3; d++) {
+        static const int at[3][3] = {{KEY_SD, KEY_DD, KEY_PD},
+                                     {KEY_SH, KEY_DH, KEY_PH},
+                                     {KEY_SW, KEY_DW, KEY_PW}};
+        c.stride[d] = v[at[d][0]];
+        c.dilation[d] = v[at[d][1]] - 1;
+        c.pad[d] = v[at[d][2]];
+    }
+    if (is_flat(v))
+        leave_out(c.stride, 0, 3), leave_out(c.dilation, 0, 3), leave_out(c.pad, 0, 3);
     if (!td__dnnl_conv(&hint, &c)) return false;
     if (v[KEY_DIR] == TD_CONV_FORWARD) {
         *pd = hint;
@@ -204,7 +253,12 @@ typedef struct job {
 
 /* Elements of the weight. */
 static int64_t weight_count(const td_conv *p) {
-    return p->o * (p->c / p->groups) * p->kh * p->kw;
+    return p->o * (p->c / p->groups) * p->kd * p->kh * p->kw;
+}
+
+/* Pixels of one output channel. */
+static int64_t out_area(const td_conv *p) {
+    return td__conv_out_d(p) * td__conv_out_h(p) * td__conv_out_w(p);
 }
 
 /* Finds or builds the primitive for the sizes s and runs it. */
@@ -229,7 +283,12 @@ static bool run_piece(const job *j, const td_conv *s,
                         s->groups,
                         ptr[TD_PRIM_BIAS] != NULL,
                         j->p->c,
-                        j->p->o}};
+                        j->p->o,
+                        s->d,
+                        s->kd,
+                        s->stride_d,
+                        s->pad_d,
+                        s->dil_d}};
     td_prim    *p = td__prim_get(&key, build);
     if (!p) return false;
     bool ok = td__prim_run(p, ptr);
@@ -241,17 +300,19 @@ static bool run_piece(const job *j, const td_conv *s,
 static void piece(job *j, int64_t i) {
     const td_conv *p = j->p;
     td_conv        s = *p;
-    const int64_t  at = i * j->step, cg = p->c / p->groups, cell = p->kh * p->kw;
-    const int64_t  area = td__conv_out_h(p) * td__conv_out_w(p);
+    const int64_t  at = i * j->step, cg = p->c / p->groups;
+    const int64_t  cell = p->kd * p->kh * p->kw, volume = p->d * p->h * p->w;
+    const int64_t  area = out_area(p);
     int64_t        x = 0, w = 0, y = 0, b = 0;
     int64_t       *size = j->by == CUT_N ? &s.n : j->by == CUT_O ? &s.o : &s.c;
     *size = *size - at < j->step ? *size - at : j->step;
-    if (j->by == CUT_N) x = at * p->c * p->h * p->w, y = at * p->o * area;
+    if (j->by == CUT_N) x = at * p->c * volume, y = at * p->o * area;
     if (j->by == CUT_O) w = at * cg * cell, y = at * area, b = at;
-    if (j->by == CUT_C) x = at * p->h * p->w, w = at * cell;
+    if (j->by == CUT_C) x = at * volume, w = at * cell;
     const td_conv_args *t = j->t;
     float *a = (float *)(uintptr_t)t->a, *f = (float *)(uintptr_t)t->b, *out = t->out;
-    float *bias = t->bias ? (float *)(uintptr_t)t->bias + b : NULL;
+    float *bias = NULL;
+    if (t->bias && j->dir == TD_CONV_FORWARD) bias = (float *)(uintptr_t)t->bias + b;
     if (j->dir == TD_CONV_FORWARD) a += x, f += w, out += y;
     if (j->dir == TD_CONV_DATA) a += y, f += w, out += x;
     if (j->dir == TD_CONV_WEIGHTS) a += x, f += y, out += w;
@@ -282,11 +343,10 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static void choose_cut(job *j) {
     const td_conv *p = j->p;
     const double   work = (double)(p->n * p->o) *
-                        (double)(p->c / p->groups * p->kh * p->kw) *
-                        (double)(td__conv_out_h(p) * td__conv_out_w(p));
-    const int64_t shared = j->dir == TD_CONV_DATA
-                               ? p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p)
-                               : p->n * p->c * p->h * p->w;
+                        (double)(p->c / p->groups * p->kd * p->kh * p->kw) *
+                        (double)out_area(p);
+    const int64_t shared = j->dir == TD_CONV_DATA ? p->n * p->o * out_area(p)
+                                                  : p->n * p->c * p->d * p->h * p->w;
     int64_t       threads = td__pool_size(), size = p->n, grain = 1;
     j->by = CUT_N;
     if (p->groups == 1 && (p->n == 1 || weight_count(p) > shared)) {
@@ -304,8 +364,9 @@ static void choose_cut(job *j) {
 /* 1x1 at stride 1 is a plain product on NCHW as it lies: 106 against 78 GF/s
  * forward, 64 to 256 channels @56, one core. Its weight gradient is a tie. */
 static bool is_product(const td_conv *p, td_conv_dir dir) {
-    return dir != TD_CONV_WEIGHTS && p->kh == 1 && p->kw == 1 && p->stride_h == 1 &&
-           p->stride_w == 1 && p->pad_h == 0 && p->pad_w == 0 && p->groups == 1;
+    return dir != TD_CONV_WEIGHTS && p->kd == 1 && p->kh == 1 && p->kw == 1 &&
+           p->stride_d == 1 && p->stride_h == 1 && p->stride_w == 1 && p->pad_d == 0 &&
+           p->pad_h == 0 && p->pad_w == 0 && p->groups == 1;
 }
 
 bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {

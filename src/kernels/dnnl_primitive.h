@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum { TD_PRIM_A, TD_PRIM_B, TD_PRIM_OUT, TD_PRIM_BIAS, TD_PRIM_OPERANDS };
-enum { TD_PRIM_KEY = 20 };
+enum { TD_PRIM_KEY = 25 };
 
 typedef struct td_prim_key {
     int64_t v[TD_PRIM_KEY]; /* v[0] names the kind; unused entries are 0 */

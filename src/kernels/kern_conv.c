@@ -44,71 +44,118 @@ static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
 
 /* ---- integers: plain loops, sums wrap as in C -------------------------- */
 
-/* An element of a 4-dim integer tensor. */
-static int64_t at(const td_tensor *t, int64_t a, int64_t b, int64_t h, int64_t w) {
-    int64_t k =
-        a * t->stride[0] + b * t->stride[1] + h * t->stride[2] + w * t->stride[3];
+enum { DIMS = 5 };
+
+/* An element of an integer tensor: i is [n,c,d,h,w], of which it has the last. */
+static int64_t at(const td_tensor *t, const int64_t i[DIMS]) {
+    int64_t k = i[0] * t->stride[0] + i[1] * t->stride[1];
+    for (int d = 2; d < t->rank; d++) k += i[DIMS - t->rank + d] * t->stride[d];
     return td__load_i((td_dtype)t->dtype, td__ptr(t) + k * td__dtype_bytes[t->dtype]);
 }
 
-/* One element of the result: n, o, y, x. */
-static int64_t int_sum(const td_opcall *c, const td_conv *p, const int64_t *i) {
+/* The options by dim, and the sizes of the argument. */
+typedef struct walk {
+    int64_t k[3], stride[3], pad[3], dil[3], in[3];
+    bool    transposed;
+    int64_t groups, from, to; /* channels of the argument and of the result */
+} walk;
+
+/* Where kernel cell k meets the argument, for place `to` of the result; false: in the
+ * padding, or between steps. */
+static bool meets(const walk *p, const int64_t k[3], const int64_t *to, int64_t *from) {
+    for (int d = 0; d < 3; d++) {
+        int64_t i = to[d] * p->stride[d] - p->pad[d] + k[d] * p->dil[d];
+        if (p->transposed) {
+            i = to[d] + p->pad[d] - k[d] * p->dil[d];
+            if (i % p->stride[d]) return false;
+            i /= p->stride[d];
+        }
+        if (i < 0 || i >= p->in[d]) return false;
+        from[d] = i;
+    }
+    return true;
+}
+
+/* One element of the result, at i. */
+static int64_t int_sum(const td_opcall *c, const walk *p, const int64_t i[DIMS]) {
     const td_tensor *in = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
+    int64_t          per = p->from / p->groups, each = p->to / p->groups;
+    int64_t          cells = p->k[0] * p->k[1] * p->k[2];
     uint64_t         sum = 0;
-    int64_t          per = p->c / p->groups, first = i[1] / (p->o / p->groups) * per;
     if (bias)
         sum = (uint64_t)td__load_i((td_dtype)bias->dtype,
                                    td__ptr(bias) + i[1] * bias->stride[0] *
                                                        td__dtype_bytes[bias->dtype]);
-    for (int64_t k = 0; k < per * p->kh * p->kw; k++) {
-        int64_t ch = k / (p->kh * p->kw), kh = k / p->kw % p->kh, kw = k % p->kw;
-        int64_t y = i[2] * p->stride_h - p->pad_h + kh * p->dil_h;
-        int64_t x = i[3] * p->stride_w - p->pad_w + kw * p->dil_w;
-        if (y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
-        sum += (uint64_t)at(in, i[0], first + ch, y, x) *
-               (uint64_t)at(w, i[1], ch, kh, kw);
+    for (int64_t q = 0; q < per * cells; q++) {
+        int64_t ch = i[1] / each * per + q / cells, e = q % cells;
+        int64_t k[3] = {e / (p->k[1] * p->k[2]), e / p->k[2] % p->k[1], e % p->k[2]};
+        int64_t x[DIMS] = {i[0], ch}, f[DIMS] = {i[1], q / cells, k[0], k[1], k[2]};
+        if (p->transposed) f[0] = ch, f[1] = i[1] % each;
+        if (meets(p, k, i + 2, x + 2)) sum += (uint64_t)at(in, x) * (uint64_t)at(w, f);
     }
     return (int64_t)sum;
 }
 
 /* No library has integer convolution, and PyTorch's is plain loops as well. */
-static bool int_convolution(td_opcall *c, const td_conv *p) {
-    td_tensor *out = c->out[0];
+static bool int_convolution(td_opcall *c, const td_conv *p, bool transposed) {
+    const td_tensor *x = td__in(c, 0);
+    td_tensor       *out = c->out[0];
+    walk             s = {{p->kd, p->kh, p->kw},
+                          {p->stride_d, p->stride_h, p->stride_w},
+                          {p->pad_d, p->pad_h, p->pad_w},
+                          {p->dil_d, p->dil_h, p->dil_w},
+                          {1, 1, 1},
+                          transposed,
+                          p->groups,
+                          x->size[1],
+                          out->size[1]};
+    for (int d = 2; d < x->rank; d++) s.in[3 - x->rank + d] = x->size[d];
     for (int64_t k = 0; k < out->numel; k++) {
-        int64_t i[4], rest = k, offset = 0;
-        for (int d = 3; d >= 0; d--) {
-            i[d] = rest % out->size[d];
+        int64_t i[DIMS] = {0}, rest = k, offset = 0;
+        for (int d = out->rank - 1; d >= 0; d--) {
+            int64_t *to = &i[d < 2 ? d : DIMS - out->rank + d];
+            *to = rest % out->size[d];
             rest /= out->size[d];
-            offset += i[d] * out->stride[d];
+            offset += *to * out->stride[d];
         }
         td__store_i((td_dtype)out->dtype,
                     td__ptr(out) + offset * td__dtype_bytes[out->dtype],
-                    int_sum(c, p, i));
+                    int_sum(c, &s, i));
     }
     return true;
 }
 
+/* ---- kernels ------------------------------------------------------------ */
+
+/* Nothing to multiply: the bias of each channel, or zeros. */
+static bool bias_alone(td_opcall *c) {
+    td_tensor *out = c->out[0], *bias = td__in(c, 2);
+    td_meta    m;
+    if (!td__fill(out, td_value_int(0))) return false;
+    if (!bias) return true;
+    td__tensor_meta(bias, &m);
+    m.size[1] = m.size[0], m.stride[1] = m.stride[0];
+    m.rank = out->rank;
+    for (int d = 0; d < m.rank; d++)
+        if (d != 1) m.size[d] = 1, m.stride[d] = 0;
+    td_tensor *wide = td__tensor_over(c->cx, bias->st, &m);
+    return wide && td__copy_into(out, wide);
+}
+
 /* in: input, weight, bias, options; checked by the shape rule. */
 bool td__kern_convolution(td_opcall *c) {
-    td_conv p;
+    const td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
+    bool             transposed = td__in_bool(c, TD_CONV_DILATION + 1);
+    int64_t          made[5];
+    td_conv          p;
     if (c->out[0]->numel == 0) return true;
-    if (td__in(c, 0)->numel == 0 ||
-        td__in(c, 1)->numel == 0) { /* no channels: the bias */
-        if (!td__fill(c->out[0], td_value_int(0))) return false;
-        td_tensor *bias = td__in(c, 2);
-        td_meta    m;
-        if (!bias) return true;
-        td__tensor_meta(bias, &m);
-        m.rank = 4;
-        m.size[1] = m.size[0], m.stride[1] = m.stride[0];
-        m.size[0] = m.size[2] = m.size[3] = 1;
-        m.stride[0] = m.stride[2] = m.stride[3] = 0;
-        td_tensor *wide = td__tensor_over(c->cx, bias->st, &m);
-        return wide && td__copy_into(c->out[0], wide);
-    }
-    if (!td__conv_sizes(c, &p, td__in(c, 0)->size, td__in(c, 1)->size)) return false;
-    if (!td__is_float((td_dtype)c->out[0]->dtype)) return int_convolution(c, &p);
-    return run(c, &p, TD_CONV_FORWARD, td__in(c, 2));
+    if (x->numel == 0 || w->numel == 0) return bias_alone(c);
+    if (!(transposed ? td__conv_transposed(c, &p, made)
+                     : td__conv_sizes(c, &p, x->rank, x->size, w->size)))
+        return false;
+    if (!td__is_float((td_dtype)c->out[0]->dtype))
+        return int_convolution(c, &p, transposed);
+    return run(c, &p, transposed ? TD_CONV_DATA : TD_CONV_FORWARD, td__in(c, 2));
 }
 
 /* in: grad, weight, input_sizes, options. */
@@ -117,7 +164,8 @@ bool td__kern_conv_data_grad(td_opcall *c) {
     if (c->out[0]->numel == 0) return true;
     if (td__in(c, 0)->numel == 0 || td__in(c, 1)->numel == 0)
         return td__fill(c->out[0], td_value_int(0));
-    return td__conv_sizes(c, &p, c->in[2].u.ints, td__in(c, 1)->size) &&
+    return td__conv_sizes(c, &p, (int)c->in[2].n, c->in[2].u.ints,
+                          td__in(c, 1)->size) &&
            run(c, &p, TD_CONV_DATA, NULL);
 }
 
@@ -127,6 +175,7 @@ bool td__kern_conv_weight_grad(td_opcall *c) {
     if (c->out[0]->numel == 0) return true;
     if (td__in(c, 0)->numel == 0 || td__in(c, 1)->numel == 0)
         return td__fill(c->out[0], td_value_int(0));
-    return td__conv_sizes(c, &p, td__in(c, 1)->size, c->in[2].u.ints) &&
+    return td__conv_sizes(c, &p, (int)c->in[2].n, td__in(c, 1)->size,
+                          c->in[2].u.ints) &&
            run(c, &p, TD_CONV_WEIGHTS, NULL);
 }

@@ -1,6 +1,7 @@
 /* kern_create.c -- kernels of creation: one value, or a sequence. */
 #include "ops/cast.h"
 #include "rules/create.h"
+#include "rules/shape_rules.h"
 #include "kernels/fill_loops.h"
 
 #include <math.h>
@@ -131,6 +132,68 @@ bool td__kern_linspace(td_opcall *c) {
         j.range.step = (double)(((float)end - (float)start) / (float)gaps);
     td__pool_run(t->numel, GRAIN, linspace_range, &j);
     return true;
+}
+
+/* in: start, end, steps, base, dtype. From start up to the middle, from end after it,
+ * as linspace. Exponents are f32 of floats below f64; one alone is not rounded. */
+bool td__kern_logspace(td_opcall *c) {
+    td_tensor *t = c->out[0];
+    td_dtype   dt = (td_dtype)t->dtype;
+    bool       f32 = td__is_float(dt) && dt != TD_F64;
+    char       ends[2][8];
+    double     base = td__in_f(c, 3), one = pow(base, td__in_f(c, 0));
+    if (t->numel == 1 && !td__is_half(dt) && !td__dtype_holds(dt, td_value_float(one)))
+        return td__op_fail(c, TD_E_ARG, "%g to the power of %g is no %s", base,
+                           td__in_f(c, 0), td_dtype_name(dt));
+    if (t->numel < 2) return td__fill(t, td_value_float(one));
+    td__store_value(dt, ends[0], c->in[0]);
+    td__store_value(dt, ends[1], c->in[1]);
+    double start = td__load_f(dt, ends[0]), end = td__load_f(dt, ends[1]);
+    double step = (end - start) / (double)(t->numel - 1);
+    if (f32) step = (double)(((float)end - (float)start) / (float)(t->numel - 1));
+    for (int64_t i = 0; i < t->numel; i++) {
+        bool   head = i < t->numel / 2;
+        double k = (double)(head ? i : i - (t->numel - 1)), from = head ? start : end;
+        double x =
+            f32 ? (double)((float)from + (float)step * (float)k) : from + step * k;
+        td__store_f(dt, td__ptr(t) + (size_t)i * td__dtype_bytes[dt], pow(base, x));
+    }
+    return true;
+}
+
+/* ---- windows ------------------------------------------------------------ */
+
+/* The modified Bessel function I0, by its power series: all terms are positive, so
+ * rounding errors do not grow. Relative error below 1e-14 for |x| < 100. */
+static double bessel_i0(double x) {
+    double sum = 1, term = 1, q = x * x / 4;
+    for (int k = 1; k < 2000 && term > sum * 1e-18; k++) {
+        term *= q / ((double)k * k);
+        sum += term;
+    }
+    return sum;
+}
+
+/* I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1 over a period. */
+static bool kaiser(td_opcall *c, double beta, bool sym) {
+    td_tensor *t = c->out[0];
+    td_dtype   dt = (td_dtype)t->dtype;
+    double     period = (double)(sym ? t->numel - 1 : t->numel);
+    for (int64_t i = 0; i < t->numel; i++) {
+        double x = t->numel > 1 ? 2 * (double)i / period - 1 : 0, in = 1 - x * x;
+        td__store_f(dt, td__ptr(t) + (size_t)i * td__dtype_bytes[dt],
+                    bessel_i0(beta * sqrt(in > 0 ? in : 0)) / bessel_i0(beta));
+    }
+    return true;
+}
+
+/* in: window_length, periodic, beta. */
+bool td__kern_kaiser_window(td_opcall *c) {
+    return kaiser(c, td__in_f(c, 2), !td__in_bool(c, 1));
+}
+/* in: M, beta, sym. */
+bool td__kern_signal_kaiser(td_opcall *c) {
+    return kaiser(c, td__in_f(c, 1), td__in_bool(c, 2));
 }
 
 /* ---- triangles ---------------------------------------------------------- */

@@ -132,6 +132,28 @@ bool td__kern_nonzero(td_opcall *c) {
     return true;
 }
 
+/* in: self, size, fill_value. Row by row; what is left of the result is filled. */
+bool td__kern_nonzero_static(td_opcall *c) {
+    const td_tensor *t = td__in(c, 0);
+    int64_t          most = td__in_int(c, 1), got = 0, rank = t->rank;
+    int64_t         *to = (int64_t *)(void *)td__ptr(c->out[0]);
+    uint8_t          set[HITS];
+    pair             w;
+    td__fill(c->out[0], c->in[2]);
+    if (t->numel == 0 || rank == 0) return true;
+    rows_start(&w, t);
+    for (int64_t rows = t->numel / t->size[w.rank]; rows > 0; rows--, pair_next(&w))
+        for (int64_t j = 0, n; j < t->size[w.rank] && got < most; j += n) {
+            n = type(t, &w, j, set);
+            for (int64_t k = 0; k < n && got < most; k++) {
+                if (!set[k]) continue;
+                for (int d = 0; d < w.rank; d++) to[got * rank + d] = w.at[d];
+                to[got++ * rank + w.rank] = j + k;
+            }
+        }
+    return true;
+}
+
 /* Copies the elements of `from` under the mask to `to`, one after another. */
 static int64_t take(const td_tensor *from, const td_tensor *mask, int rank,
                     const int64_t *size, char *to, int64_t most) {

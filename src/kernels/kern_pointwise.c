@@ -466,3 +466,12 @@ bool td__kern_logit(td_opcall *c) {
     if (td__in_none(c, eps)) w.p.f[0] = -1.0;
     return td__pw_run(&w, c);
 }
+
+/* The neighbour in the dtype itself: the loops of halves compute in f32, where the next
+ * number is much nearer. */
+bool td__kern_nextafter(td_opcall *c) {
+    td_dtype dt = c->meta[0].dtype;
+    return run_op(c, dt == TD_BF16  ? TD_OP_nextafter_bf16
+                     : dt == TD_F16 ? TD_OP_nextafter_f16
+                                    : TD_OP_nextafter);
+}

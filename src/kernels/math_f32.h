@@ -549,6 +549,55 @@ TD_M float td_m_floor_div_f32(float x, float y) {
     return y == 0.0f ? x / y : f;
 }
 
+TD_M float td_m_asinh_f32(float x) { return (float)__builtin_asinh((double)x); }
+TD_M float td_m_acosh_f32(float x) { return (float)__builtin_acosh((double)x); }
+TD_M float td_m_atanh_f32(float x) { return (float)__builtin_atanh((double)x); }
+
+/* ---- parts of a number --------------------------------------------------- */
+
+TD_M int td_m_signbit_f32(float x) { return (int)(td_m_bits_f32(x) >> 31); }
+
+TD_M float td_m_nextafter_f32(float x, float y) { return __builtin_nextafterf(x, y); }
+
+TD_M float td_m_ldexp_f32(float x, float n) {
+    return __builtin_ldexpf(x, (int)td_m_clip_f32(n, -2200.0f, 2200.0f));
+}
+
+/* Every finite f32 but 0 is normal in f64. */
+TD_M float td_m_frexp_mantissa_f32(float x) {
+    return (float)td_m_frexp_mantissa_f64((double)x);
+}
+TD_M float td_m_frexp_exponent_f32(float x) {
+    return (float)td_m_frexp_exponent_f64((double)x);
+}
+
+/* The bits of a half, one step toward the half y: magnitudes are ordered as their bits.
+ * From 0 the step is to the smallest number of the sign of y. */
+TD_M uint16_t td_m_next_half(uint16_t x, float from, float to) {
+    uint16_t zero = (uint16_t)(to < 0.0f ? 0x8001u : 0x0001u);
+    int      away = (to > from) == (from > 0.0f);
+    uint16_t step = (uint16_t)(away ? x + 1u : x - 1u);
+    return from == 0.0f ? zero : step;
+}
+
+/* nextafter among the numbers of bf16, for x and y that are such numbers. */
+TD_M float td_m_nextafter_bf16_f32(float x, float y) {
+    uint16_t u = td_m_next_half(td_m_f32_to_bf16(x), x, y);
+    return ((x != x) | (y != y)) ? x + y : x == y ? y : td_m_bf16_to_f32(u);
+}
+TD_M double td_m_nextafter_bf16_f64(double x, double y) {
+    return (double)td_m_nextafter_bf16_f32((float)x, (float)y);
+}
+
+/* nextafter among the numbers of f16. */
+TD_M float td_m_nextafter_f16_f32(float x, float y) {
+    uint16_t u = td_m_next_half(td_m_f32_to_f16(x), x, y);
+    return ((x != x) | (y != y)) ? x + y : x == y ? y : td_m_f16_to_f32(u);
+}
+TD_M double td_m_nextafter_f16_f64(double x, double y) {
+    return (double)td_m_nextafter_f16_f32((float)x, (float)y);
+}
+
 TD_M float td_m_lgamma_f32(float x) { return (float)td_m_lgamma_f64((double)x); }
 
 TD_M float td_m_digamma_f32(float x) { return (float)td_m_digamma_f64((double)x); }

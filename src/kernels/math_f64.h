@@ -287,6 +287,10 @@ TD_M double td_m_atan_f64(double x) { return __builtin_atan(x); }
 TD_M double td_m_sinh_f64(double x) { return __builtin_sinh(x); }
 TD_M double td_m_cosh_f64(double x) { return __builtin_cosh(x); }
 
+TD_M double td_m_asinh_f64(double x) { return __builtin_asinh(x); }
+TD_M double td_m_acosh_f64(double x) { return __builtin_acosh(x); }
+TD_M double td_m_atanh_f64(double x) { return __builtin_atanh(x); }
+
 TD_M double td_m_atan2_f64(double y, double x) { return __builtin_atan2(y, x); }
 
 TD_M double td_m_pow_f64(double x, double y) { return __builtin_pow(x, y); }
@@ -312,9 +316,35 @@ TD_M double td_m_floor_div_f64(double x, double y) {
     return y == 0.0 ? x / y : f;
 }
 
+/* ---- parts of a number --------------------------------------------------- */
+
+TD_M int td_m_signbit_f64(double x) { return (int)(td_m_bits_f64(x) >> 63); }
+
+TD_M double td_m_nextafter_f64(double x, double y) { return __builtin_nextafter(x, y); }
+
+/* x 2^n for a whole n, rounded once. Beyond 2200 every number is 0 or infinite. */
+TD_M double td_m_ldexp_f64(double x, double n) {
+    return __builtin_ldexp(x, (int)td_m_clip_f64(n, -2200.0, 2200.0));
+}
+
+/* x = mantissa * 2^exponent with the mantissa in [0.5, 1); a number without such parts
+ * (0, infinity, NaN) is its own mantissa, with exponent 0. */
+TD_M double td_m_frexp_mantissa_f64(double x) {
+    double   y = __builtin_fabs(x) < 0x1p-1022 ? x * 0x1p54 : x;
+    uint64_t u = (td_m_bits_f64(y) & 0x800fffffffffffffu) | 0x3fe0000000000000u;
+    return (td_m_isfinite_f64(x) & (x != 0.0)) ? td_m_from_bits_f64(u) : x;
+}
+
+TD_M double td_m_frexp_exponent_f64(double x) {
+    int      low = __builtin_fabs(x) < 0x1p-1022;
+    uint64_t u = td_m_bits_f64(low ? x * 0x1p54 : x) >> 52 & 0x7ffu;
+    double   e = (double)(int32_t)u - (low ? 1022.0 + 54.0 : 1022.0);
+    return (td_m_isfinite_f64(x) & (x != 0.0)) ? e : 0.0;
+}
+
 /* The reentrant form, so that no thread writes the global signgam. Clang has
  * no builtin for it, hence the declaration. */
-double lgamma_r(double x, int *sign);
+extern double lgamma_r(double x, int *sign);
 
 TD_M double td_m_lgamma_f64(double x) {
     int sign;

@@ -66,6 +66,28 @@ TD_M int32_t td_m_pow_i32(int32_t a, int32_t b) {
     return (int32_t)(uint32_t)(uint64_t)td_m_pow_i64(a, b);
 }
 
+/* Euclid's algorithm on magnitudes; the magnitude of the smallest integer is itself. */
+TD_M int64_t td_m_gcd_i64(int64_t a, int64_t b) {
+    a = td_m_abs_i64(a);
+    b = td_m_abs_i64(b);
+    while (a != 0) {
+        int64_t r = td_m_fmod_i64(b, a);
+        b = a;
+        a = r;
+    }
+    return b;
+}
+TD_M int32_t td_m_gcd_i32(int32_t a, int32_t b) {
+    return (int32_t)(uint32_t)(uint64_t)td_m_gcd_i64(a, b);
+}
+TD_M int64_t td_m_lcm_i64(int64_t a, int64_t b) {
+    int64_t g = td_m_gcd_i64(a, b);
+    return g ? td_m_abs_i64((int64_t)((uint64_t)td_m_trunc_div_i64(a, g) * (uint64_t)b)) : 0;
+}
+TD_M int32_t td_m_lcm_i32(int32_t a, int32_t b) {
+    return td_m_abs_i32((int32_t)(uint32_t)(uint64_t)td_m_lcm_i64(a, b));
+}
+
 /* Shifts by a negative or too large count: all bits leave, or the sign stays. */
 TD_M int32_t td_m_shl_i32(int32_t a, int32_t b) {
     return b < 0 || b > 31 ? 0 : (int32_t)((uint32_t)a << b);

@@ -1,7 +1,7 @@
 /* decomp_linalg.c -- products made of mm, bmm, mv and dot, as ATen folds them. Which of
  * these computes a product decides in which order terms are added, and so the last
  * bits; the cases here are ATen's. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 
@@ -32,6 +32,40 @@ bool td__decomp_outer(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE, "takes two vectors, got %s and %s",
                            td__type_str(a), td__type_str(b));
     c->out[0] = td_op_mul(td_op_unsqueeze(a, 1), td_value_tensor(b));
+    return true;
+}
+
+/* in: self, a, b, beta, alpha: a pointwise op on a column and a row of one dtype, so
+ * that its gradients are products of matrix and vector. self may broadcast to the
+ * product, not the product to self. */
+bool td__decomp_addr(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *a = td__in(c, 1), *b = td__in(c, 2);
+    if (a->rank != 1 || b->rank != 1)
+        return td__op_fail(c, TD_E_SHAPE, "a and b must be vectors, got %s and %s",
+                           td__type_str(a), td__type_str(b));
+    int64_t  size[] = {a->size[0], b->size[0]};
+    td_dtype dt = td__result_type(c->cx, c->in, 3);
+    self = td_op_to(td_op_expand(self, (td_ints){size, 2}), dt, false);
+    a = td_op_unsqueeze(td_op_to(a, dt, false), 1);
+    c->out[0] = td_op__addr(self, a, td_op_to(b, dt, false), c->in[3], c->in[4]);
+    return true;
+}
+
+/* in: self, a [batch, n, k], b [batch, k, m], beta, alpha. The sum of the products is
+ * one product over batch and k together. */
+bool td__decomp_addbmm(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *a = td__in(c, 1), *b = td__in(c, 2);
+    if (a->rank != 3 || b->rank != 3 || !td__dim_eq(a->size[0], b->size[0]) ||
+        !td__dim_eq(a->size[2], b->size[1]))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "a must be [batch, n, k] and b [batch, k, m], got %s and %s",
+                           td__type_str(a), td__type_str(b));
+    int64_t    all = td__dim_mul(a->size[0], a->size[2]);
+    int64_t    left[] = {a->size[1], all}, right[] = {all, b->size[2]};
+    td_tensor *x =
+        td_op_reshape(td_op_permute(a, TD_DIMS(1, 0, 2)), (td_ints){left, 2});
+    td_tensor *y = td_op_reshape(b, (td_ints){right, 2});
+    c->out[0] = td_op_addmm(self, x, y, c->in[3], c->in[4]);
     return true;
 }
 

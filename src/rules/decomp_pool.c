@@ -1,7 +1,8 @@
-/* decomp_pool.c -- pools that are made of others, and interpolate. One-dim pools go
+/* decomp_pool.c -- pools that are made of others. One-dim pools go
  * through a dim of size 1 in front of the length, as in ATen: [N,C,L] becomes
  * [N,C,1,L], and each option gets a first entry that changes nothing. */
 #include "rules/geom.h"
+#include "rules/rule_arith.h"
 
 #include <string.h>
 
@@ -12,6 +13,14 @@ static td_ints list_of(td_value v) { return (td_ints){v.u.ints, (int)v.n}; }
 bool td__decomp_max_pool2d(td_opcall *c) {
     c->out[0] =
         td_op_max_pool2d_with_indices(td__in(c, 0), list_of(c->in[1]),
+                                      list_of(c->in[2]), list_of(c->in[3]),
+                                      list_of(c->in[4]), td__in_bool(c, 5), NULL);
+    return true;
+}
+
+bool td__decomp_max_pool3d(td_opcall *c) {
+    c->out[0] =
+        td_op_max_pool3d_with_indices(td__in(c, 0), list_of(c->in[1]),
                                       list_of(c->in[2]), list_of(c->in[3]),
                                       list_of(c->in[4]), td__in_bool(c, 5), NULL);
     return true;
@@ -63,6 +72,32 @@ bool td__decomp_max_pool1d(td_opcall *c) {
     return true;
 }
 
+/* in: as max_pool1d. Results: the maxima, and their indices in the length. */
+bool td__decomp_max_pool1d_with_indices(td_opcall *c) {
+    int64_t    k[2], stride[2], pad[2], dil[2];
+    td_tensor *index = NULL;
+    if (!widen_window(c, k, stride, pad) || !widen(c, 4, 1, dil)) return false;
+    td_tensor *y = td_op_max_pool2d_with_indices(td_op_unsqueeze(td__in(c, 0), -2),
+                                                 (td_ints){k, 2}, (td_ints){stride, 2},
+                                                 (td_ints){pad, 2}, (td_ints){dil, 2},
+                                                 td__in_bool(c, 5), &index);
+    c->out[0] = td_op_squeeze_dim(y, -2);
+    c->out[1] = td_op_squeeze_dim(index, -2);
+    return true;
+}
+
+/* in: self, output_size of one entry. Results: maxima, indices. */
+bool td__decomp_adaptive_max1d(td_opcall *c) {
+    int64_t    to[2];
+    td_tensor *index = NULL;
+    if (!want_length(c) || !widen(c, 1, 1, to)) return false;
+    td_tensor *y = td_op_adaptive_max_pool2d(td_op_unsqueeze(td__in(c, 0), -2),
+                                             (td_ints){to, 2}, &index);
+    c->out[0] = td_op_squeeze_dim(y, -2);
+    c->out[1] = td_op_squeeze_dim(index, -2);
+    return true;
+}
+
 /* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad. */
 bool td__decomp_avg_pool1d(td_opcall *c) {
     int64_t k[2], stride[2], pad[2];
@@ -86,86 +121,157 @@ bool td__decomp_adaptive_pool1d(td_opcall *c) {
 
 /* ---- adaptive ----------------------------------------------------------- */
 
-/* One window over the whole plane is a mean; it keeps a channels-last layout. */
-bool td__decomp_adaptive_pool2d(td_opcall *c) {
+/* One window over the whole is a mean; it keeps a channels-last layout. */
+static bool whole_mean(td_opcall *c, int spatial) {
     td_tensor *x = td__in(c, 0);
-    td_value   v = c->in[1];
-    int64_t    both[2];
-    if (v.n == 1) {
-        both[0] = both[1] = v.u.ints[0];
-        v.u.ints = both;
-        v.n = 2;
-    }
-    if (v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "output_size must have 1 or 2 entries, got %u",
-                           v.n);
-    if (!td__dim_eq(v.u.ints[0], 1) || !td__dim_eq(v.u.ints[1], 1)) {
-        c->out[0] = td_op__adaptive_avg_pool2d(x, list_of(v));
-        return true;
-    }
-    td_tensor *y = td_op_mean(x, TD_DIMS(-1, -2), true, TD_DTYPE_NONE);
-    if (!td_is_nil(y) && td__is_channels_last(x)) {
-        int64_t n = x->size[0], k = x->size[1];
-        y = td_op_as_strided_(y, TD_SHAPE(n, k, 1, 1), TD_SHAPE(k, 1, k, k), TD_NONE);
+    td_tensor *y = td_op_mean(x, spatial == 2 ? TD_DIMS(-1, -2) : TD_DIMS(-1, -2, -3),
+                              true, TD_DTYPE_NONE);
+    if (!td_is_nil(y) && x->rank == spatial + 2 && td__is_channels_last(x)) {
+        int64_t k = x->size[1], size[5] = {x->size[0], k, 1, 1, 1};
+        int64_t stride[5] = {k, 1, k, k, k};
+        y = td_op_as_strided_(y, (td_ints){size, x->rank}, (td_ints){stride, x->rank},
+                              TD_NONE);
     }
     c->out[0] = y;
     return true;
 }
 
+/* in: self, output_size of one entry or of one per dim. */
+static bool adaptive(td_opcall *c, int spatial) {
+    td_value v = c->in[1];
+    int64_t  all[3];
+    bool     ones = true;
+    if (v.n != 1 && (int)v.n != spatial)
+        return td__op_fail(c, TD_E_ARG, "output_size must have 1 or %d entries, got %u",
+                           spatial, v.n);
+    for (int d = 0; d < spatial; d++) {
+        all[d] = v.u.ints[v.n == 1 ? 0 : d];
+        ones = ones && td__dim_eq(all[d], 1);
+    }
+    if (ones) return whole_mean(c, spatial);
+    c->out[0] = spatial == 2
+                    ? td_op__adaptive_avg_pool2d(td__in(c, 0), (td_ints){all, 2})
+                    : td_op__adaptive_avg_pool3d(td__in(c, 0), (td_ints){all, 3});
+    return true;
+}
+
+bool td__decomp_adaptive_pool2d(td_opcall *c) { return adaptive(c, 2); }
+bool td__decomp_adaptive_pool3d(td_opcall *c) { return adaptive(c, 3); }
+
 /* grad_output's gradient is the pool of g; self counts with its sizes only. */
-bool td__vjp_adaptive_pool_backward(td_vjp *v) {
+static bool adaptive_vjp(td_vjp *v, int spatial) {
     const td_meta *m = v->in_meta[0];
+    td_ints        to = {&m->size[m->rank - spatial], spatial};
     if (v->g[0] && v->need[0])
-        v->grad[0] =
-            td_op__adaptive_avg_pool2d(v->g[0], (td_ints){&m->size[m->rank - 2], 2});
+        v->grad[0] = spatial == 2 ? td_op__adaptive_avg_pool2d(v->g[0], to)
+                                  : td_op__adaptive_avg_pool3d(v->g[0], to);
     if (v->g[0] && v->need[1])
         v->grad[1] = td_op_zeros_like(v->in[1].u.t, TD_DTYPE_NONE);
     return td_ok(v->cx);
 }
 
-/* ---- interpolate -------------------------------------------------------- */
+bool td__vjp_adaptive_pool_backward(td_vjp *v) { return adaptive_vjp(v, 2); }
+bool td__vjp_adaptive_pool3d_backward(td_vjp *v) { return adaptive_vjp(v, 3); }
 
-/* Result sizes: `size`, one entry for every dim or one each, or scaled ones. */
-static bool target_sizes(td_opcall *c, int spatial, int64_t *to) {
-    const td_tensor *x = td__in(c, 0);
-    td_value         size = c->in[1];
-    double           scale = td__in_none(c, 2) ? 0 : td__in_f(c, 2);
-    if (td__in_none(c, 1) == td__in_none(c, 2))
-        return td__op_fail(c, TD_E_ARG,
-                           "exactly one of size and scale_factor must be given");
-    if (!td__in_none(c, 1) && size.n != 1 && (int)size.n != spatial)
-        return td__op_fail(c, TD_E_ARG, "size must have 1 or %d entries for %s, got %u",
-                           spatial, td__type_str(x), size.n);
-    for (int d = 0; d < spatial; d++) {
-        if (!td__in_none(c, 1)) {
-            to[d] = size.u.ints[size.n == 1 ? 0 : d];
-            continue;
-        }
-        double want = (double)td__dim_fixed(x->size[d + 2]) * scale;
-        if (!(want >= 1 && want < 0x1p62))
-            return td__op_fail(c, TD_E_ARG, "scale_factor %g gives no size for %s",
-                               scale, td__type_str(x));
-        to[d] = (int64_t)want;
+/* ---- power average ------------------------------------------------------ */
+
+/* The average of powers, times the size of the window: their sum. The sign counts, as
+ * in PyTorch, where the power of it would be NaN. */
+static bool power_average(td_opcall *c, int spatial) {
+    td_tensor *x = td_op_pow(td_value_tensor(td__in(c, 0)), c->in[1]), *y;
+    td_ints    k = list_of(c->in[2]), stride = list_of(c->in[3]);
+    int64_t    zero = 0, size = 1;
+    td_ints    pad = {&zero, 1};
+    double     p = td__in_f(c, 1);
+    bool       ceil = td__in_bool(c, 4);
+    if (!td__is_float((td_dtype)td__in(c, 0)->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "self must be floating, got %s",
+                           td__type_str(td__in(c, 0)));
+    for (int d = 0; d < spatial; d++)
+        if (k.n > 0) size *= k.v[k.n == 1 ? 0 : d < k.n ? d : 0];
+    if (spatial == 1) y = td_op_avg_pool1d(x, k, stride, pad, ceil, true);
+    else if (spatial == 2) y = td_op_avg_pool2d(x, k, stride, pad, ceil, true, TD_NONE);
+    else y = td_op_avg_pool3d(x, k, stride, pad, ceil, true, TD_NONE);
+    y = t_mul(td_op_sign(y), td_op_relu(td_op_abs(y)));
+    y = td_op_mul(y, td_value_int(size));
+    c->out[0] = td_op_pow(td_value_tensor(y), td_value_float(1 / p));
+    return true;
+}
+
+bool td__decomp_lp_pool1d(td_opcall *c) { return power_average(c, 1); }
+bool td__decomp_lp_pool2d(td_opcall *c) { return power_average(c, 2); }
+bool td__decomp_lp_pool3d(td_opcall *c) { return power_average(c, 3); }
+
+/* ---- the inverse of a maximum pool -------------------------------------- */
+
+/* Entry d of a list, of which one serves all. */
+static int64_t entry(td_value v, int d) { return v.u.ints[v.n == 1 ? 0 : d]; }
+
+/* Lists 2 to 4, kernel_size, stride and padding, have 1 entry or one per dim; products
+ * of these stay in range, and strides of volumes are positive, as in ATen. */
+static bool want_lists(td_opcall *c, int spatial) {
+    for (int i = 2; i <= 4; i++) {
+        td_value v = c->in[i];
+        int64_t  least = i == 3 && spatial == 3 ? 1 : -INT32_MAX;
+        if (v.n != 1 && (int)v.n != spatial && (i != 3 || v.n))
+            return td__op_fail(c, TD_E_ARG, "%s must have 1 or %d entries, got %u",
+                               c->info->s.in[i].name, spatial, v.n);
+        for (uint32_t k = 0; k < v.n; k++)
+            if (v.u.ints[k] < least || v.u.ints[k] > INT32_MAX)
+                return td__op_fail(c, TD_E_ARG, "%s must be from %lld to %d, got %s",
+                                   c->info->s.in[i].name, (long long)least, INT32_MAX,
+                                   td__sizes_str((int)v.n, v.u.ints));
     }
     return true;
 }
 
-/* in: input [N,C,L] or [N,C,H,W], size, scale_factor, mode. Only mode "nearest" exists.
- * The scale is passed on: the op maps indices by it, not by the ratio of sizes. */
-bool td__decomp_interpolate(td_opcall *c) {
-    td_tensor *x = td__in(c, 0);
-    int64_t    to[2];
-    if (strcmp(c->in[3].u.s, "nearest"))
-        return td__op_fail(c, TD_E_ARG, "mode must be nearest, got \"%s\"",
-                           c->in[3].u.s);
-    if (x->rank != 3 && x->rank != 4)
-        return td__op_fail(c, TD_E_SHAPE, "input must be [N,C,L] or [N,C,H,W], got %s",
-                           td__type_str(x));
-    if (!target_sizes(c, x->rank - 2, to)) return false;
-    td_value scale = c->in[2];
-    if (scale.kind != TD_K_NONE) scale = td_value_float(td__value_f(scale));
-    c->out[0] = x->rank == 3
-                    ? td_op_upsample_nearest1d(x, (td_ints){to, 1}, scale)
-                    : td_op_upsample_nearest2d(x, (td_ints){to, 2}, scale, scale);
+/* The size along dim d that a pool made these windows of, or the one asked for, which
+ * may differ from it by less than a stride. */
+static bool unpooled(td_opcall *c, int spatial, int d, int64_t *size) {
+    const td_tensor *x = td__in(c, 0);
+    td_value         want = c->in[5], step = c->in[3].n ? c->in[3] : c->in[2];
+    int64_t          from = x->size[x->rank - spatial + d], s = entry(step, d);
+    *size = td__dim_add(td__dim_mul(td__dim_sub(from, 1), s),
+                        entry(c->in[2], d) - 2 * entry(c->in[4], d));
+    if (td__in_none(c, 5)) return true;
+    int64_t ask = want.u.ints[(int)want.n - spatial + d];
+    if (!td__dim_lt(td__dim_sub(*size, s), ask) ||
+        !td__dim_lt(ask, td__dim_add(*size, s)))
+        return td__op_fail(c, TD_E_ARG,
+                           "output_size %s must be within a stride of %lld in dim %d",
+                           td__sizes_str((int)want.n, want.u.ints), (long long)*size,
+                           d);
+    *size = ask;
     return true;
 }
+
+/* in: self, indices, kernel_size, stride, padding, output_size. */
+static bool unpool(td_opcall *c, int spatial) {
+    td_tensor *x = td__in(c, 0), *index = td__in(c, 1);
+    int64_t    size[6];
+    int        lead = x->rank - spatial;
+    if (lead != 1 && lead != 2)
+        return td__op_fail(c, TD_E_SHAPE, "self must have %d or %d dims, got %s",
+                           spatial + 1, spatial + 2, td__type_str(x));
+    if (!td__in_none(c, 5) && (int)c->in[5].n != spatial && (int)c->in[5].n != x->rank)
+        return td__op_fail(c, TD_E_ARG, "output_size must have %d entries, got %u",
+                           spatial, c->in[5].n);
+    if (!want_lists(c, spatial)) return false;
+    for (int d = 0; d < lead; d++) size[d] = x->size[d];
+    for (int d = 0; d < spatial; d++)
+        if (!unpooled(c, spatial, d, &size[lead + d])) return false;
+    if (spatial > 1) {
+        c->out[0] = td_op__max_unpool(x, index, (td_ints){size, x->rank}, spatial);
+        return true;
+    }
+    size[lead + 1] = size[lead];
+    size[lead] = 1;
+    td_tensor *y = td_op__max_unpool(td_op_unsqueeze(x, -2), td_op_unsqueeze(index, -2),
+                                     (td_ints){size, x->rank + 1}, 2);
+    c->out[0] = td_op_squeeze_dim(y, -2);
+    return true;
+}
+
+bool td__decomp_max_unpool1d(td_opcall *c) { return unpool(c, 1); }
+bool td__decomp_max_unpool2d(td_opcall *c) { return unpool(c, 2); }
+bool td__decomp_max_unpool3d(td_opcall *c) { return unpool(c, 3); }

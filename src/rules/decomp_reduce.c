@@ -134,3 +134,34 @@ bool td__decomp_log_softmax(td_opcall *c) {
     c->out[0] = td_op__log_softmax(converted(c), td__in_int(c, 1), false);
     return true;
 }
+
+/* in: self, p, dim, maxnorm. The norm of a half is taken in f32, its factor rounded to
+ * the half. The result is row-major. */
+bool td__decomp_renorm(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    td_dtype   dt = (td_dtype)t->dtype;
+    int64_t    dims[TD_MAX_RANK];
+    int        n = 0, dim;
+    if (!td__is_float(dt))
+        return td__op_fail(c, TD_E_DTYPE, "is defined on floats only, got %s",
+                           td__type_str(t));
+    if (t->rank < 2)
+        return td__op_fail(c, TD_E_SHAPE, "self must have at least 2 dims, got %s",
+                           td__type_str(t));
+    if (!(td__in_f(c, 1) > 0.0) || !(td__in_f(c, 3) >= 0.0))
+        return td__op_fail(c, TD_E_ARG,
+                           "p is %g and maxnorm is %g; p must be above 0 and maxnorm "
+                           "at least 0",
+                           td__in_f(c, 1), td__in_f(c, 3));
+    if ((dim = td__op_dim(c, td__in_number(c, 2), t->rank)) < 0) return false;
+    for (int d = 0; d < t->rank; d++)
+        if (d != dim) dims[n++] = d;
+    td_tensor *norm = td_op_norm(t, c->in[1], (td_ints){dims, n}, true,
+                                 td__is_half(dt) ? TD_F32 : TD_DTYPE_NONE);
+    td_tensor *over = td_op_add(norm, td_value_float(1e-7), td_value_int(1));
+    td_tensor *down = td_op_mul(td_op_reciprocal(over), c->in[3]);
+    td_tensor *factor =
+        td_op_where(td_op_gt(norm, c->in[3]), td_value_tensor(down), td_value_int(1));
+    c->out[0] = td_op_contiguous(t_mul(t, t_as(factor, dt)));
+    return true;
+}

@@ -405,14 +405,3 @@ bool td__decomp_tile(td_opcall *c) {
     for (int i = 0; i < n; i++) reps[add + i] = c->in[1].u.ints[i];
     return give(c, td_op_repeat(t, ints(reps, n + add)));
 }
-
-/* in: input, pad, mode, value. Only mode "constant" exists. */
-bool td__decomp_pad(td_opcall *c) {
-    td_value value = td__in_none(c, 3) ? td_value_int(0) : c->in[3];
-    if (strcmp(c->in[2].u.s, "constant"))
-        return td__op_fail(
-            c, TD_E_UNSUPPORTED,
-            "mode \"%s\" is unsupported; only \"constant\" is implemented",
-            c->in[2].u.s);
-    return give(c, td_op_constant_pad_nd(td__in(c, 0), in_ints(c, 1), value));
-}

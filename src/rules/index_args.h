@@ -23,6 +23,14 @@ bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n);
 /* May classes be counted in t? False after td__fail. */
 bool td__classes_check(td_opcall *c, const td_tensor *t);
 
+/* Are repeats and output_size, arguments 0 and 1, such that entries can be repeated?
+ * False after td__fail. */
+bool td__repeats_check(td_opcall *c);
+
+/* May self and weights, arguments 0 and 1, be counted? *dt: the dtype of the counts.
+ * False after td__fail. */
+bool td__bincount_check(td_opcall *c, td_dtype *dt);
+
 /* How integer index tensors meet the dims of self: which dims stay before, which
  * are replaced by the broadcast sizes of the indices, which stay after. */
 typedef struct td_index_plan {

@@ -88,6 +88,56 @@ bool td__shape_create_strided(td_opcall *c) {
     return strided(c, 0, td__create_dtype(c, c->cx->default_dtype));
 }
 
+/* in: size, physical_layout, dtype. The layout lists the dims from the outermost in
+ * memory on. */
+bool td__shape_create_permuted(td_opcall *c) {
+    td_value order = c->in[1];
+    td_meta *m = &c->meta[0];
+    uint64_t seen = 0;
+    int64_t  step = 1;
+    if (!td__create_sizes(c, 0, td__create_dtype(c, c->cx->default_dtype)))
+        return false;
+    for (uint32_t i = 0; i < order.n && (int)order.n == m->rank; i++)
+        if (order.u.ints[i] >= 0 && order.u.ints[i] < m->rank)
+            seen |= (uint64_t)1 << order.u.ints[i];
+    if ((int)order.n != m->rank || seen != ((uint64_t)1 << m->rank) - 1)
+        return td__op_fail(c, TD_E_ARG,
+                           "physical_layout %s must list each of the %d dims once",
+                           td__sizes_str((int)order.n, order.u.ints), m->rank);
+    m->strided = true;
+    for (int i = m->rank - 1; i >= 0; i--) {
+        int64_t d = order.u.ints[i];
+        m->stride[d] = step;
+        step = td__dim_mul(step, td__dim_max(m->size[d], 1));
+    }
+    return true;
+}
+
+/* in: length, .., dtype. A window: one floating point vector. */
+bool td__shape_window(td_opcall *c) {
+    td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
+    int64_t  n = td__in_int(c, 0);
+    if (td__dim_lt(n, 0))
+        return td__op_fail(c, TD_E_ARG, "the length must not be negative, got %lld",
+                           (long long)n);
+    if (!td__is_float(dt))
+        return td__op_fail(c, TD_E_DTYPE, "dtype must be floating point, got %s",
+                           td_dtype_name(dt));
+    td__meta_dense(&c->meta[0], dt, 1, &n);
+    return true;
+}
+
+/* in: M, beta, sym, dtype. Kaiser's window of torch.signal.windows. */
+bool td__shape_signal_kaiser(td_opcall *c) {
+    if (!td__shape_window(c)) return false;
+    if (td__in_f(c, 1) < 0)
+        return td__op_fail(c, TD_E_ARG, "beta must not be negative, got %g",
+                           td__in_f(c, 1));
+    return !td__is_half(c->meta[0].dtype) ||
+           td__op_fail(c, TD_E_DTYPE, "dtype must be f32 or f64, got %s",
+                       td_dtype_name(c->meta[0].dtype));
+}
+
 /* in: size, value, dtype. Without a dtype, that of the value: bool, i64 or the default
  * float. */
 bool td__shape_full(td_opcall *c) {

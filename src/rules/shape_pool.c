@@ -1,5 +1,5 @@
-/* shape_pool.c -- shape rules of pooling and resampling, with all checks of their
- * arguments. Results of 4-d inputs keep the input's memory format, as in ATen.
+/* shape_pool.c -- shape rules of pooling, with all checks of their arguments. Results
+ * of 4-d inputs keep the input's memory format, as in ATen.
  *
  * A window covers kernel_size elements, `dilation` apart; windows start every `stride`
  * elements, the first at -padding. td__planes_window reads these arguments for the
@@ -15,39 +15,48 @@ static const char *name_of(td_opcall *c, int i) { return c->info->s.in[i].name; 
 
 /* ---- windows ------------------------------------------------------------ */
 
-/* A list of one entry serves both dims. */
-static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w) {
+/* A list of one entry serves all dims. They become the last of to[3]. */
+static bool read_list(td_opcall *c, int i, int spatial, int64_t least, int64_t to[3]) {
     td_value v = c->in[i];
-    if (v.n != 1 && v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "%s must have 1 or 2 entries, got %u",
-                           name_of(c, i), v.n);
-    *h = v.u.ints[0];
-    *w = v.u.ints[v.n - 1];
-    if (*h < least || *w < least)
-        return td__op_fail(c, TD_E_ARG, "%s must be at least %lld, got %s",
-                           name_of(c, i), (long long)least,
-                           td__sizes_str((int)v.n, v.u.ints));
-    return (*h <= INT_MAX && *w <= INT_MAX) ||
-           td__op_fail(c, TD_E_ARG, "%s is too large, %s", name_of(c, i),
-                       td__sizes_str((int)v.n, v.u.ints));
+    if (v.n != 1 && (int)v.n != spatial)
+        return td__op_fail(c, TD_E_ARG, "%s must have 1 or %d entries, got %u",
+                           name_of(c, i), spatial, v.n);
+    for (int d = 0; d < spatial; d++) {
+        int64_t k = v.u.ints[v.n == 1 ? 0 : d];
+        if (td__dim_lt(k, least))
+            return td__op_fail(c, TD_E_ARG, "%s must be at least %lld, got %s",
+                               name_of(c, i), (long long)least,
+                               td__sizes_str((int)v.n, v.u.ints));
+        if (k > INT_MAX)
+            return td__op_fail(c, TD_E_ARG, "%s is too large, %s", name_of(c, i),
+                               td__sizes_str((int)v.n, v.u.ints));
+        to[3 - spatial + d] = k;
+    }
+    return true;
 }
 
 /* kernel_size, stride, padding and dilation from argument `at` on. An empty stride
  * means that of kernel_size: windows do not overlap. */
-static bool read_window(td_opcall *c, int at, bool dilated, td_planes *p) {
-    bool own_stride = c->in[at + 1].n > 0;
-    p->dh = p->dw = 1;
-    if (!read_pair(c, at, 1, &p->kh, &p->kw) ||
-        !read_pair(c, own_stride ? at + 1 : at, 1, &p->sh, &p->sw) ||
-        !read_pair(c, at + 2, 0, &p->ph, &p->pw) ||
-        (dilated && !read_pair(c, at + 3, 1, &p->dh, &p->dw)))
+static bool read_window(td_opcall *c, int at, int spatial, bool dilated, td_planes *p) {
+    bool    own_stride = c->in[at + 1].n > 0;
+    int64_t k[3] = {1, 1, 1}, step[3] = {1, 1, 1}, pad[3] = {0}, dil[3] = {1, 1, 1};
+    if (!read_list(c, at, spatial, 1, k) ||
+        !read_list(c, own_stride ? at + 1 : at, spatial, 1, step) ||
+        !read_list(c, at + 2, spatial, 0, pad) ||
+        (dilated && !read_list(c, at + 3, spatial, 1, dil)))
         return false;
-    return (p->ph <= p->kh / 2 && p->pw <= p->kw / 2) ||
-           td__op_fail(c, TD_E_ARG,
-                       "padding must be at most half of kernel_size, got %s "
-                       "for %s",
-                       td__sizes_str(2, (int64_t[]){p->ph, p->pw}),
-                       td__sizes_str(2, (int64_t[]){p->kh, p->kw}));
+    for (int d = 3 - spatial; d < 3; d++)
+        if (pad[d] > k[d] / 2)
+            return td__op_fail(c, TD_E_ARG,
+                               "padding must be at most half of kernel_size, got %s "
+                               "for %s",
+                               td__sizes_str(spatial, pad + 3 - spatial),
+                               td__sizes_str(spatial, k + 3 - spatial));
+    p->kd = k[0], p->kh = k[1], p->kw = k[2];
+    p->sd = step[0], p->sh = step[1], p->sw = step[2];
+    p->pd = pad[0], p->ph = pad[1], p->pw = pad[2];
+    p->dd = dil[0], p->dh = dil[1], p->dw = dil[2];
+    return true;
 }
 
 /* How many windows fit; the last one may stick out at the end when `ceil`, but it
@@ -65,65 +74,74 @@ static int64_t windows(int64_t size, int64_t k, int64_t step, int64_t pad, int64
     return n;
 }
 
-/* [C,H,W] or [N,C,H,W]; only N may be 0. */
-static bool want_planes(td_opcall *c, int i) {
-    const td_tensor *x = td__in(c, i);
-    bool             ok = x->rank == 3 || x->rank == 4;
-    for (int d = x->rank - 3; ok && d < x->rank; d++) ok = !td__dim_eq(x->size[d], 0);
-    return ok || td__op_fail(c, TD_E_SHAPE,
-                             "%s must be [C,H,W] or [N,C,H,W] and not empty "
-                             "but for N, got %s",
-                             name_of(c, i), td__type_str(x));
+static const char *form_of(int spatial) {
+    return spatial == 3   ? "[C,D,H,W] or [N,C,D,H,W]"
+           : spatial == 2 ? "[C,H,W] or [N,C,H,W]"
+                          : "[C,L] or [N,C,L]";
 }
 
-void td__planes_of(const td_tensor *x, int64_t oh, int64_t ow, td_planes *p) {
-    p->h = x->size[x->rank - 2], p->w = x->size[x->rank - 1];
-    p->oh = oh, p->ow = ow;
+bool td__want_planes(td_opcall *c, int i, int spatial, bool channels) {
+    const td_tensor *x = td__in(c, i);
+    bool             ok = x->rank == spatial + 1 || x->rank == spatial + 2;
+    for (int d = x->rank - spatial - !channels; ok && d < x->rank; d++)
+        ok = td__dim_expect(x->size[d], TD_DIM_IS_NE, 0);
+    return ok ||
+           td__op_fail(c, TD_E_SHAPE, "%s must be %s and not empty but for %s, got %s",
+                       name_of(c, i), form_of(spatial), channels ? "N and C" : "N",
+                       td__type_str(x));
+}
+
+void td__planes_of(const td_tensor *x, int spatial, const int64_t *to, td_planes *p) {
+    int first = x->rank - spatial;
+    p->d = spatial == 3 ? x->size[first] : 1, p->od = spatial == 3 ? to[0] : 1;
+    p->h = x->size[x->rank - 2], p->oh = to[spatial - 2];
+    p->w = x->size[x->rank - 1], p->ow = to[spatial - 1];
     p->n = 1;
-    for (int d = 0; d < x->rank - 2; d++) p->n = td__dim_mul(p->n, x->size[d]);
+    for (int d = 0; d < first; d++) p->n = td__dim_mul(p->n, x->size[d]);
 }
 
 /* The input is argument at - 1. */
-bool td__planes_window(td_opcall *c, int at, bool dilated, td_planes *p) {
+bool td__planes_window(td_opcall *c, int at, int spatial, bool dilated, td_planes *p) {
     const td_tensor *x = td__in(c, at - 1);
     bool             ceil = td__in_bool(c, at + (dilated ? 4 : 3));
-    if (!want_planes(c, at - 1) || !read_window(c, at, dilated, p)) return false;
-    td__planes_of(x, 0, 0, p);
+    if (!td__want_planes(c, at - 1, spatial, false) ||
+        !read_window(c, at, spatial, dilated, p))
+        return false;
+    td__planes_of(x, spatial, (int64_t[]){1, 1, 1}, p);
+    if (spatial == 3) p->od = windows(p->d, p->kd, p->sd, p->pd, p->dd, ceil);
     p->oh = windows(p->h, p->kh, p->sh, p->ph, p->dh, ceil);
     p->ow = windows(p->w, p->kw, p->sw, p->pw, p->dw, ceil);
-    return (td__dim_le(1, p->oh) && td__dim_le(1, p->ow)) ||
+    int64_t extent[3] = {p->dd * (p->kd - 1) + 1, p->dh * (p->kh - 1) + 1,
+                         p->dw * (p->kw - 1) + 1};
+    return (td__dim_le(1, p->od) && td__dim_le(1, p->oh) && td__dim_le(1, p->ow)) ||
            td__op_fail(c, TD_E_SHAPE, "a window of %s does not fit into %s",
-                       td__sizes_str(2, (int64_t[]){p->dh * (p->kh - 1) + 1,
-                                                    p->dw * (p->kw - 1) + 1}),
-                       td__type_str(x));
+                       td__sizes_str(spatial, extent + 3 - spatial), td__type_str(x));
 }
 
 /* ---- results ------------------------------------------------------------ */
 
-/* Sizes of `like` with the last two replaced, in the memory format of `format`. */
-static void planes_meta(td_meta *m, const td_tensor *like, const td_tensor *format,
-                        int64_t h, int64_t w) {
+/* Strides are products of sizes also where a size is 0, as ATen's. */
+void td__planes_meta(td_meta *m, const td_tensor *like, const td_tensor *format,
+                     int spatial, const int64_t *to, bool keep) {
     td__meta_dense(m, (td_dtype)format->dtype, like->rank, like->size);
-    m->size[m->rank - 2] = h;
-    m->size[m->rank - 1] = w;
-    if (m->rank == 4 && td__is_channels_last(format)) {
-        /* strides are products of sizes also where a size is 0, as ATen's */
-        const int64_t *n = m->size; /* products as they are, also where empty */
-        m->strided = true;
-        m->stride[1] = 1;
-        m->stride[3] = n[1];
-        m->stride[2] = td__dim_mul(n[1], n[3]);
-        m->stride[0] = td__dim_mul(m->stride[2], n[2]);
+    for (int d = 0; d < spatial; d++) m->size[m->rank - spatial + d] = to[d];
+    if (!keep || m->rank != spatial + 2 || !td__is_channels_last(format)) return;
+    int64_t step = m->size[1];
+    m->strided = true;
+    m->stride[1] = 1;
+    for (int d = m->rank - 1; d > 1; d--) {
+        m->stride[d] = step;
+        step = td__dim_mul(step, m->size[d]);
     }
+    m->stride[0] = step;
 }
 
 /* Fresh, with the sizes and memory format of x. */
-static void meta_as(td_meta *m, const td_tensor *x) {
-    planes_meta(m, x, x, x->size[x->rank - 2], x->size[x->rank - 1]);
+static void meta_as(td_meta *m, const td_tensor *x, int spatial, bool keep) {
+    td__planes_meta(m, x, x, spatial, x->size + x->rank - spatial, keep);
 }
 
-/* Argument i is floating, or of the one other dtype that ATen's kernel takes. */
-static bool want_float(td_opcall *c, int i, td_dtype also) {
+bool td__want_float(td_opcall *c, int i, td_dtype also) {
     const td_tensor *x = td__in(c, i);
     return td__is_float((td_dtype)x->dtype) || x->dtype == also ||
            td__op_fail(c, TD_E_DTYPE, "%s must be floating%s%s, got %s", name_of(c, i),
@@ -132,55 +150,172 @@ static bool want_float(td_opcall *c, int i, td_dtype also) {
                        td__type_str(x));
 }
 
-/* Argument i must have the sizes of x with the last two replaced. */
-static bool want_result(td_opcall *c, int i, const td_tensor *x, int64_t h, int64_t w) {
+bool td__want_planes_like(td_opcall *c, int i, const td_tensor *like, int spatial,
+                          const int64_t *to) {
     const td_tensor *g = td__in(c, i);
     td_meta          m;
-    planes_meta(&m, x, x, h, w);
-    bool same = g->rank == m.rank;
-    for (int d = 0; same && d < m.rank; d++) same = td__dim_eq(g->size[d], m.size[d]);
-    return same || td__op_fail(c, TD_E_SHAPE, "%s must be %s, got %s", name_of(c, i),
-                               td__sizes_str(m.rank, m.size), td__type_str(g));
+    td__planes_meta(&m, like, like, spatial, to, false);
+    return (g->rank == m.rank && td__dims_eq(g->size, m.size, m.rank)) ||
+           td__op_fail(c, TD_E_SHAPE, "%s must be %s, got %s", name_of(c, i),
+                       td__sizes_str(m.rank, m.size), td__type_str(g));
 }
 
 /* A backward row: grad_output is argument 0, self argument 1. */
-static bool want_grad(td_opcall *c, int64_t h, int64_t w) {
+static bool want_grad(td_opcall *c, int spatial, const int64_t *to) {
     const td_tensor *g = td__in(c, 0), *x = td__in(c, 1);
     if (g->dtype != x->dtype)
         return td__op_fail(c, TD_E_DTYPE,
                            "grad_output and self must have one dtype, %s vs %s",
                            td__type_str(g), td__type_str(x));
-    return want_float(c, 1, TD_DTYPE_NONE) && want_result(c, 0, x, h, w);
+    return td__want_float(c, 1, TD_DTYPE_NONE) &&
+           td__want_planes_like(c, 0, x, spatial, to);
+}
+
+/* The sizes of the result along the last `spatial` dims. */
+static const int64_t *result_of(const td_planes *p, int spatial, int64_t to[3]) {
+    to[0] = p->od, to[1] = p->oh, to[2] = p->ow;
+    return to + 3 - spatial;
+}
+
+/* Argument i holds indices. */
+static bool want_indices(td_opcall *c, int i) {
+    const td_tensor *index = td__in(c, i);
+    return index->dtype == TD_I64 ||
+           td__op_fail(c, TD_E_DTYPE, "%s must be i64, got %s", name_of(c, i),
+                       td__type_str(index));
 }
 
 /* ---- maximum ------------------------------------------------------------ */
 
-/* in: self, kernel_size, stride, padding, dilation, ceil_mode. Results: the maxima, and
- * the index of each in its plane. */
-bool td__shape_max_pool2d(td_opcall *c) {
+/* Maxima, and the index of each in its plane. */
+static void with_indices(td_opcall *c) {
+    c->meta[1] = c->meta[0];
+    c->meta[1].dtype = TD_I64;
+}
+
+/* in: self, kernel_size, stride, padding, dilation, ceil_mode. */
+static bool max_pool(td_opcall *c, int spatial) {
     const td_tensor *x = td__in(c, 0);
     td_planes        p;
-    if (!td__planes_window(c, 1, true, &p)) return false;
+    int64_t          to[3];
+    if (!td__planes_window(c, 1, spatial, true, &p)) return false;
     if (x->dtype == TD_BOOL)
         return td__op_fail(c, TD_E_DTYPE, "self may not be bool, got %s",
                            td__type_str(x));
-    planes_meta(&c->meta[0], x, x, p.oh, p.ow);
-    c->meta[1] = c->meta[0];
-    c->meta[1].dtype = TD_I64;
+    td__planes_meta(&c->meta[0], x, x, spatial, result_of(&p, spatial, to), true);
+    with_indices(c);
     return true;
 }
 
+bool td__shape_max_pool2d(td_opcall *c) { return max_pool(c, 2); }
+bool td__shape_max_pool3d(td_opcall *c) { return max_pool(c, 3); }
+
 /* in: grad_output, self, the five window arguments, indices. */
 bool td__shape_max_pool2d_backward(td_opcall *c) {
-    const td_tensor *x = td__in(c, 1), *index = td__in(c, 7);
+    const td_tensor *x = td__in(c, 1);
     td_planes        p;
-    if (!td__planes_window(c, 2, true, &p) || !want_grad(c, p.oh, p.ow) ||
-        !want_result(c, 7, x, p.oh, p.ow))
+    int64_t          to[3];
+    if (!td__planes_window(c, 2, 2, true, &p) ||
+        !want_grad(c, 2, result_of(&p, 2, to)) ||
+        !td__want_planes_like(c, 7, x, 2, result_of(&p, 2, to)) || !want_indices(c, 7))
         return false;
-    if (index->dtype != TD_I64)
-        return td__op_fail(c, TD_E_DTYPE, "indices must be i64, got %s",
-                           td__type_str(index));
-    meta_as(&c->meta[0], x);
+    meta_as(&c->meta[0], x, 2, true);
+    return true;
+}
+
+/* in: self, output_size. Only the first dim, channels or samples, may be empty. */
+static bool adaptive_max(td_opcall *c, int spatial) {
+    const td_tensor *x = td__in(c, 0);
+    int64_t          to[3] = {1, 1, 1};
+    if (!td__want_planes(c, 0, spatial, x->rank == spatial + 1) ||
+        !td__want_float(c, 0, TD_DTYPE_NONE) || !read_list(c, 1, spatial, 0, to))
+        return false;
+    td__planes_meta(&c->meta[0], x, x, spatial, to + 3 - spatial, spatial == 2);
+    with_indices(c);
+    return true;
+}
+
+bool td__shape_adaptive_max2d(td_opcall *c) { return adaptive_max(c, 2); }
+bool td__shape_adaptive_max3d(td_opcall *c) { return adaptive_max(c, 3); }
+
+/* in: self, kernel_size, output_size, random_samples [N,C,spatial]. Volumes must have
+ * an element more than they need, as in ATen. */
+static bool fractional_max(td_opcall *c, int spatial) {
+    const td_tensor *x = td__in(c, 0), *r = td__in(c, 3);
+    int64_t          k[3] = {1, 1, 1}, to[3] = {1, 1, 1};
+    int              first = x->rank - spatial;
+    if (!td__want_planes(c, 0, spatial, false) ||
+        !td__want_float(c, 0, TD_DTYPE_NONE) || !read_list(c, 1, spatial, 1, k) ||
+        !read_list(c, 2, spatial, 1, to))
+        return false;
+    for (int d = 0; d < spatial; d++) {
+        int64_t need = to[3 - spatial + d] + k[3 - spatial + d] - (spatial == 2);
+        if (td__dim_lt(x->size[first + d], need))
+            return td__op_fail(c, TD_E_SHAPE,
+                               "kernel_size %s and output_size %s need more than %s",
+                               td__sizes_str(spatial, k + 3 - spatial),
+                               td__sizes_str(spatial, to + 3 - spatial),
+                               td__type_str(x));
+    }
+    int64_t want[3] = {first == 2 ? x->size[0] : 1, x->size[first - 1], spatial};
+    if (r->dtype != x->dtype || r->rank != 3 || !td__dims_eq(r->size, want, 3))
+        return td__op_fail(c, TD_E_SHAPE, "random_samples must be %s of %s, got %s",
+                           td__sizes_str(3, want), td_dtype_name((td_dtype)x->dtype),
+                           td__type_str(r));
+    td__planes_meta(&c->meta[0], x, x, spatial, to + 3 - spatial, false);
+    with_indices(c);
+    return true;
+}
+
+bool td__shape_fractional_max2d(td_opcall *c) { return fractional_max(c, 2); }
+bool td__shape_fractional_max3d(td_opcall *c) { return fractional_max(c, 3); }
+
+/* ---- by indices --------------------------------------------------------- */
+
+/* `spatial`, argument i, is 2 or 3, and argument 0 has as many dims at least. */
+static bool want_spatial(td_opcall *c, int i) {
+    int64_t n = td__in_int(c, i);
+    return ((n == 2 || n == 3) && td__in(c, 0)->rank >= n) ||
+           td__op_fail(c, TD_E_ARG, "%s must be 2 or 3 dims of self, got %lld for %s",
+                       name_of(c, i), (long long)n, td__type_str(td__in(c, 0)));
+}
+
+/* in: values, indices of the same sizes, size, spatial. Result: `size`, whose leading
+ * dims are those of the values. */
+bool td__shape_pool_put(td_opcall *c) {
+    const td_tensor *x = td__in(c, 0), *index = td__in(c, 1);
+    td_value         v = c->in[2];
+    if (!want_spatial(c, 3) || !want_indices(c, 1)) return false;
+    int  lead = x->rank - (int)td__in_int(c, 3);
+    bool ok = (int)v.n == x->rank && td__dims_eq(v.u.ints, x->size, lead);
+    if (!ok)
+        return td__op_fail(c, TD_E_SHAPE, "size %s does not fit %s",
+                           td__sizes_str((int)v.n, v.u.ints), td__type_str(x));
+    if (index->rank != x->rank || !td__dims_eq(index->size, x->size, x->rank))
+        return td__op_fail(c, TD_E_SHAPE, "indices must have the sizes of %s, got %s",
+                           td__type_str(x), td__type_str(index));
+    td__meta_dense(&c->meta[0], (td_dtype)x->dtype, x->rank, v.u.ints);
+    return true;
+}
+
+/* The same for values of any layout, whose result keeps channels-last. */
+bool td__shape_max_unpool(td_opcall *c) {
+    int spatial = (int)td__in_int(c, 3);
+    if (!td__shape_pool_put(c) || !td__want_float(c, 0, TD_DTYPE_NONE)) return false;
+    td__planes_meta(&c->meta[0], td__in(c, 0), td__in(c, 0), spatial,
+                    c->in[2].u.ints + c->in[2].n - spatial, spatial == 2);
+    return true;
+}
+
+/* in: self, indices, spatial. Result: sizes of the indices. */
+bool td__shape_pool_take(td_opcall *c) {
+    const td_tensor *x = td__in(c, 0), *index = td__in(c, 1);
+    if (!want_spatial(c, 2) || !want_indices(c, 1)) return false;
+    int lead = x->rank - (int)td__in_int(c, 2);
+    if (index->rank != x->rank || !td__dims_eq(index->size, x->size, lead))
+        return td__op_fail(c, TD_E_SHAPE, "indices %s do not fit %s",
+                           td__type_str(index), td__type_str(x));
+    td__meta_dense(&c->meta[0], (td_dtype)x->dtype, x->rank, index->size);
     return true;
 }
 
@@ -194,123 +329,85 @@ static bool want_divisor(td_opcall *c, int i) {
 
 /* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad,
  * divisor_override. */
-bool td__shape_avg_pool2d(td_opcall *c) {
+static bool avg_pool(td_opcall *c, int spatial) {
     const td_tensor *x = td__in(c, 0);
     td_planes        p;
-    if (!td__planes_window(c, 1, false, &p) || !want_divisor(c, 6) ||
-        !want_float(c, 0, TD_I64))
+    int64_t          to[3];
+    if (!td__planes_window(c, 1, spatial, false, &p) || !want_divisor(c, 6) ||
+        !td__want_float(c, 0, TD_I64))
         return false;
-    planes_meta(&c->meta[0], x, x, p.oh, p.ow);
+    td__planes_meta(&c->meta[0], x, x, spatial, result_of(&p, spatial, to),
+                    spatial == 2);
     return true;
 }
+
+bool td__shape_avg_pool2d(td_opcall *c) { return avg_pool(c, 2); }
+bool td__shape_avg_pool3d(td_opcall *c) { return avg_pool(c, 3); }
 
 /* in: grad_output, self, then as avg_pool2d. */
-bool td__shape_avg_pool2d_backward(td_opcall *c) {
+static bool avg_pool_backward(td_opcall *c, int spatial) {
     td_planes p;
-    if (!td__planes_window(c, 2, false, &p) || !want_divisor(c, 7) ||
-        !want_grad(c, p.oh, p.ow))
+    int64_t   to[3];
+    if (!td__planes_window(c, 2, spatial, false, &p) || !want_divisor(c, 7) ||
+        !want_grad(c, spatial, result_of(&p, spatial, to)))
         return false;
-    meta_as(&c->meta[0], td__in(c, 1));
+    meta_as(&c->meta[0], td__in(c, 1), spatial, spatial == 2);
     return true;
 }
 
+bool td__shape_avg_pool2d_backward(td_opcall *c) { return avg_pool_backward(c, 2); }
+bool td__shape_avg_pool3d_backward(td_opcall *c) { return avg_pool_backward(c, 3); }
+
 /* Planes that windows of at least one element can cover. */
-static bool want_adaptive(td_opcall *c, int i) {
+static bool want_adaptive(td_opcall *c, int i, int spatial) {
     const td_tensor *x = td__in(c, i);
-    bool ok = (x->rank == 3 || x->rank == 4) && !td__dim_eq(x->size[x->rank - 2], 0) &&
-              !td__dim_eq(x->size[x->rank - 1], 0);
-    return ok || td__op_fail(c, TD_E_SHAPE,
-                             "self must be [C,H,W] or [N,C,H,W] with H and W "
-                             "not 0, got %s",
+    bool             ok = x->rank == spatial + 1 || x->rank == spatial + 2;
+    for (int d = x->rank - spatial; ok && d < x->rank; d++)
+        ok = td__dim_expect(x->size[d], TD_DIM_IS_NE, 0);
+    return ok || td__op_fail(c, TD_E_SHAPE, "self must be %s with %s not 0, got %s",
+                             form_of(spatial), spatial == 2 ? "H and W" : "D, H and W",
                              td__type_str(x));
 }
 
-/* in: self, output_size of two entries. */
-bool td__shape_adaptive_pool(td_opcall *c) {
+/* in: self, output_size with an entry per dim. */
+static bool adaptive(td_opcall *c, int spatial) {
     const td_tensor *x = td__in(c, 0);
     td_value         v = c->in[1];
-    if (v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "output_size must have 2 entries, got %u", v.n);
-    if (td__dim_lt(v.u.ints[0], 0) || td__dim_lt(v.u.ints[1], 0))
-        return td__op_fail(c, TD_E_ARG, "output_size may not be negative, got %s",
-                           td__sizes_str(2, v.u.ints));
-    if (!want_adaptive(c, 0)) return false;
-    planes_meta(&c->meta[0], x, x, v.u.ints[0], v.u.ints[1]);
+    if ((int)v.n != spatial)
+        return td__op_fail(c, TD_E_ARG, "output_size must have %d entries, got %u",
+                           spatial, v.n);
+    for (int d = 0; d < spatial; d++)
+        if (td__dim_lt(v.u.ints[d], 0))
+            return td__op_fail(c, TD_E_ARG, "output_size may not be negative, got %s",
+                               td__sizes_str(spatial, v.u.ints));
+    if (!want_adaptive(c, 0, spatial)) return false;
+    td__planes_meta(&c->meta[0], x, x, spatial, v.u.ints, spatial == 2);
     bool empty = td__dim_eq(td__numel(x->rank, c->meta[0].size), 0);
-    return empty || want_float(c, 0, TD_DTYPE_NONE); /* ATen asks when it computes */
+    return empty ||
+           td__want_float(c, 0, TD_DTYPE_NONE); /* ATen asks when it computes */
 }
 
+bool td__shape_adaptive_pool(td_opcall *c) { return adaptive(c, 2); }
+bool td__shape_adaptive_pool3d(td_opcall *c) { return adaptive(c, 3); }
+
 /* in: grad_output, self. */
-bool td__shape_adaptive_pool_backward(td_opcall *c) {
+static bool adaptive_backward(td_opcall *c, int spatial) {
     const td_tensor *g = td__in(c, 0), *x = td__in(c, 1);
-    if (!want_adaptive(c, 1)) return false;
+    if (!want_adaptive(c, 1, spatial)) return false;
     bool ok = g->rank == x->rank;
-    for (int d = 1; ok && d < g->rank; d++) ok = !td__dim_eq(g->size[d], 0);
+    for (int d = 1; ok && d < g->rank; d++)
+        ok = td__dim_expect(g->size[d], TD_DIM_IS_NE, 0);
     if (!ok)
         return td__op_fail(c, TD_E_SHAPE,
                            "grad_output must have the rank of self and no empty "
                            "dim but the first, %s vs %s",
                            td__type_str(g), td__type_str(x));
-    if (!want_grad(c, g->size[g->rank - 2], g->size[g->rank - 1])) return false;
-    meta_as(&c->meta[0], x);
+    if (!want_grad(c, spatial, g->size + g->rank - spatial)) return false;
+    meta_as(&c->meta[0], x, spatial, spatial == 2);
     return true;
 }
 
-/* ---- resampling --------------------------------------------------------- */
-
-/* The list in argument i has n entries, positive from entry `from` on. */
-static bool want_sizes(td_opcall *c, int i, int n, int from) {
-    td_value v = c->in[i];
-    if ((int)v.n != n)
-        return td__op_fail(c, TD_E_ARG, "%s must have %d %s, got %u", name_of(c, i), n,
-                           n == 1 ? "entry" : "entries", v.n);
-    for (int k = 0; k < n; k++)
-        if (td__dim_lt(v.u.ints[k], k < from ? 0 : 1))
-            return td__op_fail(c, TD_E_ARG, "%s must be positive, got %s",
-                               name_of(c, i), td__sizes_str(n, v.u.ints));
-    return true;
+bool td__shape_adaptive_pool_backward(td_opcall *c) { return adaptive_backward(c, 2); }
+bool td__shape_adaptive_pool3d_backward(td_opcall *c) {
+    return adaptive_backward(c, 3);
 }
-
-/* x seen as [N,C,H,W] with `spatial` sizes at the end becomes output_size. */
-static bool upsample(td_opcall *c, int spatial) {
-    const td_tensor *x = td__in(c, 0);
-    int              rank = spatial + 2;
-    bool             ok = x->rank == rank;
-    for (int d = 1; ok && d < rank; d++) ok = !td__dim_eq(x->size[d], 0);
-    if (!ok)
-        return td__op_fail(c, TD_E_SHAPE,
-                           "self must have %d dims, none but the first empty, "
-                           "got %s",
-                           rank, td__type_str(x));
-    if (!want_sizes(c, 1, spatial, 0) || !want_float(c, 0, TD_U8)) return false;
-    const int64_t *to = c->in[1].u.ints;
-    if (spatial == 2) planes_meta(&c->meta[0], x, x, to[0], to[1]);
-    else
-        td__meta_dense(&c->meta[0], (td_dtype)x->dtype, 3,
-                       (int64_t[]){x->size[0], x->size[1], to[0]});
-    return true;
-}
-
-/* in: grad_output, output_size, input_size of all dims, scales. */
-static bool upsample_backward(td_opcall *c, int spatial) {
-    const td_tensor *g = td__in(c, 0);
-    int              rank = spatial + 2;
-    if (!want_sizes(c, 1, spatial, 0) || !want_sizes(c, 2, rank, 1) ||
-        !want_float(c, 0, TD_U8))
-        return false;
-    const int64_t *to = c->in[1].u.ints, *from = c->in[2].u.ints;
-    int64_t        want[4] = {from[0], from[1], to[0], to[spatial - 1]};
-    bool           ok = g->rank == rank;
-    for (int d = 0; ok && d < rank; d++) ok = td__dim_eq(g->size[d], want[d]);
-    if (!ok)
-        return td__op_fail(c, TD_E_SHAPE, "grad_output must be %s, got %s",
-                           td__sizes_str(rank, want), td__type_str(g));
-    td__meta_dense(&c->meta[0], (td_dtype)g->dtype, rank, from);
-    if (spatial == 2) planes_meta(&c->meta[0], g, g, from[2], from[3]);
-    return true;
-}
-
-bool td__shape_upsample2d(td_opcall *c) { return upsample(c, 2); }
-bool td__shape_upsample1d(td_opcall *c) { return upsample(c, 1); }
-bool td__shape_upsample2d_backward(td_opcall *c) { return upsample_backward(c, 2); }
-bool td__shape_upsample1d_backward(td_opcall *c) { return upsample_backward(c, 1); }

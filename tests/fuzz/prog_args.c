@@ -352,7 +352,11 @@ static const char *some_word(prog_call *c, const char *name) {
         {"rounding_mode", "", "floor", "trunc", NULL},
         {"approximate", "none", "tanh", NULL},
         {"equation", "ij,jk->ik", "ij->ji", "ii->i", "i,j->ij", "bij,bjk->bik", NULL},
-        {"mode", "constant", "nearest", NULL},
+        {"mode", "constant", "nearest", "reduced", "complete", NULL},
+        {"UPLO", "L", "U", NULL},
+        {"driver", "gelsy", "gels", "gelsd", NULL},
+        {"ord", "fro", "nuc", NULL},
+        {"p", "fro", "nuc", NULL},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i][0], name)) continue;

@@ -133,14 +133,16 @@ static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
     return true;
 }
 
-/* F at p's leaves with element k of leaf i moved by `by`. */
+/* F at p's leaves with element k of leaf i, and its mirror image, moved by `by`. */
 static double moved(const probe *p, int i, const double *values, int64_t k, double by) {
     probe   q = *p;
     int64_t n = td_numel(p->leaf[i]);
     double *v = malloc(sizeof *v * (size_t)n);
     if (!v) return NAN;
     memcpy(v, values, sizeof *v * (size_t)n);
+    int64_t mirror = leaf_mirror(&p->s->leaves[i], k);
     v[k] += by;
+    if (mirror != k) v[mirror] += by;
     td_scope_begin(p->cx, "move");
     for (int j = 0; j < p->s->n_leaves; j++) {
         if (!p->leaf[j]) continue;
@@ -162,8 +164,10 @@ static bool check_leaf(report *r, const probe *p, int i, td_tensor *grad) {
     if (ok) memset(v + n, 0, sizeof *v * (size_t)n);
     if (ok && grad) ok = td_read(grad, TD_F64, v + n, sizeof *v * (size_t)n);
     for (int64_t k = 0; ok && k < n; k += jump) {
-        double up = moved(p, i, v, k, STEP), down = moved(p, i, v, k, -STEP);
-        double slope = (up - down) / (2 * STEP), have = v[n + k];
+        double  up = moved(p, i, v, k, STEP), down = moved(p, i, v, k, -STEP);
+        double  slope = (up - down) / (2 * STEP), have = v[n + k];
+        int64_t mirror = leaf_mirror(&p->s->leaves[i], k);
+        if (mirror != k) have += v[n + mirror];
         if (fabs(slope - have) <= 1e-5 + 1e-4 * fabs(slope)) continue;
         fail_sample(r,
                     "gradcheck %d: leaf %d[%lld] is %.10g, differences give %.10g %s",
@@ -212,7 +216,7 @@ void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st) {
     probe    p = {.cx = cx, .s = r->s, .op = td__op_find(r->s->op_name), .order = 1};
     uint32_t tags = r->s->src->tags;
     if (tags & (TAG_NOGRAD | TAG_RANDOM | TAG_ERROR | TAG_NOCHECK)) return;
-    if (!e->has_grad && !(tags & TAG_OWNGRAD)) return;
+    if (!e->has_grad && !(tags & (TAG_OWNGRAD | TAG_SIGNS))) return;
     if (!probe_leaves(&p)) return;
     if (!check_order(r, &p, &st->first) || !st->first || (tags & TAG_NOCHECK2)) return;
     p.order = 2;

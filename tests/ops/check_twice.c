@@ -205,6 +205,8 @@ static void check_slope(report *r, const twice *w, const values *last,
         if (!td_requires_grad(w->leaf[i])) continue;
         td_ints size = td_sizes(w->leaf[i]);
         dir[i] = hashed_tensor(w->cx, w->s, 300 + i, TD_F64, size);
+        if (leaf_is_mirrored(&w->s->leaves[i]))
+            dir[i] = td_add(dir[i], td_transpose(dir[i], -2, -1));
         if (!last->v[i]) continue;
         td_tensor *along = td_mul(td_detach(last->v[i]), dir[i]);
         have += td_item(td_sum(along));

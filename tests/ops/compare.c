@@ -114,6 +114,7 @@ bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *wa
             break;
         }
         double x = td__load_f(dt, a), y = td__load_f(want_dt, b);
+        if (r->s->src->tags & TAG_SIGNS) x = fabs(x), y = fabs(y);
         if (close_enough(x, y, tol, i)) continue;
         index_text(t, i, at, sizeof at);
         fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)%s%.3g",

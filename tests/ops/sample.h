@@ -25,7 +25,9 @@ enum {
     TAG_NOCHECK2 = 1 << 8, /* no gradgradcheck */
     TAG_VALUES = 1 << 9,   /* strides, aliases and requires_grad are not compared */
     TAG_OWNGRAD =
-        1 << 10 /* PyTorch's gradient is wrong or refused: differences decide */
+        1 << 10, /* PyTorch's gradient is wrong or refused: differences decide */
+    /* results are unique up to signs: magnitudes are compared, gradients as OWNGRAD */
+    TAG_SIGNS = 1 << 11
 };
 
 typedef struct sample_text {
@@ -171,6 +173,11 @@ void                    expected_close(exp_file *f);
 const char             *expected_version(const exp_file *f);
 /* What is stored for s; status EXP_MISSING when nothing is. False: damaged. */
 bool                    expected_find(const exp_file *f, const sample *s, expected *e);
+/* Of a leaf with hint `mirror` or `spd`: the place of element i in the transposed
+ * matrix, i on the diagonal and of other leaves. Derivatives are checked for both
+ * elements moved together. */
+int64_t                 leaf_mirror(const leaf *l, int64_t i);
+bool                    leaf_is_mirrored(const leaf *l);
 int64_t                 leaf_numel(const leaf *l); /* of its storage */
 
 /* ---- checks ------------------------------------------------------------- */

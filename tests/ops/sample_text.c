@@ -28,9 +28,9 @@ static bool complain(const reader *r, const char *what) {
 }
 
 static uint32_t tag_of(const char *word, size_t n) {
-    static const char *const names[] = {"error",    "any",    "random", "nograd",
-                                        "exact",    "writes", "loose",  "nocheck",
-                                        "nocheck2", "values", "owngrad"};
+    static const char *const names[] = {"error",    "any",    "random",  "nograd",
+                                        "exact",    "writes", "loose",   "nocheck",
+                                        "nocheck2", "values", "owngrad", "signs"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && !memcmp(names[i], word, n)) return 1u << i;
     return 0;

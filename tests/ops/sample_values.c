@@ -78,6 +78,25 @@ static double hinted(const leaf *l, td_dtype dt, uint64_t h) {
     return v;
 }
 
+bool leaf_is_mirrored(const leaf *l) {
+    return !strcmp(l->hint, "spd") || !strcmp(l->hint, "mirror");
+}
+
+int64_t leaf_mirror(const leaf *l, int64_t i) {
+    if (!leaf_is_mirrored(l)) return i;
+    int64_t n = l->size[l->rank - 1], row = i / n % n, col = i % n;
+    return i + (col - row) * n + row - col;
+}
+
+/* Symmetric matrices of numbers in (-1, 1); `spd` adds n to the diagonal, which makes
+ * them positive-definite. */
+static double mirrored(const sample *s, int nr, td_dtype dt, int64_t i) {
+    const leaf *l = &s->leaves[nr];
+    int64_t     other = leaf_mirror(l, i), n = l->size[l->rank - 1];
+    double      v = plain(dt, draw(s->seed, nr, other < i ? other : i)) / 4;
+    return i == other && !strcmp(l->hint, "spd") ? fabs(v) + (double)n : v;
+}
+
 void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
                  int64_t *k) {
     static const leaf none = {.rank = 0};
@@ -93,7 +112,8 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
         *k = dt == TD_U8 ? r : r - n / 2;
         return;
     }
-    *f = hinted(l, dt, draw(s->seed, nr, i));
+    *f = leaf_is_mirrored(l) ? mirrored(s, nr, dt, i)
+                             : hinted(l, dt, draw(s->seed, nr, i));
     *k = (int64_t)*f;
 }
 

@@ -42,12 +42,12 @@ static void *filled(td_dtype t, int64_t n, bool nan) {
     return p;
 }
 
-static int64_t x_count(const td_conv *p) { return p->n * p->c * p->h * p->w; }
+static int64_t x_count(const td_conv *p) { return p->n * p->c * p->d * p->h * p->w; }
 static int64_t w_count(const td_conv *p) {
-    return p->o * (p->c / p->groups) * p->kh * p->kw;
+    return p->o * (p->c / p->groups) * p->kd * p->kh * p->kw;
 }
 static int64_t y_count(const td_conv *p) {
-    return p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p);
+    return p->n * p->o * td__conv_out_d(p) * td__conv_out_h(p) * td__conv_out_w(p);
 }
 
 static bool agree(const td_conv *p, td_conv_dir dir, bool bias, conv_fn *fn) {
@@ -57,7 +57,7 @@ static bool agree(const td_conv *p, td_conv_dir dir, bool bias, conv_fn *fn) {
                        : dir == TD_CONV_DATA  ? x_count(p)
                                               : w_count(p);
     void         *a = filled(p->dtype, na, false), *b = filled(p->dtype, nb, false);
-    void         *c = filled(p->dtype, p->o, false);
+    void         *c = filled(p->dtype, dir == TD_CONV_DATA ? p->c : p->o, false);
     void         *got = filled(p->dtype, no, true), *want = filled(p->dtype, no, true);
     td_conv_args  t = {a, b, bias ? c : NULL, got};
     bool          ok = fn(p, dir, &t);
@@ -78,30 +78,48 @@ static bool holds(const td_conv *p) {
     return agree(p, TD_CONV_FORWARD, false, td__conv) &&
            agree(p, TD_CONV_FORWARD, true, td__conv) &&
            agree(p, TD_CONV_DATA, false, td__conv) &&
+           agree(p, TD_CONV_DATA, true, td__conv) &&
            agree(p, TD_CONV_WEIGHTS, false, td__conv);
 }
 
-/* dtype, n c h w, o kh kw, stride, pad, dilation, groups */
+/* dtype, n c h w, o kh kw, stride, pad, dilation, groups, then the depth: d kd, stride,
+ * pad, dilation */
 static const td_conv shapes[] = {
-    {TD_F32, 2, 3, 8, 9, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-    {TD_F32, 3, 4, 9, 7, 6, 3, 3, 2, 2, 1, 1, 1, 1, 1},
-    {TD_F32, 2, 4, 9, 10, 6, 3, 2, 2, 1, 0, 2, 1, 2, 1},
-    {TD_F32, 2, 4, 11, 11, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2},
-    {TD_F32, 1, 6, 7, 7, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},    /* depthwise */
-    {TD_F32, 2, 6, 8, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 6},   /* two per channel */
-    {TD_F32, 2, 5, 6, 6, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1},    /* 1x1 */
-    {TD_F32, 2, 6, 7, 7, 4, 1, 1, 2, 2, 0, 0, 1, 1, 2},    /* 1x1, stride, groups */
-    {TD_F32, 2, 4, 6, 6, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1},    /* 1x1 with padding */
-    {TD_F32, 3, 4, 1, 20, 5, 1, 5, 1, 1, 0, 2, 1, 1, 1},   /* 1-d */
-    {TD_F32, 2, 4, 1, 21, 6, 1, 3, 1, 2, 0, 3, 1, 3, 2},   /* 1-d, all of it */
-    {TD_F32, 1, 1, 5, 5, 1, 5, 5, 1, 1, 0, 0, 1, 1, 1},    /* one pixel out */
-    {TD_F32, 1, 2, 3, 3, 2, 2, 2, 3, 3, 2, 2, 1, 1, 1},    /* stride above kernel */
-    {TD_F32, 2, 1, 12, 12, 32, 3, 3, 1, 1, 0, 0, 1, 1, 1}, /* one channel in */
-    {TD_F32, 2, 3, 20, 20, 16, 7, 7, 2, 2, 3, 3, 1, 1, 1}, /* an image's first layer */
-    {TD_F32, 4, 16, 10, 10, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-    {TD_F32, 1, 33, 12, 12, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* one image, cut */
-    {TD_F32, 3, 48, 4, 4, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1},   /* mostly weights, cut */
-    {TD_F32, 5, 32, 6, 6, 32, 3, 3, 1, 1, 1, 1, 1, 1, 4},
+    {TD_F32, 2, 3, 8, 9, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+    {TD_F32, 3, 4, 9, 7, 6, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+    {TD_F32, 2, 4, 9, 10, 6, 3, 2, 2, 1, 0, 2, 1, 2, 1, 1, 1, 1, 0, 1},
+    {TD_F32, 2, 4, 11, 11, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1, 0, 1},
+    {TD_F32, 1, 6, 7, 7, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6, 1, 1, 1, 0, 1}, /* depthwise */
+    {TD_F32, 2, 6, 8, 8, 12, 3, 3, 2, 2,
+     1,      1, 1, 1, 6, 1,  1, 1, 0, 1}, /* two per channel */
+    {TD_F32, 2, 5, 6, 6, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1}, /* 1x1 */
+    {TD_F32, 2, 6, 7, 7, 4, 1, 1, 2, 2,
+     0,      0, 1, 1, 2, 1, 1, 1, 0, 1}, /* 1x1, stride, groups */
+    {TD_F32, 2, 4, 6, 6, 4, 1, 1, 1, 1,
+     1,      1, 1, 1, 1, 1, 1, 1, 0, 1}, /* 1x1 with padding */
+    {TD_F32, 3, 4, 1, 20, 5, 1, 5, 1, 1, 0, 2, 1, 1, 1, 1, 1, 1, 0, 1}, /* 1-d */
+    {TD_F32, 2, 4, 1, 21, 6, 1, 3, 1, 2,
+     0,      3, 1, 3, 2,  1, 1, 1, 0, 1}, /* 1-d, all of it */
+    {TD_F32, 1, 1, 5, 5, 1, 5, 5, 1, 1,
+     0,      0, 1, 1, 1, 1, 1, 1, 0, 1}, /* one pixel out */
+    {TD_F32, 1, 2, 3, 3, 2, 2, 2, 3, 3,
+     2,      2, 1, 1, 1, 1, 1, 1, 0, 1}, /* stride above kernel */
+    {TD_F32, 2, 1, 12, 12, 32, 3, 3, 1, 1,
+     0,      0, 1, 1,  1,  1,  1, 1, 0, 1}, /* one channel in */
+    {TD_F32, 2, 3, 20, 20, 16, 7, 7, 2, 2,
+     3,      3, 1, 1,  1,  1,  1, 1, 0, 1}, /* an image's first layer */
+    {TD_F32, 4, 16, 10, 10, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+    {TD_F32, 1, 33, 12, 12, 40, 3, 3, 1, 1,
+     1,      1, 1,  1,  1,  1,  1, 1, 0, 1}, /* one image, cut */
+    {TD_F32, 3, 48, 4, 4, 64, 3, 3, 1, 1,
+     1,      1, 1,  1, 1, 1,  1, 1, 0, 1}, /* mostly weights, cut */
+    {TD_F32, 5, 32, 6, 6, 32, 3, 3, 1, 1, 1, 1, 1, 1, 4, 1, 1, 1, 0, 1},
+    {TD_F32, 2, 3, 5, 6, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 4, 3, 1, 1, 1}, /* volumes */
+    {TD_F32, 2, 4, 7, 5, 6, 3, 2, 2, 1, 0, 1, 1, 2, 2, 6, 2, 2, 1, 2},
+    {TD_F32, 1, 5, 4, 4, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1, 3, 1, 1, 0, 1}, /* 1x1x1 */
+    {TD_F32, 1, 6, 4, 4, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6, 5, 3, 2, 2, 1}, /* depthwise */
+    {TD_F32, 1, 2, 4, 4, 3, 1, 1, 1, 1,
+     0,      0, 1, 1, 1, 5, 1, 2, 0, 1}, /* every second */
 };
 
 TEST(shapes_agree_in_all_directions_and_dtypes) {
@@ -131,11 +149,13 @@ TEST(columns_agree_where_onednn_is_the_first_choice) {
 
 TEST(empty_sizes_give_zeros_or_the_bias) {
     static const td_conv empty[] = {
-        {TD_F32, 0, 3, 4, 4, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-        {TD_F32, 2, 0, 4, 4, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-        {TD_F32, 2, 3, 4, 4, 0, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-        {TD_F32, 2, 3, 2, 2, 4, 3, 3, 1, 1, 0, 0, 1, 1, 1}, /* kernel too large */
-        {TD_F32, 2, 3, 0, 4, 2, 3, 3, 1, 1, 2, 2, 1, 1, 1}, /* padding alone */
+        {TD_F32, 0, 3, 4, 4, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+        {TD_F32, 2, 0, 4, 4, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+        {TD_F32, 2, 3, 4, 4, 0, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+        {TD_F32, 2, 3, 2, 2, 4, 3, 3, 1, 1,
+         0,      0, 1, 1, 1, 1, 1, 1, 0, 1}, /* kernel too large */
+        {TD_F32, 2, 3, 0, 4, 2, 3, 3, 1, 1,
+         2,      2, 1, 1, 1, 1, 1, 1, 0, 1}, /* padding alone */
     };
     for (int i = 0; i < TD_COUNT(empty); i++)
         for (td_dtype t = TD_F64; t <= TD_BF16; t++) {
@@ -147,7 +167,7 @@ TEST(empty_sizes_give_zeros_or_the_bias) {
 
 TEST(the_bias_gradient_sums_images_and_pixels) {
     for (td_dtype t = TD_F64; t <= TD_BF16; t++) {
-        td_conv p = {t, 3, 2, 5, 7, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+        td_conv p = {t, 3, 2, 5, 7, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1};
         void   *dy = filled(t, y_count(&p), false), *db = filled(t, p.o, true);
 
         CHECK(td__conv_backward_bias(&p, dy, db));
@@ -209,7 +229,8 @@ TEST(many_threads_may_convolve_at_once) {
 TEST(the_primitive_cache_survives_many_shapes) {
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < 150; i++) {
-            td_conv p = {TD_F32, 1, 2, 4, 4 + i, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+            td_conv p = {TD_F32, 1, 2, 4, 4 + i, 2, 3, 3, 1, 1,
+                         1,      1, 1, 1, 1,     1, 1, 1, 0, 1};
             CHECK(agree(&p, TD_CONV_FORWARD, false, td__conv));
         }
 }

@@ -204,7 +204,7 @@ TEST(wrong_convolutions_are_refused) {
     CHECK(td_is_nil(td_conv2d(x, td_ones(cx, TD_SHAPE(2, 3, 3, 3)))));
     CHECK_FAILS(cx, TD_E_SHAPE,
                 "weight [2,3,3,3] does not fit input [1,4,5,5] in 1 group(s): it must "
-                "be [out, in/groups, kh, kw] = [2,4,3,3]");
+                "be [out, in/groups, kernel] = [2,4,3,3]");
     CHECK(td_is_nil(td_conv2d(x, w, NULL, TD_DIMS(1), TD_DIMS(0), TD_DIMS(1), 3)));
     CHECK_FAILS(cx, TD_E_SHAPE, "in 3 group(s): groups must divide the channels");
     CHECK(td_is_nil(td_conv2d(x, td_ones(cx, TD_SHAPE(2, 4, 6, 3)))));

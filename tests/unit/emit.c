@@ -85,15 +85,15 @@ static bool same_bytes(const row_case *c, const maker *m, built *b, int i) {
 }
 
 static void check_rows(const char *cc) {
-    static maker    m[512];
-    static row_case cases[512];
+    static maker    m[1024];
+    static row_case cases[1024];
     static built    b;
     int             n = 0;
     memset(&b, 0, sizeof b);
     noise = 1;
     for (int op = 0; op < TD_OP_COUNT; op++)
         for (int t = 0; t < TD_COMPUTE_COUNT; t++) {
-            CHECK(n < 512);
+            CHECK(n < 1024);
             cases[n] = (row_case){.op = (td_op)op, .type = (td_compute)t};
             if (make_row(&m[n], &cases[n])) build_add(&b, &m[n].n), n++;
         }

@@ -133,9 +133,9 @@ static inline int fold(maker *m, td_stmt_kind kind, td_fold how, int a) {
 /* Several nests, in one unit. */
 typedef struct built {
     void           *lib;
-    td_nest_fn     *run[512];
-    td_nest_end_fn *end[512];
-    td_nest_code    code[512];
+    td_nest_fn     *run[1024];
+    td_nest_end_fn *end[1024];
+    td_nest_code    code[1024];
     int             n;
 } built;
 

@@ -26,6 +26,8 @@ static const char *const bad[] = {
     "_mm_for(%s, %s, [1,2])",
     "conv_data_grad(%x, %a, [2,3,4,4], [1,1], [0,0], [1,1], 1)",
     "conv_weight_grad(%x, %x, [2,3], [1,1], [0,0], [1,1], 1)",
+    "convolution_backward(%x, %a, %x, none, [1], [0], [1], false, [0], 1, [1,1,1])",
+    "convolution_backward(%x, %x, %x, none, [1], [0], [1], false, [0], 1, [1])",
     "nll_loss_forward(%a, %a, none, \"mean\", -1)",
     "nll_loss_backward(%a, %j, none, %b, [2,3], \"none\", -1)",
     "_safe_softmax(%a, 5)",
@@ -43,6 +45,22 @@ static const char *const bad[] = {
     "avg_pool2d_backward(%a, %x, [2,2], [1,1], [0,0], false, true, none)",
     "_adaptive_avg_pool2d(%a, [1,1])",
     "_adaptive_avg_pool2d_backward(%a, %x)",
+    "avg_pool3d_backward(%a, %x, [2,2,2], [1], [0], false, true, none)",
+    "_adaptive_avg_pool3d(%a, [1,1,1])",
+    "_adaptive_avg_pool3d_backward(%a, %x)",
+    "_pool_put(%x, %i, [2,3,4,4], 2)",
+    "_pool_put(%a, %i, [5,5,5], 2)",
+    "_pool_take(%a, %i, 7)",
+    "_pool_take(%x, %i, 2)",
+    "_max_unpool(%a, %a, [2,3], 2)",
+    "_resample(%x, [2,2], \"other\", false, none, none, none)",
+    "_resample(%x, [2], \"linear\", false, none, none, none)",
+    "_resample_backward(%x, [2,2], [2,3,4,4], \"linear\", false, none, none, none)",
+    "_pad_edge(%x, [1,1], \"wrap\")",
+    "_grid_sampler_backward(%x, %x, %a, 0, 0, false)",
+    "_grid_sampler_double_backward(%x, %x, %x, %x, %x, 0, 0, false)",
+    "_pad_edge(%x, [1,1,1], \"reflect\")",
+    "_pad_edge_backward(%x, [2,3,4,4], [1,1,1,1], \"reflect\")",
     "upsample_nearest2d_backward(%x, [2], [2,3,4,4])",
     "upsample_nearest1d_backward(%a, [2], [2,3])",
     "native_dropout_backward(%a, %x, 2.0)",
@@ -78,13 +96,30 @@ static const char *const bad[] = {
     "_give(%a, none, 9, false)",
     "_bind(%i, %a, 0)",
     "_bind(%a, %b, 0)",
+    "_matrix_exp(%b)",
+    "_cdist(%a, %x, 2.0)",
+    "_linalg_solve_ex(%a, %b)",
+    "_linalg_lstsq(%b, %b, none, \"gels\")",
+
+    "_linalg_det(%a)",
+    "_linalg_slogdet(%a)",
+    "_lu_permutation(%a, 3)",
+    "_searchsorted(%a, %x, false, false, none)",
+    "_histogram_edges(%a, 0, none, none)",
+    "_histogram(%a, %a, none, true)",
+    "_segment_offsets(%a, 3, false)",
+    "_repeat_interleave(%a)",
+    "_combinations(-1, 2, false)",
+    "_sorted_at(%a, 5, %j)",
+    "_expect_range(%i, 0.0, 1.0, \"q\")",
     "requires_grad_(%s, true)\n  %e = exp(%s)\n  _bind(%a, %e, 0)",
 };
 
 /* Take any tensor, or give back what they were given. */
 static const char *const never[] = {"_to_copy",       "_scale",  "alias_inverse",
                                     "detach_inverse", "detach_", "_made",
-                                    "_touch",         "_late",   "_late_inverse"};
+                                    "_touch",         "_late",   "_late_inverse",
+                                    "_pinv_of"};
 
 /* The first `rank` of these sizes; a single one is the number of classes, 3. */
 static td_value zeros(td_ctx *cx, td_dtype dt, int rank) {

@@ -92,7 +92,7 @@ static int check_op(td_op op, td_dtype dt) {
     for (int64_t number = 2; number < 6; number++) {
         double a[3] = {0}, b[3] = {0};
         bool   ok = run(cx, NULL, dt, number, a);
-        CHECK(run(cx, f, dt, number, b) == ok);
+        TD_CHECK_THAT(run(cx, f, dt, number, b) == ok, "%s", td__ops[op].name);
         if (!ok) break;
         /* Native code decomposes norms and may add terms in another order. */
         const char *backend = getenv("TD_BACKEND");

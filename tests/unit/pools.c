@@ -135,7 +135,8 @@ static bool pool_all(void *env, td_tensor *const *in, int n_in, td_tensor **out,
     out[2] = td_adaptive_avg_pool2d(in[0], TD_SHAPE(2, 3));
     out[3] = td_adaptive_avg_pool2d(in[0], TD_SHAPE(1, 1));
     out[4] = td_interpolate(in[0], TD_SHAPE(5, 7));
-    out[5] = td_op_interpolate(in[0], TD_ALL, td_value_float(1.6), "nearest");
+    out[5] = td_op_interpolate(in[0], TD_ALL, td_value_float(1.6), "nearest", false,
+                               false, false);
     return td_ok(td_ctx_of(in[0]));
 }
 

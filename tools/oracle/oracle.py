@@ -78,7 +78,7 @@ def fill(seed, leaf, dtype, size, hint=None, mod=None, values=None):
     n = 1
     for s in size:
         n *= s
-    v = values if values is not None else samples.numbers(seed, leaf, dtype, n, hint, mod)
+    v = values if values is not None else samples.numbers(seed, leaf, dtype, n, hint, mod, size)
     if dtype in ("f64", "f32", "f16", "bf16"):
         t = torch.tensor([float(x) for x in v], dtype=torch.float64).to(DT[dtype])
     else:
@@ -225,7 +225,7 @@ def changes(b, r, values):
 
 def gradient_bytes(b, r, outs, log):
     grads = None
-    if not {"random", "nograd", "owngrad"} & set(r.s.tags):
+    if not {"random", "nograd", "owngrad", "signs"} & set(r.s.tags):
         try:
             grads = r.gradients(outs)
         except (RuntimeError, NotImplementedError) as e:
@@ -244,7 +244,7 @@ def write(family, log):
     payload, count, bad, seen = bytearray(), 0, 0, {}
     for s in samples.read(os.path.join(OPS, f"samples_{family}.def")):
         if s.seed in seen:  # what is stored must fit both
-            if (set(s.tags) ^ set(seen[s.seed])) & {"nograd", "random", "owngrad", "writes"}:
+            if (set(s.tags) ^ set(seen[s.seed])) & {"nograd", "random", "owngrad", "signs", "writes"}:
                 print(f"{s.where}: {s.text}: there already with other tags")
                 bad += 1
             continue

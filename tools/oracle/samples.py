@@ -225,9 +225,22 @@ def ranks(seed, leaf, n):
     return rank
 
 
-def numbers(seed, leaf, dtype, n, hint=None, mod=None):
+def mirrored(seed, leaf, dtype, size, n, hint):
+    """Symmetric matrices of numbers in (-1, 1); spd adds their size to the diagonal."""
+    k, out = size[-1], []
+    for i in range(n):
+        row, col = i // k % k, i % k
+        other = i + (col - row) * k + row - col
+        v = plain(dtype, draw(seed, leaf, min(i, other))) / 4
+        out.append(abs(v) + k if row == col and hint == "spd" else v)
+    return out
+
+
+def numbers(seed, leaf, dtype, n, hint=None, mod=None, size=None):
     """n numbers for leaf number `leaf` of the sample with this seed."""
     fl = dtype in BITS
+    if hint in ("mirror", "spd"):
+        return mirrored(seed, leaf, dtype, size, n, hint)
     if hint == "distinct":
         r = ranks(seed, leaf, n)
         if fl:

@@ -39,9 +39,9 @@ func @test_grads_no_force_contiguous_dense(
     %t0: f32[2,4,4,4]{64,1,16,4} <tangent 0>) {
   %4 = clone(%seen) : f32[2,3] must_save 0
   %5 = add(%4, 1.0) : f32[2,3]
-  %6 = convolution(%x, %w, none, [1,1], [1,1], [1,1], 1) : f32[2,4,4,4]{64,1,16,4}
-  %7 = conv_data_grad(%t0, %w, [2,3,4,4], [1,1], [1,1], [1,1], 1) : f32[2,3,4,4] backward
-  %8 = conv_weight_grad(%t0, %x, [4,3,3,3], [1,1], [1,1], [1,1], 1) : f32[4,3,3,3] backward
+  %6 = convolution(%x, %w, none, [1], [1], [1], false, [0], 1) : f32[2,4,4,4]{64,1,16,4}
+  %7 = conv_data_grad(%t0, %w, [2,3,4,4], [1], [1], [1], 1) : f32[2,3,4,4] backward
+  %8 = conv_weight_grad(%t0, %x, [4,3,3,3], [1], [1], [1], 1) : f32[4,3,3,3] backward
   return %5 <update 2>, %6, %7 <grad 0>, %8 <grad 1>
 }
 

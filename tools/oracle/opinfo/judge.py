@@ -3,7 +3,7 @@ agreement, "unsupported" has nothing to compare, all else is a difference."""
 import torch
 
 from driver import MOST_READ, Context, TandemError, Unsupported
-from mapping import NO_VALUES, TIES
+from mapping import NO_VALUES, SIGNS, TIES
 
 # Relative and absolute tolerances, those of torch.testing.
 TOLERANCE = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
@@ -127,6 +127,7 @@ class Run:
         self.s, self.note = sample, note
         self.tensors = tensors_of(sample.input, sample.args, sample.kwargs)
         self.rounded = False
+        self.same_signs = True  # of vectors that may have others; else gradients differ
 
     def __enter__(self):
         self.cx = self.context()
@@ -210,6 +211,10 @@ class Run:
                 return
             if want.dim():
                 got, want, exact = got.flatten().sort()[0], want.flatten().sort()[0], None
+        if self.name in SIGNS:
+            self.same_signs &= bool(torch.all(got * want >= 0))
+            got, want, signed = got.abs(), want.abs(), exact
+            exact = lambda: signed().abs()  # noqa: E731
         eps = max([torch.finfo(t.dtype).eps for t in self.tensors if t.is_floating_point()],
                   default=0)
         self.rounded |= compare_values(what, got, want, exact, eps) == "rounding"
@@ -246,7 +251,8 @@ class Run:
             if self.name not in NO_VALUES and t.dtype in TOLERANCE:
                 got, _ = cx.read(cx.get(t))
                 compare_values(f"argument {i} afterwards", got, t.detach(), t.detach)
-        if gradients and self.name not in NO_VALUES and not self.free_order():
+        if (gradients and self.name not in NO_VALUES and not self.free_order()
+                and self.same_signs):
             self.check_gradients(pairs)
         return self.verdict()
 
