@@ -18,6 +18,15 @@ static bool refuse(td_vjp *v, const char *op, const char *arg) {
                     arg, arg);
 }
 
+/* The derivative of an op that has none in PyTorch either: results require grad, and
+ * backward through them fails. */
+bool td__vjp_unknown(td_vjp *v) {
+    return td__fail(v->cx, TD_E_GRAD,
+                    "%s: its derivative is not implemented; pass td_detach of its "
+                    "arguments",
+                    v->def->name);
+}
+
 /* ---- gamma functions ------------------------------------------------------ */
 
 /* in: a, b, tensors or numbers. d/db is -a zeta(a + 1, b). */

@@ -35,10 +35,15 @@ int grad_leaves_needing(const sample *s, td_tensor *const *t, td_tensor **need,
     return k;
 }
 
+/* Tangents have the strides of their results, as a compiled backward gives them: a
+ * product of a library rounds by the layout of its operands. */
 static int tangents(td_ctx *cx, const sample *s, td_tensor *const *ends, int n,
                     td_tensor **out) {
-    for (int i = 0; i < n; i++)
-        out[i] = hashed_tensor(cx, s, 100 + i, td_dtype_of(ends[i]), td_sizes(ends[i]));
+    for (int i = 0; i < n; i++) {
+        td_tensor *t =
+            hashed_tensor(cx, s, 100 + i, td_dtype_of(ends[i]), td_sizes(ends[i]));
+        out[i] = td_copy_(td_empty_like(td_detach(ends[i])), t);
+    }
     return n;
 }
 

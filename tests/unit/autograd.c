@@ -558,3 +558,21 @@ TEST(the_graph_can_be_looked_at) {
     CHECK_STR(td_node_name(td_node_edge(td_node_edge(n, 0), 0)), "accumulate");
     td_close(cx);
 }
+
+/* PyTorch: "the derivative for 'geqrf' is not implemented", when backward reaches it. */
+TEST(backward_through_an_op_without_a_derivative_fails_and_names_it) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 2))), *tau;
+
+    td_tensor *a = td_geqrf(x, &tau);
+    CHECK(td_requires_grad(a) && td_requires_grad(tau));
+    CHECK(!td_backward(td_sum(a)));
+    CHECK(strstr(td_message(cx), "geqrf: its derivative is not implemented") != NULL);
+    td_clear(cx);
+
+    td_tensor *index = td_tensor1(cx, 0, 1, 1), *w = LEAF(cx, 1, 2, 3);
+    td_tensor *sums = td_bincount(td_to(index, TD_I64), w);
+    CHECK(td_requires_grad(sums) && !td_backward(td_sum(sums)));
+    td_clear(cx);
+    td_close(cx);
+}
