@@ -53,6 +53,32 @@ case "a convolution in groups, and a pool" {
   call @images(%x, %w, %b)
 }
 
+func @lengths(%x: f32[2,4,9], %w: f32[6,2,3], %b: f32[6], %u: f32[6,2,4]) {
+  %c = conv1d(%x, %w, %b, [2], [1], [1], 2)
+  %d = conv_transpose1d(%c, %u, none, [3], [2], [1], 3, [2])
+  return %d
+}
+case "convolutions of lengths, one of them transposed" {
+  %x = randn([2,4,9], seed=1, requires_grad=true)
+  %w = randn([6,2,3], seed=2, requires_grad=true)
+  %b = randn([6], seed=3, requires_grad=true)
+  %u = randn([6,2,4], seed=4, requires_grad=true)
+  call @lengths(%x, %w, %b, %u)
+}
+
+func @volumes(%x: f64[2,2,4,5,6], %w: f64[4,2,2,3,2], %u: f64[4,3,2,1,3], %b: f64[3]) {
+  %c = conv3d(%x, %w, none, [1,2,1], [1,0,1], [2,1,1])
+  %d = conv_transpose3d(%c, %u, %b, [2,1,2], [0,0,1], [1,0,0])
+  return %d
+}
+case "convolutions of volumes, one of them transposed" {
+  %x = randn([2,2,4,5,6], f64, seed=1, requires_grad=true)
+  %w = randn([4,2,2,3,2], f64, seed=2, requires_grad=true)
+  %u = randn([4,3,2,1,3], f64, seed=3, requires_grad=true)
+  %b = randn([3], f64, seed=4, requires_grad=true)
+  call @volumes(%x, %w, %u, %b)
+}
+
 func @indices(%x: f32[5,4], %i: i64[5,2], %j: i64[3], %e: i64[2,3]) {
   %a = gather(%x, 1, %i)
   %b = index_select(%x, 0, %j)
