@@ -82,7 +82,8 @@ TD_M int32_t td_m_gcd_i32(int32_t a, int32_t b) {
 }
 TD_M int64_t td_m_lcm_i64(int64_t a, int64_t b) {
     int64_t g = td_m_gcd_i64(a, b);
-    return g ? td_m_abs_i64((int64_t)((uint64_t)td_m_trunc_div_i64(a, g) * (uint64_t)b)) : 0;
+    return g ? td_m_abs_i64((int64_t)((uint64_t)td_m_trunc_div_i64(a, g) * (uint64_t)b))
+             : 0;
 }
 TD_M int32_t td_m_lcm_i32(int32_t a, int32_t b) {
     return td_m_abs_i32((int32_t)(uint32_t)(uint64_t)td_m_lcm_i64(a, b));

@@ -559,7 +559,7 @@ TEST(the_graph_can_be_looked_at) {
     td_close(cx);
 }
 
-/* PyTorch: "the derivative for 'geqrf' is not implemented", when backward reaches it. */
+/* PyTorch fails likewise: "the derivative for geqrf is not implemented". */
 TEST(backward_through_an_op_without_a_derivative_fails_and_names_it) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 2))), *tau;
