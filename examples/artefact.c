@@ -43,7 +43,8 @@ static long bytes_of(const char *dir) {
 int main(int argc, char **argv) {
     char        made[] = "/tmp/tandem-artefact-XXXXXX";
     const char *dir = argc > 1 ? argv[1] : mkdtemp(made);
-    td_ctx     *cx = td_open();
+    if (!dir) return perror(made), 1;
+    td_ctx *cx = td_open();
     td_seed(cx, 1);
     trainer t = {.net = td_nn_sequential(
                      cx, TD_MODULES(td_nn_linear(cx, 16, 32, NULL), td_nn_relu(cx),
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
 
     td_tensor *x = td_randn(cx, TD_SHAPE(1, 16)),
               *y = td_zeros(cx, TD_SHAPE(1), TD_I64);
-    bool ok = dir && td_export_c(f, TD_ARGS(x, y), dir, NULL);
+    bool ok = td_export_c(f, TD_ARGS(x, y), dir, NULL);
     long bytes = ok ? bytes_of(dir) : 0;
     if (ok) printf("model.c trains in %ld bytes of memory\n", bytes);
     else fprintf(stderr, "%s\n", td_message(cx));
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
     td_optim_free(t.opt);
     td_module_free(t.net);
     td_close(cx);
-    if (argc < 2 && dir) {
+    if (argc < 2) {
         char line[64];
         snprintf(line, sizeof line, "rm -r %s", dir);
         if (system(line)) ok = false;

@@ -386,8 +386,9 @@ static td_aot_opts aot_options(const td_export_opts *o) {
 static bool graph_body(td_call *c) {
     const td_graph *g = td_call_env(c);
     size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
-    td_value       *in = td__zalloc(sizeof *in * n), *out = in + g->inputs.n;
+    td_value       *in = td__zalloc(sizeof *in * n);
     if (!in) return td__fail_memory(g->cx);
+    td_value *out = in + g->inputs.n;
     for (int i = 0, k = 0; i < g->inputs.n; i++)
         if (!td__graph_holds(g, i)) in[i] = td_value_tensor(td_arg(c, k++));
     bool ok = td__graph_replay(g, in, out) &&

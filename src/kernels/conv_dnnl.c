@@ -126,6 +126,7 @@ static void geometry_of(const int64_t *v, geometry *m) {
                               1}};
     const int64_t f[2][6] = {{g, v[KEY_O] / g, v[KEY_C] / g, kd, kh, kw},
                              {v[KEY_O] / g * all, all, cell, kh * kw, kw, 1}};
+    memset(m, 0, sizeof *m);
     memcpy(m->x, x[0], sizeof x[0]), memcpy(m->x_step, x[1], sizeof x[1]);
     memcpy(m->y, y[0], sizeof y[0]), memcpy(m->y_step, y[1], sizeof y[1]);
     memcpy(m->w, f[0], sizeof f[0]), memcpy(m->w_step, f[1], sizeof f[1]);

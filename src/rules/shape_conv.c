@@ -173,7 +173,7 @@ bool td__conv_transposed(td_opcall *c, td_conv *p, int64_t *made) {
                            (long long)p->groups);
     if (extra[0] >= p->stride_d || extra[1] >= p->stride_h || extra[2] >= p->stride_w)
         return td__op_fail(c, TD_E_ARG, "output_padding must be below stride, got %s",
-                           td__sizes_str(rank - 2, extra + 5 - rank));
+                           td__sizes_str(rank - 2, extra + (5 - rank)));
     made[0] = p->n, made[1] = td__dim_mul(w->size[1], p->groups);
     int64_t d = made_size(p->d, p->kd, &p->stride_d, &p->pad_d, &p->dil_d, extra[0]);
     int64_t h = made_size(p->h, p->kh, &p->stride_h, &p->pad_h, &p->dil_h, extra[1]);

@@ -125,7 +125,7 @@ bool td__shape_im2col(td_opcall *c) {
         return false;
     int64_t size[3] = {x->size[0], td__dim_mul(x->size[x->rank - 3], p.od),
                        td__dim_mul(p.oh, p.ow)};
-    td__meta_dense(&c->meta[0], (td_dtype)x->dtype, x->rank - 1, size + 4 - x->rank);
+    td__meta_dense(&c->meta[0], (td_dtype)x->dtype, x->rank - 1, size + (4 - x->rank));
     return true;
 }
 
