@@ -106,6 +106,8 @@ typedef struct prog_call {
     int              first_new; /* names given out when it began */
 } prog_call;
 
+/* Are the elements of its result whatever is in memory? */
+bool       prog_gives_unset(td_op op);
 /* Fills in the arguments of c->op; false: nothing fits. */
 bool       prog_args(prog_call *c);
 /* A fresh tensor of these sizes; its statement goes to `text`, which names it. */

@@ -192,8 +192,7 @@ static bool number_argument(prog_call *c, int percent, bool ints, td_value *v) {
  * numbers would leave gaps in an empty tensor of given strides. */
 static void print_list(prog_call *c, const int64_t *v, int n) {
     prog_world *w = c->w;
-    bool fresh = c->op == TD_OP_empty_strided || c->op == TD_OP_new_empty_strided;
-    if (!w->n_numbers || fresh) {
+    if (!w->n_numbers || prog_gives_unset(c->op)) {
         prog_print_ints(&c->text, v, n);
         return;
     }
@@ -307,7 +306,7 @@ static int some_dims(prog_call *c, int64_t *v, bool all) {
 static int some_strides(prog_call *c, int64_t *v) {
     prog_rng *r = &c->w->r;
     int       n = c->list_len >= 0 ? c->list_len : prog_range(r, 1, 2);
-    bool      fresh = c->op == TD_OP_empty_strided || c->op == TD_OP_new_empty_strided;
+    bool      fresh = prog_gives_unset(c->op);
     if (fresh) td__strides_dense(n, c->ints[c->n - 1], v); /* no gaps: not set */
     for (int i = 0; i < n && !fresh; i++) v[i] = prog_range(r, 0, 3);
     return n;
