@@ -76,7 +76,7 @@ static void write_residuals(const fitting *f, int64_t i) {
 /* Zeros below the solution x, where LAPACK leaves other numbers, and residuals. */
 static void finish(const fitting *f, int64_t i, char *x, int64_t rows) {
     int64_t size = td__dtype_bytes[f->dt];
-    for (int64_t q = 0; q < f->k; q++)
+    for (int64_t q = 0; q < f->k && rows > f->n; q++)
         memset(x + (q * rows + f->n) * size, 0, (size_t)((rows - f->n) * size));
     if (f->residuals->numel) write_residuals(f, i);
 }
