@@ -21,6 +21,16 @@ static bool mark_typed(uint32_t marks, const td_key *now, const td_key *was, int
                  : !memcmp(a + 1, b + 1, sizeof *a * (size_t)n);
 }
 
+/* Was a leaf read in the same sizes? *at is the rank of the sizes in which it was, -1
+ * for its own, and moves past these. */
+static bool read_alike(const td_key *now, const td_key *was, int *at) {
+    const int64_t *a = now->v + *at, *b = was->v + *at;
+    if (a[0] != b[0]) return false;
+    int n = a[0] > 0 ? (int)a[0] : 0;
+    *at += 1 + n;
+    return !memcmp(a + 1, b + 1, sizeof *a * (size_t)n);
+}
+
 /* Marks the dims of an argument whose size differs between two keys, or is a symbol in
  * the specialization of `was`. *at is the item's first word and moves past it. False:
  * the argument differs in more than sizes and strides. */
@@ -39,6 +49,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
            (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);
     if (a[1] >> TD_KEY_OBJECT & 1 && now->v[*at - 1] != was->v[*at - 1]) return false;
+    if (a[1] >> TD_KEY_READ & 1 && !read_alike(now, was, at)) return false;
     return !(a[1] >> TD_KEY_TYPED & 1) || mark_typed(*marks, now, was, at);
 }
 

@@ -26,8 +26,8 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
     int      at = td__opinfo(n->op)->view_of;
     uint32_t flags = td__row(n->op)->flags;
     if (at != 0 || n->n_in < 1 || n->in[0].kind != TD_G_VALUE) return NULL;
-    if (flags & (TD_OPF_DETACH | TD_OPF_MULTI | TD_OPF_LATE) ||
-        td__opinfo(n->op)->writes)
+    if (flags & (TD_OPF_DETACH | TD_OPF_MULTI) || td__opinfo(n->op)->writes ||
+        td__row(n->op)->view == TD_VIEW_LATE)
         return NULL;
     td_gval *v = n->in[0].u.v;
     if (w->e.moved[v->id] || w->e.moved[n->out[0]->id]) return NULL;

@@ -10,6 +10,7 @@
 /* The taps of one dim: place i has count[i] of them, from entry i * most on. */
 typedef struct taps {
     int64_t  most;
+    bool     pairs; /* every place has two */
     int32_t *at, *count;
     float   *weight_f32;
     double  *weight_f64;
@@ -65,10 +66,14 @@ static double cubic(double x, double a) {
     return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-/* The place before, and how far behind it the source is. */
+/* A place of a source as a number from 0 to n; a given scale may make it infinite. */
+static int64_t bounded(double at, int64_t n) {
+    return at >= (double)n ? n : at > 0 ? (int64_t)at : 0;
+}
+
+/* The place before, and how far behind it the source is, which is at least -1. */
 static int64_t place(double source, int64_t n, double *beyond) {
-    int64_t at = (int64_t)floor(source);
-    if (at > n - 1) at = n - 1;
+    int64_t at = bounded(floor(source) + 1, n) - 1;
     *beyond = source - (double)at;
     if (*beyond < 0) *beyond = 0;
     if (*beyond > 1) *beyond = 1;
@@ -103,16 +108,14 @@ static void cubic_taps(taps *t, const td_axis *a, bool align, bool wide) {
 }
 
 /* All elements below a filter of `size` elements, which a step above 1 widens; the
- * weights add up to 1. */
+ * weights add up to 1. A scale that does not fit the sizes leaves places without. */
 static void filter_taps(taps *t, const td_axis *a, bool align, bool wide, int size) {
     double step = td__axis_step(a, wide, align), back = step >= 1 ? 1 / step : 1;
     double reach = step >= 1 ? size * 0.5 * step : size * 0.5;
     for (int64_t i = 0; i < a->to; i++) {
         double  middle = rounded(step * ((double)i + 0.5), wide), sum = 0, w;
-        int64_t from = (int64_t)(middle - reach + 0.5),
-                to = (int64_t)(middle + reach + 0.5);
-        if (from < 0) from = 0;
-        if (to > a->from) to = a->from;
+        int64_t from = bounded(middle - reach + 0.5, a->from),
+                to = bounded(middle + reach + 0.5, a->from);
         if (to - from > t->most) to = from + t->most;
         for (int pass = 0; pass < 2; pass++)
             for (int64_t k = from; k < to; k++) {
@@ -143,6 +146,7 @@ static bool make_taps(td_opcall *c, taps *t, const td_axis *a, td_resample_mode 
     bool      wide = c->out[0]->dtype == TD_F64;
     td_arena *m = &c->cx->scratch;
     t->most = most_taps(a, mode, align);
+    t->pairs = mode == TD_RESAMPLE_LINEAR && t->most == 2;
     size_t n = (size_t)(a->to * t->most + 1);
     t->at = td__arena_alloc(m, n * sizeof *t->at);
     t->count = td__arena_alloc(m, (size_t)(a->to + 1) * sizeof *t->count);

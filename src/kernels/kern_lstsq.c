@@ -5,6 +5,7 @@
 #include "rules/geom.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct fitting {
@@ -75,9 +76,23 @@ static void write_residuals(const fitting *f, int64_t i) {
 /* Zeros below the solution x, where LAPACK leaves other numbers, and residuals. */
 static void finish(const fitting *f, int64_t i, char *x, int64_t rows) {
     int64_t size = td__dtype_bytes[f->dt];
-    for (int64_t q = 0; q < f->k; q++)
+    for (int64_t q = 0; q < f->k && rows > f->n; q++)
         memset(x + (q * rows + f->n) * size, 0, (size_t)((rows - f->n) * size));
     if (f->residuals->numel) write_residuals(f, i);
+}
+
+/* LAPACK's number of an argument that the driver must not get, negated; 0: none. NaNs
+ * are rejected as in ATen; gelsd would also report infinities of A on stdout. */
+static int rejected(const fitting *f, int64_t i, const driver_call *d) {
+    bool inf = f->driver == 'd';
+    for (int64_t k = 0; k < (int64_t)f->m * f->n; k++) {
+        double v = td__load_f(f->dt, d->a + k * td__dtype_bytes[f->dt]);
+        if (isnan(v) || (inf && isinf(v))) return -4;
+    }
+    const char *b = td__stack_at(f->b0, 2, f->x, i);
+    for (int64_t k = 0; k < (int64_t)f->m * f->k; k++)
+        if (isnan(element(f->b0, b, k / f->k, k % f->k))) return -6;
+    return 0;
 }
 
 static bool lstsq_one(void *job, int64_t i) {
@@ -93,6 +108,7 @@ static bool lstsq_one(void *job, int64_t i) {
                      .lwork = -1,
                      .iwork = &ints};
     if (f->k == 0 || least == 0) return finish(f, i, d.x, most), true;
+    if ((f->info[i] = rejected(f, i, &d))) return true;
     call_driver(f, &d);
     d.lwork = td__lapack_work(f->dt, &few);
     if (f->driver != 'd') ints = f->n;
@@ -154,9 +170,10 @@ bool td__kern_lstsq(td_opcall *c) {
     bool ok = f.a && start_solution(c, &f) &&
               td__each_matrix(c, count, 4.0 * f.m * f.n * (f.n + f.k), lstsq_one, &f) &&
               td__check_infos(c, f.info, count,
-                              f.driver == 's' ? "not of full rank; use driver gelsy, "
-                                                "gelsd or gelss"
-                                              : "the algorithm did not converge");
+                              f.driver == 's' ? "not of full rank, or not finite; use "
+                                                "driver gelsy, gelsd or gelss"
+                                              : "the algorithm did not converge; is an "
+                                                "element of A or B not finite?");
     if (f.a) td_drop(f.a);
     td__block_free(f.info, bytes);
     return ok;

@@ -72,8 +72,10 @@ static void copy_r(const decomposing *d, const char *a, char *r, int rows) {
     for (int64_t k = 0; k < d->n; k++) {
         int64_t above = k + 1 < rows ? k + 1 : rows;
         if (above > d->m) above = d->m;
-        memcpy(r + k * rows * size, a + k * d->m * size, (size_t)(above * size));
-        memset(r + (k * rows + above) * size, 0, (size_t)((rows - above) * size));
+        if (above > 0)
+            memcpy(r + k * rows * size, a + k * d->m * size, (size_t)(above * size));
+        if (rows > above)
+            memset(r + (k * rows + above) * size, 0, (size_t)((rows - above) * size));
     }
 }
 
@@ -87,7 +89,7 @@ static bool qr_one(void *job, int64_t i) {
     bool         ok = tau && factor_qr(d, a, tau);
     if (ok) copy_r(d, a, d->y + i * d->y_item, d->cols);
     if (ok && d->x) {
-        memcpy(q, a, (size_t)bytes_of(d, d->m, least(d->cols, d->n)));
+        if (k > 0) memcpy(q, a, (size_t)bytes_of(d, d->m, least(d->cols, d->n)));
         ok = form_q(d, q, d->cols, k, tau);
     }
     if (tau) td__block_free(tau, bytes);
@@ -247,7 +249,7 @@ bool td__kern_eigh(td_opcall *c) {
 /* Of a matrix without elements: unit vectors. */
 static void unit_matrix(const decomposing *d, char *x, int n) {
     int64_t size = td__dtype_bytes[d->dt];
-    memset(x, 0, (size_t)((int64_t)n * n * size));
+    if (n > 0) memset(x, 0, (size_t)((int64_t)n * n * size));
     for (int64_t k = 0; k < n; k++) td__store_f(d->dt, x + k * (n + 1) * size, 1);
 }
 

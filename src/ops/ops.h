@@ -60,7 +60,6 @@ enum {
     /* -- autograd -- */
     TD_OPF_CUTS = 1 << 25, /* ends or exchanges the history of a tensor; not a view */
     TD_OPF_TAPE = 1 << 26, /* sets flags or history; the tape does it, not a kernel */
-    TD_OPF_LATE = 1 << 28, /* in a backward it stays there, and so does what reads it */
 
     /* -- the C function -- */
     TD_OPF_FROM_ZERO = 1 << 27, /* the macro may omit the first argument, which is 0 */
@@ -171,6 +170,7 @@ typedef enum td_linear {
 typedef enum td_view_kind {
     TD_VIEW_OTHER,   /* selects elements, or anything else */
     TD_VIEW_SAME,    /* nothing: sizes, strides and offset are the argument's */
+    TD_VIEW_LATE,    /* nothing, and a backward reads the elements when it runs */
     TD_VIEW_RESHAPE, /* other sizes, the same elements in row-major order */
     /* The same dims in another order: a list of them, two that change places, or no
      * argument, which reverses them. */

@@ -6,7 +6,7 @@
 /* Does a hook read an input here? The caller may write that before backward; values of
  * the program nobody else can write. */
 static bool reads_late(const td_part *p, const td_gnode *n) {
-    return td__row(n->op)->flags & TD_OPF_LATE && n->in[0].kind == TD_G_VALUE &&
+    return td__row(n->op)->view == TD_VIEW_LATE && n->in[0].kind == TD_G_VALUE &&
            p->maker[p->root[n->in[0].u.v->id]] < 0;
 }
 

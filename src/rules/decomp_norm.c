@@ -165,10 +165,11 @@ static td_tensor *per_sample(td_tensor *p, int64_t n) {
     return p ? td_op_repeat(p, TD_SHAPE(n)) : NULL;
 }
 
-/* The mean of the samples' running statistics goes back to the caller's. */
-static bool write_back(td_tensor *to, td_tensor *from, int64_t n) {
+/* The mean of the running statistics [N * C] goes back to the caller's. x: the input.
+ */
+static bool write_back(td_tensor *to, td_tensor *from, const td_tensor *x) {
     if (!to) return true;
-    td_tensor *m = td_op_view(from, TD_SHAPE(n, to->size[0]));
+    td_tensor *m = td_op_view(from, TD_SHAPE(x->size[0], x->size[1]));
     m = t_mean(m, TD_DIMS(0), false);
     return !td_is_nil(td_op_copy_(to, m, false));
 }
@@ -203,6 +204,6 @@ bool td__decomp_instance_norm(td_opcall *c) {
     td_tensor *y = td_op_native_batch_norm(flat, per_sample(td__in(c, 1), n),
                                            per_sample(td__in(c, 2), n), m, v, use_input,
                                            td__in_f(c, 6), td__in_f(c, 7), NULL, NULL);
-    if (use_input && (!write_back(rm, m, n) || !write_back(rv, v, n))) return false;
+    if (use_input && (!write_back(rm, m, x) || !write_back(rv, v, x))) return false;
     return set_out(c, td_op_view(y, td__sizes(x)));
 }

@@ -188,7 +188,7 @@ static bool power_average(td_opcall *c, int spatial) {
         return td__op_fail(c, TD_E_DTYPE, "self must be floating, got %s",
                            td__type_str(td__in(c, 0)));
     for (int d = 0; d < spatial; d++)
-        if (k.n > 0) size *= k.v[k.n == 1 ? 0 : d < k.n ? d : 0];
+        if (k.n > 0) size *= td__dim_fixed(k.v[k.n == 1 ? 0 : d < k.n ? d : 0]);
     if (spatial == 1) y = td_op_avg_pool1d(x, k, stride, pad, ceil, true);
     else if (spatial == 2) y = td_op_avg_pool2d(x, k, stride, pad, ceil, true, TD_NONE);
     else y = td_op_avg_pool3d(x, k, stride, pad, ceil, true, TD_NONE);

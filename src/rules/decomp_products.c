@@ -38,6 +38,9 @@ static bool split_dims(td_opcall *c, const td_tensor *t, td_ints dims, bool sum_
     bool summed[TD_MAX_RANK + 1] = {false};
     int  at[TD_MAX_RANK] = {0}, n = 0;
     *s = (side){.rows = 1};
+    if (dims.n > t->rank)
+        return td__op_fail(c, TD_E_ARG, "%s has fewer dims than the %d to sum over",
+                           td__type_str(t), dims.n);
     for (int i = 0; i < dims.n; i++) {
         at[i] = td__op_dim(c, dims.v[i], t->rank);
         if (at[i] < 0) return false;

@@ -342,7 +342,7 @@ bool td__shape_pad(td_opcall *c) {
             return td__op_fail(c, TD_E_SHAPE,
                                "pad %lld,%lld takes more than dim %d of %s has",
                                (long long)before, (long long)after, d, td__type_str(t));
-        grows = grows || before > 0 || after > 0;
+        grows = grows || td__dim_lt(0, before) || td__dim_lt(0, after);
         m->size[d] = td__dim_add(t->size[d], td__dim_add(before, after));
     }
     if (!grows) keep_order(m);

@@ -300,13 +300,23 @@ bool td__shape_ldl_solve(td_opcall *c) {
 /* ---- least squares, pseudoinverse, exponential, distances --------------- */
 
 /* in: A [.., m, n], B [.., m, k], rcond, driver, with equal leading sizes. */
+static bool lstsq_fits(td_opcall *c) {
+    static const char *const drivers[] = {"gelsy", "gels", "gelsd", "gelss"};
+    const td_tensor         *A = td__in(c, 0), *B = td__in(c, 1);
+    if (!td__want_matrix(c, 0) || !td__want_matrix(c, 1) ||
+        !td__want_same_dtype(c, 0, 1) || !td__want_word(c, 3, drivers, 4))
+        return false;
+    return (A->rank == B->rank && td__dims_eq(A->size, B->size, A->rank - 1)) ||
+           td__op_fail(c, TD_E_SHAPE,
+                       "B %s must have the sizes of A %s but for the last",
+                       td__type_str(B), td__type_str(A));
+}
+
 bool td__shape_lstsq(td_opcall *c) {
     const td_tensor *A = td__in(c, 0), *B = td__in(c, 1);
     td_dtype         dt = (td_dtype)A->dtype;
     const char      *driver = c->in[3].u.s;
-    if (!td__want_matrix(c, 0) || !td__want_matrix(c, 1) ||
-        !td__want_same_dtype(c, 0, 1))
-        return false;
+    if (!lstsq_fits(c)) return false;
     int64_t m = t_last(A, 2), n = t_last(A, 1);
     bool    values = !strcmp(driver, "gelsd") || !strcmp(driver, "gelss");
     meta_matrices(c, 0, B, td__dim_max(m, n), t_last(B, 1));
@@ -320,11 +330,18 @@ bool td__shape_lstsq(td_opcall *c) {
     return true;
 }
 
-/* in: self, pinv. */
+/* in: self [.., m, n], pinv [.., n, m]. */
 bool td__shape_pinv_of(td_opcall *c) {
-    const td_tensor *p = td__in(c, 1);
+    const td_tensor *t = td__in(c, 0), *p = td__in(c, 1);
+    if (!td__want_matrix(c, 0) || !td__want_same_dtype(c, 0, 1)) return false;
+    if (p->rank != t->rank || !td__dims_eq(p->size, t->size, t->rank - 2) ||
+        !td__dim_eq(t_last(p, 2), t_last(t, 1)) ||
+        !td__dim_eq(t_last(p, 1), t_last(t, 2)))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "pinv %s must have the sizes of the transpose of self %s",
+                           td__type_str(p), td__type_str(t));
     td__meta_dense(&c->meta[0], (td_dtype)p->dtype, p->rank, p->size);
-    return td__want_matrix(c, 0);
+    return true;
 }
 
 /* in: self. */

@@ -39,7 +39,7 @@ static bool want_padding(td_opcall *c, int at, int rank, const int64_t *size,
                                    reflect ? "below" : "at most",
                                    td__sizes_str(rank, size));
         to[d] = td__dim_add(size[d], td__dim_add(pair[0], pair[1]));
-        int64_t cut = (pair[0] < 0 ? pair[0] : 0) + (pair[1] < 0 ? pair[1] : 0);
+        int64_t cut = td__dim_add(td__dim_min(pair[0], 0), td__dim_min(pair[1], 0));
         if (td__dim_lt(to[d], 1) ||
             (around && td__dim_lt(td__dim_add(size[d], cut), 1)))
             return td__op_fail(c, TD_E_SHAPE, "%s %s leaves nothing of %s",

@@ -35,15 +35,22 @@ static bool read_list(td_opcall *c, int i, int spatial, int64_t least, int64_t t
     return true;
 }
 
+/* A list of windows: kernels and rules compute with these, so symbols are fixed. */
+static bool read_fixed(td_opcall *c, int i, int spatial, int64_t least, int64_t to[3]) {
+    if (!read_list(c, i, spatial, least, to)) return false;
+    for (int d = 3 - spatial; d < 3; d++) to[d] = td__dim_fixed(to[d]);
+    return true;
+}
+
 /* kernel_size, stride, padding and dilation from argument `at` on. An empty stride
  * means that of kernel_size: windows do not overlap. */
 static bool read_window(td_opcall *c, int at, int spatial, bool dilated, td_planes *p) {
     bool    own_stride = c->in[at + 1].n > 0;
     int64_t k[3] = {1, 1, 1}, step[3] = {1, 1, 1}, pad[3] = {0}, dil[3] = {1, 1, 1};
-    if (!read_list(c, at, spatial, 1, k) ||
-        !read_list(c, own_stride ? at + 1 : at, spatial, 1, step) ||
-        !read_list(c, at + 2, spatial, 0, pad) ||
-        (dilated && !read_list(c, at + 3, spatial, 1, dil)))
+    if (!read_fixed(c, at, spatial, 1, k) ||
+        !read_fixed(c, own_stride ? at + 1 : at, spatial, 1, step) ||
+        !read_fixed(c, at + 2, spatial, 0, pad) ||
+        (dilated && !read_fixed(c, at + 3, spatial, 1, dil)))
         return false;
     for (int d = 3 - spatial; d < 3; d++)
         if (pad[d] > k[d] / 2)
@@ -245,11 +252,12 @@ static bool fractional_max(td_opcall *c, int spatial) {
     int64_t          k[3] = {1, 1, 1}, to[3] = {1, 1, 1};
     int              first = x->rank - spatial;
     if (!td__want_planes(c, 0, spatial, false) ||
-        !td__want_float(c, 0, TD_DTYPE_NONE) || !read_list(c, 1, spatial, 1, k) ||
+        !td__want_float(c, 0, TD_DTYPE_NONE) || !read_fixed(c, 1, spatial, 1, k) ||
         !read_list(c, 2, spatial, 1, to))
         return false;
     for (int d = 0; d < spatial; d++) {
-        int64_t need = to[3 - spatial + d] + k[3 - spatial + d] - (spatial == 2);
+        int64_t need =
+            td__dim_add(to[3 - spatial + d], k[3 - spatial + d] - (spatial == 2));
         if (td__dim_lt(x->size[first + d], need))
             return td__op_fail(c, TD_E_SHAPE,
                                "kernel_size %s and output_size %s need more than %s",

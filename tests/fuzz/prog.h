@@ -106,6 +106,8 @@ typedef struct prog_call {
     int              first_new; /* names given out when it began */
 } prog_call;
 
+/* Are the elements of its result whatever is in memory? */
+bool       prog_gives_unset(td_op op);
 /* Fills in the arguments of c->op; false: nothing fits. */
 bool       prog_args(prog_call *c);
 /* A fresh tensor of these sizes; its statement goes to `text`, which names it. */
@@ -113,6 +115,8 @@ td_tensor *prog_fresh(prog_world *w, td_buf *text, td_dtype dt, int rank,
                       const int64_t *size, char *name);
 /* Whole numbers from 0 to below `most`, to index with. */
 td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name);
+/* Numbers of rows, from 1 on, as linalg_lu_factor gives for matrices like c->self. */
+td_tensor *prog_fresh_pivots(prog_call *c, char *name);
 td_dtype   prog_dtype(prog_rng *r);
 int        prog_size(prog_world *w);
 int        prog_rank(prog_world *w);
@@ -121,6 +125,12 @@ td_value   prog_number(prog_rng *r); /* an int or a float to pass as an argument
 void       prog_print_number(td_buf *b, td_value v);
 void       prog_print_ints(td_buf *b, const int64_t *v, int n);
 void       prog_indent(td_buf *b, const prog_world *w);
+
+/* Of ops on images (prog_images.c): sizes for the tensor argument, and a list for the
+ * list argument of this name; its length, -1: the name means nothing there. */
+bool prog_takes_images(td_op op);
+int  prog_image_sizes(prog_call *c, const char *name, int64_t *size);
+int  prog_image_list(prog_call *c, const char *name, int64_t *v);
 
 /* What kinds of ops to prefer, in percent; the rest is any op. */
 typedef struct prog_taste {

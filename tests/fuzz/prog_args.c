@@ -8,7 +8,7 @@
 
 /* ---- tensors ------------------------------------------------------------ */
 
-typedef enum wanted { ANY, FLOATS, INTS, INDEX, MASK } wanted;
+typedef enum wanted { ANY, FLOATS, INTS, INDEX, PIVOTS, MASK } wanted;
 
 static bool one_of(const char *name, const char *words) {
     size_t n = strlen(name);
@@ -22,7 +22,9 @@ static wanted what_fits(const prog_call *c, const td_param *p) {
     bool     mask = prog_with & PROG_MASKS && one_of(p->name, "indices") &&
                 prog_chance(&c->w->r, 60);
     if (mask) return MASK;
-    if (one_of(p->name, "index indices target")) return INDEX;
+    if (one_of(p->name, "index indices target lengths offsets sorter ranks"))
+        return INDEX;
+    if (one_of(p->name, "pivots LU_pivots")) return PIVOTS;
     if (one_of(p->name, "mask condition")) return MASK;
     if (dtypes & TD_DT_FLOAT_ONLY) return FLOATS;
     if (dtypes & TD_DT_INT_ONLY) return INTS;
@@ -36,6 +38,7 @@ static bool is_wanted(const td_tensor *t, wanted want) {
     case FLOATS: return td__is_float(dt);
     case INTS: return !td__is_float(dt);
     case INDEX: return dt == TD_I64;
+    case PIVOTS: return dt == TD_I32;
     case MASK: return dt == TD_BOOL;
     }
     return false;
@@ -78,7 +81,7 @@ static int fitting_sizes(prog_call *c, int64_t *size) {
     return rank;
 }
 
-static td_tensor *fresh_for(prog_call *c, wanted want, char *name) {
+static td_tensor *fresh_for(prog_call *c, wanted want, const char *param, char *name) {
     prog_world *w = c->w;
     int64_t     size[PROG_LIST], most = w->usual;
     if (want == INDEX) {
@@ -86,24 +89,28 @@ static td_tensor *fresh_for(prog_call *c, wanted want, char *name) {
             most = c->self->size[prog_upto(&w->r, c->self->rank)];
         return prog_fresh_index(c, most, name);
     }
+    if (want == PIVOTS) return prog_fresh_pivots(c, name);
     td_dtype dt = prog_dtype(&w->r);
     if (c->self && prog_chance(&w->r, 75)) dt = (td_dtype)c->self->dtype;
     if (want == MASK) dt = TD_BOOL;
     if (want == FLOATS && !td__is_float(dt)) dt = TD_F32;
     if (want == INTS && td__is_float(dt)) dt = TD_I64;
-    int rank = fitting_sizes(c, size);
+    int rank = prog_takes_images(c->op) ? prog_image_sizes(c, param, size) : -1;
+    if (rank < 0) rank = fitting_sizes(c, size);
     while (rank && td__numel(rank, size) > PROG_NUMEL) rank--;
     return prog_fresh(w, &c->before, dt, rank, size, name);
 }
 
 static td_tensor *some_tensor(prog_call *c, const td_param *p) {
     wanted          want = what_fits(c, p);
-    int             odds = want == INDEX || want == MASK ? 60 : c->self ? 25 : 10;
+    bool            image = prog_takes_images(c->op);
+    int odds = want >= INDEX || (image && !c->self) ? 60 : c->self ? 25 : 10;
+    if (image && one_of(p->name, "weight grid")) odds = 90;
     const prog_val *old = prog_chance(&c->w->r, odds) ? NULL : existing(c, want);
     prog_val        v;
     if (old) v = *old;
     else {
-        v.t = fresh_for(c, want, v.name);
+        v.t = fresh_for(c, want, p->name, v.name);
         if (td_is_nil(v.t) || !td__vec_push(&c->fresh, v)) return NULL;
     }
     td__buf_add(&c->text, v.name);
@@ -151,12 +158,14 @@ static const struct {
     {"padding_idx ignore_index", -1, 2},
     {"low from", -3, 0},
     {"high to", 1, 4},
+    {"interpolation_mode padding_mode", 0, 2},
+    {"upscale_factor downscale_factor edge_order spatial bins sections ind r", 1, 3},
 };
 
 static int64_t some_int(prog_call *c, const char *name) {
     prog_rng *r = &c->w->r;
     int       rank = c->self ? c->self->rank : 2;
-    if (one_of(name, "dim dim0 dim1 dim2 dimension axis0 axis1 start_dim end_dim"))
+    if (one_of(name, "dim dim0 dim1 dim2 dimension axis axis0 axis1 start_dim end_dim"))
         return prog_range(r, rank ? -rank : -1, rank ? rank - 1 : 0);
     if (one_of(name, "N C HxW") && rank) return c->self->size[prog_upto(r, rank)];
     for (size_t i = 0; i < sizeof small_ints / sizeof *small_ints; i++)
@@ -192,8 +201,7 @@ static bool number_argument(prog_call *c, int percent, bool ints, td_value *v) {
  * numbers would leave gaps in an empty tensor of given strides. */
 static void print_list(prog_call *c, const int64_t *v, int n) {
     prog_world *w = c->w;
-    bool fresh = c->op == TD_OP_empty_strided || c->op == TD_OP_new_empty_strided;
-    if (!w->n_numbers || fresh) {
+    if (!w->n_numbers || prog_gives_unset(c->op)) {
         prog_print_ints(&c->text, v, n);
         return;
     }
@@ -231,7 +239,7 @@ static td_value some_scalar(prog_call *c) {
 static td_value some_float(prog_call *c, const char *name) {
     double f = prog_range(&c->w->r, 0, 4) * 0.25;
     if (one_of(name, "eps")) f = 1e-5;
-    if (one_of(name, "scale scales scales_h scales_w beta delta lambd"))
+    if (one_of(name, "scale scales scales_d scales_h scales_w beta delta lambd"))
         f = f * 2 + 0.5;
     print_float(&c->text, f);
     return td_value_float(f);
@@ -307,7 +315,7 @@ static int some_dims(prog_call *c, int64_t *v, bool all) {
 static int some_strides(prog_call *c, int64_t *v) {
     prog_rng *r = &c->w->r;
     int       n = c->list_len >= 0 ? c->list_len : prog_range(r, 1, 2);
-    bool      fresh = c->op == TD_OP_empty_strided || c->op == TD_OP_new_empty_strided;
+    bool      fresh = prog_gives_unset(c->op);
     if (fresh) td__strides_dense(n, c->ints[c->n - 1], v); /* no gaps: not set */
     for (int i = 0; i < n && !fresh; i++) v[i] = prog_range(r, 0, 3);
     return n;
@@ -326,17 +334,20 @@ static int some_ints(prog_call *c, const char *name, int64_t *v) {
         {"split_sizes", 0, 2, 1, 3},
     };
     prog_rng *r = &c->w->r;
+    bool      image = prog_takes_images(c->op) && prog_chance(r, 80);
+    int       n = image ? prog_image_list(c, name, v) : -1;
+    if (n >= 0) return n;
     if (one_of(name, "dims dim source destination"))
         return some_dims(c, v, c->op == TD_OP_permute);
     if (one_of(name, "stride strides")) return some_strides(c, v);
     if (!strcmp(name, "pad")) {
-        int n = 2 * prog_range(r, 1, 2);
+        n = 2 * prog_range(r, 1, 2);
         for (int i = 0; i < n; i++) v[i] = prog_range(r, -1, 2);
         return n;
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (one_of(name, lists[i].names)) {
-            int n = prog_range(r, lists[i].least, lists[i].most);
+            n = prog_range(r, lists[i].least, lists[i].most);
             for (int k = 0; k < n; k++) v[k] = prog_range(r, lists[i].lo, lists[i].hi);
             return n;
         }
@@ -346,13 +357,20 @@ static int some_ints(prog_call *c, const char *name, int64_t *v) {
 /* ---- words -------------------------------------------------------------- */
 
 static const char *some_word(prog_call *c, const char *name) {
-    static const char *const words[][8] = {
+    static const char *const words[][18] = {
         {"reduce", "sum", "prod", "mean", "amax", "amin", NULL},
         {"reduction", "none", "mean", "sum", NULL},
         {"rounding_mode", "", "floor", "trunc", NULL},
         {"approximate", "none", "tanh", NULL},
         {"equation", "ij,jk->ik", "ij->ji", "ii->i", "i,j->ij", "bij,bjk->bik", NULL},
-        {"mode", "constant", "nearest", "reduced", "complete", NULL},
+        {"mode", "constant", "nearest", "reduced", "complete", "r", "reflect",
+         "replicate", "circular", "linear", "bilinear", "bicubic", "nearest-exact",
+         "sum", "mean", "max", NULL},
+        {"padding_mode", "zeros", "border", "reflection", NULL},
+        {"padding", "valid", "same", NULL},
+        {"interpolation", "linear", "lower", "higher", "midpoint", "nearest", NULL},
+        {"indexing", "ij", "xy", NULL},
+        {"side", "left", "right", NULL},
         {"UPLO", "L", "U", NULL},
         {"driver", "gelsy", "gels", "gelsd", NULL},
         {"ord", "fro", "nuc", NULL},

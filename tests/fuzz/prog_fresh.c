@@ -116,6 +116,24 @@ td_tensor *prog_fresh(prog_world *w, td_buf *text, td_dtype dt, int rank,
     return t;
 }
 
+/* Whole numbers from lo to below hi. */
+static td_tensor *whole_numbers(prog_call *c, int64_t lo, int64_t hi, td_dtype dt,
+                                td_ints size, char *name) {
+    prog_world *w = c->w;
+    new_name(w, name);
+    prog_indent(&c->before, w);
+    td__buf_printf(&c->before, "%s = randint(%lld, %lld, ", name, (long long)lo,
+                   (long long)hi);
+    prog_print_ints(&c->before, size.v, size.n);
+    td__buf_printf(&c->before, ", %s%s)\n", td_dtype_name(dt),
+                   w->is_case ? ", seed=7" : "");
+    uint64_t seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
+    if (w->is_case) td_rng_set(w->cx, 7, 0);
+    td_tensor *t = td_op_randint(w->cx, lo, hi, size, dt);
+    if (w->is_case) td_rng_set(w->cx, seed, offset);
+    return t;
+}
+
 td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name) {
     prog_world *w = c->w;
     int64_t     size[PROG_LIST];
@@ -126,15 +144,15 @@ td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name) {
         rank = c->self->rank;
         memcpy(size, c->self->size, sizeof *size * (size_t)rank);
     }
-    if (most < 1) most = 1;
-    new_name(w, name);
-    prog_indent(&c->before, w);
-    td__buf_printf(&c->before, "%s = randint(0, %lld, ", name, (long long)most);
-    prog_print_ints(&c->before, size, rank);
-    td__buf_printf(&c->before, ", i64%s)\n", w->is_case ? ", seed=7" : "");
-    uint64_t seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
-    if (w->is_case) td_rng_set(w->cx, 7, 0);
-    td_tensor *t = td_op_randint(w->cx, 0, most, (td_ints){size, rank}, TD_I64);
-    if (w->is_case) td_rng_set(w->cx, seed, offset);
-    return t;
+    return whole_numbers(c, 0, most < 1 ? 1 : most, TD_I64, (td_ints){size, rank}, name);
+}
+
+td_tensor *prog_fresh_pivots(prog_call *c, char *name) {
+    const td_tensor *a = c->self;
+    int64_t          size[PROG_LIST] = {c->w->usual};
+    int              rank = a && a->rank > 1 && a->rank <= PROG_LIST ? a->rank - 1 : 1;
+    if (a && a->rank > rank) memcpy(size, a->size, sizeof *size * (size_t)rank);
+    int64_t rows = size[rank - 1];
+    if (a && a->rank > rank && a->size[rank] < rows) size[rank - 1] = a->size[rank];
+    return whole_numbers(c, 1, rows + 1, TD_I32, (td_ints){size, rank}, name);
 }

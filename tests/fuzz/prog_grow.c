@@ -3,6 +3,8 @@
  * tried again, and what works is written down. */
 #include "prog.h"
 
+#include "ops/rules_gen.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,10 +50,7 @@ static bool is_left_out(td_op op) {
            is_inverse(op);
 }
 
-static bool gives_unset(td_op op) {
-    return op == TD_OP_empty || op == TD_OP_empty_like || op == TD_OP_empty_strided ||
-           op == TD_OP_new_empty || op == TD_OP_new_empty_strided;
-}
+bool prog_gives_unset(td_op op) { return td__row(op)->cpu == td__kern_empty; }
 
 /* Has it a mask or indices, or results whose sizes depend on values? */
 static bool takes_mask(td_op op) {
@@ -223,7 +222,7 @@ static void write_down(prog_call *c, td_tensor **out, int n) {
     td__buf_printf(&w->text, "%s%s(%s)", named ? " = " : "", td__row(c->op)->name,
                    td__buf_str(&c->text));
     prog_add_policy(&w->text, w);
-    if (gives_unset(c->op)) {
+    if (prog_gives_unset(c->op)) {
         prog_indent(&w->text, w);
         td__buf_printf(&w->text, "zero_(%s)\n", name);
         td_op_zero_(out[0]);

@@ -64,6 +64,7 @@ static void run_checks(suite *u, td_ctx *cx, report *r, const expected *e) {
     if (!r->failures && e->status == EXP_OK) check_notices(cx, r, e, &u->wrong);
     if (cx->rng_offset && !td__op_draws(op))
         fail_sample(r, "draws, and no flag of its row says so");
+    if (!r->failures && e->status == EXP_OK) check_parts(cx, r);
     if (!r->failures && e->status == EXP_OK) check_twins(cx, r);
     if (!r->failures && e->status == EXP_OK) check_fake(cx, r);
     if (!r->failures && e->status == EXP_OK) check_grad(cx, r, e, &g);

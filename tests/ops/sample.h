@@ -255,6 +255,8 @@ typedef struct sym_stats {
     int values;      /* samples that read values on the way */
 } sym_stats;
 void check_sym(td_ctx *cx, report *r, sym_stats *st);
+/* check_parts.c: a part that fails for certain values has a composite that does. */
+void check_parts(td_ctx *cx, report *r);
 /* check_simpler.c: the op's simpler form gives the same; counts what it compared. */
 void check_simpler(td_ctx *cx, report *r, int *checked);
 /* check_native.c: as a function compiled by the native backend. */
