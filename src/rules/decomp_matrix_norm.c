@@ -200,11 +200,9 @@ bool td__decomp_cond_str(td_opcall *c) {
     td_tensor  *t = td__in(c, 0), *none;
     const char *p = c->in[1].u.s;
     matrix_norm n;
-    if (!td__want_matrix(c, 0)) return false;
+    if (!td__want_square(c, 0)) return false;
     if (has_no_elements(t)) return c->out[0] = no_matrices(t, TD_DTYPE_NONE), true;
-    if (!td__want_square(c, 0) ||
-        !open_norm(c, &n, TD_DIMS(-2, -1), false, TD_DTYPE_NONE))
-        return false;
+    if (!open_norm(c, &n, TD_DIMS(-2, -1), false, TD_DTYPE_NONE)) return false;
     td_tensor *a = norm_by_word(c, &n, p);
     if (!a) return false;
     n.t = inverse_or_inf(t, &none);

@@ -187,6 +187,8 @@ static bool power_average(td_opcall *c, int spatial) {
     if (!td__is_float((td_dtype)td__in(c, 0)->dtype))
         return td__op_fail(c, TD_E_DTYPE, "self must be floating, got %s",
                            td__type_str(td__in(c, 0)));
+    if (p == 0)
+        return td__op_fail(c, TD_E_ARG, "norm_type is 0; it must be another number");
     for (int d = 0; d < spatial; d++)
         if (k.n > 0) size *= td__dim_fixed(k.v[k.n == 1 ? 0 : d < k.n ? d : 0]);
     if (spatial == 1) y = td_op_avg_pool1d(x, k, stride, pad, ceil, true);

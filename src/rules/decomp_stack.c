@@ -152,8 +152,11 @@ bool td__decomp_broadcast_tensors(td_opcall *c) {
                 "tensor %u, %s, does not broadcast with those before it, %s", i,
                 td__type_str(list.u.ts[i]), td__sizes_str(rank, size));
     if (!td__call_results(c, (int)list.n)) return false;
-    for (uint32_t i = 0; i < list.n; i++)
-        c->out[i] = td_op_expand(list.u.ts[i], ints(size, rank));
+    for (uint32_t i = 0; i < list.n; i++) {
+        td_tensor *t = list.u.ts[i];
+        bool       same = t->rank == rank && td__dims_eq(t->size, size, rank);
+        c->out[i] = same ? t : td_op_expand(t, ints(size, rank));
+    }
     return td_ok(c->cx);
 }
 

@@ -7,11 +7,19 @@ it writes through another argument, the values are those of reading first. Notes
 classes of differences.ini: of a storage (its versions, or that writes overlapped), of a
 tensor (its is_view), and of the whole run (`notes`: it came to what the class is about).
 """
+import re
+
 import torch
 
 # Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
-                  "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
+                  "native_layer_norm", "sum_to_size", "unique", "copy", "linear",
+                  "quantile", "nanquantile", "unique_consecutive", "cov", "corrcoef", "multi_dot",
+                  "linalg_multi_dot", "repeat_interleave", "put"}
+# Linear algebra by LAPACK: the result is that of a matrix that differs in last bits.
+LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(slog|log)?det|cholesky\w*|"
+                    r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|pinverse")
+VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
 PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
@@ -207,6 +215,8 @@ class Watch:
                 self.nudge_terms(fn, args, kwargs, out)
             if self.nudges and op in SPREADS:
                 self.nudge_spread(op, fn, args, kwargs, out)
+            if LAPACK.fullmatch(op):
+                self.linear_algebra(op, fn, args, kwargs, out)
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
             self.note_run(op, needy, out)
@@ -258,6 +268,18 @@ class Watch:
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
             t.data.copy_(u)
+
+    def linear_algebra(self, op, fn, args, kwargs, out):
+        info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
+        if info and info[0].any():
+            self.values = "failed-factorizations"
+        if op in VECTORS:
+            self.values = "signs-of-vectors"
+        if self.nudges and isinstance(args[0], torch.Tensor):
+            try:
+                self.nudge_terms(fn, args, kwargs, out)
+            except RuntimeError:  # it is singular now
+                pass
 
     def nudge_spread(self, op, fn, args, kwargs, out):
         """Of elements that are nearly equal it is 0, or what rounding of the mean leaves."""
