@@ -125,9 +125,14 @@ void td__replay_end(td_replay *r) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* The value of a dim; fails if a symbol in it is still unknown. */
+/* The value of a dim; fails if a symbol in it is still unknown. A symbol that no value
+ * has as a size may equal one that is known. */
 static bool dim_value(td_replay *r, int64_t dim, int64_t *out) {
     *out = td__gdim_value(r->g, dim, r->bound);
+    if (TD_UNLIKELY(*out == INT64_MIN && td__dim_is_sym(dim))) {
+        td__gdim_solve(r->g, r->bound);
+        *out = td__gdim_value(r->g, dim, r->bound);
+    }
     return *out != INT64_MIN || !td__dim_is_sym(dim) ||
            td__fail(r->g->cx, TD_E_SHAPE,
                     "@%.60s: a symbolic size is used before any input or result has it "
