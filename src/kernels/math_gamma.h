@@ -207,11 +207,12 @@ TD_M_RUN double td_m_igamma_uniform_f64(double a, double x, int complement) {
 TD_M double td_m_igamma_edge_f64(double a, double x, int complement, int *done) {
     double zero = complement ? 1.0 : 0.0, one = 1.0 - zero;
     *done = 1;
-    if (!(a >= 0.0) | !(x >= 0.0)) return __builtin_nan("");
+    if ((a < 0.0) | (x < 0.0)) return __builtin_nan("");
     if (a == 0.0) return x > 0.0 ? one : __builtin_nan("");
     if (x == 0.0) return zero;
     if (a == __builtin_inf()) return x == a ? __builtin_nan("") : zero;
     if (x == __builtin_inf()) return one;
+    if ((a != a) | (x != x)) return __builtin_nan(""); /* last, as in ATen */
     *done = 0;
     return 0.0;
 }

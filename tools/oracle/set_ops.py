@@ -96,7 +96,7 @@ def window(name):
     f = getattr(torch, name)
 
     def run(n, *rest, dtype=None):
-        if rest and isinstance(rest[-1], torch.dtype):
+        if rest and (rest[-1] is None or isinstance(rest[-1], torch.dtype)):
             rest, dtype = rest[:-1], rest[-1]
         return f(n, *rest, dtype=dtype)
     return run

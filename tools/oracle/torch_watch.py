@@ -7,19 +7,23 @@ it writes through another argument, the values are those of reading first. Notes
 classes of differences.ini: of a storage (its versions, or that writes overlapped), of a
 tensor (its is_view), and of the whole run (`notes`: it came to what the class is about).
 """
+import os
 import re
 
 import torch
 
+from tandem_run import ROOT
+
 # Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
-                  "native_layer_norm", "sum_to_size", "unique", "copy", "linear",
-                  "quantile", "nanquantile", "unique_consecutive", "cov", "corrcoef", "multi_dot",
-                  "linalg_multi_dot", "repeat_interleave", "put"}
+                  "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
+# Ops that Tandem composes of others, by the table of docs/ops.md.
+with open(os.path.join(ROOT, "docs", "ops.md")) as page:
+    COMPOSED = set(re.findall(r"^\| `(\w+)\(.*\| of its parts \|", page.read(), re.M))
 # Linear algebra by LAPACK: the result is that of a matrix that differs in last bits.
 LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(slog|log)?det|cholesky\w*|"
                     r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|pinverse")
-VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh"}
+VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
 PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
@@ -296,6 +300,9 @@ class Watch:
                 not overlaps_itself(t)):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+        if self.nudges and "_window" in op and t.is_floating_point():  # sums of cosines
+            noise = torch.finfo(t.dtype).eps
+            t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
 
     def nudge_exponentials(self, out, g, y, dim, *_):
         """Where the second argument is no log_softmax, little is left of the difference."""
@@ -425,9 +432,9 @@ class Watch:
         if new and not t.is_inference():
             self.kept.append(t.untyped_storage())
             self.born.setdefault(storage_of(t), t._version)
-        if new and op not in ("set_", "as_strided_scatter"):
+        if new and op not in ("set_", "as_strided_scatter", "unravel_index"):
             clear_gaps(t)
-        if op in OF_TEMPORARIES or new and t._is_view():
+        if op in OF_TEMPORARIES or new and (t._is_view() or op in COMPOSED):
             self.kept.append(t)
             self.views[id(t)] = "view-flag"
         if op == "view_dtype" and torch.is_inference_mode_enabled():
