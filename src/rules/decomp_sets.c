@@ -62,9 +62,9 @@ bool td__decomp_put(td_opcall *c) {
 bool td__decomp_put_write(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *at = flat(td__in(c, 1)), *done;
     if (!put_fits(c)) return false;
-    if (td__in(c, 2) == self)
-        return td__op_fail(c, TD_E_ALIAS,
-                           "source is the written tensor; pass a clone of it");
+    if (!td__may_read_beside(c, 1, self, true) ||
+        !td__may_read_beside(c, 2, self, true))
+        return false;
     if (td__is_dense(self->rank, self->size, self->stride))
         done = td_op__index_put_(td_op_view(self, TD_SHAPE(-1)), (td_tensors){&at, 1},
                                  flat(td__in(c, 2)), td__in_bool(c, 3));

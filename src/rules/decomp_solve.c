@@ -288,10 +288,10 @@ bool td__decomp_inv(td_opcall *c) {
 bool td__decomp_tensorinv(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    ind = td__in_number(c, 1), size[TD_MAX_RANK];
-    if (ind <= 0)
-        return td__op_fail(c, TD_E_ARG, "ind is %lld; it must be positive",
-                           (long long)ind);
-    int     k = ind > t->rank ? t->rank : (int)ind, n = t->rank - k;
+    if (ind <= 0 || ind > t->rank)
+        return td__op_fail(c, TD_E_ARG, "ind is %lld; it must be from 1 to %d for %s",
+                           (long long)ind, t->rank, td__type_str(t));
+    int     k = (int)ind, n = t->rank - k;
     int64_t rows = span(t, 0, k), cols = span(t, k, t->rank);
     if (!td__dim_eq(rows, cols))
         return td__op_fail(c, TD_E_SHAPE,

@@ -174,6 +174,7 @@ bool td__decomp_signal_general_cosine(td_opcall *c) {
     td_tensor *odd = td_op_remainder(i, td_value_int(2));
     td_tensor *sign =
         td_op_rsub(td_op_mul(odd, td_value_int(2)), td_value_int(1), td_value_int(1));
+    a = td_op_detach(a); /* numbers in PyTorch */
     td_tensor *k = td_op_unsqueeze(t_as(t_mul(a, sign), w.dt), -1);
     td_tensor *x =
         t_mul(td_op_unsqueeze(t_as(i, w.dt), -1), points(c, &w, 0, 2 * PI / w.period));

@@ -30,8 +30,8 @@ DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
     "bernoulli", "bernoulli_p", "normal", "uniform", "exponential", "random",
     "multinomial"}
 # Ops that leave elements unset, unless zero_ follows: their values mean nothing.
-UNSET = {"resize_", "empty", "new_empty", "empty_like", "empty_strided",
-         "new_empty_strided"}
+UNSET = {"resize_", "resize_as_", "empty", "new_empty", "empty_like", "empty_strided",
+         "new_empty_strided", "empty_permuted"}
 REGIONS = {"no_grad": "torch.no_grad()", "enable_grad": "torch.enable_grad()",
            "inference": "torch.inference_mode()", "plain": "torch.inference_mode(False)"}
 # These return a list, of which a statement may name only the first results.

@@ -275,7 +275,8 @@ class Watch:
 
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
-        if info and info[0].any():
+        odd = any(not t.isfinite().all() for t in tensors(list(args)) if t.is_floating_point())
+        if odd or info and info[0].any():
             self.values = "failed-factorizations"
         if op in VECTORS:
             self.values = "signs-of-vectors"
