@@ -102,6 +102,12 @@ td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value);
 bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
                    int n_out);
 td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
+/* typed_values.c: has an op that takes graphs tensors of a type among its operands, or
+ * in its graphs? Then it is called with their inner tensors in place of these; the
+ * results consist of tensors as like[0..n_out) do. Changes in[]. */
+bool td__func_is_typed(const td_value *in, int n_in);
+bool td__func_call_typed(td_func *f, td_op op, td_value *in, int n_in,
+                         td_tensor *const *like, td_tensor **out, int n_out);
 /* `to` with `value` for the elements at g, which begin `at`; NULL: it failed. Where
  * several of g's elements share a place, the last in row-major order stays, as in
  * eager. */

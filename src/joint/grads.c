@@ -26,7 +26,7 @@ bool td__joint_tangent(td_joint_run *r, int i) {
         return false;
     td_tensor *inner = td__record_input(&r->rec, like, name);
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
-    if (!outer || (inner->typed && !td__joint_unwrap(r, inner))) return false;
+    if (!outer || (inner->typed && !td__func_unwrap(&r->rec, inner))) return false;
     r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
         (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
     r->tangent[i] = outer;

@@ -41,9 +41,6 @@ typedef struct td_joint_run {
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
-/* Makes the inner tensors of a recorded input t of a type values of the graph, by
- * nodes _inner: what the type computes of them is recorded (typed_inputs.c). */
-bool td__joint_unwrap(td_joint_run *r, td_tensor *t);
 /* Fails if an inner tensor shares elements with another input, or another inner tensor
  * of its own, and one of the two is written: a trace knows aliases of whole tensors. */
 bool td__joint_check_inner(const td_joint_run *r);

@@ -1,40 +1,7 @@
-/* typed_inputs.c -- primals and tangents of a type in a joint trace. The input is a
- * value of the graph, and so is each of its inner tensors, by a node _inner: the type
- * computes with these. What it makes of them enters the graph by nodes _wrap
- * (ops/typed.c), so that outputs of a type need nothing. */
+/* typed_inputs.c -- tangents of a type in a joint trace, and inner tensors that inputs
+ * share. func/typed_values.c makes inner tensors values of the graph. */
 #include "core/typed.h"
 #include "joint/joint_int.h"
-
-/* Gives t, a recorded value, other inner tensors. */
-static bool replace_inner(td_tensor *t, td_tensor *const *inner) {
-    td_typed *d = td__typed_make(t->cx, t->typed->type, inner, t->typed->metadata);
-    if (!d) return false;
-    td__typed_set(t, d);
-    td__typed_drop(d);
-    return true;
-}
-
-/* Types nest: an inner tensor may be of a type, too. */
-static bool unwrap(td_ctx *cx, td_tensor *t) {
-    td_tensor *inner[TD_MOST_INNER];
-    for (int i = 0; i < t->typed->n; i++) {
-        td_value in[2] = {td_value_tensor(t), td_value_int(i)};
-        inner[i] = td__call1(cx, TD_OP__inner, in, 2);
-        if (td_is_nil(inner[i])) return false;
-        if (inner[i]->typed && !unwrap(cx, inner[i])) return false;
-    }
-    return replace_inner(t, inner);
-}
-
-bool td__joint_unwrap(td_joint_run *r, td_tensor *t) {
-    td_mode_scope outer = td__modes_enter_plain(r->cx, &r->rec.mode);
-    r->cx
-        ->handling++; /* inner tensors in their own storages, not as a body gets them */
-    bool ok = unwrap(r->cx, t);
-    r->cx->handling--;
-    td__modes_leave(r->cx, &outer);
-    return ok;
-}
 
 bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *value) {
     const td_typed *of = value->typed;

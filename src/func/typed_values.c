@@ -1,0 +1,170 @@
+/* typed_values.c -- tensors of a type in functional graphs. An input of a type is a
+ * value of the graph, and so is each of its inner tensors, by a node _inner: the type
+ * computes with these. What it makes of them enters the graph by nodes _wrap
+ * (ops/typed.c), so that outputs of a type need nothing.
+ *
+ * The graphs of branches, loops and calls have inner tensors in place of tensors of a
+ * type (trace/flat_graph.c), as compiled code has: the op takes the inner tensors of
+ * its operands, and its results are put together again by nodes _wrap. */
+#include "core/typed.h"
+#include "func/func_int.h"
+#include "ops/call.h"
+
+/* ---- inputs ------------------------------------------------------------- */
+
+/* Gives t, a recorded value, other inner tensors. */
+static bool replace_inner(td_tensor *t, td_tensor *const *inner) {
+    td_typed *d = td__typed_make(t->cx, t->typed->type, inner, t->typed->metadata);
+    if (!d) return false;
+    td__typed_set(t, d);
+    td__typed_drop(d);
+    return true;
+}
+
+/* Types nest: an inner tensor may be of a type, too. */
+static bool unwrap(td_ctx *cx, td_tensor *t) {
+    td_tensor *inner[TD_MOST_INNER];
+    for (int i = 0; i < t->typed->n; i++) {
+        td_value in[2] = {td_value_tensor(t), td_value_int(i)};
+        inner[i] = td__call1(cx, TD_OP__inner, in, 2);
+        if (td_is_nil(inner[i])) return false;
+        if (inner[i]->typed && !unwrap(cx, inner[i])) return false;
+    }
+    return replace_inner(t, inner);
+}
+
+bool td__func_unwrap(td_record *rec, td_tensor *t) {
+    td_ctx       *cx = rec->cx;
+    td_mode_scope outer = td__modes_enter_plain(cx, &rec->mode);
+    cx->handling++; /* inner tensors in their own storages, not as a body gets them */
+    bool ok = unwrap(cx, t);
+    cx->handling--;
+    td__modes_leave(cx, &outer);
+    return ok;
+}
+
+/* ---- ops that take graphs ----------------------------------------------- */
+
+/* Does the call have tensors of a type, or graphs with values of one? */
+bool td__func_is_typed(const td_value *in, int n_in) {
+    bool any = false;
+    for (int i = 0; i < n_in; i++) {
+        if (in[i].kind == TD_K_GRAPH) any |= td__graph_is_typed(in[i].u.g);
+        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
+            any |= in[i].u.ts[k] && in[i].u.ts[k]->typed;
+    }
+    return any;
+}
+
+/* A list of tensors that are plain; without memory they are counted. */
+typedef struct leaves {
+    td_tensor **v;
+    int         n;
+} leaves;
+
+static bool add_leaf(void *env, td_tensor *leaf) {
+    leaves *l = env;
+    if (l->v) l->v[l->n] = leaf;
+    l->n++;
+    return true;
+}
+
+static void add_leaves(leaves *l, const td_value *list) {
+    for (uint32_t k = 0; k < list->n; k++)
+        td__typed_leaves(list->u.ts[k], add_leaf, l);
+}
+
+/* Replaces the tensors of a list by what they consist of. */
+static bool flatten_list(td_func *f, td_value *list) {
+    leaves l = {0};
+    add_leaves(&l, list);
+    l.v = td__arena_alloc(&f->cx->scratch, sizeof *l.v * ((size_t)l.n + 1));
+    if (!l.v) return td__fail_memory(f->cx);
+    l.n = 0;
+    add_leaves(&l, list);
+    *list = td__value_tensors((td_tensors){l.v, l.n});
+    return true;
+}
+
+/* The backward of a loop has sums as the last of its gradients, and their number. */
+static void count_sums(td_op op, td_value *in) {
+    enum { GRADS = 5, SUMS };
+    leaves l = {0};
+    if (op != TD_OP_while_loop_backward || in[SUMS].kind != TD_K_INT) return;
+    td_value sums = in[GRADS];
+    sums.u.ts += sums.n - in[SUMS].u.i;
+    sums.n = (uint32_t)in[SUMS].u.i;
+    add_leaves(&l, &sums);
+    in[SUMS] = td_value_int(l.n);
+}
+
+/* A graph of inner tensors. Sizes of its results that depend on values would be results
+ * as well, which only compiled code has (put_symbols). */
+static td_graph *flat_graph(const td_graph *g) {
+    td_graph *flat = td__graph_flat_types(g);
+    for (int i = 0; flat && i < flat->outputs.n; i++)
+        if (flat->outputs.v[i].kind != TD_G_VALUE) {
+            td__graph_drop(flat);
+            td__fail(g->cx, TD_E_UNSUPPORTED,
+                     "@%.60s, a nested graph, returns a tensor of a type whose sizes "
+                     "depend on values; return its inner tensors",
+                     g->name);
+            return NULL;
+        }
+    return flat;
+}
+
+/* Replaces graphs and lists of operands. made[i]: graph argument i, owned by the
+ * caller. */
+static bool flatten(td_func *f, td_op op, td_value *in, int n_in, td_graph **made) {
+    count_sums(op, in);
+    for (int i = 0; i < n_in; i++) {
+        if (in[i].kind == TD_K_TENSORS && !flatten_list(f, &in[i])) return false;
+        if (in[i].kind != TD_K_GRAPH) continue;
+        if (!(made[i] = flat_graph(in[i].u.g))) return false;
+        in[i] = td__value_graph(made[i]);
+    }
+    return true;
+}
+
+/* Puts a value like `like` together from the next plain results. NULL after
+ * td__fail. */
+static td_tensor *put_together(td_tensor *like, td_tensor **got, int *at) {
+    td_tensor *inner[TD_MOST_INNER];
+    if (!like->typed) return got[(*at)++];
+    for (int i = 0; i < like->typed->n; i++) {
+        inner[i] = put_together(like->typed->inner[i], got, at);
+        if (!inner[i]) return NULL;
+    }
+    td_tensor *t = td__typed_rewrap(like, inner);
+    return td_is_nil(t) ? NULL : t;
+}
+
+/* The results from the plain ones, by the mode below. */
+static bool wrap_results(td_func *f, td_tensor *const *like, td_tensor **got,
+                         td_tensor **out, int n_out) {
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    int           at = 0;
+    bool          ok = true;
+    f->cx->handling++;
+    for (int i = 0; ok && i < n_out; i++)
+        ok = (out[i] = put_together(like[i], got, &at)) != NULL;
+    f->cx->handling--;
+    td__modes_leave(f->cx, &outer);
+    return ok;
+}
+
+bool td__func_call_typed(td_func *f, td_op op, td_value *in, int n_in,
+                         td_tensor *const *like, td_tensor **out, int n_out) {
+    td_graph *made[TD_MAX_ARGS] = {0};
+    leaves    l = {0};
+    for (int i = 0; i < n_out; i++) td__typed_leaves(like[i], add_leaf, &l);
+    size_t      bytes = sizeof(td_tensor *) * ((size_t)l.n + 1);
+    td_tensor **got = td__arena_zalloc(&f->cx->scratch, bytes);
+    bool        ok = got != NULL || td__fail_memory(f->cx);
+    ok = ok && flatten(f, op, in, n_in, made) &&
+         td__func_call(f, op, in, n_in, got, l.n) &&
+         wrap_results(f, like, got, out, n_out);
+    for (int i = 0; i < n_in; i++) td__graph_drop(made[i]);
+    return ok;
+}
