@@ -278,6 +278,8 @@ const td_gtyped *td__gtyped_of(td_graph *g, const td_typed *d);
 bool             td__gtyped_fake(td_tensor *t, const td_gtyped *of);
 /* The same type, metadata and inner types? Both may be NULL. */
 bool             td__gtyped_same(const td_gtyped *a, const td_gtyped *b);
+/* Does d, of a tensor, consist of tensors of these types? Both may be NULL. */
+bool             td__gtyped_is(const td_gtyped *of, const td_typed *d);
 /* Does an input, an output or a result of a node have a type? */
 bool             td__graph_is_typed(const td_graph *g);
 /* Converts a to the type of schema parameter p; false: impossible. */
