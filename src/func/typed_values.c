@@ -100,7 +100,7 @@ static void count_sums(td_op op, td_value *in) {
 
 /* A graph of inner tensors. Sizes of its results that depend on values would be results
  * as well, which only compiled code has (put_symbols). */
-static td_graph *flat_graph(const td_graph *g) {
+static td_graph *make_flat(const td_graph *g) {
     td_graph *flat = td__graph_flat_types(g);
     for (int i = 0; flat && i < flat->outputs.n; i++)
         if (flat->outputs.v[i].kind != TD_G_VALUE) {
@@ -112,6 +112,13 @@ static td_graph *flat_graph(const td_graph *g) {
             return NULL;
         }
     return flat;
+}
+
+/* Calls of one graph share its flat one, as they share the code of a plain graph. */
+static td_graph *flat_graph(td_graph *g) {
+    if (!g->flat && !(g->flat = make_flat(g))) return NULL;
+    td__graph_keep(g->flat);
+    return g->flat;
 }
 
 /* Replaces graphs and lists of operands. made[i]: graph argument i, owned by the

@@ -233,6 +233,7 @@ struct td_graph {
     int32_t  n_storages;
     td_gmade parts; /* of the body of a region: its halves (part/region.c) */
     td_gmade code;  /* of a graph that ops call: what a backend made of it */
+    struct td_graph *flat; /* of such a graph: that of inner tensors, owned; or NULL */
     uint8_t  left;  /* 1 + the td_gregion that holds after it; 0: unchanged */
     /* Converts a trace's symbolic dim into one of this graph; NULL outside traces. */
     int64_t (*dim_in)(void *env, td_graph *g, int64_t dim);

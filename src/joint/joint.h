@@ -130,6 +130,9 @@ typedef struct td_joint_opts {
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;
+    /* By tangent: a gradient of the type in which it arrives, or NULL, as all are where
+     * this is NULL: of the type of the value. */
+    td_tensor *const *tangents;
     int             loss; /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each

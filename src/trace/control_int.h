@@ -27,9 +27,6 @@ typedef struct td_grad_types {
 
 bool       td__grad_types_make(td_ctx *cx, td_grad_types *g, int n);
 void       td__grad_types_free(td_grad_types *g);
-/* A tensor of the sizes and type of `like`, whose elements are all `value`, row-major.
- * nil after td__fail. */
-td_tensor *td__filled_like(const td_tensor *like, double value);
 /* Is t row-major, with the inner tensors that it consists of? */
 bool       td__is_dense_inside(td_tensor *t);
 
