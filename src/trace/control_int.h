@@ -27,8 +27,6 @@ typedef struct td_grad_types {
 
 bool       td__grad_types_make(td_ctx *cx, td_grad_types *g, int n);
 void       td__grad_types_free(td_grad_types *g);
-/* Is t row-major, with the inner tensors that it consists of? */
-bool       td__is_dense_inside(td_tensor *t);
 
 /* Appends a template of t (td__template) to to[]. */
 bool      td__add_template(td_value *to, int *n, td_tensor *t, bool grad);

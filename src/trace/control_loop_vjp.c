@@ -38,9 +38,8 @@ static bool add_state_grad(td_vjp *v, loop_grad *l, int i) {
 /* The gradient of a fixed tensor, operand i, is a sum over iterations. It starts at
  * -0.0: adding to 0.0 would turn a -0.0 into 0.0. */
 static bool add_sum(loop_grad *l, int i, const td_tensor *t) {
-    const td_tensor *like = i < l->types.n && l->types.v[i] ? l->types.v[i] : t;
     l->n_sums++;
-    return add_grad(l, td__filled_like(like, -0.0));
+    return add_grad(l, td__filled_like(grad_like(l, i, t), -0.0));
 }
 
 /* What the gradient of state i is like: as it arrived, or as an iteration gave it. */

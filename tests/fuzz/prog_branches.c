@@ -5,6 +5,7 @@
 #include "prog.h"
 
 #include "cli/case_run.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -336,9 +337,7 @@ static prog_val make_counter(prog_world *w, td_buf *text) {
     return n;
 }
 
-static bool is_dense(const td_tensor *t) {
-    return td__is_dense(t->rank, t->size, t->stride);
-}
+static bool is_dense(td_tensor *t) { return td__is_dense_inside(t); }
 
 static bool is_finite(td_tensor *t) { return td_item(td_all(td_isfinite(t))) != 0; }
 
@@ -363,6 +362,8 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     if (f->flags & STATES && s->turns < 2) s->turns = 2;
     /* compiled code gives y a gradient also if no iteration reads it */
     if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;
+    /* compiled code contains the body, which may change the type of a state */
+    if (loop && (x->t->typed || y->t->typed) && !s->turns) s->turns = 1;
     s->closes = !loop && f->flags & TWO && w->control && prog_chance(&w->r, 40);
     s->pred = loop ? make_counter(w, text) : make_predicate(w, text);
     return !td_is_nil(s->pred.t);
