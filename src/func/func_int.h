@@ -108,6 +108,9 @@ td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
 bool td__func_is_typed(const td_value *in, int n_in);
 bool td__func_call_typed(td_func *f, td_op op, td_value *in, int n_in,
                          td_tensor *const *like, td_tensor **out, int n_out);
+/* After a write to group g: arguments that share inner tensors with those of the group
+ * have the new elements. */
+bool td__func_share_write(td_func *f, td_group *g);
 /* `to` with `value` for the elements at g, which begin `at`; NULL: it failed. Where
  * several of g's elements share a place, the last in row-major order stays, as in
  * eager. */

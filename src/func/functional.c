@@ -287,6 +287,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         value = typed_value(f, v, value);
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
+    if (TD_UNLIKELY(cx->n_typed > 0) && !td__func_share_write(f, g)) return false;
     g->writes++;
     g->quiet_writes += !td__recording(cx);
     return true;

@@ -43,18 +43,7 @@ bool td__func_unwrap(td_record *rec, td_tensor *t) {
     return ok;
 }
 
-/* ---- ops that take graphs ----------------------------------------------- */
-
-/* Does the call have tensors of a type, or graphs with values of one? */
-bool td__func_is_typed(const td_value *in, int n_in) {
-    bool any = false;
-    for (int i = 0; i < n_in; i++) {
-        if (in[i].kind == TD_K_GRAPH) any |= td__graph_is_typed(in[i].u.g);
-        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
-            any |= in[i].u.ts[k] && in[i].u.ts[k]->typed;
-    }
-    return any;
-}
+/* ---- inner tensors that arguments share --------------------------------- */
 
 /* A list of tensors that are plain; without memory they are counted. */
 typedef struct leaves {
@@ -67,6 +56,125 @@ static bool add_leaf(void *env, td_tensor *leaf) {
     if (l->v) l->v[l->n] = leaf;
     l->n++;
     return true;
+}
+
+/* What t consists of, in scratch memory. */
+static bool list_leaves(td_tensor *t, leaves *l) {
+    *l = (leaves){0};
+    td__typed_leaves(t, add_leaf, l);
+    l->v = td__arena_alloc(&t->cx->scratch, sizeof *l->v * ((size_t)l->n + 1));
+    if (!l->v) return td__fail_memory(t->cx);
+    l->n = 0;
+    return td__typed_leaves(t, add_leaf, l);
+}
+
+static bool overlap(const td_tensor *a, const td_tensor *b) {
+    td_geom x = td__geom_of(a), y = td__geom_of(b);
+    return a->st == b->st && td__geom_overlap(&x, &y);
+}
+
+/* A value like `like`, with leaf `nr` replaced; *at counts leaves. NULL after
+ * td__fail. */
+static td_tensor *replace_leaf(td_tensor *like, int nr, td_tensor *leaf, int *at) {
+    td_tensor *inner[TD_MOST_INNER];
+    if (!like->typed) return (*at)++ == nr ? leaf : like;
+    for (int i = 0; i < like->typed->n; i++) {
+        inner[i] = replace_leaf(like->typed->inner[i], nr, leaf, at);
+        if (!inner[i]) return NULL;
+    }
+    td_tensor *t = td__typed_rewrap(like, inner);
+    return td_is_nil(t) ? NULL : t;
+}
+
+/* Leaf nr of argument `to`, the root of its group, has this value now. */
+static bool put_leaf(td_func *f, const td_func_in *to, int nr, td_tensor *value) {
+    td_group *g = td__group_of(to->given);
+    td_fval  *root = g->root;
+    if (!root || root != to->given)
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "unsupported: an inner tensor of %s, an argument whose storage "
+                        "is read as a whole, is written; pass clones",
+                        td__type_str(to->t));
+    td_tensor    *was = td__fval_value(root);
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    int           at = 0;
+    f->cx->handling++;
+    td_tensor *now = was ? replace_leaf(was, nr, value, &at) : NULL;
+    f->cx->handling--;
+    td__modes_leave(f->cx, &outer);
+    if (!now) return false;
+    g->gen++;
+    return td__fval_hold(root, now);
+}
+
+/* One written tensor with elements that argument `to` has, too, as leaf nr. */
+typedef struct shared_leaf {
+    const td_func_in *from, *to;
+    td_tensor        *written, *leaf; /* outer */
+    td_tensor        *value;          /* of `written` */
+    int               nr;
+} shared_leaf;
+
+static bool share_leaf(td_func *f, const shared_leaf *s) {
+    td_geom a = td__geom_of(s->written), b = td__geom_of(s->leaf);
+    if (!s->to->t->typed) { /* a piece of its storage is written */
+        td_group *g = td__group_of(s->to->given);
+        td_fval  *piece = td__fval_make(f, TD_F_PIECE, g, s->written);
+        return piece && td__fval_store(piece, s->value);
+    }
+    td_tensor *value = s->value;
+    if (!s->from->t->typed) {
+        td_group *g = td__group_of(s->from->given);
+        td_fval  *piece = td__fval_make(f, TD_F_PIECE, g, s->leaf);
+        value = piece ? td__fval_value(piece) : NULL;
+    } else if (!td__geom_same(&a, &b))
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "unsupported: inner tensors of %s and %s, two arguments, "
+                        "overlap in part, and one of them is written; pass clones",
+                        td__type_str(s->from->t), td__type_str(s->to->t));
+    return value && put_leaf(f, s->to, s->nr, value);
+}
+
+/* What the written argument has in common with argument `to`. */
+static bool share_with(td_func *f, const td_func_in *from, const td_func_in *to) {
+    leaves     a, b, now;
+    td_tensor *value = td__fval_value(from->given);
+    if (!value || !list_leaves(from->t, &a) || !list_leaves(to->t, &b) ||
+        !list_leaves(value, &now))
+        return false;
+    for (int i = 0; i < a.n; i++)
+        for (int k = 0; k < b.n; k++) {
+            shared_leaf s = {from, to, a.v[i], b.v[k], now.v[i], k};
+            if (overlap(a.v[i], b.v[k]) && !share_leaf(f, &s)) return false;
+        }
+    return true;
+}
+
+bool td__func_share_write(td_func *f, td_group *g) {
+    for (int i = 0; i < f->in.n; i++) {
+        const td_func_in from = f->in.v[i];
+        if (td__group_of(from.given) != g) continue;
+        for (int k = 0; k < f->in.n; k++) {
+            const td_func_in to = f->in.v[k];
+            bool typed = from.t->typed || to.t->typed;
+            if (!typed || td__group_of(to.given) == g) continue;
+            if (!share_with(f, &from, &to)) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- ops that take graphs ----------------------------------------------- */
+
+/* Does the call have tensors of a type, or graphs with values of one? */
+bool td__func_is_typed(const td_value *in, int n_in) {
+    bool any = false;
+    for (int i = 0; i < n_in; i++) {
+        if (in[i].kind == TD_K_GRAPH) any |= td__graph_is_typed(in[i].u.g);
+        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
+            any |= in[i].u.ts[k] && in[i].u.ts[k]->typed;
+    }
+    return any;
 }
 
 static void add_leaves(leaves *l, const td_value *list) {

@@ -298,6 +298,7 @@ bool td__joint_targets(td_joint_run *r) {
     j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
     if (!r->goal || !j->targets) return td__fail_memory(r->cx);
     if (!find_edges(r, r->goal) || !td__joint_reach(r, r->goal)) return false;
+    if (!td__joint_check_saved(r)) return false;
     drop_unreached(j, r->goal);
     return true;
 }

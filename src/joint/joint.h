@@ -52,6 +52,7 @@ typedef struct td_primal {
     int       same;    /* the first input that is the same tensor */
     bool      written; /* its elements change, also by an alias */
     bool      touched; /* ...or metadata or flags, or its storage does */
+    bool      shared;  /* it shares an inner tensor with an input that is written */
     uint64_t *saved;   /* a set: tangents whose history has a node that saves it */
 } td_primal;
 

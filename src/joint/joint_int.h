@@ -41,9 +41,12 @@ typedef struct td_joint_run {
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
-/* Fails if an inner tensor shares elements with another input, or another inner tensor
- * of its own, and one of the two is written: a trace knows aliases of whole tensors. */
-bool td__joint_check_inner(const td_joint_run *r);
+/* Inputs that share an inner tensor with an input that is written count as written, too
+ * (td_primal.shared). Fails if a written input has one twice. */
+bool td__joint_share_inner(td_joint_run *r);
+/* After td__joint_reach: fails if eager saves such an input. No version tells it that
+ * an inner tensor was written. */
+bool td__joint_check_saved(const td_joint_run *r);
 /* Makes t, a tangent of `value`, one of the same type: inner tensors without gaps. */
 bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *value);
 

@@ -238,7 +238,7 @@ static bool plan_order(td_joint_run *r) {
     r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
     j->tangents = td__arena_zalloc(&j->arena, sizeof *j->tangents * n);
     if (!r->roots || !r->tangent || !j->tangents) return td__fail_memory(r->cx);
-    return check_growth(r) && td__joint_check_inner(r) && td__epilogue_values(r);
+    return check_growth(r) && td__joint_share_inner(r) && td__epilogue_values(r);
 }
 
 /* Replays the program in the grad mode and default dtype of the call. */
