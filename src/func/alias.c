@@ -121,10 +121,12 @@ static void merge(td_group *g, td_group *h) {
     if (g->gen < h->gen) g->gen = h->gen;
 }
 
-/* The group of an argument: that of all arguments it overlaps, made one. */
+/* The group of an argument: that of all arguments it overlaps, made one. Arguments of a
+ * type have groups of their own; they share inner tensors (td__func_share_write). */
 static td_group *find_group(td_func *f, const td_tensor *outer) {
     td_group *found = NULL;
     td_geom   geom = td__geom_of(outer);
+    if (outer->typed) return NULL;
     for (int i = 0; td__ptrmap_get(&f->groups, outer->st) && i < f->in.n; i++) {
         td_fval *v = f->in.v[i].given;
         if (f->in.v[i].st != outer->st || !td__geom_overlap(&v->geom, &geom)) continue;

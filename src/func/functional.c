@@ -399,6 +399,11 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer) {
     return v ? td__fval_value(v) : NULL;
 }
 
+bool td__func_knows(const td_func *f, const td_tensor *outer) {
+    const td_fval *v = outer->payload;
+    return v && v->owner == &f->mode;
+}
+
 /* Drops all references of the run and removes its records from the tensors of the
  * context, which may outlive it. */
 void td__func_end(td_func *f) {

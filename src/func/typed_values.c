@@ -115,23 +115,59 @@ typedef struct shared_leaf {
     int               nr;
 } shared_leaf;
 
+/* Leaf nr of the value of an argument. NULL after td__fail. */
+static td_tensor *leaf_value(const td_func_in *of, int nr) {
+    leaves     l;
+    td_tensor *value = td__fval_value(of->given);
+    return value && list_leaves(value, &l) ? l.v[nr] : NULL;
+}
+
+/* Where elements with offset `offset` begin in t, the value of elements at `in`. */
+static int64_t place_in(const td_tensor *t, const td_geom *in, int64_t offset) {
+    return td__dim_add(td__dim_sub(offset, in->offset), t->offset);
+}
+
+/* The elements at `of`, a part of those at `in`, which have the value t. */
+static td_tensor *cut_out(td_func *f, td_tensor *t, const td_geom *in,
+                          const td_geom *of) {
+    td_value args[4] = {td_value_tensor(t), td__ints(of->size, of->rank),
+                        td__ints(of->stride, of->rank),
+                        td_value_int(place_in(t, in, of->offset))};
+    return td__func_call1(f, TD_OP_as_strided, args, 4);
+}
+
+/* The new value of an inner tensor of s->to, which overlaps one of s->from. NULL after
+ * td__fail. */
+static td_tensor *typed_leaf(td_func *f, const shared_leaf *s) {
+    td_geom    a = td__geom_of(s->written), b = td__geom_of(s->leaf);
+    td_tensor *old = leaf_value(s->to, s->nr), *value = s->value;
+    bool       laid = old && a.dtype == b.dtype &&
+                td__dims_seem_eq(value->stride, a.stride, a.rank) &&
+                td__dims_seem_eq(old->stride, b.stride, b.rank);
+    if (!old) return NULL;
+    if (td__geom_same(&a, &b)) return value;
+    if (laid && td__geom_covers(&a, &b)) return cut_out(f, value, &a, &b);
+    if (laid && td__geom_covers(&b, &a))
+        return td__func_put(f, old, value, &a, place_in(old, &b, a.offset));
+    td__fail(f->cx, TD_E_UNSUPPORTED,
+             "unsupported: inner tensors of %s and %s, two arguments, overlap in part, "
+             "and one of them is written; pass clones",
+             td__type_str(s->from->t), td__type_str(s->to->t));
+    return NULL;
+}
+
+/* Inner tensors and plain arguments of one storage are pieces of it. */
 static bool share_leaf(td_func *f, const shared_leaf *s) {
-    td_geom a = td__geom_of(s->written), b = td__geom_of(s->leaf);
-    if (!s->to->t->typed) { /* a piece of its storage is written */
-        td_group *g = td__group_of(s->to->given);
-        td_fval  *piece = td__fval_make(f, TD_F_PIECE, g, s->written);
-        return piece && td__fval_store(piece, s->value);
+    bool       plain = !s->from->t->typed, to = s->to->t->typed != NULL;
+    td_group  *g = td__group_of(to ? s->from->given : s->to->given);
+    td_fval   *piece = NULL;
+    td_tensor *value = NULL;
+    if (plain || !to) {
+        piece = td__fval_make(f, TD_F_PIECE, g, to ? s->leaf : s->written);
+        if (!piece) return false;
     }
-    td_tensor *value = s->value;
-    if (!s->from->t->typed) {
-        td_group *g = td__group_of(s->from->given);
-        td_fval  *piece = td__fval_make(f, TD_F_PIECE, g, s->leaf);
-        value = piece ? td__fval_value(piece) : NULL;
-    } else if (!td__geom_same(&a, &b))
-        return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "unsupported: inner tensors of %s and %s, two arguments, "
-                        "overlap in part, and one of them is written; pass clones",
-                        td__type_str(s->from->t), td__type_str(s->to->t));
+    if (!to) return td__fval_store(piece, s->value);
+    value = plain ? td__fval_value(piece) : typed_leaf(f, s);
     return value && put_leaf(f, s->to, s->nr, value);
 }
 
