@@ -1,5 +1,6 @@
 /* alias.c -- records of outer tensors and their alias groups: which tensors may share
  * elements with whom, and what a piece of a storage is a piece of. */
+#include "core/typed.h"
 #include "func/func_int.h"
 
 #include <string.h>
@@ -56,6 +57,10 @@ td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *
     td_fval *v = make_record(f, kind, g);
     if (!v || !td__geom_copy(f->cx, &f->arena, &v->geom, t)) return NULL;
     v->overlap = td__geom_overlaps_itself(&v->geom);
+    if (TD_UNLIKELY(t->typed)) {
+        v->of = t->typed;
+        v->of->refs++;
+    }
     return v;
 }
 

@@ -411,8 +411,10 @@ void td__func_end(td_func *f) {
         td_mode **owner = t->payload;
         if (owner && *owner == &f->mode) t->payload = NULL;
     }
-    for (td_fval *v = f->all; v; v = v->next)
+    for (td_fval *v = f->all; v; v = v->next) {
         if (v->inner) td__unref(v->inner);
+        td__typed_drop(v->of);
+    }
     for (int i = 0; i < f->in.n; i++) {
         td__unref(f->in.v[i].t);
         td__unref(f->in.v[i].inner);

@@ -43,6 +43,19 @@ bool td__func_unwrap(td_record *rec, td_tensor *t) {
     return ok;
 }
 
+/* Puts a value like `like` together from the next plain results. NULL after
+ * td__fail. */
+static td_tensor *put_together(td_tensor *like, td_tensor **got, int *at) {
+    td_tensor *inner[TD_MOST_INNER];
+    if (!like->typed) return got[(*at)++];
+    for (int i = 0; i < like->typed->n; i++) {
+        inner[i] = put_together(like->typed->inner[i], got, at);
+        if (!inner[i]) return NULL;
+    }
+    td_tensor *t = td__typed_rewrap(like, inner);
+    return td_is_nil(t) ? NULL : t;
+}
+
 /* ---- inner tensors that arguments share --------------------------------- */
 
 /* A list of tensors that are plain; without memory they are counted. */
@@ -186,6 +199,96 @@ static bool share_with(td_func *f, const td_func_in *from, const td_func_in *to)
     return true;
 }
 
+/* ---- views of inner tensors --------------------------------------------- */
+
+/* What the outer tensor of a record consists of. */
+static bool list_record(const td_fval *v, leaves *l) {
+    td_ctx *cx = td__group_of(v)->f->cx;
+    *l = (leaves){0};
+    for (int i = 0; i < v->of->n; i++) td__typed_leaves(v->of->inner[i], add_leaf, l);
+    l->v = td__arena_alloc(&cx->scratch, sizeof *l->v * ((size_t)l->n + 1));
+    if (!l->v) return td__fail_memory(cx);
+    l->n = 0;
+    for (int i = 0; i < v->of->n; i++) td__typed_leaves(v->of->inner[i], add_leaf, l);
+    return true;
+}
+
+/* Are view and base of one type, and the inner tensors of the value laid out as those of
+ * the base, so that geometries of one are places in the other? */
+static bool are_places(const td_fval *v, const td_fval *base, const leaves *part,
+                       const leaves *all, const leaves *now) {
+    bool same = part->n == all->n && all->n == now->n;
+    for (int i = 0; same && i < all->n; i++) {
+        const td_tensor *a = all->v[i], *b = part->v[i], *c = now->v[i];
+        td_geom          whole = td__geom_of(a), of = td__geom_of(b);
+        same = a->st == b->st && a->dtype == b->dtype && a->rank == c->rank &&
+               td__dims_seem_eq(a->stride, c->stride, a->rank) &&
+               td__geom_covers(&whole, &of);
+    }
+    td_ctx *cx = td__group_of(v)->f->cx;
+    return same || td__fail(cx, TD_E_UNSUPPORTED,
+                            "unsupported in a captured body: a view of a tensor of "
+                            "type %s, which its type cannot compute, is read or "
+                            "written; use the whole tensor, or a clone of the view",
+                            base->of->type->opts.name);
+}
+
+/* A fake tensor that consists of what the outer tensor of v does. */
+static td_tensor *like_record(const td_fval *v) {
+    td_meta    m = td__geom_meta(&v->geom);
+    td_tensor *t = td__tensor_make(td__group_of(v)->f->cx, &m, true);
+    if (t) td__typed_set(t, v->of);
+    return t;
+}
+
+/* A value like `like` of these plain values, made by the mode below. */
+static td_tensor *wrap_value(td_func *f, td_tensor *like, td_tensor **got) {
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    int           at = 0;
+    f->cx->handling++;
+    td_tensor *t = put_together(like, got, &at);
+    f->cx->handling--;
+    td__modes_leave(f->cx, &outer);
+    return t;
+}
+
+td_tensor *td__fval_cut_inner(td_fval *v) {
+    td_func *f = td__group_of(v)->f;
+    leaves   part, all, now;
+    if (!list_record(v, &part) || !list_record(v->up, &all) ||
+        !list_leaves(v->up->inner, &now) || !are_places(v, v->up, &part, &all, &now))
+        return NULL;
+    for (int i = 0; i < all.n; i++) {
+        td_geom in = td__geom_of(all.v[i]), of = td__geom_of(part.v[i]);
+        if (!td__geom_same(&in, &of)) now.v[i] = cut_out(f, now.v[i], &in, &of);
+        if (!now.v[i]) return NULL;
+    }
+    td_tensor *like = like_record(v);
+    return like ? wrap_value(f, like, now.v) : NULL;
+}
+
+td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value) {
+    td_func   *f = td__group_of(v)->f;
+    td_tensor *old = td__fval_value(base);
+    leaves     part = {0}, all, now, to;
+    if (!old || (v->of && !list_record(v, &part)) || !list_record(base, &all) ||
+        !list_leaves(old, &to) || !list_leaves(value, &now))
+        return NULL;
+    if (now.n != all.n) part.n = 0; /* of another type */
+    if (!are_places(v, base, &part, &all, &to)) return NULL;
+    for (int i = 0; i < all.n; i++) {
+        td_geom in = td__geom_of(all.v[i]), of = td__geom_of(part.v[i]);
+        to.v[i] = td__geom_same(&in, &of)
+                      ? now.v[i]
+                      : td__func_put(f, to.v[i], now.v[i], &of,
+                                     place_in(to.v[i], &in, of.offset));
+        if (!to.v[i]) return NULL;
+    }
+    return wrap_value(f, old, to.v);
+}
+
+/* ---- writes ------------------------------------------------------------- */
+
 bool td__func_share_write(td_func *f, td_group *g) {
     for (int i = 0; i < f->in.n; i++) {
         const td_func_in from = f->in.v[i];
@@ -276,19 +379,6 @@ static bool flatten(td_func *f, td_op op, td_value *in, int n_in, td_graph **mad
         in[i] = td__value_graph(made[i]);
     }
     return true;
-}
-
-/* Puts a value like `like` together from the next plain results. NULL after
- * td__fail. */
-static td_tensor *put_together(td_tensor *like, td_tensor **got, int *at) {
-    td_tensor *inner[TD_MOST_INNER];
-    if (!like->typed) return got[(*at)++];
-    for (int i = 0; i < like->typed->n; i++) {
-        inner[i] = put_together(like->typed->inner[i], got, at);
-        if (!inner[i]) return NULL;
-    }
-    td_tensor *t = td__typed_rewrap(like, inner);
-    return td_is_nil(t) ? NULL : t;
 }
 
 /* The results from the plain ones, by the mode below. */
