@@ -1,5 +1,6 @@
 /* functional_nested.c -- ops that take graphs, in the functional mode: their graphs
  * become functional too, each by a run of its own. */
+#include "core/typed.h"
 #include "func/func_int.h"
 #include "ops/call.h"
 
@@ -142,6 +143,62 @@ static td_graph *functional(td_ctx *cx, const td_graph *g, const td_value *args,
     return NULL;
 }
 
+/* ---- sums of gradients of a type ---------------------------------------- */
+
+static bool add_body(td_call *c) {
+    td_value b = td_value_tensor(td_arg(c, 1));
+    return td_return(c, td_op_add(td_arg(c, 0), b, td_value_int(1)));
+}
+
+/* Is output i the sum of inputs i and n + i? */
+static bool is_sum(const td_graph *g, int i) {
+    const td_garg  *a = &g->outputs.v[i];
+    const td_gnode *n = a->kind == TD_G_VALUE ? a->u.v->node : NULL;
+    return n && n->op == TD_OP_add && n->in[0].kind == TD_G_VALUE &&
+           n->in[1].kind == TD_G_VALUE && n->in[0].u.v == g->inputs.v[i] &&
+           n->in[1].u.v == g->inputs.v[g->outputs.n + i];
+}
+
+/* Does the type of t add up inner tensors, and nothing else? */
+static bool adds_inner(td_ctx *cx, td_tensor *t, bool *yes) {
+    td_tensor *ts[2] = {t, t};
+    td_value   in = td__value_tensors((td_tensors){ts, 2});
+    td_value   args[2] = {td_value_tensor(td__template(t, false)),
+                          td_value_tensor(td__template(t, false))};
+    if (!args[0].u.t || !args[1].u.t) return false;
+    td_graph *g = td__capture(cx, add_body, NULL, (td_values){args, 2});
+    td_graph *to = g ? functional(cx, g, &in, 1) : NULL;
+    td_graph *flat = to ? td__graph_flat_types(to) : NULL;
+    *yes = flat && flat->inputs.n == 2 * flat->outputs.n;
+    for (int i = 0; *yes && i < flat->outputs.n; i++) *yes = is_sum(flat, i);
+    bool ok = flat != NULL;
+    td__graph_drop(flat);
+    td__graph_drop(to);
+    td__graph_drop(g);
+    return ok;
+}
+
+/* The double backward of a loop adds gradients of iterations up itself: those of inner
+ * tensors, where they are of a type. */
+static bool check_sums(const td_opcall *c) {
+    bool yes = true;
+    if (c->info->op != TD_OP_while_loop_double_backward) return true;
+    for (int i = 0; i < c->n_out; i++) {
+        const td_typed *of = c->out[i]->typed;
+        if (!of) continue;
+        if (!adds_inner(c->cx, c->out[i], &yes)) return false;
+        if (!yes)
+            return td__fail(c->cx, TD_E_UNSUPPORTED,
+                            "while_loop: unsupported: a second derivative adds up "
+                            "gradients of type %s, whose add is not that of its inner "
+                            "tensors; unroll the loop",
+                            of->type->opts.name);
+    }
+    return true;
+}
+
+/* ---- the calls ---------------------------------------------------------- */
+
 /* Calls the op below. like: what the results consist of. */
 static bool call_below(td_func *f, td_op op, td_value *in, int n_in,
                        td_tensor *const *like, td_tensor **out, int n_out) {
@@ -223,5 +280,6 @@ bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **o
     if (c->info->op == TD_OP_cond_forward) return call_branches(f, c, in, out);
     if (c->info->op == TD_OP_call)
         return call_below(f, TD_OP_call, in, c->n_in, c->out, out, c->n_out);
-    return call_functional(f, c->info->op, in, c->n_in, c->out, out, c->n_out);
+    return check_sums(c) &&
+           call_functional(f, c->info->op, in, c->n_in, c->out, out, c->n_out);
 }
