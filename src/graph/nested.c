@@ -175,6 +175,11 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
     if (!td__dim_eq(t->numel, 1))
         return td__op_fail(c, TD_E_SHAPE, "%s is %s; it must have one element", what,
                            td__type_str(t));
+    if (t->typed)
+        return td__op_fail(c, TD_E_ARG,
+                           "%s is a tensor of type %s, which has no elements; pass one "
+                           "of its inner tensors",
+                           what, t->typed->type->opts.name);
     *on = !td__is_fake(t) && td__load_f((td_dtype)t->dtype, td__ptr(t)) != 0.0;
     return true;
 }

@@ -4,6 +4,7 @@
 #include "part/region.h"
 
 #include "core/config.h"
+#include "ops/call.h"
 
 /* ---- region ------------------------------------------------------------- */
 

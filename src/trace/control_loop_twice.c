@@ -1,6 +1,7 @@
 /* control_loop_twice.c -- the derivative of while_loop_backward, for gradients of
  * gradients of a loop: the op while_loop_double_backward, with the backward graphs of
  * the body and of its backward. */
+#include "ops/call.h"
 #include "trace/control_int.h"
 
 /* Arguments of while_loop_backward. */

@@ -1,5 +1,6 @@
 /* control_loop_vjp.c -- the derivative of while_loop: the op while_loop_backward with
  * the backward graph of one iteration. */
+#include "ops/call.h"
 #include "trace/control_int.h"
 
 /* Arguments of a call of while_loop_backward while they are collected. */

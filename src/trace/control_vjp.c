@@ -70,18 +70,6 @@ void td__grad_types_free(td_grad_types *g) {
     td__free(g->v);
 }
 
-td_tensor *td__filled_like(const td_tensor *like, double value) {
-    td_tensor *inner[TD_MOST_INNER];
-    td_dtype   dt = (td_dtype)like->dtype;
-    td_value   v = td__is_float(dt) ? td_value_float(value) : td_value_int(0);
-    if (!like->typed) return td_op_full(like->cx, td__sizes(like), v, dt);
-    for (int i = 0; i < like->typed->n; i++) {
-        inner[i] = td__filled_like(like->typed->inner[i], value);
-        if (td_is_nil(inner[i])) return inner[i];
-    }
-    return td__typed_wrap_as(like, inner, NULL);
-}
-
 static bool is_dense(void *env, td_tensor *leaf) {
     (void)env;
     return td__is_dense(leaf->rank, leaf->size, leaf->stride);

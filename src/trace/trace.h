@@ -349,9 +349,6 @@ int td__history_passes(td_tensor *from, td_tensor *to);
 
 /* A clone of g with inner tensors in place of tensors of a type. NULL after td__fail. */
 td_graph *td__graph_flat_types(const td_graph *g);
-/* A tensor of the sizes and type of `like`, whose elements are all `value`, row-major.
- * nil after td__fail. */
-td_tensor *td__filled_like(const td_tensor *like, double value);
 /* Is t row-major, with the inner tensors that it consists of? */
 bool       td__is_dense_inside(td_tensor *t);
 
