@@ -289,10 +289,26 @@ td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value)
 
 /* ---- writes ------------------------------------------------------------- */
 
+/* A write copies inner tensors one after the other: of those that share elements the
+ * last one stays. */
+static bool share_inside(td_func *f, const td_func_in *of) {
+    leaves l;
+    if (!of->t->typed) return true;
+    if (!list_leaves(of->t, &l)) return false;
+    for (int i = 1; i < l.n; i++)
+        for (int k = 0; k < i; k++) {
+            if (!overlap(l.v[i], l.v[k])) continue;
+            shared_leaf s = {of, of, l.v[i], l.v[k], leaf_value(of, i), k};
+            if (!s.value || !share_leaf(f, &s)) return false;
+        }
+    return true;
+}
+
 bool td__func_share_write(td_func *f, td_group *g) {
     for (int i = 0; i < f->in.n; i++) {
         const td_func_in from = f->in.v[i];
         if (td__group_of(from.given) != g) continue;
+        if (!share_inside(f, &from)) return false;
         for (int k = 0; k < f->in.n; k++) {
             const td_func_in to = f->in.v[k];
             bool typed = from.t->typed || to.t->typed;

@@ -42,7 +42,7 @@ typedef struct td_joint_run {
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
 /* Inputs that share an inner tensor with an input that is written count as written, too
- * (td_primal.shared). Fails if a written input has one twice. */
+ * (td_primal.shared). */
 bool td__joint_share_inner(td_joint_run *r);
 /* After td__joint_reach: fails if eager saves such an input. No version tells it that
  * an inner tensor was written. */

@@ -31,7 +31,6 @@ bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *valu
 typedef struct sharers {
     int  writer, last_writer; /* the first and last that the call writes; -1: none */
     bool typed;        /* as an inner tensor */
-    bool twice;        /* twice in the writer */
 } sharers;
 
 typedef struct sharing {
@@ -60,7 +59,6 @@ static bool note_leaf(void *env, td_tensor *leaf) {
         *of = (sharers){.writer = -1, .last_writer = -1};
     }
     bool writes = is_written(r, s->input);
-    of->twice |= writes && of->last_writer == s->input;
     of->typed |= s->typed;
     if (writes && of->writer < 0) of->writer = s->input;
     if (writes) of->last_writer = s->input;
@@ -75,11 +73,6 @@ static bool mark_leaf(void *env, td_tensor *leaf) {
     const sharers *of = td__ptrmap_get(&s->all, bytes_of(leaf));
     td_primal     *p = &r->to->primals[s->input];
     if (!of->typed || of->writer < 0) return true;
-    if (of->twice)
-        return td__fail(r->cx, TD_E_UNSUPPORTED,
-                        "@%.60s: unsupported: two inner tensors of input %d, which the "
-                        "call writes, share elements; pass clones",
-                        r->program->name, of->writer);
     if (of->writer == s->input && of->last_writer == s->input) return true;
     r->opts.find_saved = true;
     p->shared = p->written = true;
