@@ -23,14 +23,16 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
     else snprintf(name, sizeof name, "t%d", i);
     td_tensor *of = tangent_of(r, i), *given = NULL;
+    bool       typed = of && of->typed && !r->opts.plain_tangents;
     if (r->opts.tangents && !r->order) given = r->opts.tangents[i];
     if (given) td__tensor_meta(given, &m);
     m.offset = 0;
     td_tensor *like = td__tensor_make(cx, &m, true);
     if (!like) return false;
     if (given ? given->typed && !td__typed_fake(like, given->typed)
-              : of && of->typed && !td__joint_type_tangent(r, like, of))
+              : typed && !td__joint_type_tangent(r, like, of))
         return false;
+    r->typed_tangents |= !given && typed;
     td_tensor *inner = td__record_input(&r->rec, like, name);
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
     if (!outer || (inner->typed && !td__func_unwrap(&r->rec, inner))) return false;

@@ -52,7 +52,6 @@ typedef struct td_primal {
     int       same;    /* the first input that is the same tensor */
     bool      written; /* its elements change, also by an alias */
     bool      touched; /* ...or metadata or flags, or its storage does */
-    bool      shared;  /* it shares an inner tensor with an input that is written */
     uint64_t *saved;   /* a set: tangents whose history has a node that saves it */
 } td_primal;
 
@@ -134,6 +133,7 @@ typedef struct td_joint_opts {
     /* By tangent: a gradient of the type in which it arrives, or NULL, as all are where
      * this is NULL: of the type of the value. */
     td_tensor *const *tangents;
+    bool            plain_tangents; /* others are plain: a type cannot compute some */
     int             loss; /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each
@@ -167,6 +167,7 @@ typedef struct td_traced_input {
                                    traced */
     uint64_t   version;         /* of the copy's storage then */
     td_gval   *write; /* what the graph itself writes into it; NULL: nothing */
+    bool shared; /* it shares an inner tensor with an input that is written */
 } td_traced_input;
 
 /* What a trace knows when the program has run, before anything is made of it. */

@@ -19,6 +19,7 @@ typedef struct td_joint_run {
     td_tensor      **tangent;       /* outer */
     int              first_tangent; /* its number among the inputs of `f` */
     td_edge         *goal;          /* by target: its edge; nodes are held elsewhere */
+    bool             typed_tangents; /* some are of the types of their values */
     int              order;         /* of differentiation that is traced, from 0 */
     int              first; /* node that the backward of the highest order begins at */
     TD_VEC(td_log) logs;    /* of the orders below, ended */
@@ -42,7 +43,7 @@ typedef struct td_joint_run {
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
 /* Inputs that share an inner tensor with an input that is written count as written, too
- * (td_primal.shared). */
+ * (td_traced_input.shared). */
 bool td__joint_share_inner(td_joint_run *r);
 /* After td__joint_reach: fails if eager saves such an input. No version tells it that
  * an inner tensor was written. */

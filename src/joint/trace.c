@@ -419,19 +419,33 @@ static td_joint_run *begin(const td_graph *program, const td_joint_opts *opts) {
 }
 
 /* Runs it and frees it. NULL after td__fail. */
-static td_joint *end(td_joint_run *r, const td_value *in) {
+static td_joint *end(td_joint_run *r, const td_value *in, bool *typed) {
     td_joint *j = r->to;
     bool      ok = run(r, in);
+    *typed = r->typed_tangents;
     td__free(r);
     if (ok) return j;
     td__joint_drop(j);
     return NULL;
 }
 
+/* Runs it. *typed: tangents are of the types of their values. */
+static td_joint *join(const td_graph *program, const td_value *in,
+                      const td_joint_opts *opts, bool *typed) {
+    td_joint_run *r = begin(program, opts);
+    return r ? end(r, in, typed) : NULL;
+}
+
+/* Gradients of a type that computes with plain tensors are mostly plain. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
-    td_joint_run *r = begin(program, opts);
-    return r ? end(r, in) : NULL;
+    td_joint_opts plain = *opts;
+    bool          typed = false;
+    td_joint     *j = join(program, in, opts, &typed);
+    if (j || !typed || td__error(program->cx) != TD_E_UNSUPPORTED) return j;
+    td_clear(program->cx);
+    plain.plain_tangents = true;
+    return join(program, in, &plain, &typed);
 }
 
 bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
@@ -440,7 +454,8 @@ bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *loo
     if (!r) return false;
     r->look = look;
     r->look_env = env;
-    td_joint *j = end(r, in);
+    bool      typed;
+    td_joint *j = end(r, in, &typed);
     td__joint_drop(j);
     return j != NULL;
 }

@@ -71,11 +71,10 @@ static bool mark_leaf(void *env, td_tensor *leaf) {
     sharing       *s = env;
     td_joint_run  *r = s->r;
     const sharers *of = td__ptrmap_get(&s->all, bytes_of(leaf));
-    td_primal     *p = &r->to->primals[s->input];
     if (!of->typed || of->writer < 0) return true;
     if (of->writer == s->input && of->last_writer == s->input) return true;
     r->opts.find_saved = true;
-    p->shared = p->written = true;
+    r->inputs[s->input].shared = r->to->primals[s->input].written = true;
     return true;
 }
 
@@ -103,7 +102,7 @@ bool td__joint_share_inner(td_joint_run *r) {
 bool td__joint_check_saved(const td_joint_run *r) {
     const td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
-        if (j->primals[i].shared &&
+        if (r->inputs[i].shared &&
             td__set_any(j->primals[i].saved, td__set_words(j->n_tangents)))
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: unsupported: input %d is saved for backward, and "
