@@ -111,8 +111,10 @@ bool td__func_call_typed(td_func *f, td_op op, td_value *in, int n_in,
                          td_tensor *const *like, td_tensor **out, int n_out);
 /* The value of a piece of v->up, cut out of its inner tensors. NULL after td__fail. */
 td_tensor *td__fval_cut_inner(td_fval *v);
-/* The value of `base` with that of v, a view of it, in its inner tensors, which are of
- * one type. NULL after td__fail. */
+/* The value of `base` with that of v, a view of it, in its inner tensors. NULL after
+ * td__fail. *yes: are these of one type, and laid out as the outer tensors are? */
+bool       td__fval_may_put_inner(const td_fval *v, td_fval *base, td_tensor *value,
+                                  bool *yes);
 td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value);
 /* After a write to group g: arguments that share inner tensors with those of the group
  * have the new elements. */

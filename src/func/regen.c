@@ -230,18 +230,18 @@ static td_tensor *lay_out_inner(td_func *f, td_tensor *value, td_tensor *like) {
     return value;
 }
 
-/* `value` as the new value of a base, after a view v of it got the value `part`. A type
- * may compute it as a plain tensor; packing that would round elements that were not
- * written, so that it is put into the inner tensors. */
-static td_tensor *keep_type(const td_fval *v, td_fval *base, td_tensor *value,
-                            td_tensor *part) {
-    const td_typed *is = value ? value->typed : NULL;
-    const td_typed *want = value && base->inner ? base->inner->typed : is;
-    if (!td__typed_same_inside(want, is))
-        return td__fval_put_inner(v, base, part);
-    return value && base->inner
-               ? lay_out_inner(td__group_of(base)->f, value, base->inner)
-               : value;
+/* The new value of a base of a type, after view v of it got the value `part`: put into
+ * the inner tensors, as eager does, or, where these are laid out otherwise, computed by
+ * the type. */
+static td_tensor *put_typed(td_fval *v, td_fval *base, td_tensor *part) {
+    bool put = true;
+    if (v->kind != TD_F_PIECE && !td__fval_may_put_inner(v, base, part, &put))
+        return NULL;
+    if (put) return td__fval_put_inner(v, base, part);
+    td_tensor *value = put_by_inverse(v, part);
+    if (!value || td__typed_same_inside(base->inner->typed, value->typed))
+        return lay_out_inner(td__group_of(base)->f, value, base->inner);
+    return td__fval_put_inner(v, base, part); /* fails */
 }
 
 /* One step towards the root: the new value of *v's base. Where elements of a view on
@@ -257,7 +257,8 @@ static td_tensor *step_up(td_fval **v, td_tensor *value) {
     }
     *v = u->up;
     if (u->kind == TD_F_SAME) return value;
-    return keep_type(u, u->up, put_by_inverse(u, value), value);
+    return TD_UNLIKELY(u->up->of) ? put_typed(u, u->up, value)
+                                  : put_by_inverse(u, value);
 }
 
 /* A record on the way up, and its new value. */

@@ -215,8 +215,7 @@ static bool list_record(const td_fval *v, leaves *l) {
 
 /* Are view and base of one type, and the inner tensors of the value laid out as those of
  * the base, so that geometries of one are places in the other? */
-static bool are_places(const td_fval *v, const td_fval *base, const leaves *part,
-                       const leaves *all, const leaves *now) {
+static bool are_places(const leaves *part, const leaves *all, const leaves *now) {
     bool same = part->n == all->n && all->n == now->n;
     for (int i = 0; same && i < all->n; i++) {
         const td_tensor *a = all->v[i], *b = part->v[i], *c = now->v[i];
@@ -225,12 +224,15 @@ static bool are_places(const td_fval *v, const td_fval *base, const leaves *part
                td__dims_seem_eq(a->stride, c->stride, a->rank) &&
                td__geom_covers(&whole, &of);
     }
-    td_ctx *cx = td__group_of(v)->f->cx;
-    return same || td__fail(cx, TD_E_UNSUPPORTED,
-                            "unsupported in a captured body: a view of a tensor of "
-                            "type %s, which its type cannot compute, is read or "
-                            "written; use the whole tensor, or a clone of the view",
-                            base->of->type->opts.name);
+    return same;
+}
+
+static void fail_places(const td_fval *base) {
+    td__fail(td__group_of(base)->f->cx, TD_E_UNSUPPORTED,
+             "unsupported in a captured body: a view of a tensor of type %s, which its "
+             "type cannot compute, is read or written; use the whole tensor, or a clone "
+             "of the view",
+             base->of->type->opts.name);
 }
 
 /* A fake tensor that consists of what the outer tensor of v does. */
@@ -256,8 +258,9 @@ td_tensor *td__fval_cut_inner(td_fval *v) {
     td_func *f = td__group_of(v)->f;
     leaves   part, all, now;
     if (!list_record(v, &part) || !list_record(v->up, &all) ||
-        !list_leaves(v->up->inner, &now) || !are_places(v, v->up, &part, &all, &now))
+        !list_leaves(v->up->inner, &now))
         return NULL;
+    if (!are_places(&part, &all, &now)) return fail_places(v->up), NULL;
     for (int i = 0; i < all.n; i++) {
         td_geom in = td__geom_of(all.v[i]), of = td__geom_of(part.v[i]);
         if (!td__geom_same(&in, &of)) now.v[i] = cut_out(f, now.v[i], &in, &of);
@@ -267,24 +270,43 @@ td_tensor *td__fval_cut_inner(td_fval *v) {
     return like ? wrap_value(f, like, now.v) : NULL;
 }
 
+/* A value that is put into the inner tensors of a base. */
+typedef struct putting {
+    td_tensor *old;                /* the value of the base */
+    leaves     part, all, now, to; /* outer: of view and base; of value and old */
+} putting;
+
+static bool list_all(putting *p, const td_fval *v, td_fval *base, td_tensor *value) {
+    p->part = (leaves){0};
+    p->old = td__fval_value(base);
+    return p->old && (!v->of || list_record(v, &p->part)) &&
+           list_record(base, &p->all) && list_leaves(p->old, &p->to) &&
+           list_leaves(value, &p->now);
+}
+
+bool td__fval_may_put_inner(const td_fval *v, td_fval *base, td_tensor *value,
+                            bool *yes) {
+    putting p;
+    if (!list_all(&p, v, base, value)) return false;
+    *yes = p.now.n == p.all.n && are_places(&p.part, &p.all, &p.to);
+    return true;
+}
+
 td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value) {
-    td_func   *f = td__group_of(v)->f;
-    td_tensor *old = td__fval_value(base);
-    leaves     part = {0}, all, now, to;
-    if (!old || (v->of && !list_record(v, &part)) || !list_record(base, &all) ||
-        !list_leaves(old, &to) || !list_leaves(value, &now))
-        return NULL;
-    if (now.n != all.n) part.n = 0; /* of another type */
-    if (!are_places(v, base, &part, &all, &to)) return NULL;
-    for (int i = 0; i < all.n; i++) {
-        td_geom in = td__geom_of(all.v[i]), of = td__geom_of(part.v[i]);
-        to.v[i] = td__geom_same(&in, &of)
-                      ? now.v[i]
-                      : td__func_put(f, to.v[i], now.v[i], &of,
-                                     place_in(to.v[i], &in, of.offset));
-        if (!to.v[i]) return NULL;
+    td_func *f = td__group_of(v)->f;
+    putting  p;
+    if (!list_all(&p, v, base, value)) return NULL;
+    if (p.now.n != p.all.n || !are_places(&p.part, &p.all, &p.to))
+        return fail_places(base), NULL;
+    for (int i = 0; i < p.all.n; i++) {
+        td_tensor **to = &p.to.v[i];
+        td_geom     in = td__geom_of(p.all.v[i]), of = td__geom_of(p.part.v[i]);
+        *to = td__geom_same(&in, &of) ? p.now.v[i]
+                                      : td__func_put(f, *to, p.now.v[i], &of,
+                                                     place_in(*to, &in, of.offset));
+        if (!*to) return NULL;
     }
-    return wrap_value(f, old, to.v);
+    return wrap_value(f, p.old, p.to.v);
 }
 
 /* ---- writes ------------------------------------------------------------- */

@@ -440,12 +440,19 @@ static td_joint *join(const td_graph *program, const td_value *in,
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
     td_joint_opts plain = *opts;
+    td_ctx       *cx = program->cx;
     bool          typed = false;
+    char          why[600];
     td_joint     *j = join(program, in, opts, &typed);
-    if (j || !typed || td__error(program->cx) != TD_E_UNSUPPORTED) return j;
-    td_clear(program->cx);
+    if (j || !typed || td__error(cx) != TD_E_UNSUPPORTED) return j;
+    snprintf(why, sizeof why, "%s", td__message(cx));
+    td_clear(cx);
     plain.plain_tangents = true;
-    return join(program, in, &plain, &typed);
+    if ((j = join(program, in, &plain, &typed))) return j;
+    bool memory = td__error(cx) == TD_E_MEMORY;
+    if (!memory) td_clear(cx);
+    if (!memory) td__fail(cx, TD_E_UNSUPPORTED, "%s", why);
+    return NULL;
 }
 
 bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
