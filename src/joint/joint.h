@@ -130,6 +130,10 @@ typedef struct td_joint_opts {
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;
+    /* By tangent: a gradient of the type in which it arrives, or NULL, as all are where
+     * this is NULL: of the type of the value. */
+    td_tensor *const *tangents;
+    bool            plain_tangents; /* others are plain: a type cannot compute some */
     int             loss; /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each
@@ -163,6 +167,7 @@ typedef struct td_traced_input {
                                    traced */
     uint64_t   version;         /* of the copy's storage then */
     td_gval   *write; /* what the graph itself writes into it; NULL: nothing */
+    bool shared; /* it shares an inner tensor with an input that is written */
 } td_traced_input;
 
 /* What a trace knows when the program has run, before anything is made of it. */
