@@ -78,20 +78,15 @@ static bool check_same(const td_trace_source *t, const td_joint *j) {
     return same || refuse(t);
 }
 
-/* As in td_joint_opts. */
-typedef struct arriving {
-    const uint64_t   *missing;
-    td_tensor *const *tangents;
-} arriving;
-
 /* Traces the program again for a set of missing tangents. Decompositions and clean-up
  * must give the same forward as the first trace, because the saved values are those of
  * the first. */
-static td_joint *join(td_trace_source *t, const td_value *in, arriving a) {
+static td_joint *join(td_trace_source *t, const td_value *in, td_arriving a) {
     td_joint_opts o = t->opts;
     bool          cse = t->set.cse;
     o.missing = a.missing;
     o.tangents = a.tangents;
+    o.plain_tangents = a.plain_tangents;
     td_joint          *j = td__joint(t->program, in, &o);
     const td_aot_opts *by = &t->shared->opts;
     bool               own = by->decompose || by->n_decompositions, ok = j != NULL;
@@ -139,7 +134,7 @@ static bool join_equal(const td_trace_source *t, const td_symargs *a) {
 }
 
 /* The same with symbols for the sizes that were symbols. */
-static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, arriving which) {
+static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, td_arriving which) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
                        .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
                        .marks = t->marks,
@@ -158,7 +153,7 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, arriving which)
 
 /* With symbolic sizes the trace runs in a symbol environment of its own, with symbols
  * named as in the first trace. */
-static td_joint *join_sizes(td_trace_source *t, arriving which) {
+static td_joint *join_sizes(td_trace_source *t, td_arriving which) {
     if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, which);
     td_symenv *e = td__symenv_make(t->p->cx);
     if (!e) return NULL;
@@ -171,8 +166,7 @@ static td_joint *join_sizes(td_trace_source *t, arriving which) {
 }
 
 /* In the modes of the call, whatever backward runs in. */
-td_joint *td__missing_joint(void *env, const uint64_t *missing,
-                            td_tensor *const *tangents) {
+td_joint *td__missing_joint(void *env, td_arriving which) {
     td_trace_source *t = env;
     td_ctx          *cx = t->p->cx;
     bool             grad = cx->grad_enabled, inference = cx->inference;
@@ -181,7 +175,7 @@ td_joint *td__missing_joint(void *env, const uint64_t *missing,
     cx->grad_enabled = t->grad;
     cx->inference = t->inference;
     cx->default_dtype = t->dtype;
-    td_joint *j = join_sizes(t, (arriving){missing, tangents});
+    td_joint *j = join_sizes(t, which);
     cx->grad_enabled = grad;
     cx->inference = inference;
     cx->default_dtype = dtype;

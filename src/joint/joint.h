@@ -120,6 +120,13 @@ typedef struct td_grad_order {
     int             words;   /* of a set */
 } td_grad_order;
 
+/* Which tangents arrive, and how, as in td_joint_opts. */
+typedef struct td_arriving {
+    const uint64_t   *missing;
+    td_tensor *const *tangents;
+    bool              plain_tangents;
+} td_arriving;
+
 typedef struct td_joint_opts {
     bool            keep_mutations; /* writes without history stay in the graph */
     bool            merge_writes;   /* docs/plan.md has these three */

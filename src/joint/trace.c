@@ -445,7 +445,7 @@ td_joint *td__joint(const td_graph *program, const td_value *in,
     char          why[600];
     td_joint     *j = join(program, in, opts, &typed);
     if (j || !typed || td__error(cx) != TD_E_UNSUPPORTED) return j;
-    snprintf(why, sizeof why, "%s", td__message(cx));
+    snprintf(why, sizeof why, "%.560s", td__message(cx));
     td_clear(cx);
     plain.plain_tangents = true;
     if ((j = join(program, in, &plain, &typed))) return j;

@@ -56,8 +56,11 @@ bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
 static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value *to) {
     const td_frame *f = n->data;
     const td_gtype *l = b->g->inputs.v[f->p->n_saved + i]->type;
-    if (g && l && !f->sizes && (l->of || g->typed)) {
-        g = td__fit_typed(n, i, g, l->of);
+    if (g && b->typed) { /* symbolic sizes: all are plain */
+        bool typed = l->of || g->typed;
+        g = typed && !f->sizes
+                ? td__fit_typed(n, i, g, l->of)
+                : td__fit_tangent(n->cx, g, td__tangent_geom(f->p, f->sizes, i));
         *to = td_value_tensor(g);
         return g && !td_is_nil(g);
     }
@@ -130,9 +133,8 @@ bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
 
 /* The backward graph for a set of missing tangents: the engine runs again, from the
  * roots whose tangents arrived, and reads what the forward code saved. */
-static td_graph *trace_back(const td_plan *p, const uint64_t *missing,
-                            td_tensor *const *tangents) {
-    td_joint *j = p->later.joint(p->later.env, missing, tangents);
+static td_graph *trace_back(const td_plan *p, td_arriving which) {
+    td_joint *j = p->later.joint(p->later.env, which);
     td_graph *g = j ? td__part_reuse(p->h, j) : NULL;
     td__joint_drop(j);
     return g;
@@ -149,8 +151,10 @@ static bool is_for(const td_plan *p, const td_back *b, td_tensor *const *other) 
 }
 
 /* The backward for this set, made at its first use. other: by tangent, one of another
- * type than the result; NULL: there is none. */
-static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *other) {
+ * type than the result; NULL: there is none. With symbolic sizes these are plain. */
+static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *other,
+                         bool symbolic) {
+    td_arriving which = {missing, symbolic ? NULL : other, symbolic && other};
     size_t   size = sizeof *missing * (size_t)td__frame_words(p);
     bool     all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
     td_back *b = all && !other ? &p->back : p->back.next;
@@ -166,7 +170,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *
         *b = (td_back){.missing = memcpy(b + 1, missing, size),
                        .typed = other != NULL,
                        .next = p->back.next};
-        b->g = trace_back(p, missing, other);
+        b->g = trace_back(p, which);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
         p->n_back++;
@@ -176,13 +180,15 @@ static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *
 }
 
 /* Which tangents are of another type than the backward of the plan takes, in scratch
- * memory; NULL: none. With symbolic sizes they are errors. */
+ * memory; NULL: none. With symbolic sizes all of them are plain, or it is an error. */
 static bool find_others(const td_node *n, td_tensor *const *g, td_tensor ***to) {
     const td_frame *f = n->data;
     *to = NULL;
-    if (f->sizes || !f->p->later.joint) return true;
+    if (!f->p->later.joint) return true;
+    for (int i = 0; f->sizes && i < n->n_out; i++)
+        if (g[i] && g[i]->typed) return true;
     for (int i = 0; i < n->n_out; i++) {
-        const td_gtyped *of = td__tangent_typed(f->p, NULL, i);
+        const td_gtyped *of = td__tangent_typed(f->p, f->sizes, i);
         if (!g[i] || TD_LIKELY(!of && !g[i]->typed) || td__is_of_type(g[i], of) ||
             (g[i]->typed && g[i]->typed->type->opts.coerce))
             continue;
@@ -203,7 +209,7 @@ static td_back *find_back(const td_node *n, td_tensor *const *g) {
     td_tensor     **other;
     if (!find_others(n, g, &other)) return NULL;
     if (was) cx->takes_fakes = TD_FAKES_INSIDE;
-    td_back *b = back_for(f->p, f->missing, other);
+    td_back *b = back_for(f->p, f->missing, other, f->sizes != NULL);
     cx->takes_fakes = was;
     td__arena_reset(&cx->scratch, mark);
     return b;

@@ -59,12 +59,11 @@ typedef struct td_now td_now;
 /* Traces of the program after the call. src/aot implements them for a plan, because it
  * has the program. */
 typedef struct td_later_traces {
-    /* The joint graph with `missing` and `tangents` as in td_joint_opts, through the
-     * same passes as td_plan.j, for a backward in which some tangents are missing, or of
-     * another type; the caller drops it. NULL after td__fail. joint NULL: the joint
-     * graph is the user's own, and a missing tangent is replaced by zeros. */
-    td_joint *(*joint)(void *env, const uint64_t *missing,
-                       td_tensor *const *tangents);
+    /* The joint graph for a backward in which some tangents are missing, or of another
+     * type, through the same passes as td_plan.j; the caller drops it. NULL after
+     * td__fail. joint NULL: the joint graph is the user's own, and a missing tangent is
+     * replaced by zeros. */
+    td_joint *(*joint)(void *env, td_arriving which);
     /* The plan of the next order for these tangents, for a backward that records a
      * history (create_graph): (primals, tangents) -> gradients. `sizes` are those of
      * the call, NULL where all are numbers. NULL after td__fail. plan NULL:
