@@ -158,8 +158,8 @@ static td_joint *join_sizes(td_trace_source *t, td_arriving which) {
     td_symenv *e = td__symenv_make(t->p->cx);
     if (!e) return NULL;
     td__symenv_begin(e);
-    td_joint *j = has_symbols(t) ? join_symbolic(t, e, which)
-                                 : join(t, t->arrived->in, which);
+    td_joint *j =
+        has_symbols(t) ? join_symbolic(t, e, which) : join(t, t->arrived->in, which);
     td__symenv_end(e);
     td__symenv_drop(e);
     return j;

@@ -46,7 +46,7 @@ bool       td__func_unwrap(td_record *rec, td_tensor *t);
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
 /* Is it an argument, or a tensor that an op of the run made? */
-bool       td__func_knows(const td_func *f, const td_tensor *outer);
+bool td__func_knows(const td_func *f, const td_tensor *outer);
 
 /* ---- what became of argument nr ----------------------------------------- */
 

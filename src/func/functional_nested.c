@@ -199,12 +199,11 @@ static bool check_sums(const td_opcall *c) {
 
 /* ---- the calls ---------------------------------------------------------- */
 
-/* Calls the op below. like: what the results consist of. */
-static bool call_below(td_func *f, td_op op, td_value *in, int n_in,
-                       td_tensor *const *like, td_tensor **out, int n_out) {
-    bool typed = TD_UNLIKELY(f->cx->n_typed > 0) && td__func_is_typed(in, n_in);
-    return typed ? td__func_call_typed(f, op, in, n_in, like, out, n_out)
-                 : td__func_call(f, op, in, n_in, out, n_out);
+/* Calls the op below. */
+static bool call_below(td_func *f, const td_graph_call *k, td_tensor **out, int n_out) {
+    bool typed = TD_UNLIKELY(f->cx->n_typed > 0) && td__func_is_typed(k);
+    return typed ? td__func_call_typed(f, k, out, n_out)
+                 : td__func_call(f, k->op, k->in, k->n_in, out, n_out);
 }
 
 /* What the outputs of a forward half consist of: the outer tensors of the call c, of
@@ -231,7 +230,8 @@ static bool call_half(td_func *f, const td_opcall *c, const td_value *in,
     int64_t         n = in[TD_CALL_RESULTS].u.i;
     td_tensor     **like = like_outer(c, (int)n, &in[TD_CALL_SAVED], g->outputs.n);
     if (!got || !like) return td__fail_memory(f->cx);
-    if (!call_below(f, TD_OP_call, args, 2, like, got, g->outputs.n)) return false;
+    td_graph_call call = {TD_OP_call, args, 2, like};
+    if (!call_below(f, &call, got, g->outputs.n)) return false;
     for (int64_t i = 0; i < n; i++) out[i] = got[i];
     for (uint32_t k = 0; k < in[TD_CALL_SAVED].n; k++) {
         int64_t at = in[TD_CALL_SAVED].u.ints[k];
@@ -241,18 +241,18 @@ static bool call_half(td_func *f, const td_opcall *c, const td_value *in,
 }
 
 /* Calls the op with functional graphs in place of those among its arguments. */
-static bool call_functional(td_func *f, td_op op, td_value *in, int n_in,
-                            td_tensor *const *like, td_tensor **out, int n_out) {
+static bool call_functional(td_func *f, const td_graph_call *k, td_tensor **out,
+                            int n_out) {
     td_graph *made[TD_MAX_ARGS] = {0};
     bool      ok = true;
-    for (int i = 0; i < n_in && ok; i++) {
-        if (in[i].kind != TD_K_GRAPH) continue;
-        made[i] = functional(f->cx, in[i].u.g, in, n_in);
+    for (int i = 0; i < k->n_in && ok; i++) {
+        if (k->in[i].kind != TD_K_GRAPH) continue;
+        made[i] = functional(f->cx, k->in[i].u.g, k->in, k->n_in);
         ok = made[i] != NULL;
-        in[i] = td__value_graph(made[i]);
+        k->in[i] = td__value_graph(made[i]);
     }
-    ok = ok && call_below(f, op, in, n_in, like, out, n_out);
-    for (int i = 0; i < n_in; i++) td__graph_drop(made[i]);
+    ok = ok && call_below(f, k, out, n_out);
+    for (int i = 0; i < k->n_in; i++) td__graph_drop(made[i]);
     return ok;
 }
 
@@ -267,8 +267,8 @@ static bool call_branches(td_func *f, const td_opcall *c, const td_value *in,
     td_tensor **got = td__arena_alloc(&f->cx->scratch, bytes);
     td_tensor **like = like_outer(c, n, &in[TD_COND_SAVED], all);
     if (!got || !like) return td__fail_memory(f->cx);
-    if (!call_functional(f, TD_OP_cond, args, TD_COUNT(args), like, got, all))
-        return false;
+    td_graph_call call = {TD_OP_cond, args, TD_COUNT(args), like};
+    if (!call_functional(f, &call, got, all)) return false;
     for (int i = 0; i < n; i++) out[i] = got[i];
     for (uint32_t k = 0; k < in[TD_COND_SAVED].n; k++)
         out[n + (int)k] = got[in[TD_COND_SAVED].u.ints[k]];
@@ -278,8 +278,7 @@ static bool call_branches(td_func *f, const td_opcall *c, const td_value *in,
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
     if (c->info->op == TD_OP_call_forward) return call_half(f, c, in, out);
     if (c->info->op == TD_OP_cond_forward) return call_branches(f, c, in, out);
-    if (c->info->op == TD_OP_call)
-        return call_below(f, TD_OP_call, in, c->n_in, c->out, out, c->n_out);
-    return check_sums(c) &&
-           call_functional(f, c->info->op, in, c->n_in, c->out, out, c->n_out);
+    td_graph_call k = {c->info->op, in, c->n_in, c->out};
+    if (k.op == TD_OP_call) return call_below(f, &k, out, c->n_out);
+    return check_sums(c) && call_functional(f, &k, out, c->n_out);
 }

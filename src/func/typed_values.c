@@ -228,11 +228,12 @@ static bool are_places(const leaves *part, const leaves *all, const leaves *now)
 }
 
 static void fail_places(const td_fval *base) {
-    td__fail(td__group_of(base)->f->cx, TD_E_UNSUPPORTED,
-             "unsupported in a captured body: a view of a tensor of type %s, which its "
-             "type cannot compute, is read or written; use the whole tensor, or a clone "
-             "of the view",
-             base->of->type->opts.name);
+    td__fail(
+        td__group_of(base)->f->cx, TD_E_UNSUPPORTED,
+        "unsupported in a captured body: a view of a tensor of type %s, which its "
+        "type cannot compute, is read or written; use the whole tensor, or a clone "
+        "of the view",
+        base->of->type->opts.name);
 }
 
 /* A fake tensor that consists of what the outer tensor of v does. */
@@ -333,7 +334,7 @@ bool td__func_share_write(td_func *f, td_group *g) {
         if (!share_inside(f, &from)) return false;
         for (int k = 0; k < f->in.n; k++) {
             const td_func_in to = f->in.v[k];
-            bool typed = from.t->typed || to.t->typed;
+            bool             typed = from.t->typed || to.t->typed;
             if (!typed || td__group_of(to.given) == g) continue;
             if (!share_with(f, &from, &to)) return false;
         }
@@ -344,19 +345,19 @@ bool td__func_share_write(td_func *f, td_group *g) {
 /* ---- ops that take graphs ----------------------------------------------- */
 
 /* Does the call have tensors of a type, or graphs with values of one? */
-bool td__func_is_typed(const td_value *in, int n_in) {
+bool td__func_is_typed(const td_graph_call *k) {
     bool any = false;
-    for (int i = 0; i < n_in; i++) {
-        if (in[i].kind == TD_K_GRAPH) any |= td__graph_is_typed(in[i].u.g);
-        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
-            any |= in[i].u.ts[k] && in[i].u.ts[k]->typed;
+    for (int i = 0; i < k->n_in; i++) {
+        const td_value *v = &k->in[i];
+        if (v->kind == TD_K_GRAPH) any |= td__graph_is_typed(v->u.g);
+        for (uint32_t j = 0; v->kind == TD_K_TENSORS && j < v->n; j++)
+            any |= v->u.ts[j] && v->u.ts[j]->typed;
     }
     return any;
 }
 
 static void add_leaves(leaves *l, const td_value *list) {
-    for (uint32_t k = 0; k < list->n; k++)
-        td__typed_leaves(list->u.ts[k], add_leaf, l);
+    for (uint32_t k = 0; k < list->n; k++) td__typed_leaves(list->u.ts[k], add_leaf, l);
 }
 
 /* Replaces the tensors of a list by what they consist of. */
@@ -408,13 +409,14 @@ static td_graph *flat_graph(td_graph *g) {
 
 /* Replaces graphs and lists of operands. made[i]: graph argument i, owned by the
  * caller. */
-static bool flatten(td_func *f, td_op op, td_value *in, int n_in, td_graph **made) {
-    count_sums(op, in);
-    for (int i = 0; i < n_in; i++) {
-        if (in[i].kind == TD_K_TENSORS && !flatten_list(f, &in[i])) return false;
-        if (in[i].kind != TD_K_GRAPH) continue;
-        if (!(made[i] = flat_graph(in[i].u.g))) return false;
-        in[i] = td__value_graph(made[i]);
+static bool flatten(td_func *f, const td_graph_call *k, td_graph **made) {
+    count_sums(k->op, k->in);
+    for (int i = 0; i < k->n_in; i++) {
+        td_value *v = &k->in[i];
+        if (v->kind == TD_K_TENSORS && !flatten_list(f, v)) return false;
+        if (v->kind != TD_K_GRAPH) continue;
+        if (!(made[i] = flat_graph(v->u.g))) return false;
+        *v = td__value_graph(made[i]);
     }
     return true;
 }
@@ -433,17 +435,17 @@ static bool wrap_results(td_func *f, td_tensor *const *like, td_tensor **got,
     return ok;
 }
 
-bool td__func_call_typed(td_func *f, td_op op, td_value *in, int n_in,
-                         td_tensor *const *like, td_tensor **out, int n_out) {
+bool td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **out,
+                         int n_out) {
     td_graph *made[TD_MAX_ARGS] = {0};
     leaves    l = {0};
-    for (int i = 0; i < n_out; i++) td__typed_leaves(like[i], add_leaf, &l);
+    for (int i = 0; i < n_out; i++) td__typed_leaves(k->like[i], add_leaf, &l);
     size_t      bytes = sizeof(td_tensor *) * ((size_t)l.n + 1);
     td_tensor **got = td__arena_zalloc(&f->cx->scratch, bytes);
     bool        ok = got != NULL || td__fail_memory(f->cx);
-    ok = ok && flatten(f, op, in, n_in, made) &&
-         td__func_call(f, op, in, n_in, got, l.n) &&
-         wrap_results(f, like, got, out, n_out);
-    for (int i = 0; i < n_in; i++) td__graph_drop(made[i]);
+    ok = ok && flatten(f, k, made) &&
+         td__func_call(f, k->op, k->in, k->n_in, got, l.n) &&
+         wrap_results(f, k->like, got, out, n_out);
+    for (int i = 0; i < k->n_in; i++) td__graph_drop(made[i]);
     return ok;
 }

@@ -210,7 +210,8 @@ static void type_text(const td_tensor *t, bool strides, bool typed, char *s,
         snprintf(s + n, cap - (size_t)n, " with strides %s",
                  td__sizes_str(t->rank, t->stride));
     if (typed)
-        snprintf(s + n, cap - (size_t)n, ", %s", td__typed_str(t->typed, of, sizeof of));
+        snprintf(s + n, cap - (size_t)n, ", %s",
+                 td__typed_str(t->typed, of, sizeof of));
 }
 
 /* The first of the inner tensors that differ; a and b are of one type. */

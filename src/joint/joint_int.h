@@ -15,12 +15,12 @@ typedef struct td_joint_run {
     td_ctx          *cx;
     td_value        *in, *out; /* of the replay: outer tensors and numbers */
     td_traced_input *inputs;
-    td_tensor      **roots;         /* by tangent: where the engine starts */
-    td_tensor      **tangent;       /* outer */
-    int              first_tangent; /* its number among the inputs of `f` */
-    td_edge         *goal;          /* by target: its edge; nodes are held elsewhere */
+    td_tensor      **roots;          /* by tangent: where the engine starts */
+    td_tensor      **tangent;        /* outer */
+    int              first_tangent;  /* its number among the inputs of `f` */
+    td_edge         *goal;           /* by target: its edge; nodes are held elsewhere */
     bool             typed_tangents; /* some are of the types of their values */
-    int              order;         /* of differentiation that is traced, from 0 */
+    int              order;          /* of differentiation that is traced, from 0 */
     int              first; /* node that the backward of the highest order begins at */
     TD_VEC(td_log) logs;    /* of the orders below, ended */
     td_faker  fakes;

@@ -141,7 +141,8 @@ static bool give_tensor(td_joint_run *r, int i) {
     if (d->kind == TD_D_CONST) /* the caller passes it like any other */
         *d = (td_desc){TD_D_PARAM, -1, v->name};
     if (!v->type || (d->name && !(d->name = td__graph_str(g, d->name)))) return false;
-    if (TD_UNLIKELY(t->typed) && same == i && !td__func_unwrap(&r->rec, t)) return false;
+    if (TD_UNLIKELY(t->typed) && same == i && !td__func_unwrap(&r->rec, t))
+        return false;
     to->nr = r->f.in.n;
     r->in[i] = td_value_tensor(to->outer);
     return td__geom_copy(r->cx, &r->to->arena, &to->geom, to->outer) &&

@@ -30,7 +30,7 @@ bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *valu
 /* Of a storage: the inputs that have it. */
 typedef struct sharers {
     int  writer, last_writer; /* the first and last that the call writes; -1: none */
-    bool typed;        /* as an inner tensor */
+    bool typed;               /* as an inner tensor */
 } sharers;
 
 typedef struct sharing {

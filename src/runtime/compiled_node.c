@@ -155,9 +155,9 @@ static bool is_for(const td_plan *p, const td_back *b, td_tensor *const *other) 
 static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *other,
                          bool symbolic) {
     td_arriving which = {missing, symbolic ? NULL : other, symbolic && other};
-    size_t   size = sizeof *missing * (size_t)td__frame_words(p);
-    bool     all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
-    td_back *b = all && !other ? &p->back : p->back.next;
+    size_t      size = sizeof *missing * (size_t)td__frame_words(p);
+    bool        all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
+    td_back    *b = all && !other ? &p->back : p->back.next;
     while (b && b != &p->back &&
            (memcmp(b->missing, missing, size) || !is_for(p, b, other)))
         b = b->next;

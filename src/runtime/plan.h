@@ -43,7 +43,7 @@ typedef struct td_write_count {
 typedef struct td_back {
     const uint64_t *missing;
     bool            typed; /* for tangents of other types than results have */
-    td_graph       *g; /* owned, but for the first */
+    td_graph       *g;     /* owned, but for the first */
     td_runner       code;
     td_graph       *form;   /* what code is of, if that is not g; owned */
     bool           *reads;  /* by input of g: does it read it? Owned, with */

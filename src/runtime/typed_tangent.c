@@ -116,7 +116,8 @@ td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
 
 td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of) {
     char is[120], want[120];
-    if (td__is_of_type(t, of)) return is_laid_out(t, of) ? t : lay_out_plain(n, i, t, of);
+    if (td__is_of_type(t, of))
+        return is_laid_out(t, of) ? t : lay_out_plain(n, i, t, of);
     td__fail(
         n->cx, TD_E_GRAD,
         "%s: the unpack hook of saved value %d gave %s, but %s was packed; compiled "

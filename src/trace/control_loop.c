@@ -63,8 +63,8 @@ static bool own_results(const loop_call *l, td_values args, td_value *out) {
         bool outside;
         if (!td__result_copy(l->cx, &out[i].u.t, &outside)) return false;
         td_tensor *t = out[i].u.t;
-        bool       own = !t->base && (outside || !is_written(l, args, t)) &&
-                   td__is_dense_inside(t);
+        bool       own =
+            !t->base && (outside || !is_written(l, args, t)) && td__is_dense_inside(t);
         for (int k = 0; k < i; k++) own &= out[k].u.t->st != t->st;
         if (!own && !copy_all(&out[i], 1)) return false;
     }
@@ -116,12 +116,11 @@ static bool run_body(loop_call *l, td_values args, td_value *out) {
     char a[200], b[200];
     for (int i = 0; i < l->n; i++)
         if (!same_type(out[i].u.t, args.v[i].u.t))
-            return td__fail(
-                l->cx, TD_E_SHAPE,
-                "td_while: the body returns %s for state %d, which is %s; "
-                "dtype, sizes and type must not change between iterations",
-                type_text(out[i].u.t, a, sizeof a), i,
-                type_text(args.v[i].u.t, b, sizeof b));
+            return td__fail(l->cx, TD_E_SHAPE,
+                            "td_while: the body returns %s for state %d, which is %s; "
+                            "dtype, sizes and type must not change between iterations",
+                            type_text(out[i].u.t, a, sizeof a), i,
+                            type_text(args.v[i].u.t, b, sizeof b));
     return true;
 }
 

@@ -10,15 +10,15 @@ enum { BODY = 1, BACK, STATE, FIXED, GRADS };
 /* One call of the rule. Operands of `back` are states, fixed tensors and gradients; for
  * each: does it get a gradient, does one reach it? */
 typedef struct twice {
-    td_vjp     *v;
-    int         n, n_fixed, n_grads;
-    bool       *need, *reached; /* [n + n_fixed + n_grads] */
-    bool       *by_body;        /* [n + n_fixed]: reached by way of the body */
-    bool       *have;           /* [n_grads]: its result has a tangent */
-    bool       *later;          /* [n]: a gradient arrives at the next state */
-    td_value   *args;
-    td_tensor **tangents, **ends, **out;
-    int         n_tangents, n_ends;
+    td_vjp       *v;
+    int           n, n_fixed, n_grads;
+    bool         *need, *reached; /* [n + n_fixed + n_grads] */
+    bool         *by_body;        /* [n + n_fixed]: reached by way of the body */
+    bool         *have;           /* [n_grads]: its result has a tangent */
+    bool         *later;          /* [n]: a gradient arrives at the next state */
+    td_value     *args;
+    td_tensor   **tangents, **ends, **out;
+    int           n_tangents, n_ends;
     td_grad_types types; /* of the gradients of these operands */
 } twice;
 
@@ -46,8 +46,8 @@ static td_graph *capture_of_back(twice *t) {
         ok = td__add_template(t->args, &n, operand(t, i), t->need[i]);
     for (int i = 0; ok && i < t->n_grads; i++)
         if (t->have[i])
-            ok = td__add_template(t->args, &n,
-                                  grad_shown(t, t->n + t->n_fixed + i), false);
+            ok = td__add_template(t->args, &n, grad_shown(t, t->n + t->n_fixed + i),
+                                  false);
     td_backward_job j = {.g = t->v->in[BACK].u.g,
                          .n_in = n_in,
                          .n_out = t->n_grads,
@@ -70,8 +70,8 @@ static td_graph *capture_of_body(twice *t) {
         ok = td__add_template(t->args, &n, operand(t, i), i < n_in && t->need[i]);
     for (int i = 0; ok && i < t->n_grads; i++)
         if (t->have[i])
-            ok = td__add_template(t->args, &n,
-                                  grad_shown(t, t->n + t->n_fixed + i), false);
+            ok = td__add_template(t->args, &n, grad_shown(t, t->n + t->n_fixed + i),
+                                  false);
     int skipped = n - n_in;
     for (int i = 0; ok && i < t->n; i++)
         ok = !t->later[i] || td__add_template(t->args, &n, grad_shown(t, i), false);
@@ -137,8 +137,9 @@ static bool make_tensors(twice *t) {
     for (int i = 0; ok && i < t->n; i++) {
         const td_tensor *s = grad_shown(t, i);
         if (!t->later[i]) continue;
-        t->ends[t->n_ends++] = s->typed ? td__filled_like(s, 0.0)
-                                        : td_op_zeros(v->cx, td__sizes(s), (td_dtype)s->dtype);
+        t->ends[t->n_ends++] =
+            s->typed ? td__filled_like(s, 0.0)
+                     : td_op_zeros(v->cx, td__sizes(s), (td_dtype)s->dtype);
         ok = !td_is_nil(t->ends[t->n_ends - 1]);
     }
     return ok;

@@ -61,8 +61,7 @@ static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
         ok = td__add_template(l->args, &n_args, t, l->need[i]);
     }
     for (int i = 0; ok && i < n; i++)
-        ok = !have[i] ||
-             td__add_template(l->args, &n_args, grad_shown(v, l, i), false);
+        ok = !have[i] || td__add_template(l->args, &n_args, grad_shown(v, l, i), false);
     td_backward_job j = {.g = v->in[1].u.g,
                          .n_in = n_in,
                          .n_out = n,
@@ -161,7 +160,7 @@ static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
                          .have = l->need,
                          .sums = n,
                          .like = l->types.v};
-    td_values args = {l->args, l->n_args};
+    td_values       args = {l->args, l->n_args};
     for (bool more;;) {
         td_graph *back = td__capture_backward(v->cx, &j, args, "body");
         if (!back || !v->cx->grad_enabled) return back;

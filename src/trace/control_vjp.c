@@ -289,45 +289,52 @@ static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_ne
     return ok;
 }
 
-/* Captures the backward graph of branch b, 0 yes or 1 no. */
-static bool capture_one(const td_vjp *v, td_values with, const bool *have,
-                        bool *reached, td_grad_types *of, int b, td_graph **g) {
+/* The backward graphs of both branches, 0 yes and 1 no. */
+typedef struct both {
+    const td_vjp *v;
+    td_values     with;    /* arguments to capture with */
+    const bool   *have;    /* as in td_backward_job */
+    bool         *reached; /* by operand, in any branch */
+    td_grad_types of[2];
+    td_graph     *g[2]; /* owned */
+} both;
+
+static bool capture_one(both *k, int b) {
+    const td_vjp   *v = k->v;
     int             n = (int)v->in[3].n;
     td_backward_job j = {.g = v->in[1 + b].u.g,
                          .n_in = n,
                          .n_out = v->n_out,
                          .need = v->list_need[3],
-                         .have = have,
+                         .have = k->have,
                          .sums = n,
-                         .reached = reached,
-                         .made = of[b].v,
-                         .like = of[!b].v};
-    td__graph_drop(g[b]);
-    g[b] = td__capture_backward(v->cx, &j, with, b ? "no" : "yes");
-    return g[b] != NULL;
+                         .reached = k->reached,
+                         .made = k->of[b].v,
+                         .like = k->of[!b].v};
+    td__graph_drop(k->g[b]);
+    k->g[b] = td__capture_backward(v->cx, &j, k->with, b ? "no" : "yes");
+    return k->g[b] != NULL;
 }
 
 /* Has only branch `no` a gradient of a type for some operand? Then the zeros of branch
  * `yes` must be of that type. */
-static bool is_typed_later(const td_grad_types *of) {
-    bool later = false;
+static bool is_typed_later(const both *k) {
+    const td_grad_types *of = k->of;
+    bool                 later = false;
     for (int i = 0; i < of[0].n; i++)
         later |= !of[0].v[i] && of[1].v[i] && of[1].v[i]->typed;
     return later;
 }
 
-/* The backward graphs of both branches. */
-static bool capture_both(const td_vjp *v, td_values with, const bool *have,
-                         bool *reached, td_graph **g) {
-    td_grad_types of[2] = {0};
-    int           n = (int)v->in[3].n;
-    bool          ok = td__grad_types_make(v->cx, &of[0], n) &&
-              td__grad_types_make(v->cx, &of[1], n) &&
-              capture_one(v, with, have, reached, of, 0, g) &&
-              capture_one(v, with, have, reached, of, 1, g);
-    if (ok && is_typed_later(of)) ok = capture_one(v, with, have, reached, of, 0, g);
-    td__grad_types_free(&of[0]);
-    td__grad_types_free(&of[1]);
+static bool capture_both(both *k) {
+    td_ctx *cx = k->v->cx;
+    int     n = (int)k->v->in[3].n;
+    bool    ok = td__grad_types_make(cx, &k->of[0], n) &&
+              td__grad_types_make(cx, &k->of[1], n) && capture_one(k, 0) &&
+              capture_one(k, 1);
+    if (ok && is_typed_later(k)) ok = capture_one(k, 0);
+    td__grad_types_free(&k->of[0]);
+    td__grad_types_free(&k->of[1]);
     return ok;
 }
 
@@ -344,12 +351,11 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
     }
     for (int i = 0; i < v->n_out; i++)
         if ((have[i] = v->g[i] != NULL)) ts[n++] = v->g[i];
-    td_values with = {args, n};
-    td_graph *g[2] = {0};
-    bool      ok = capture_both(v, with, have, reached, g) &&
-              call_backward(v, g, (td_tensors){ts, n}, n_need, reached);
-    td__graph_drop(g[0]);
-    td__graph_drop(g[1]);
+    both k = {.v = v, .with = {args, n}, .have = have, .reached = reached};
+    bool ok =
+        capture_both(&k) && call_backward(v, k.g, (td_tensors){ts, n}, n_need, reached);
+    td__graph_drop(k.g[0]);
+    td__graph_drop(k.g[1]);
     return ok;
 }
 

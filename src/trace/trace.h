@@ -350,7 +350,7 @@ int td__history_passes(td_tensor *from, td_tensor *to);
 /* A clone of g with inner tensors in place of tensors of a type. NULL after td__fail. */
 td_graph *td__graph_flat_types(const td_graph *g);
 /* Is t row-major, with the inner tensors that it consists of? */
-bool       td__is_dense_inside(td_tensor *t);
+bool      td__is_dense_inside(td_tensor *t);
 
 /* ---- nested graphs (nested_graphs.c) --------------------------------------------- */
 

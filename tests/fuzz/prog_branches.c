@@ -392,8 +392,8 @@ bool prog_branch(prog_world *w) {
     statement s;
     td_buf    text = {0};
     td_value  out[3] = {TD_NONE, TD_NONE, TD_NONE};
-    bool      ok = choose(w, &s, &text) && run_statement(w, &s, out) &&
-              branches_agree(w, &s, out);
+    bool      ok =
+        choose(w, &s, &text) && run_statement(w, &s, out) && branches_agree(w, &s, out);
     if (ok) {
         td__buf_add(&w->text, td__buf_str(&text));
         td__vec_push(&w->vals, s.pred);

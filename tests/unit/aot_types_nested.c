@@ -49,15 +49,13 @@ static bool agree_native(td_ctx *cx, td_body *body, int order) {
 static bool agree_all(td_ctx *cx, td_body *body, int order) {
     return agree_with(cx, body, pair_and_plain, order, NULL) &&
            agree_with(cx, body, pairs_in_a_pair, order, NULL) &&
-           agree_native(cx, body, order) &&
-           agree_for_sizes(cx, body, order);
+           agree_native(cx, body, order) && agree_for_sizes(cx, body, order);
 }
 
 /* ---- branches ----------------------------------------------------------- */
 
 static td_tensor *positive(td_call *c) {
-    return td_gt(td_sum(td_mul(td_detach(td_arg(c, 1)), td_detach(td_arg(c, 1)))),
-                 0.0);
+    return td_gt(td_sum(td_mul(td_detach(td_arg(c, 1)), td_detach(td_arg(c, 1)))), 0.0);
 }
 static td_tensor *branch(td_call *c, td_body *yes, td_body *no, td_values args) {
     td_tensor  *y = td_nil(td_call_ctx(c));
