@@ -601,7 +601,7 @@ bool      td__spec_later(td_fn *f, td_spec *s);
 /* May gradients of gradients be asked for, of this partition? */
 bool      td__spec_twice(const td_fn *f, const td_spec *s, const td_halves *h);
 /* missing.c: td_later_traces.joint, and what it needs of the plan's joint graph. */
-td_joint *td__missing_joint(void *env, const uint64_t *missing);
+td_joint *td__missing_joint(void *env, td_arriving which);
 bool      td__missing_symbols(td_trace_source *t);
 /* May the gradients of a program with custom functions be differentiated? False after
  * td__fail. */

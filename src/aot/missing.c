@@ -81,10 +81,12 @@ static bool check_same(const td_trace_source *t, const td_joint *j) {
 /* Traces the program again for a set of missing tangents. Decompositions and clean-up
  * must give the same forward as the first trace, because the saved values are those of
  * the first. */
-static td_joint *join(td_trace_source *t, const td_value *in, const uint64_t *missing) {
+static td_joint *join(td_trace_source *t, const td_value *in, td_arriving a) {
     td_joint_opts o = t->opts;
     bool          cse = t->set.cse;
-    o.missing = missing;
+    o.missing = a.missing;
+    o.tangents = a.tangents;
+    o.plain_tangents = a.plain_tangents;
     td_joint          *j = td__joint(t->program, in, &o);
     const td_aot_opts *by = &t->shared->opts;
     bool               own = by->decompose || by->n_decompositions, ok = j != NULL;
@@ -132,8 +134,7 @@ static bool join_equal(const td_trace_source *t, const td_symargs *a) {
 }
 
 /* The same with symbols for the sizes that were symbols. */
-static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
-                               const uint64_t *missing) {
+static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, td_arriving which) {
     td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
                        .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
                        .marks = t->marks,
@@ -144,7 +145,7 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
     td_values  in = {t->arrived->in, t->arrived->n};
     bool       ok =
         td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a) && join_equal(t, &a);
-    td_joint *j = ok ? join(t, a.v, missing) : NULL;
+    td_joint *j = ok ? join(t, a.v, which) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;
@@ -152,20 +153,20 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e,
 
 /* With symbolic sizes the trace runs in a symbol environment of its own, with symbols
  * named as in the first trace. */
-static td_joint *join_sizes(td_trace_source *t, const uint64_t *missing) {
-    if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, missing);
+static td_joint *join_sizes(td_trace_source *t, td_arriving which) {
+    if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->arrived->in, which);
     td_symenv *e = td__symenv_make(t->p->cx);
     if (!e) return NULL;
     td__symenv_begin(e);
-    td_joint *j = has_symbols(t) ? join_symbolic(t, e, missing)
-                                 : join(t, t->arrived->in, missing);
+    td_joint *j =
+        has_symbols(t) ? join_symbolic(t, e, which) : join(t, t->arrived->in, which);
     td__symenv_end(e);
     td__symenv_drop(e);
     return j;
 }
 
 /* In the modes of the call, whatever backward runs in. */
-td_joint *td__missing_joint(void *env, const uint64_t *missing) {
+td_joint *td__missing_joint(void *env, td_arriving which) {
     td_trace_source *t = env;
     td_ctx          *cx = t->p->cx;
     bool             grad = cx->grad_enabled, inference = cx->inference;
@@ -174,7 +175,7 @@ td_joint *td__missing_joint(void *env, const uint64_t *missing) {
     cx->grad_enabled = t->grad;
     cx->inference = t->inference;
     cx->default_dtype = t->dtype;
-    td_joint *j = join_sizes(t, missing);
+    td_joint *j = join_sizes(t, which);
     cx->grad_enabled = grad;
     cx->inference = inference;
     cx->default_dtype = dtype;

@@ -75,8 +75,6 @@ void td__compile_end(td_ctx *cx, const td_on_compile *on, const td_compile_info 
 bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
                        const td_compile_info *info, const td_on_compile *on,
                        td_runner *code);
-/* A graph of inner tensors in place of tensors of a type. NULL after td__fail. */
-td_graph        *td__graph_flat_types(const td_graph *g);
 /* The runner that computes: r, or that of the inner tensors. */
 const td_runner *td__runner_inside(const td_runner *r);
 void td__runner_drop(td_runner *code); /* an empty runner is allowed, and is left */

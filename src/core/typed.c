@@ -175,6 +175,44 @@ bool td__typed_same_inside(const td_typed *a, const td_typed *b) {
     return same;
 }
 
+int td__typed_key(const td_typed *d, int64_t *to) {
+    int n = 0;
+#define PUT(x) (to ? (void)(to[n] = (int64_t)(x)) : (void)0, n++)
+    PUT(d ? d->type->nr : 0);
+    if (!d) return n;
+    for (const char *s = d->metadata;; s++) {
+        PUT(*s);
+        if (!*s) break;
+    }
+    for (int i = 0; i < d->n; i++) {
+        const td_tensor *t = d->inner[i];
+        PUT(t->dtype | t->rank << 8);
+        for (int k = 0; k < t->rank; k++) PUT(t->size[k]);
+        for (int k = 0; k < t->rank; k++) PUT(t->stride[k]);
+        n += td__typed_key(t->typed, to ? to + n : NULL);
+    }
+#undef PUT
+    return n;
+}
+
+bool td__typed_fake(td_tensor *t, const td_typed *d) {
+    td_tensor *inner[TD_MOST_INNER];
+    for (int i = 0; i < d->n; i++) {
+        td_meta m;
+        td__tensor_meta(d->inner[i], &m);
+        m.offset = 0;
+        inner[i] = td__tensor_make(t->cx, &m, true);
+        if (!inner[i]) return false;
+        if (d->inner[i]->typed && !td__typed_fake(inner[i], d->inner[i]->typed))
+            return false;
+    }
+    td_typed *to = td__typed_make(t->cx, d->type, inner, d->metadata);
+    if (!to) return false;
+    td__typed_set(t, to);
+    td__typed_drop(to);
+    return true;
+}
+
 const char *td__typed_str(const td_typed *d, char *out, size_t cap) {
     if (!d) snprintf(out, cap, "a plain tensor");
     else if (!d->metadata[0]) snprintf(out, cap, "a %s", d->type->opts.name);

@@ -38,6 +38,11 @@ td_storage    *td__storage_hollow(size_t bytes);
 bool           td__typed_same(const td_typed *a, const td_typed *b);
 /* ...and so are their inner tensors, where types nest? */
 bool           td__typed_same_inside(const td_typed *a, const td_typed *b);
+/* Writes words that are equal for tensors that consist of inner tensors of the same
+ * types, dtypes, sizes and strides; how many. to NULL: counts them. d NULL: plain. */
+int            td__typed_key(const td_typed *d, int64_t *to);
+/* Makes t, a fake tensor, consist of fake tensors like those of d. */
+bool           td__typed_fake(td_tensor *t, const td_typed *d);
 /* "pair("m")" or "a plain tensor", for messages. */
 const char    *td__typed_str(const td_typed *d, char *out, size_t cap);
 /* Calls fn for each tensor with elements that t consists of; t itself if it is plain.

@@ -1,5 +1,6 @@
 /* alias.c -- records of outer tensors and their alias groups: which tensors may share
  * elements with whom, and what a piece of a storage is a piece of. */
+#include "core/typed.h"
 #include "func/func_int.h"
 
 #include <string.h>
@@ -56,6 +57,10 @@ td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *
     td_fval *v = make_record(f, kind, g);
     if (!v || !td__geom_copy(f->cx, &f->arena, &v->geom, t)) return NULL;
     v->overlap = td__geom_overlaps_itself(&v->geom);
+    if (TD_UNLIKELY(t->typed)) {
+        v->of = t->typed;
+        v->of->refs++;
+    }
     return v;
 }
 
@@ -121,10 +126,12 @@ static void merge(td_group *g, td_group *h) {
     if (g->gen < h->gen) g->gen = h->gen;
 }
 
-/* The group of an argument: that of all arguments it overlaps, made one. */
+/* The group of an argument: that of all arguments it overlaps, made one. Arguments of a
+ * type have groups of their own; they share inner tensors (td__func_share_write). */
 static td_group *find_group(td_func *f, const td_tensor *outer) {
     td_group *found = NULL;
     td_geom   geom = td__geom_of(outer);
+    if (outer->typed) return NULL;
     for (int i = 0; td__ptrmap_get(&f->groups, outer->st) && i < f->in.n; i++) {
         td_fval *v = f->in.v[i].given;
         if (f->in.v[i].st != outer->st || !td__geom_overlap(&v->geom, &geom)) continue;

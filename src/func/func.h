@@ -39,8 +39,14 @@ void       td__func_end(td_func *f);
 /* `outer`, a tensor without bytes, becomes an argument with this value. All arguments
  * come before the first op; those that overlap are one group. */
 bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
+/* Makes the inner tensors of a recorded input t of a type values of the graph, by
+ * nodes _inner: what the type computes of them is recorded (typed_values.c). */
+bool       td__func_unwrap(td_record *rec, td_tensor *t);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
+
+/* Is it an argument, or a tensor that an op of the run made? */
+bool td__func_knows(const td_func *f, const td_tensor *outer);
 
 /* ---- what became of argument nr ----------------------------------------- */
 

@@ -52,6 +52,7 @@ struct td_fval {
     td_fval        *from; /* of a piece: the tensor it was cut from; NULL: not known */
     const td_fstep *step;
     td_geom         geom;  /* of the outer tensor */
+    td_typed       *of;    /* what that consists of, referenced; NULL: it is plain */
     td_tensor      *inner; /* referenced; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
     uint32_t        tags;  /* of the op that made it */
@@ -102,6 +103,29 @@ td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value);
 bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
                    int n_out);
 td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
+/* A call of an op that takes graphs, on inner values. */
+typedef struct td_graph_call {
+    td_op             op;
+    td_value         *in;
+    int               n_in;
+    td_tensor *const *like; /* by result: what it consists of */
+} td_graph_call;
+/* typed_values.c: has an op that takes graphs tensors of a type among its operands, or
+ * in its graphs? Then it is called with their inner tensors in place of these; the
+ * results consist of tensors as k->like[0..n_out) do. Changes k->in. */
+bool       td__func_is_typed(const td_graph_call *k);
+bool       td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **out,
+                               int n_out);
+/* The value of a piece of v->up, cut out of its inner tensors. NULL after td__fail. */
+td_tensor *td__fval_cut_inner(td_fval *v);
+/* The value of `base` with that of v, a view of it, in its inner tensors. NULL after
+ * td__fail. *yes: are these of one type, and laid out as the outer tensors are? */
+bool       td__fval_may_put_inner(const td_fval *v, td_fval *base, td_tensor *value,
+                                  bool *yes);
+td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value);
+/* After a write to group g: arguments that share inner tensors with those of the group
+ * have the new elements. */
+bool       td__func_share_write(td_func *f, td_group *g);
 /* `to` with `value` for the elements at g, which begin `at`; NULL: it failed. Where
  * several of g's elements share a place, the last in row-major order stays, as in
  * eager. */

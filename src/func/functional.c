@@ -287,6 +287,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         value = typed_value(f, v, value);
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
+    if (TD_UNLIKELY(cx->n_typed > 0) && !td__func_share_write(f, g)) return false;
     g->writes++;
     g->quiet_writes += !td__recording(cx);
     return true;
@@ -398,6 +399,11 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer) {
     return v ? td__fval_value(v) : NULL;
 }
 
+bool td__func_knows(const td_func *f, const td_tensor *outer) {
+    const td_fval *v = outer->payload;
+    return v && v->owner == &f->mode;
+}
+
 /* Drops all references of the run and removes its records from the tensors of the
  * context, which may outlive it. */
 void td__func_end(td_func *f) {
@@ -405,8 +411,10 @@ void td__func_end(td_func *f) {
         td_mode **owner = t->payload;
         if (owner && *owner == &f->mode) t->payload = NULL;
     }
-    for (td_fval *v = f->all; v; v = v->next)
+    for (td_fval *v = f->all; v; v = v->next) {
         if (v->inner) td__unref(v->inner);
+        td__typed_drop(v->of);
+    }
     for (int i = 0; i < f->in.n; i++) {
         td__unref(f->in.v[i].t);
         td__unref(f->in.v[i].inner);

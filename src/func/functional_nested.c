@@ -1,5 +1,6 @@
 /* functional_nested.c -- ops that take graphs, in the functional mode: their graphs
  * become functional too, each by a run of its own. */
+#include "core/typed.h"
 #include "func/func_int.h"
 #include "ops/call.h"
 
@@ -41,7 +42,7 @@ static td_tensor *inner_input(run *r, int i, td_tensor *t) {
         return td__record_value(&r->rec, &t, "a constant") ? t : NULL;
     t = td__record_input(&r->rec, t, g->inputs.v[i]->name);
     if (t) r->to->in_desc.v[i] = g->in_desc.v[i];
-    return t;
+    return !t || !t->typed || td__func_unwrap(&r->rec, t) ? t : NULL;
 }
 
 /* Inputs of the nested graph: fake outer tensors for the run, recorded inner ones. */
@@ -142,16 +143,95 @@ static td_graph *functional(td_ctx *cx, const td_graph *g, const td_value *args,
     return NULL;
 }
 
+/* ---- sums of gradients of a type ---------------------------------------- */
+
+static bool add_body(td_call *c) {
+    td_value b = td_value_tensor(td_arg(c, 1));
+    return td_return(c, td_op_add(td_arg(c, 0), b, td_value_int(1)));
+}
+
+/* Is output i the sum of inputs i and n + i? */
+static bool is_sum(const td_graph *g, int i) {
+    const td_garg  *a = &g->outputs.v[i];
+    const td_gnode *n = a->kind == TD_G_VALUE ? a->u.v->node : NULL;
+    return n && n->op == TD_OP_add && n->in[0].kind == TD_G_VALUE &&
+           n->in[1].kind == TD_G_VALUE && n->in[0].u.v == g->inputs.v[i] &&
+           n->in[1].u.v == g->inputs.v[g->outputs.n + i];
+}
+
+/* Does the type of t add up inner tensors, and nothing else? */
+static bool adds_inner(td_ctx *cx, td_tensor *t, bool *yes) {
+    td_tensor *ts[2] = {t, t};
+    td_value   in = td__value_tensors((td_tensors){ts, 2});
+    td_value   args[2] = {td_value_tensor(td__template(t, false)),
+                          td_value_tensor(td__template(t, false))};
+    if (!args[0].u.t || !args[1].u.t) return false;
+    td_graph *g = td__capture(cx, add_body, NULL, (td_values){args, 2});
+    td_graph *to = g ? functional(cx, g, &in, 1) : NULL;
+    td_graph *flat = to ? td__graph_flat_types(to) : NULL;
+    *yes = flat && flat->inputs.n == 2 * flat->outputs.n;
+    for (int i = 0; *yes && i < flat->outputs.n; i++) *yes = is_sum(flat, i);
+    bool ok = flat != NULL;
+    td__graph_drop(flat);
+    td__graph_drop(to);
+    td__graph_drop(g);
+    return ok;
+}
+
+/* The double backward of a loop adds gradients of iterations up itself: those of inner
+ * tensors, where they are of a type. */
+static bool check_sums(const td_opcall *c) {
+    bool yes = true;
+    if (c->info->op != TD_OP_while_loop_double_backward) return true;
+    for (int i = 0; i < c->n_out; i++) {
+        const td_typed *of = c->out[i]->typed;
+        if (!of) continue;
+        if (!adds_inner(c->cx, c->out[i], &yes)) return false;
+        if (!yes)
+            return td__fail(c->cx, TD_E_UNSUPPORTED,
+                            "while_loop: unsupported: a second derivative adds up "
+                            "gradients of type %s, whose add is not that of its inner "
+                            "tensors; unroll the loop",
+                            of->type->opts.name);
+    }
+    return true;
+}
+
+/* ---- the calls ---------------------------------------------------------- */
+
+/* Calls the op below. */
+static bool call_below(td_func *f, const td_graph_call *k, td_tensor **out, int n_out) {
+    bool typed = TD_UNLIKELY(f->cx->n_typed > 0) && td__func_is_typed(k);
+    return typed ? td__func_call_typed(f, k, out, n_out)
+                 : td__func_call(f, k->op, k->in, k->n_in, out, n_out);
+}
+
+/* What the outputs of a forward half consist of: the outer tensors of the call c, of
+ * which those behind the n results are outputs saved[]. NULL after td__fail. */
+static td_tensor **like_outer(const td_opcall *c, int n, const td_value *saved,
+                              int all) {
+    size_t      bytes = sizeof(td_tensor *) * ((size_t)all + 1);
+    td_tensor **like = td__arena_zalloc(&c->cx->scratch, bytes);
+    if (!like) return td__fail_memory(c->cx), NULL;
+    for (int i = 0; i < n; i++) like[i] = c->out[i];
+    for (uint32_t k = 0; k < saved->n; k++)
+        if (saved->u.ints[k] >= 0) like[saved->u.ints[k]] = c->out[n + (int)k];
+    return like;
+}
+
 /* The forward half of a region is a call of its graph. A saved value that is an operand
  * or a result is that value, whatever is written to it afterwards. */
-static bool call_half(td_func *f, const td_value *in, td_tensor **out) {
+static bool call_half(td_func *f, const td_opcall *c, const td_value *in,
+                      td_tensor **out) {
     const td_graph *g = in[TD_CALL_FORWARD].u.g;
     td_value        args[] = {in[TD_CALL_FORWARD], in[TD_CALL_OPERANDS]};
     size_t          bytes = sizeof(td_tensor *) * ((size_t)g->outputs.n + 1);
     td_tensor     **got = td__arena_alloc(&f->cx->scratch, bytes);
-    if (!got) return td__fail_memory(f->cx);
-    if (!td__func_call(f, TD_OP_call, args, 2, got, g->outputs.n)) return false;
-    int64_t n = in[TD_CALL_RESULTS].u.i;
+    int64_t         n = in[TD_CALL_RESULTS].u.i;
+    td_tensor     **like = like_outer(c, (int)n, &in[TD_CALL_SAVED], g->outputs.n);
+    if (!got || !like) return td__fail_memory(f->cx);
+    td_graph_call call = {TD_OP_call, args, 2, like};
+    if (!call_below(f, &call, got, g->outputs.n)) return false;
     for (int64_t i = 0; i < n; i++) out[i] = got[i];
     for (uint32_t k = 0; k < in[TD_CALL_SAVED].n; k++) {
         int64_t at = in[TD_CALL_SAVED].u.ints[k];
@@ -161,31 +241,34 @@ static bool call_half(td_func *f, const td_value *in, td_tensor **out) {
 }
 
 /* Calls the op with functional graphs in place of those among its arguments. */
-static bool call_functional(td_func *f, td_op op, td_value *in, int n_in,
-                            td_tensor **out, int n_out) {
+static bool call_functional(td_func *f, const td_graph_call *k, td_tensor **out,
+                            int n_out) {
     td_graph *made[TD_MAX_ARGS] = {0};
     bool      ok = true;
-    for (int i = 0; i < n_in && ok; i++) {
-        if (in[i].kind != TD_K_GRAPH) continue;
-        made[i] = functional(f->cx, in[i].u.g, in, n_in);
+    for (int i = 0; i < k->n_in && ok; i++) {
+        if (k->in[i].kind != TD_K_GRAPH) continue;
+        made[i] = functional(f->cx, k->in[i].u.g, k->in, k->n_in);
         ok = made[i] != NULL;
-        in[i] = td__value_graph(made[i]);
+        k->in[i] = td__value_graph(made[i]);
     }
-    ok = ok && td__func_call(f, op, in, n_in, out, n_out);
-    for (int i = 0; i < n_in; i++) td__graph_drop(made[i]);
+    ok = ok && call_below(f, k, out, n_out);
+    for (int i = 0; i < k->n_in; i++) td__graph_drop(made[i]);
     return ok;
 }
 
 /* A cond that hands values to its backward is a cond of the forward halves. */
-static bool call_branches(td_func *f, const td_value *in, td_tensor **out) {
+static bool call_branches(td_func *f, const td_opcall *c, const td_value *in,
+                          td_tensor **out) {
     td_value    args[] = {in[TD_COND_PRED], in[TD_COND_YES_FORWARD],
                           in[TD_COND_NO_FORWARD], in[TD_COND_OPERANDS]};
     int         n = in[TD_COND_YES].u.g->outputs.n;
     int         all = in[TD_COND_YES_FORWARD].u.g->outputs.n;
     size_t      bytes = sizeof(td_tensor *) * ((size_t)all + 1);
     td_tensor **got = td__arena_alloc(&f->cx->scratch, bytes);
-    if (!got) return td__fail_memory(f->cx);
-    if (!call_functional(f, TD_OP_cond, args, TD_COUNT(args), got, all)) return false;
+    td_tensor **like = like_outer(c, n, &in[TD_COND_SAVED], all);
+    if (!got || !like) return td__fail_memory(f->cx);
+    td_graph_call call = {TD_OP_cond, args, TD_COUNT(args), like};
+    if (!call_functional(f, &call, got, all)) return false;
     for (int i = 0; i < n; i++) out[i] = got[i];
     for (uint32_t k = 0; k < in[TD_COND_SAVED].n; k++)
         out[n + (int)k] = got[in[TD_COND_SAVED].u.ints[k]];
@@ -193,9 +276,9 @@ static bool call_branches(td_func *f, const td_value *in, td_tensor **out) {
 }
 
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
-    if (c->info->op == TD_OP_call_forward) return call_half(f, in, out);
-    if (c->info->op == TD_OP_cond_forward) return call_branches(f, in, out);
-    if (c->info->op == TD_OP_call)
-        return td__func_call(f, TD_OP_call, in, c->n_in, out, c->n_out);
-    return call_functional(f, c->info->op, in, c->n_in, out, c->n_out);
+    if (c->info->op == TD_OP_call_forward) return call_half(f, c, in, out);
+    if (c->info->op == TD_OP_cond_forward) return call_branches(f, c, in, out);
+    td_graph_call k = {c->info->op, in, c->n_in, c->out};
+    if (k.op == TD_OP_call) return call_below(f, &k, out, c->n_out);
+    return check_sums(c) && call_functional(f, &k, out, c->n_out);
 }

@@ -115,6 +115,10 @@ static bool derive_piece(td_fval *v) {
     td_func       *f = td__group_of(v)->f;
     const td_geom *g = &v->geom;
     td_tensor     *from = v->up->inner;
+    if (TD_UNLIKELY(v->of && v->up->of)) {
+        td_tensor *t = td__fval_cut_inner(v);
+        return t && td__fval_hold(v, t);
+    }
     int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
     if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* it may lie anywhere */
     td_value   in[4] = {td_value_tensor(from), td__ints(g->size, g->rank),
@@ -226,21 +230,18 @@ static td_tensor *lay_out_inner(td_func *f, td_tensor *value, td_tensor *like) {
     return value;
 }
 
-/* `value` as the new value of a base, after a view of it was written. A type may
- * compute it as a plain tensor; packing that would round elements that were not
- * written. */
-static td_tensor *keep_type(const td_fval *base, td_tensor *value) {
-    const td_typed *is = value ? value->typed : NULL;
-    const td_typed *want = value && base->inner ? base->inner->typed : is;
-    if (td__typed_same_inside(want, is))
-        return base->inner ? lay_out_inner(td__group_of(base)->f, value, base->inner)
-                           : value;
-    td__fail(value->cx, TD_E_UNSUPPORTED,
-             "unsupported in a captured body: a view of a tensor of type %s is "
-             "written, and the type gives the whole tensor as one of another type; "
-             "write the whole tensor, or a clone of the view",
-             want ? want->type->opts.name : is->type->opts.name);
-    return NULL;
+/* The new value of a base of a type, after view v of it got the value `part`: put into
+ * the inner tensors, as eager does, or, where these are laid out otherwise, computed by
+ * the type. */
+static td_tensor *put_typed(td_fval *v, td_fval *base, td_tensor *part) {
+    bool put = true;
+    if (v->kind != TD_F_PIECE && !td__fval_may_put_inner(v, base, part, &put))
+        return NULL;
+    if (put) return td__fval_put_inner(v, base, part);
+    td_tensor *value = put_by_inverse(v, part);
+    if (!value || td__typed_same_inside(base->inner->typed, value->typed))
+        return lay_out_inner(td__group_of(base)->f, value, base->inner);
+    return td__fval_put_inner(v, base, part); /* fails */
 }
 
 /* One step towards the root: the new value of *v's base. Where elements of a view on
@@ -251,11 +252,13 @@ static td_tensor *step_up(td_fval **v, td_tensor *value) {
         td_fval *base = base_of(u);
         if (!base) return NULL;
         *v = base;
-        return keep_type(base, put_by_geometry(u, base, value));
+        if (TD_UNLIKELY(base->of)) return td__fval_put_inner(u, base, value);
+        return put_by_geometry(u, base, value);
     }
     *v = u->up;
     if (u->kind == TD_F_SAME) return value;
-    return keep_type(u->up, put_by_inverse(u, value));
+    return TD_UNLIKELY(u->up->of) ? put_typed(u, u->up, value)
+                                  : put_by_inverse(u, value);
 }
 
 /* A record on the way up, and its new value. */

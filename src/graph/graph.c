@@ -41,6 +41,7 @@ void td__graph_drop(td_graph *g) {
     if (!g || g->holders-- > 0) return;
     if (g->parts.env) g->parts.drop(g->parts.env);
     if (g->code.env) g->code.drop(g->code.env);
+    td__graph_drop(g->flat);
     for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
     for (int i = 0; i < g->nested.n; i++) td__graph_drop(g->nested.v[i]);
     td__vec_free(&g->inputs);

@@ -223,17 +223,18 @@ struct td_graph {
     /* Of a program that is for these alone: the sizes that depend on values, in the
      * order in which a replay makes them. */
     td_dim_list sizes;
-    TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
-    TD_VEC(td_gfact) facts;    /* known of them */
-    TD_VEC(td_graph *) nested; /* owned: graphs among the arguments, one per use */
-    int64_t  inside;           /* nodes of nested graphs, counted once per use */
-    int32_t *dim_slots;        /* hash table over dims */
-    int      n_dim_slots;
-    int32_t  n_values; /* ids given out */
-    int32_t  n_storages;
-    td_gmade parts; /* of the body of a region: its halves (part/region.c) */
-    td_gmade code;  /* of a graph that ops call: what a backend made of it */
-    uint8_t  left;  /* 1 + the td_gregion that holds after it; 0: unchanged */
+    TD_VEC(td_gdim) dims;       /* symbolic sizes, hash-consed */
+    TD_VEC(td_gfact) facts;     /* known of them */
+    TD_VEC(td_graph *) nested;  /* owned: graphs among the arguments, one per use */
+    int64_t          inside;    /* nodes of nested graphs, counted once per use */
+    int32_t         *dim_slots; /* hash table over dims */
+    int              n_dim_slots;
+    int32_t          n_values; /* ids given out */
+    int32_t          n_storages;
+    td_gmade         parts; /* of the body of a region: its halves (part/region.c) */
+    td_gmade         code;  /* of a graph that ops call: what a backend made of it */
+    struct td_graph *flat;  /* of such a graph: that of inner tensors, owned; or NULL */
+    uint8_t          left;  /* 1 + the td_gregion that holds after it; 0: unchanged */
     /* Converts a trace's symbolic dim into one of this graph; NULL outside traces. */
     int64_t (*dim_in)(void *env, td_graph *g, int64_t dim);
     void *dim_env;
@@ -278,6 +279,8 @@ const td_gtyped *td__gtyped_of(td_graph *g, const td_typed *d);
 bool             td__gtyped_fake(td_tensor *t, const td_gtyped *of);
 /* The same type, metadata and inner types? Both may be NULL. */
 bool             td__gtyped_same(const td_gtyped *a, const td_gtyped *b);
+/* Does d, of a tensor, consist of tensors of these types? Both may be NULL. */
+bool             td__gtyped_is(const td_gtyped *of, const td_typed *d);
 /* Does an input, an output or a result of a node have a type? */
 bool             td__graph_is_typed(const td_graph *g);
 /* Converts a to the type of schema parameter p; false: impossible. */

@@ -63,6 +63,21 @@ bool td__gtyped_same(const td_gtyped *a, const td_gtyped *b) {
     return same;
 }
 
+static bool inner_is(const td_gtype *l, const td_tensor *t) {
+    bool same = l->dtype == t->dtype && l->rank == t->rank && l->offset == t->offset;
+    for (int d = 0; same && d < t->rank; d++)
+        same = l->size[d] == t->size[d] && l->stride[d] == t->stride[d];
+    return same && td__gtyped_is(l->of, t->typed);
+}
+
+bool td__gtyped_is(const td_gtyped *of, const td_typed *d) {
+    if (!of || !d) return !of && !d;
+    bool same = of->n == d->n && !strcmp(of->name, d->type->opts.name) &&
+                !strcmp(of->metadata, d->metadata);
+    for (int i = 0; same && i < of->n; i++) same = inner_is(of->inner[i], d->inner[i]);
+    return same;
+}
+
 static void note_typed(void *env, td_gval *v) {
     if (v->type && v->type->of) *(bool *)env = true;
 }

@@ -3,6 +3,7 @@
  * cond replays the chosen graph. On fake tensors nothing can be chosen: both
  * branches, or one iteration of a loop, are replayed to get the result types
  * and to check that they agree. Results never share storage with operands. */
+#include "core/typed.h"
 #include "graph/nested.h"
 
 #include <stdio.h>
@@ -174,6 +175,11 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
     if (!td__dim_eq(t->numel, 1))
         return td__op_fail(c, TD_E_SHAPE, "%s is %s; it must have one element", what,
                            td__type_str(t));
+    if (t->typed)
+        return td__op_fail(c, TD_E_ARG,
+                           "%s is a tensor of type %s, which has no elements; pass one "
+                           "of its inner tensors",
+                           what, t->typed->type->opts.name);
     *on = !td__is_fake(t) && td__load_f((td_dtype)t->dtype, td__ptr(t)) != 0.0;
     return true;
 }
@@ -194,12 +200,27 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
     return same;
 }
 
-/* "f32[2,3]", or "f32[2,3] with strides [1,2]" where only strides differ. */
-static void type_text(const td_tensor *t, bool strides, char *s, size_t cap) {
-    int n = snprintf(s, cap, "%s", td__type_str(t));
+/* "f32[2,3]", "f32[2,3] with strides [1,2]" where only strides differ, or
+ * "f32[2,3], a pair" where types do. */
+static void type_text(const td_tensor *t, bool strides, bool typed, char *s,
+                      size_t cap) {
+    char of[120];
+    int  n = snprintf(s, cap, "%s", td__type_str(t));
     if (strides)
         snprintf(s + n, cap - (size_t)n, " with strides %s",
                  td__sizes_str(t->rank, t->stride));
+    if (typed)
+        snprintf(s + n, cap - (size_t)n, ", %s",
+                 td__typed_str(t->typed, of, sizeof of));
+}
+
+/* The first of the inner tensors that differ; a and b are of one type. */
+static bool inner_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
+                        const char *what) {
+    for (int k = 0; a->typed && k < a->typed->n; k++)
+        if (!td__nested_agree(c, a->typed->inner[k], b->typed->inner[k], i, what))
+            return false;
+    return true;
 }
 
 /* Both branches, and every iteration of a loop, must give the same types, because the
@@ -207,10 +228,11 @@ static void type_text(const td_tensor *t, bool strides, char *s, size_t cap) {
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what) {
     char x[200], y[200];
-    if (same_type(a, b)) return true;
-    bool strides = same_sizes(a, b);
-    type_text(a, strides, x, sizeof x);
-    type_text(b, strides, y, sizeof y);
+    bool typed = !td__typed_same(a->typed, b->typed);
+    if (same_type(a, b) && !typed) return inner_agree(c, a, b, i, what);
+    bool strides = same_sizes(a, b) && !typed;
+    type_text(a, strides, typed, x, sizeof x);
+    type_text(b, strides, typed, y, sizeof y);
     return td__op_fail(c, TD_E_UNSUPPORTED, "result %d is %s, %s %s; they must agree%s",
                        i, x, what, y, strides ? ". Return td_contiguous of it" : "");
 }

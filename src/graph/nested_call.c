@@ -13,7 +13,7 @@ static bool has_type(const td_gtype *l, const td_tensor *t) {
     for (int d = 0; same && d < t->rank; d++)
         same = l->size[d] == t->size[d] &&
                (t->size[d] == 1 || l->stride[d] == t->stride[d]);
-    return same;
+    return same && td__gtyped_is(l->of, t->typed);
 }
 
 /* Are the operands those that the graph was made for, and all its types known? */
@@ -31,10 +31,12 @@ static bool fits(const td_graph *g, td_tensors ts) {
 /* Fake results of the stated types. */
 static bool make_results(td_opcall *c, const td_graph *g, td_tensor **out) {
     for (int i = 0; i < g->outputs.n; i++) {
-        td_meta m;
-        td__geom_to_meta(&g->outputs.v[i].u.v->type->geom, &m);
+        const td_gtype *l = g->outputs.v[i].u.v->type;
+        td_meta         m;
+        td__geom_to_meta(&l->geom, &m);
         m.offset = 0;
         if (!(out[i] = td__tensor_make(c->cx, &m, true))) return false;
+        if (l->of && !td__gtyped_fake(out[i], l->of)) return false;
     }
     return true;
 }

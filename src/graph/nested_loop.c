@@ -28,7 +28,8 @@ static void drop_unused(const td_loop_run *l, td_tensor **v, int n,
                         td_tensor *const *on) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = v[i];
-        bool       keep = is_among(t, l->state.u.ts, l->n) || is_among(t, on, n) ||
+        bool       keep = is_among(t, l->state.u.ts, l->n) ||
+                    is_among(t, l->fixed.u.ts, l->n_fixed) || is_among(t, on, n) ||
                     is_among(t, v + i + 1, n - i - 1);
         if (!keep && t->slot >= 0) td_drop(t);
     }
@@ -131,6 +132,12 @@ typedef struct going_back {
     td_tensor **ts, **g, **made;
 } going_back;
 
+/* Is it an operand, which the caller owns? */
+static bool is_operand(const td_loop_run *l, const td_tensor *t) {
+    return is_among(t, l->c->in[5].u.ts, (int)l->c->in[5].n) ||
+           is_among(t, l->state.u.ts, l->n) || is_among(t, l->fixed.u.ts, l->n_fixed);
+}
+
 /* After one iteration backwards: drops the old gradients and the state it
  * started from. */
 static void step_back(going_back *b, int turn) {
@@ -138,8 +145,9 @@ static void step_back(going_back *b, int turn) {
     td_tensor  **state = l->past.v + turn * l->n;
     for (int i = 0; i < b->n_grads; i++) {
         td_tensor *t = b->g[i];
-        bool       given = is_among(t, l->c->in[5].u.ts, b->n_grads);
-        if (!given && !is_among(t, b->made, b->n_grads) && t->slot >= 0) td_drop(t);
+        bool       used = is_operand(l, t) || is_among(t, b->made, b->n_grads) ||
+                    is_among(t, b->g + i + 1, b->n_grads - i - 1);
+        if (!used && t->slot >= 0) td_drop(t);
         b->g[i] = b->made[i];
     }
     if (turn > 0) drop_unused(l, state, l->n, state - l->n);
@@ -165,8 +173,7 @@ static bool iterate_back(going_back *b, int turn) {
 /* After zero iterations the sums are zeros; they start at -0.0 otherwise. */
 static bool zero_sums(going_back *b) {
     for (int i = b->n_grads - b->n_sums; i < b->n_grads; i++) {
-        const td_tensor *t = b->g[i];
-        b->g[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
+        b->g[i] = td__filled_like(b->g[i], 0.0);
         if (td_is_nil(b->g[i])) return false;
     }
     return true;

@@ -103,8 +103,10 @@ static bool finish_sums(twice *t, td_tensor **out) {
         if (out[i]) continue;
         const td_gtype *l = t->of_back->outputs.v[t->n_ends + i].u.v->type;
         if (!l) return td__op_fail(t->l.c, TD_E_ARG, "of_back has no types");
-        td_ints size = {l->size, l->rank};
-        out[i] = td_op_zeros(t->l.c->cx, size, (td_dtype)l->dtype);
+        td_meta    m = td__geom_meta(&l->geom);
+        td_tensor *like = td__tensor_make(t->l.c->cx, &m, true);
+        if (!like || (l->of && !td__gtyped_fake(like, l->of))) return false;
+        out[i] = td__filled_like(like, 0.0);
         if (td_is_nil(out[i])) return false;
     }
     return true;

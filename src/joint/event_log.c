@@ -90,10 +90,12 @@ static bool note_root(td_event *e) {
     return (e->root = root_of(e->t)) != NULL;
 }
 
-/* Of a write through a view: value and root of its base, if that covers the view. */
+/* Of a write through a view: value and root of its base, if that covers the view. A
+ * base of a type that is no argument is not known: its inner tensors are not read. */
 static bool note_whole(td_log *l, td_event *e) {
     td_tensor *base = e->t->base;
     if (!base || base->st != e->t->st) return true;
+    if (base->typed && !td__func_knows(l->f, base)) return true;
     td_geom all = td__geom_of(base), part = td__geom_of(e->t);
     if (!td__geom_covers_bytes(&all, &part)) return true;
     td_tensor *value = td__func_value(l->f, base);

@@ -2,6 +2,7 @@
  * from their roots to the edges of the targets, and the gradients it gives are outputs.
  * A root from which eager's backward fails is marked, and the compiled backward fails
  * alike when its tangent arrives. */
+#include "core/typed.h"
 #include "joint/joint_int.h"
 #include "trace/sym.h"
 
@@ -21,12 +22,20 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     m.offset = 0;
     if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
     else snprintf(name, sizeof name, "t%d", i);
-    td_tensor *like = td__tensor_make(cx, &m, true), *of = tangent_of(r, i);
-    if (!like || (of && of->typed && !td__joint_type_tangent(r, like, of)))
+    td_tensor *of = tangent_of(r, i), *given = NULL;
+    bool       typed = of && of->typed && !r->opts.plain_tangents;
+    if (r->opts.tangents && !r->order) given = r->opts.tangents[i];
+    if (given) td__tensor_meta(given, &m);
+    m.offset = 0;
+    td_tensor *like = td__tensor_make(cx, &m, true);
+    if (!like) return false;
+    if (given ? given->typed && !td__typed_fake(like, given->typed)
+              : typed && !td__joint_type_tangent(r, like, of))
         return false;
+    r->typed_tangents |= !given && typed;
     td_tensor *inner = td__record_input(&r->rec, like, name);
     td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
-    if (!outer || (inner->typed && !td__joint_unwrap(r, inner))) return false;
+    if (!outer || (inner->typed && !td__func_unwrap(&r->rec, inner))) return false;
     r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
         (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
     r->tangent[i] = outer;
@@ -291,6 +300,7 @@ bool td__joint_targets(td_joint_run *r) {
     j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
     if (!r->goal || !j->targets) return td__fail_memory(r->cx);
     if (!find_edges(r, r->goal) || !td__joint_reach(r, r->goal)) return false;
+    if (!td__joint_check_saved(r)) return false;
     drop_unreached(j, r->goal);
     return true;
 }

@@ -39,7 +39,8 @@ bool td__joint_choose_writes(td_joint_run *r) {
         bool      plain = e->live && e->kind == TD_EV_WRITE && e->put && !e->hist;
         int       input = plain ? input_of(r, e) : -1;
         if (input < 0 || !is_first(r, e)) continue;
-        if (r->inputs[input].real->typed) continue; /* the epilogue writes its parts */
+        /* The epilogue writes inner tensors, in the order of the program. */
+        if (r->inputs[input].real->typed || r->inputs[input].shared) continue;
         /* Of elements that share a place the last one stays: generated loops have
          * another order, so the epilogue writes them. */
         if (td__geom_overlaps_itself(&r->inputs[input].geom)) continue;

@@ -120,23 +120,34 @@ typedef struct td_grad_order {
     int             words;   /* of a set */
 } td_grad_order;
 
+/* Which tangents arrive, and how, as in td_joint_opts. */
+typedef struct td_arriving {
+    const uint64_t   *missing;
+    td_tensor *const *tangents;
+    bool              plain_tangents;
+} td_arriving;
+
 typedef struct td_joint_opts {
-    bool            keep_mutations; /* writes without history stay in the graph */
-    bool            merge_writes;   /* docs/plan.md has these three */
-    bool            merge_made;
-    bool            assign_writes;
-    bool            train;      /* false: an inference graph, whatever requires grad */
-    bool            find_saved; /* fill in td_primal.saved and td_fwd.saved */
+    bool              keep_mutations; /* writes without history stay in the graph */
+    bool              merge_writes;   /* docs/plan.md has these three */
+    bool              merge_made;
+    bool              assign_writes;
+    bool              train; /* false: an inference graph, whatever requires grad */
+    bool              find_saved; /* fill in td_primal.saved and td_fwd.saved */
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
-    const uint64_t *missing;
-    int             loss; /* 1 + the result whose tangent alone arrives; 0: all do */
+    const uint64_t   *missing;
+    /* By tangent: a gradient of the type in which it arrives, or NULL, as all are where
+     * this is NULL: of the type of the value. */
+    td_tensor *const *tangents;
+    bool              plain_tangents; /* others are plain: a type cannot compute some */
+    int               loss; /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each
      * target of that order; the tangents of the orders below are inputs behind the
      * program's, and the targets are those of the order below and then its tangents
      * that require grad. */
-    int             n_orders;
+    int               n_orders;
     const td_grad_order *orders;
 } td_joint_opts;
 
@@ -162,7 +173,8 @@ typedef struct td_traced_input {
     int        before;          /* writes before the order, or the backward, that is
                                    traced */
     uint64_t   version;         /* of the copy's storage then */
-    td_gval   *write; /* what the graph itself writes into it; NULL: nothing */
+    td_gval   *write;  /* what the graph itself writes into it; NULL: nothing */
+    bool       shared; /* it shares an inner tensor with an input that is written */
 } td_traced_input;
 
 /* What a trace knows when the program has run, before anything is made of it. */

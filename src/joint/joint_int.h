@@ -15,11 +15,12 @@ typedef struct td_joint_run {
     td_ctx          *cx;
     td_value        *in, *out; /* of the replay: outer tensors and numbers */
     td_traced_input *inputs;
-    td_tensor      **roots;         /* by tangent: where the engine starts */
-    td_tensor      **tangent;       /* outer */
-    int              first_tangent; /* its number among the inputs of `f` */
-    td_edge         *goal;          /* by target: its edge; nodes are held elsewhere */
-    int              order;         /* of differentiation that is traced, from 0 */
+    td_tensor      **roots;          /* by tangent: where the engine starts */
+    td_tensor      **tangent;        /* outer */
+    int              first_tangent;  /* its number among the inputs of `f` */
+    td_edge         *goal;           /* by target: its edge; nodes are held elsewhere */
+    bool             typed_tangents; /* some are of the types of their values */
+    int              order;          /* of differentiation that is traced, from 0 */
     int              first; /* node that the backward of the highest order begins at */
     TD_VEC(td_log) logs;    /* of the orders below, ended */
     td_faker  fakes;
@@ -41,12 +42,12 @@ typedef struct td_joint_run {
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
-/* Makes the inner tensors of a recorded input t of a type values of the graph, by
- * nodes _inner: what the type computes of them is recorded (typed_inputs.c). */
-bool td__joint_unwrap(td_joint_run *r, td_tensor *t);
-/* Fails if an inner tensor shares elements with another input, or another inner tensor
- * of its own, and one of the two is written: a trace knows aliases of whole tensors. */
-bool td__joint_check_inner(const td_joint_run *r);
+/* Inputs that share an inner tensor with an input that is written count as written, too
+ * (td_traced_input.shared). */
+bool td__joint_share_inner(td_joint_run *r);
+/* After td__joint_reach: fails if eager saves such an input. No version tells it that
+ * an inner tensor was written. */
+bool td__joint_check_saved(const td_joint_run *r);
 /* Makes t, a tangent of `value`, one of the same type: inner tensors without gaps. */
 bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *value);
 

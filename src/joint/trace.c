@@ -141,7 +141,8 @@ static bool give_tensor(td_joint_run *r, int i) {
     if (d->kind == TD_D_CONST) /* the caller passes it like any other */
         *d = (td_desc){TD_D_PARAM, -1, v->name};
     if (!v->type || (d->name && !(d->name = td__graph_str(g, d->name)))) return false;
-    if (TD_UNLIKELY(t->typed) && same == i && !td__joint_unwrap(r, t)) return false;
+    if (TD_UNLIKELY(t->typed) && same == i && !td__func_unwrap(&r->rec, t))
+        return false;
     to->nr = r->f.in.n;
     r->in[i] = td_value_tensor(to->outer);
     return td__geom_copy(r->cx, &r->to->arena, &to->geom, to->outer) &&
@@ -238,7 +239,7 @@ static bool plan_order(td_joint_run *r) {
     r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
     j->tangents = td__arena_zalloc(&j->arena, sizeof *j->tangents * n);
     if (!r->roots || !r->tangent || !j->tangents) return td__fail_memory(r->cx);
-    return check_growth(r) && td__joint_check_inner(r) && td__epilogue_values(r);
+    return check_growth(r) && td__joint_share_inner(r) && td__epilogue_values(r);
 }
 
 /* Replays the program in the grad mode and default dtype of the call. */
@@ -419,19 +420,40 @@ static td_joint_run *begin(const td_graph *program, const td_joint_opts *opts) {
 }
 
 /* Runs it and frees it. NULL after td__fail. */
-static td_joint *end(td_joint_run *r, const td_value *in) {
+static td_joint *end(td_joint_run *r, const td_value *in, bool *typed) {
     td_joint *j = r->to;
     bool      ok = run(r, in);
+    *typed = r->typed_tangents;
     td__free(r);
     if (ok) return j;
     td__joint_drop(j);
     return NULL;
 }
 
+/* Runs it. *typed: tangents are of the types of their values. */
+static td_joint *join(const td_graph *program, const td_value *in,
+                      const td_joint_opts *opts, bool *typed) {
+    td_joint_run *r = begin(program, opts);
+    return r ? end(r, in, typed) : NULL;
+}
+
+/* Gradients of a type that computes with plain tensors are mostly plain. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
-    td_joint_run *r = begin(program, opts);
-    return r ? end(r, in) : NULL;
+    td_joint_opts plain = *opts;
+    td_ctx       *cx = program->cx;
+    bool          typed = false;
+    char          why[600];
+    td_joint     *j = join(program, in, opts, &typed);
+    if (j || !typed || td__error(cx) != TD_E_UNSUPPORTED) return j;
+    snprintf(why, sizeof why, "%.560s", td__message(cx));
+    td_clear(cx);
+    plain.plain_tangents = true;
+    if ((j = join(program, in, &plain, &typed))) return j;
+    bool memory = td__error(cx) == TD_E_MEMORY;
+    if (!memory) td_clear(cx);
+    if (!memory) td__fail(cx, TD_E_UNSUPPORTED, "%s", why);
+    return NULL;
 }
 
 bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
@@ -440,7 +462,8 @@ bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *loo
     if (!r) return false;
     r->look = look;
     r->look_env = env;
-    td_joint *j = end(r, in);
+    bool      typed;
+    td_joint *j = end(r, in, &typed);
     td__joint_drop(j);
     return j != NULL;
 }

@@ -1,40 +1,7 @@
-/* typed_inputs.c -- primals and tangents of a type in a joint trace. The input is a
- * value of the graph, and so is each of its inner tensors, by a node _inner: the type
- * computes with these. What it makes of them enters the graph by nodes _wrap
- * (ops/typed.c), so that outputs of a type need nothing. */
+/* typed_inputs.c -- tangents of a type in a joint trace, and inner tensors that inputs
+ * share. func/typed_values.c makes inner tensors values of the graph. */
 #include "core/typed.h"
 #include "joint/joint_int.h"
-
-/* Gives t, a recorded value, other inner tensors. */
-static bool replace_inner(td_tensor *t, td_tensor *const *inner) {
-    td_typed *d = td__typed_make(t->cx, t->typed->type, inner, t->typed->metadata);
-    if (!d) return false;
-    td__typed_set(t, d);
-    td__typed_drop(d);
-    return true;
-}
-
-/* Types nest: an inner tensor may be of a type, too. */
-static bool unwrap(td_ctx *cx, td_tensor *t) {
-    td_tensor *inner[TD_MOST_INNER];
-    for (int i = 0; i < t->typed->n; i++) {
-        td_value in[2] = {td_value_tensor(t), td_value_int(i)};
-        inner[i] = td__call1(cx, TD_OP__inner, in, 2);
-        if (td_is_nil(inner[i])) return false;
-        if (inner[i]->typed && !unwrap(cx, inner[i])) return false;
-    }
-    return replace_inner(t, inner);
-}
-
-bool td__joint_unwrap(td_joint_run *r, td_tensor *t) {
-    td_mode_scope outer = td__modes_enter_plain(r->cx, &r->rec.mode);
-    r->cx
-        ->handling++; /* inner tensors in their own storages, not as a body gets them */
-    bool ok = unwrap(r->cx, t);
-    r->cx->handling--;
-    td__modes_leave(r->cx, &outer);
-    return ok;
-}
 
 bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *value) {
     const td_typed *of = value->typed;
@@ -60,46 +27,88 @@ bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *valu
 
 /* ---- inner tensors that share elements ---------------------------------- */
 
-/* The storages of the inputs and their inner tensors so far. */
+/* Of a storage: the inputs that have it. */
+typedef struct sharers {
+    int  writer, last_writer; /* the first and last that the call writes; -1: none */
+    bool typed;               /* as an inner tensor */
+} sharers;
+
 typedef struct sharing {
-    const td_joint_run *r;
-    td_ptrmap           first; /* by bytes: 1 + the first input */
-    int                 input;
-    bool                typed; /* the input is of a type */
+    td_joint_run *r;
+    td_ptrmap     all; /* by bytes: sharers */
+    int           input;
+    bool          typed; /* the input is of a type */
 } sharing;
 
 static bool is_written(const td_joint_run *r, int i) {
     return r->to->primals[i].written || r->to->primals[r->to->primals[i].same].written;
 }
 
-/* Two plain inputs that share bytes are aliases that the trace knows. */
+static const void *bytes_of(const td_tensor *leaf) {
+    return leaf->st->data ? leaf->st->data : (const void *)leaf->st;
+}
+
 static bool note_leaf(void *env, td_tensor *leaf) {
     sharing            *s = env;
     const td_joint_run *r = s->r;
-    const void *bytes = leaf->st->data ? leaf->st->data : (const void *)leaf->st;
-    int         was = (int)(uintptr_t)td__ptrmap_get(&s->first, bytes) - 1;
-    if (was < 0)
-        return td__ptrmap_put(&s->first, bytes, (void *)(uintptr_t)(s->input + 1)) ||
-               td__fail_memory(r->cx);
-    bool plain = !s->typed && !r->inputs[was].real->typed;
-    if (plain || !(is_written(r, was) || is_written(r, s->input))) return true;
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: unsupported: an inner tensor shares elements between "
-                    "inputs %d and %d, one of which the call writes; pass clones",
-                    r->program->name, was, s->input);
+    sharers            *of = td__ptrmap_get(&s->all, bytes_of(leaf));
+    if (!of) {
+        of = td__arena_zalloc(&r->to->arena, sizeof *of);
+        if (!of || !td__ptrmap_put(&s->all, bytes_of(leaf), of))
+            return td__fail_memory(r->cx);
+        *of = (sharers){.writer = -1, .last_writer = -1};
+    }
+    bool writes = is_written(r, s->input);
+    of->typed |= s->typed;
+    if (writes && of->writer < 0) of->writer = s->input;
+    if (writes) of->last_writer = s->input;
+    return true;
 }
 
-bool td__joint_check_inner(const td_joint_run *r) {
-    sharing s = {.r = r};
-    bool    ok = true;
-    if (TD_LIKELY(r->cx->n_typed == 0)) return true;
-    for (int i = 0; ok && i < r->to->n_primals; i++) {
-        td_tensor *t = r->inputs[i].real;
-        if (!t || r->to->primals[i].same != i) continue;
-        s.input = i;
-        s.typed = t->typed != NULL;
-        ok = td__typed_leaves(t, note_leaf, &s);
+/* An input of which another input's write changes elements counts as written: the
+ * graph reads a copy of it. */
+static bool mark_leaf(void *env, td_tensor *leaf) {
+    sharing       *s = env;
+    td_joint_run  *r = s->r;
+    const sharers *of = td__ptrmap_get(&s->all, bytes_of(leaf));
+    if (!of->typed || of->writer < 0) return true;
+    if (of->writer == s->input && of->last_writer == s->input) return true;
+    r->opts.find_saved = true;
+    r->inputs[s->input].shared = r->to->primals[s->input].written = true;
+    return true;
+}
+
+/* Calls fn for the leaves of each input once. */
+static bool each_leaf(sharing *s, td_leaf_fn *fn) {
+    bool ok = true;
+    for (int i = 0; ok && i < s->r->to->n_primals; i++) {
+        td_tensor *t = s->r->inputs[i].real;
+        if (!t || s->r->to->primals[i].same != i) continue;
+        s->input = i;
+        s->typed = t->typed != NULL;
+        ok = td__typed_leaves(t, fn, s);
     }
-    td__ptrmap_free(&s.first);
     return ok;
+}
+
+bool td__joint_share_inner(td_joint_run *r) {
+    sharing s = {.r = r};
+    if (TD_LIKELY(r->cx->n_typed == 0)) return true;
+    bool ok = each_leaf(&s, note_leaf) && each_leaf(&s, mark_leaf);
+    td__ptrmap_free(&s.all);
+    return ok;
+}
+
+bool td__joint_check_saved(const td_joint_run *r) {
+    const td_joint *j = r->to;
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->inputs[i].shared &&
+            td__set_any(j->primals[i].saved, td__set_words(j->n_tangents)))
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: unsupported: input %d is saved for backward, and "
+                            "shares an inner tensor with an input that the call "
+                            "writes, so that eager's backward may read other elements; "
+                            "pass clones",
+                            r->program->name, i);
+    return true;
 }

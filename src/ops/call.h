@@ -48,6 +48,14 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like);
 /* What inner tensor i of t, a gradient of `like`, is laid out as: that of `like` if
  * both are of one type, or `like`; or itself, where sizes differ. */
 const td_tensor *td__typed_inner_like(const td_tensor *t, const td_tensor *like, int i);
+/* A tensor of the type, sizes and metadata of t with other inner tensors, in these
+ * strides (NULL: row-major), or in those of t; nil after td__fail. */
+td_tensor       *td__typed_wrap_as(const td_tensor *t, td_tensor **inner,
+                                   const int64_t *stride);
+td_tensor       *td__typed_rewrap(td_tensor *t, td_tensor **inner);
+/* A tensor of the sizes and type of `like`, whose elements are all `value`, row-major.
+ * nil after td__fail. */
+td_tensor       *td__filled_like(const td_tensor *like, double value);
 /* Copies the elements of `value`, of the same type, to those of `to`. */
 bool             td__typed_copy(td_tensor *to, td_tensor *value);
 

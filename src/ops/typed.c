@@ -25,9 +25,11 @@ static td_tensor *first_typed(const td_opcall *c) {
     return NULL;
 }
 
-/* Steps of compiled calls change flags and histories, which any tensor has. */
+/* Steps of compiled calls change flags and histories, which any tensor has. The graphs
+ * of an op take tensors of a type, and their ops are computed by it. */
 bool td__call_is_typed(const td_opcall *c) {
-    return !(c->def->flags & (TD_OPF_TYPED | TD_OPF_TAPE)) && first_typed(c);
+    uint32_t any = TD_OPF_TYPED | TD_OPF_TAPE | TD_OPF_NESTS;
+    return !(c->def->flags & any) && first_typed(c);
 }
 
 /* Payloads begin with the mode that owns them. */
@@ -94,10 +96,6 @@ static bool check_result(td_opcall *c, const td_type *type, int i) {
  * function of the type says what the results are. */
 static bool exec_fresh(td_opcall *c, const td_type *type) {
     bool rule = c->def->shape && !(c->def->flags & TD_OPF_DYNAMIC);
-    if (c->def->flags & TD_OPF_NESTS)
-        return fail_unsupported(c, type,
-                                "a branch, loop or custom function of a captured body "
-                                "takes plain tensors; pass inner tensors");
     if (rule && !c->def->shape(c)) return false;
     if (td__typed_is_same_copy(c)) c->out[0] = td__typed_copied(td__in(c, 1));
     else if (!call_type(c, type)) return false;

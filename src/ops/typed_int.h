@@ -5,9 +5,8 @@
 
 #include "ops/call.h"
 
-/* A tensor of the type, sizes, strides and metadata of t with other inner tensors; nil
- * after td__fail, as all of these. */
-td_tensor *td__typed_rewrap(td_tensor *t, td_tensor **inner);
+/* All of these give nil after td__fail. */
+
 /* t, or a copy where it, or an inner tensor, shares a storage with an argument. */
 td_tensor *td__typed_owned(td_opcall *c, td_tensor *t);
 /* A result in the strides of the op's rule, which traces rely on. */

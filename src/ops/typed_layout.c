@@ -30,16 +30,14 @@ static bool is_argument(const td_opcall *c, const td_storage *st) {
     return s.found;
 }
 
-/* A tensor of the same type, sizes and metadata with other inner tensors and strides.
- */
-static td_tensor *wrap_as(const td_tensor *t, td_tensor **inner,
-                          const int64_t *stride) {
+td_tensor *td__typed_wrap_as(const td_tensor *t, td_tensor **inner,
+                             const int64_t *stride) {
     const td_typed *d = t->typed;
     td_value        in[6] = {{.kind = TD_K_TENSORS, .n = (uint32_t)d->n},
                              {.kind = TD_K_STR},
                              {.kind = TD_K_STR},
                              {.kind = TD_K_INTS, .n = t->rank},
-                             {.kind = TD_K_INTS, .n = t->rank},
+                             {.kind = TD_K_INTS, .n = stride ? t->rank : 0},
                              {.kind = TD_K_DTYPE}};
     in[0].u.ts = inner;
     in[1].u.s = d->type->opts.name;
@@ -51,7 +49,7 @@ static td_tensor *wrap_as(const td_tensor *t, td_tensor **inner,
 }
 
 td_tensor *td__typed_rewrap(td_tensor *t, td_tensor **inner) {
-    return wrap_as(t, inner, t->stride);
+    return td__typed_wrap_as(t, inner, t->stride);
 }
 
 /* Nested types own their inner tensors, too. */
@@ -93,7 +91,7 @@ td_tensor *td__typed_in_rule(td_tensor *t, const td_meta *m) {
     const int64_t *want = strides_of(m, dense);
     if (!t->typed) return in_strides(t, want);
     if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
-    return wrap_as(t, t->typed->inner, want);
+    return td__typed_wrap_as(t, t->typed->inner, want);
 }
 
 td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
@@ -108,7 +106,7 @@ td_tensor *td__typed_laid_out(td_tensor *value, td_tensor *like) {
         if (!inner[i] || td_is_nil(inner[i])) return NULL;
         other |= inner[i] != was;
     }
-    if (other) value = wrap_as(value, inner, like->stride);
+    if (other) value = td__typed_wrap_as(value, inner, like->stride);
     return td_is_nil(value) ? NULL : value;
 }
 
@@ -140,7 +138,19 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
             td__typed_empty(t->typed->inner[i], td__typed_inner_like(t, like, i));
         if (td_is_nil(inner[i])) return inner[i];
     }
-    return wrap_as(t, inner, stride);
+    return td__typed_wrap_as(t, inner, stride);
+}
+
+td_tensor *td__filled_like(const td_tensor *like, double value) {
+    td_tensor *inner[TD_MOST_INNER];
+    td_dtype   dt = (td_dtype)like->dtype;
+    td_value   v = td__is_float(dt) ? td_value_float(value) : td_value_int(0);
+    if (!like->typed) return td_op_full(like->cx, td__sizes(like), v, dt);
+    for (int i = 0; i < like->typed->n; i++) {
+        inner[i] = td__filled_like(like->typed->inner[i], value);
+        if (td_is_nil(inner[i])) return inner[i];
+    }
+    return td__typed_wrap_as(like, inner, NULL);
 }
 
 /* A copy with copies of the inner tensors. nil after td__fail. */

@@ -394,12 +394,14 @@ static bool run_rule(const td_vjp *v, job *j, const td_region_back *const *back,
 }
 
 /* The backward halves of both branches, chosen by the same flag. Gradients of gradients
- * need the ops of the branches: they are recomputed. */
+ * need the ops of the branches, and so do gradients of a type: they are recomputed. */
 bool td__vjp_cond_forward(td_vjp *v) {
     td_region_parts *r = NULL;
     for (r = v->in[TD_COND_YES].u.g->parts.env; r; r = r->next)
         if (r->hand && r->hand->padded[0] == v->in[TD_COND_YES_FORWARD].u.g) break;
-    if (v->cx->grad_enabled || !r) return td__vjp_cond(v);
+    bool typed = false;
+    for (int i = 0; i < v->n_out; i++) typed |= v->g[i] && v->g[i]->typed;
+    if (v->cx->grad_enabled || !r || typed) return td__vjp_cond(v);
     if (v->in[TD_COND_PRED].kind != TD_K_TENSOR) return true;
     const td_region_back *back[2] = {NULL, NULL};
     job                   j = {.h = r->hand};

@@ -4,6 +4,7 @@
  *
  * A call of halves is one node of the tape where eager has many. Where that could be
  * told apart, the region is inlined: its body's ops are called instead. */
+#include "core/typed.h"
 #include "part/region.h"
 
 #include <stdio.h>
@@ -11,10 +12,12 @@
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* By operand: dtype, rank, where its gradient goes, sizes, strides. */
+/* By operand: dtype, rank, where its gradient goes, sizes, strides, and what it
+ * consists of. */
 static int key_size(td_tensors ts) {
     int n = 2;
-    for (int i = 0; i < ts.n; i++) n += 3 + 2 * ts.v[i]->rank;
+    for (int i = 0; i < ts.n; i++)
+        n += 3 + 2 * ts.v[i]->rank + td__typed_key(ts.v[i]->typed, NULL);
     return n;
 }
 
@@ -49,6 +52,7 @@ static bool make_key(const td_ctx *cx, td_tensors ts, bool branch, int64_t *key)
         *key++ = edge_kind(t);
         for (int d = 0; d < t->rank; d++) *key++ = t->size[d];
         for (int d = 0; d < t->rank; d++) *key++ = t->stride[d];
+        key += td__typed_key(t->typed, key);
     }
     return td_ok(cx);
 }
@@ -89,12 +93,22 @@ static bool enables_grad(const td_graph *g) {
     return false;
 }
 
-/* Why the ops of the body must be called; NULL: nothing is known against halves. */
-static const char *why_inline(const td_graph *body, td_tensors ts) {
-    for (int i = 0; i < ts.n; i++)
-        if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank))
+static bool has_symbol(void *env, td_tensor *leaf) {
+    (void)env;
+    return !td__dims_any_sym(leaf->size, leaf->rank);
+}
+
+/* Why the ops of the body must be called; NULL: nothing is known against halves. The
+ * list that branches hand over (branch.c) is of plain tensors. */
+static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) {
+    bool typed = td__graph_is_typed(body);
+    for (int i = 0; i < ts.n; i++) {
+        if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank) ||
+            !td__typed_leaves(ts.v[i], has_symbol, NULL))
             return "sizes of its operands are symbols";
-    if (td__graph_is_typed(body)) return "it computes with tensors of a type";
+        typed |= ts.v[i]->typed != NULL;
+    }
+    if (branch && typed) return "it computes with tensors of a type";
     for (int i = 0; i < ts.n; i++)
         if (td__recording(body->cx) && edge_kind(ts.v[i]) == HAS_NO_EDGE)
             return "an operand requires grad and has no history";
@@ -197,9 +211,11 @@ static bool make_inputs(td_region_parts *r, td_tensors ts, td_value *in) {
                             b->name, ts.n);
         td__tensor_meta(ts.v[at], &m);
         m.offset = 0;
-        bool       grad = td__needs_grad(ts.v[at++]);
-        td_tensor *t = td__tensor_make(b->cx, &m, true);
-        td_mode   *top = td__modes_from(b->cx, b->cx->tape);
+        const td_typed *of = ts.v[at]->typed;
+        bool            grad = td__needs_grad(ts.v[at++]);
+        td_tensor      *t = td__tensor_make(b->cx, &m, true);
+        if (!t || (of && !td__typed_fake(t, of))) return false;
+        td_mode *top = td__modes_from(b->cx, b->cx->tape);
         if (t && grad) t = td_set_requires_grad(t, true);
         td__modes_from(b->cx, top);
         if (!t || td_is_nil(t)) return false;
@@ -208,14 +224,16 @@ static bool make_inputs(td_region_parts *r, td_tensors ts, td_value *in) {
     return true;
 }
 
-/* Joins the body on operands like ts; missing: tangents that do not arrive. NULL after
- * td__fail. */
-static td_joint *join(td_region_parts *r, td_tensors ts, const uint64_t *missing) {
+/* Joins the body on operands like ts; missing and tangents are as in td_joint_opts.
+ * NULL after td__fail. */
+static td_joint *join(td_region_parts *r, td_tensors ts, const uint64_t *missing,
+                      td_tensor *const *tangents) {
     td_ctx       *cx = r->body->cx;
     td_value     *in = room(r, (size_t)r->body->inputs.n, sizeof *in);
     td_joint_opts o = {.train = cx->grad_enabled && !cx->inference,
                        .find_saved = true,
-                       .missing = missing};
+                       .missing = missing,
+                       .tangents = tangents};
     return in && make_inputs(r, ts, in) ? td__joint(r->body, in, &o) : NULL;
 }
 
@@ -327,9 +345,9 @@ static bool split(td_region_parts *r) {
 /* Makes everything, or finds out why it cannot be made. */
 static bool make(td_region_parts *r, td_tensors ts) {
     td_ctx *cx = r->body->cx;
-    if ((r->inlined = why_inline(r->body, ts))) return true;
+    if ((r->inlined = why_inline(r->body, ts, r->branch))) return true;
     if (!td__scope_push(cx)) return false;
-    bool ok = (r->j = join(r, ts, NULL)) != NULL;
+    bool ok = (r->j = join(r, ts, NULL, NULL)) != NULL;
     if (ok && !(r->inlined = why_effects(r->j, r->branch))) ok = split(r);
     td__scope_pop(cx, NULL, 0);
     if (ok || td__error(cx) == TD_E_MEMORY) return ok;
@@ -379,16 +397,22 @@ td_region_parts *td__region_of(const td_graph *body, const td_graph *forward) {
     return NULL;
 }
 
-/* ---- gradients that do not arrive --------------------------------------- */
+/* ---- gradients that do not arrive, or of another type -------------------- */
+
+/* A tensor without bytes of a type of r's forward graph. NULL after td__fail. */
+static td_tensor *tensor_like(const td_region_parts *r, const td_gtype *l) {
+    td_meta m;
+    td__geom_to_meta(&l->geom, &m);
+    m.offset = 0;
+    td_tensor *t = td__tensor_make(r->body->cx, &m, true);
+    return t && (!l->of || td__gtyped_fake(t, l->of)) ? t : NULL;
+}
 
 /* Operands like those that r was made for. */
 static bool operands_like(const td_region_parts *r, td_tensor **to, int *n) {
     const td_graph *b = r->forward;
     for (int i = 0; i < b->inputs.n; i++) {
-        td_meta m;
-        td__geom_to_meta(&b->inputs.v[i]->type->geom, &m);
-        m.offset = 0;
-        td_tensor *t = td__tensor_make(b->cx, &m, true);
+        td_tensor *t = tensor_like(r, b->inputs.v[i]->type);
         td_mode   *top = td__modes_from(b->cx, b->cx->tape);
         if (t && r->j->g->inputs.v[i]->type->grad) t = td_set_requires_grad(t, true);
         td__modes_from(b->cx, top);
@@ -398,9 +422,10 @@ static bool operands_like(const td_region_parts *r, td_tensor **to, int *n) {
     return true;
 }
 
-/* The joint graph of the body without these tangents, cut where the forward half
- * saved. */
-static td_graph *cut_again(td_region_parts *r, const uint64_t *missing) {
+/* The joint graph of the body without these tangents, and with others of the types in
+ * which they arrive, cut where the forward half saved. */
+static td_graph *cut_again(td_region_parts *r, const uint64_t *missing,
+                           td_tensor *const *tangents) {
     td_ctx     *cx = r->body->cx;
     td_tensor **ts = room(r, (size_t)r->forward->inputs.n, sizeof(td_tensor *));
     td_graph   *g = NULL;
@@ -408,8 +433,9 @@ static td_graph *cut_again(td_region_parts *r, const uint64_t *missing) {
     bool        was = cx->grad_enabled;
     if (!ts || !td__scope_push(cx)) return NULL;
     cx->grad_enabled = true;
-    td_joint *j =
-        operands_like(r, ts, &n) ? join(r, (td_tensors){ts, n}, missing) : NULL;
+    td_joint *j = operands_like(r, ts, &n)
+                      ? join(r, (td_tensors){ts, n}, missing, tangents)
+                      : NULL;
     cx->grad_enabled = was;
     if (j && td__joint_clean(j, true)) g = td__part_reuse(r->h, j);
     td__joint_drop(j);
@@ -417,14 +443,38 @@ static td_graph *cut_again(td_region_parts *r, const uint64_t *missing) {
     return g;
 }
 
+/* Does a gradient g, where it is of a type, or the graph is for one, have the type of
+ * input `to` of a backward graph? Plain gradients are copied into its strides. */
+static bool takes(const td_gval *to, const td_tensor *g) {
+    if (!g->typed && !to->type->of) return true;
+    return td__dims_identical(to->type->stride, g->stride, g->rank) &&
+           td__gtyped_is(to->type->of, g->typed);
+}
+
+/* Is b for gradients of these types? g is by result. */
+static bool takes_all(const td_region_parts *r, const td_region_back *b,
+                      td_tensor *const *g) {
+    for (int i = 0; i < r->j->n_tangents; i++) {
+        const td_tensor *t = g[r->tangents[i]];
+        if (t && !takes(b->g->inputs.v[r->h->n_saved + i], t)) return false;
+    }
+    return true;
+}
+
 const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g) {
-    int       words = td__set_words(r->j->n_tangents);
-    uint64_t *missing = room(r, (size_t)words, sizeof *missing);
-    if (!missing) return NULL;
-    for (int i = 0; i < r->j->n_tangents; i++)
-        if (!g[r->tangents[i]]) td__set_add(missing, i);
+    int         words = td__set_words(r->j->n_tangents);
+    uint64_t   *missing = room(r, (size_t)words, sizeof *missing);
+    td_tensor **given = room(r, (size_t)r->j->n_tangents, sizeof *given);
+    if (!missing || !given) return NULL;
+    for (int i = 0; i < r->j->n_tangents; i++) {
+        td_tensor *t = g[r->tangents[i]];
+        if (!t) td__set_add(missing, i);
+        else if (!takes(r->back->g->inputs.v[r->h->n_saved + i], t)) given[i] = t;
+    }
     for (const td_region_back *b = r->back; b; b = b->next)
-        if (!memcmp(b->missing, missing, sizeof *missing * (size_t)words)) return b;
-    td_graph *made = cut_again(r, missing);
+        if (!memcmp(b->missing, missing, sizeof *missing * (size_t)words) &&
+            takes_all(r, b, g))
+            return b;
+    td_graph *made = cut_again(r, missing, given);
     return made ? add_back(r, made, missing) : NULL;
 }

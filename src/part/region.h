@@ -6,7 +6,8 @@
 
 #include "part/part.h"
 
-/* The backward graph for one set of gradients that arrive. */
+/* The backward graph for one set of gradients that arrive, of the types that the graph
+ * states. */
 typedef struct td_region_back {
     struct td_region_back *next;
     uint64_t              *missing; /* a set of tangents that do not */

@@ -4,6 +4,7 @@
 #include "part/region.h"
 
 #include "core/config.h"
+#include "ops/call.h"
 
 /* ---- region ------------------------------------------------------------- */
 
@@ -107,7 +108,7 @@ bool td__decomp_region(td_opcall *c) {
 /* ---- its derivative ------------------------------------------------------ */
 
 td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
-    bool same = !l || td__dims_identical(t->stride, l->stride, t->rank);
+    bool same = !l || l->of || td__dims_identical(t->stride, l->stride, t->rank);
     if (same) return t;
     td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
     return td_op_copy(td_op_empty_strided(t->cx, size, stride, (td_dtype)l->dtype), t,
@@ -117,7 +118,11 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
 /* A tangent that does not arrive: no node of the graph reads it. */
 static td_tensor *no_tangent(td_ctx *cx, const td_gval *v) {
     td_ints size = {v->type->size, v->type->rank};
-    return td_op_zeros(cx, size, (td_dtype)v->type->dtype);
+    td_meta m = td__geom_meta(&v->type->geom);
+    if (!v->type->of) return td_op_zeros(cx, size, (td_dtype)v->type->dtype);
+    td_tensor *like = td__tensor_make(cx, &m, true);
+    if (!like || !td__gtyped_fake(like, v->type->of)) return td_nil(cx);
+    return td__filled_like(like, 0.0);
 }
 
 /* The inputs of the backward graph: saved values, then tangents. */
@@ -134,9 +139,13 @@ static bool give_inputs(const td_vjp *v, const td_graph *back, td_tensor **ts) {
     return true;
 }
 
-static bool all_arrive(const td_vjp *v) {
-    for (uint32_t i = 0; i < v->in[TD_CALL_TANGENTS].n; i++)
-        if (!v->g[v->in[TD_CALL_TANGENTS].u.ints[i]]) return false;
+/* Do all gradients arrive, as plain tensors or as those that the graph is for? */
+static bool all_arrive(const td_vjp *v, const td_graph *back) {
+    int n_saved = (int)v->in[TD_CALL_SAVED].n;
+    for (int i = 0; i < (int)v->in[TD_CALL_TANGENTS].n; i++) {
+        const td_tensor *g = v->g[v->in[TD_CALL_TANGENTS].u.ints[i]];
+        if (!g || g->typed || back->inputs.v[n_saved + i]->type->of) return false;
+    }
     return true;
 }
 
@@ -171,12 +180,13 @@ bool td__vjp_call_forward(td_vjp *v) {
                         "the captured function, which is unsupported; call the body "
                         "without td_call_region",
                         body->name);
-    if (all_arrive(v)) return call_back(v, back, grads);
+    if (all_arrive(v, back)) return call_back(v, back, grads);
     td_region_parts *r = td__region_of(body, v->in[TD_CALL_FORWARD].u.g);
     if (!r)
         return td__fail(v->cx, TD_E_UNSUPPORTED,
                         "call_forward @%.60s: gradients of some results do not arrive, "
-                        "and the graph for that cannot be made of a text",
+                        "or are of a type, and the graph for that cannot be made of a "
+                        "text",
                         body->name);
     const td_region_back *b = td__region_back(r, v->g);
     return b && call_back(v, b->g, b->grads);

@@ -89,7 +89,8 @@ bool td__now_tangents(td_pcall *c) {
         stride = (int64_t *)(uintptr_t)to->stride;
         td__tangent_strides(of, to->size, stride);
         to->offset = 0;
-        const td_typed *d = c->vals[of->index].u.t->typed;
+        const td_gtype *l = c->p->j->g->inputs.v[c->p->j->n_primals + i]->type;
+        const td_typed *d = l->of ? c->vals[of->index].u.t->typed : NULL;
         if (d && !(c->now->typed[i] = parts_of(c->p->cx, &c->now->arena, d, true)))
             return false;
     }

@@ -1,6 +1,7 @@
 /* compiled_node.c -- a compiled call on the tape: one node whose edges are the inputs
  * that take gradients, whose results are what tangents come in for, and whose
  * derivative is the backward half. Saved values are checked as eager checks its own. */
+#include "core/typed.h"
 #include "eager/history.h"
 #include "runtime/node_frame.h"
 
@@ -54,6 +55,15 @@ bool td__take_tangent(td_node *n, const td_graph *of, int i, td_tensor *g,
  * zeros. */
 static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value *to) {
     const td_frame *f = n->data;
+    const td_gtype *l = b->g->inputs.v[f->p->n_saved + i]->type;
+    if (g && b->typed) { /* symbolic sizes: all are plain */
+        bool typed = l->of || g->typed;
+        g = typed && !f->sizes
+                ? td__fit_typed(n, i, g, l->of)
+                : td__fit_tangent(n->cx, g, td__tangent_geom(f->p, f->sizes, i));
+        *to = td_value_tensor(g);
+        return g && !td_is_nil(g);
+    }
     if (g || f->p->later.joint || td__tangent_typed(f->p, f->sizes, i))
         return td__take_tangent(n, b->g, i, g, to);
     td_tensor *t = td__empty_as(n->cx, td__tangent_geom(f->p, f->sizes, i));
@@ -123,27 +133,44 @@ bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
 
 /* The backward graph for a set of missing tangents: the engine runs again, from the
  * roots whose tangents arrived, and reads what the forward code saved. */
-static td_graph *trace_back(const td_plan *p, const uint64_t *missing) {
-    td_joint *j = p->later.joint(p->later.env, missing);
+static td_graph *trace_back(const td_plan *p, td_arriving which) {
+    td_joint *j = p->later.joint(p->later.env, which);
     td_graph *g = j ? td__part_reuse(p->h, j) : NULL;
     td__joint_drop(j);
     return g;
 }
 
-/* The backward for this set, made at its first use. */
-static td_back *back_for(td_plan *p, const uint64_t *missing) {
-    size_t   size = sizeof *missing * (size_t)td__frame_words(p);
-    bool     all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
-    td_back *b = all ? &p->back : p->back.next;
-    while (b && b != &p->back && memcmp(b->missing, missing, size)) b = b->next;
+/* Is b for these tangents, where they are of another type than results have? */
+static bool is_for(const td_plan *p, const td_back *b, td_tensor *const *other) {
+    if (!other) return !b->typed;
+    for (int i = 0; i < p->j->n_tangents; i++) {
+        const td_gtype *l = b->g->inputs.v[p->n_saved + i]->type;
+        if (other[i] && !td__is_of_type(other[i], l->of)) return false;
+    }
+    return b->typed;
+}
+
+/* The backward for this set, made at its first use. other: by tangent, one of another
+ * type than the result; NULL: there is none. With symbolic sizes these are plain. */
+static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *other,
+                         bool symbolic) {
+    td_arriving which = {missing, symbolic ? NULL : other, symbolic && other};
+    size_t      size = sizeof *missing * (size_t)td__frame_words(p);
+    bool        all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
+    td_back    *b = all && !other ? &p->back : p->back.next;
+    while (b && b != &p->back &&
+           (memcmp(b->missing, missing, size) || !is_for(p, b, other)))
+        b = b->next;
     bool first = b == &p->back && !b->code.run;
     int  n = p->n_back + (p->back.code.run != NULL);
     if ((first || !b) && !td__plan_may_compile(p, n, "backward")) return NULL;
     if (!b) {
         b = td__zalloc(sizeof *b + size);
         if (!b) return td__fail_memory(p->cx), NULL;
-        *b = (td_back){.missing = memcpy(b + 1, missing, size), .next = p->back.next};
-        b->g = trace_back(p, missing);
+        *b = (td_back){.missing = memcpy(b + 1, missing, size),
+                       .typed = other != NULL,
+                       .next = p->back.next};
+        b->g = trace_back(p, which);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
         p->n_back++;
@@ -152,12 +179,39 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
     return td__plan_compile_back(p, b) ? b : NULL;
 }
 
+/* Which tangents are of another type than the backward of the plan takes, in scratch
+ * memory; NULL: none. With symbolic sizes all of them are plain, or it is an error. */
+static bool find_others(const td_node *n, td_tensor *const *g, td_tensor ***to) {
+    const td_frame *f = n->data;
+    *to = NULL;
+    if (!f->p->later.joint) return true;
+    for (int i = 0; f->sizes && i < n->n_out; i++)
+        if (g[i] && g[i]->typed) return true;
+    for (int i = 0; i < n->n_out; i++) {
+        const td_gtyped *of = td__tangent_typed(f->p, f->sizes, i);
+        if (!g[i] || TD_LIKELY(!of && !g[i]->typed) || td__is_of_type(g[i], of) ||
+            (g[i]->typed && g[i]->typed->type->opts.coerce))
+            continue;
+        size_t bytes = sizeof **to * ((size_t)n->n_out + 1);
+        if (!*to) *to = td__arena_zalloc(&n->cx->scratch, bytes);
+        if (!*to) return td__fail_memory(n->cx);
+        (*to)[i] = g[i];
+    }
+    return true;
+}
+
 /* back_for, which makes real tensors even if the call is on fakes. */
-static td_back *find_back(td_plan *p, const uint64_t *missing) {
-    uint8_t was = p->cx->takes_fakes;
-    if (was) p->cx->takes_fakes = TD_FAKES_INSIDE;
-    td_back *b = back_for(p, missing);
-    p->cx->takes_fakes = was;
+static td_back *find_back(const td_node *n, td_tensor *const *g) {
+    const td_frame *f = n->data;
+    td_ctx         *cx = n->cx;
+    uint8_t         was = cx->takes_fakes;
+    td_arena_mark   mark = td__arena_mark(&cx->scratch);
+    td_tensor     **other;
+    if (!find_others(n, g, &other)) return NULL;
+    if (was) cx->takes_fakes = TD_FAKES_INSIDE;
+    td_back *b = back_for(f->p, f->missing, other, f->sizes != NULL);
+    cx->takes_fakes = was;
+    td__arena_reset(&cx->scratch, mark);
     return b;
 }
 
@@ -212,7 +266,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     enum { FEW = 24 };
     td_plan *p = ((td_frame *)n->data)->p;
-    td_back *b = find_back(p, ((td_frame *)n->data)->missing);
+    td_back *b = find_back(n, g);
     size_t   n_in = (size_t)(p->n_saved + n->n_out);
     size_t   n_values = n_in + (size_t)p->j->n_targets + 1;
     td_value few[FEW], *v = few;

@@ -70,6 +70,8 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 /* Tangent g of result i as one of the type that backward code was made for; `of` NULL:
  * a plain tensor. NULL after td__fail (typed_tangent.c). */
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
+/* Has g that type, metadata and inner sizes? */
+bool       td__is_of_type(const td_tensor *g, const td_gtyped *of);
 /* The same of saved value i, unpacked; its type must be that of the saved one. */
 td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of);
 /* Tangent g of result i, NULL: a missing one, as code of graph `of` takes it. False

@@ -42,7 +42,8 @@ typedef struct td_write_count {
 /* The backward code for one set of missing tangents. */
 typedef struct td_back {
     const uint64_t *missing;
-    td_graph       *g; /* owned, but for the first */
+    bool            typed; /* for tangents of other types than results have */
+    td_graph       *g;     /* owned, but for the first */
     td_runner       code;
     td_graph       *form;   /* what code is of, if that is not g; owned */
     bool           *reads;  /* by input of g: does it read it? Owned, with */
@@ -58,11 +59,11 @@ typedef struct td_now td_now;
 /* Traces of the program after the call. src/aot implements them for a plan, because it
  * has the program. */
 typedef struct td_later_traces {
-    /* The joint graph with `missing` as in td_joint_opts, through the same passes as
-     * td_plan.j, for a backward in which some tangents are missing; the caller drops
-     * it. NULL after td__fail. joint NULL: the joint graph is the user's own, and a
-     * missing tangent is replaced by zeros. */
-    td_joint *(*joint)(void *env, const uint64_t *missing);
+    /* The joint graph for a backward in which some tangents are missing, or of another
+     * type, through the same passes as td_plan.j; the caller drops it. NULL after
+     * td__fail. joint NULL: the joint graph is the user's own, and a missing tangent is
+     * replaced by zeros. */
+    td_joint *(*joint)(void *env, td_arriving which);
     /* The plan of the next order for these tangents, for a backward that records a
      * history (create_graph): (primals, tangents) -> gradients. `sizes` are those of
      * the call, NULL where all are numbers. NULL after td__fail. plan NULL:

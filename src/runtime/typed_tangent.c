@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool same_type(const td_tensor *g, const td_gtyped *of) {
+bool td__is_of_type(const td_tensor *g, const td_gtyped *of) {
     const td_typed *d = g->typed;
     if (!d || !of) return !d && !of;
     bool same = !strcmp(d->type->opts.name, of->name) &&
@@ -18,7 +18,7 @@ static bool same_type(const td_tensor *g, const td_gtyped *of) {
         const td_gtype *want = of->inner[i];
         same = want->dtype == d->inner[i]->dtype &&
                td__sizes_identical(&is, &want->geom) &&
-               same_type(d->inner[i], want->of);
+               td__is_of_type(d->inner[i], want->of);
     }
     return same;
 }
@@ -37,7 +37,7 @@ static td_tensor *coerced(td_tensor *g, const td_gtyped *of) {
     if (!o || !o->coerce) return NULL;
     TD_CALLBACK(g->cx, t = o->coerce(o->env, g, of ? td__type_find(of->name) : NULL,
                                      of ? of->metadata : ""));
-    return t && !td_is_nil(t) && td_ok(g->cx) && same_type(t, of) ? t : NULL;
+    return t && !td_is_nil(t) && td_ok(g->cx) && td__is_of_type(t, of) ? t : NULL;
 }
 
 /* Are the inner tensors in the layout of the types? */
@@ -89,7 +89,7 @@ static td_tensor *clone_laid_out(td_node *n, td_tensor *g, const td_gtyped *of) 
     for (int dense = 0; dense < 2; dense++) {
         td_tensor *t = td_op_clone(g, dense);
         if (td_is_nil(t)) return NULL;
-        if (same_type(t, of) && is_laid_out(t, of)) return t;
+        if (td__is_of_type(t, of) && is_laid_out(t, of)) return t;
     }
     td__fail(n->cx, TD_E_UNSUPPORTED,
              "%s: unsupported: create_graph with a gradient of type %s whose inner "
@@ -100,7 +100,7 @@ static td_tensor *clone_laid_out(td_node *n, td_tensor *g, const td_gtyped *of) 
 
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
     char       is[120], want[120];
-    td_tensor *t = same_type(g, of) ? g : coerced(g, of);
+    td_tensor *t = td__is_of_type(g, of) ? g : coerced(g, of);
     if (!t && td_ok(n->cx))
         td__fail(n->cx, TD_E_UNSUPPORTED,
                  "%s: the gradient of result %d is %s, but the backward was compiled "
@@ -116,7 +116,8 @@ td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
 
 td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of) {
     char is[120], want[120];
-    if (same_type(t, of)) return is_laid_out(t, of) ? t : lay_out_plain(n, i, t, of);
+    if (td__is_of_type(t, of))
+        return is_laid_out(t, of) ? t : lay_out_plain(n, i, t, of);
     td__fail(
         n->cx, TD_E_GRAD,
         "%s: the unpack hook of saved value %d gave %s, but %s was packed; compiled "

@@ -6,6 +6,7 @@
  * A branch may write its arguments. Graphs of cond are pure, so such arguments
  * are passed as copies, each branch returns the copies' final values, and these
  * are copied back into the arguments after the op. */
+#include "core/typed.h"
 #include "trace/trace.h"
 
 #include <string.h>
@@ -59,6 +60,7 @@ static bool call_branch(td_ctx *cx, const td_branches *of, int i, td_values args
 }
 
 static bool check_flag(td_tensor *t) {
+    if (t->typed) return td__fail_typed(t, "td_cond: the predicate");
     return td__dim_eq(t->numel, 1) ||
            td__fail(t->cx, TD_E_SHAPE,
                     "td_cond: the predicate is %s; it must have one element",

@@ -11,9 +11,22 @@ typedef struct td_backward_job {
     const bool     *need;        /* by operand: compute its gradient */
     const bool     *have;        /* by result: a gradient arrived */
     int             sums; /* operands from this one on get a running sum as input */
-    bool *reached;        /* by operand: set where gradients reach it; NULL: unused */
-    int   skipped;        /* arguments between the operands and the gradients */
+    bool       *reached;  /* by operand: set where gradients reach it; NULL: unused */
+    int         skipped;  /* arguments between the operands and the gradients */
+    /* By operand, for gradients that are of a type (td__grads_make); NULL: unused. */
+    td_tensor **made;       /* gets the gradient where there is one; referenced */
+    td_tensor *const *like; /* what zeros for a missing one consist of; NULL: as the
+                             * operand */
 } td_backward_job;
+
+/* By operand: what its gradient consists of, found by a capture. */
+typedef struct td_grad_types {
+    td_tensor **v; /* referenced; NULL: no gradient was there */
+    int         n;
+} td_grad_types;
+
+bool td__grad_types_make(td_ctx *cx, td_grad_types *g, int n);
+void td__grad_types_free(td_grad_types *g);
 
 /* Appends a template of t (td__template) to to[]. */
 bool      td__add_template(td_value *to, int *n, td_tensor *t, bool grad);

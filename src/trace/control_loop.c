@@ -3,7 +3,10 @@
  * of the op `while_loop`. The state before each iteration and what the body
  * returns are row-major and not views, so every iteration has the same types
  * and one graph serves all. */
+#include "core/typed.h"
 #include "trace/trace.h"
+
+#include <stdio.h>
 
 /* One call of td_while. */
 typedef struct loop_call {
@@ -59,9 +62,9 @@ static bool own_results(const loop_call *l, td_values args, td_value *out) {
     for (int i = 0; i < l->n; i++) {
         bool outside;
         if (!td__result_copy(l->cx, &out[i].u.t, &outside)) return false;
-        const td_tensor *t = out[i].u.t;
-        bool             own = !t->base && (outside || !is_written(l, args, t)) &&
-                   td__is_dense(t->rank, t->size, t->stride);
+        td_tensor *t = out[i].u.t;
+        bool       own =
+            !t->base && (outside || !is_written(l, args, t)) && td__is_dense_inside(t);
         for (int k = 0; k < i; k++) own &= out[k].u.t->st != t->st;
         if (!own && !copy_all(&out[i], 1)) return false;
     }
@@ -70,6 +73,8 @@ static bool own_results(const loop_call *l, td_values args, td_value *out) {
 
 static bool run_test(loop_call *l, td_values args, td_value *flag) {
     if (!call(l, l->of.test, "test", args, flag, 1)) return false;
+    if (flag->u.t->typed)
+        return td__fail_typed(flag->u.t, "td_while: the result of the test");
     if (td__dim_eq(flag->u.t->numel, 1)) return true;
     return td__fail(l->cx, TD_E_SHAPE,
                     "td_while: the test returns %s; it must have one element",
@@ -77,24 +82,45 @@ static bool run_test(loop_call *l, td_values args, td_value *flag) {
 }
 
 /* Same dtype and sizes? */
-static bool same_type(const td_tensor *a, const td_tensor *b) {
+static bool same_sizes(const td_tensor *a, const td_tensor *b) {
     bool same = a->dtype == b->dtype && a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++) same = td__dim_eq(a->size[d], b->size[d]);
     return same;
 }
 
-/* Calls the body; the new state must have the dtypes and sizes of the old one. */
+/* ...and inner tensors? */
+static bool same_type(const td_tensor *a, const td_tensor *b) {
+    bool same = same_sizes(a, b) && td__typed_same(a->typed, b->typed);
+    for (int i = 0; same && a->typed && i < a->typed->n; i++)
+        same = same_type(a->typed->inner[i], b->typed->inner[i]);
+    return same;
+}
+
+/* "f32[2]", or "a pair, f32[2]". */
+static const char *type_text(const td_tensor *t, char *out, size_t cap) {
+    char of[120];
+    if (t->typed)
+        snprintf(out, cap, "%s, %s", td__type_str(t),
+                 td__typed_str(t->typed, of, sizeof of));
+    else snprintf(out, cap, "%s", td__type_str(t));
+    return out;
+}
+
+/* Calls the body; the new state must have the dtypes, sizes and types of the old
+ * one. */
 static bool run_body(loop_call *l, td_values args, td_value *out) {
     for (int i = 0; i < l->n; i++)
         l->version[i] = atomic_load(&args.v[i].u.t->st->version);
     if (!call(l, l->of.body, "body", args, out, l->n) || !own_results(l, args, out))
         return false;
+    char a[200], b[200];
     for (int i = 0; i < l->n; i++)
         if (!same_type(out[i].u.t, args.v[i].u.t))
             return td__fail(l->cx, TD_E_SHAPE,
                             "td_while: the body returns %s for state %d, which is %s; "
-                            "dtype and sizes must not change between iterations",
-                            td__type_str(out[i].u.t), i, td__type_str(args.v[i].u.t));
+                            "dtype, sizes and type must not change between iterations",
+                            type_text(out[i].u.t, a, sizeof a), i,
+                            type_text(args.v[i].u.t, b, sizeof b));
     return true;
 }
 

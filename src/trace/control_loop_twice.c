@@ -1,6 +1,7 @@
 /* control_loop_twice.c -- the derivative of while_loop_backward, for gradients of
  * gradients of a loop: the op while_loop_double_backward, with the backward graphs of
  * the body and of its backward. */
+#include "ops/call.h"
 #include "trace/control_int.h"
 
 /* Arguments of while_loop_backward. */
@@ -9,15 +10,16 @@ enum { BODY = 1, BACK, STATE, FIXED, GRADS };
 /* One call of the rule. Operands of `back` are states, fixed tensors and gradients; for
  * each: does it get a gradient, does one reach it? */
 typedef struct twice {
-    td_vjp     *v;
-    int         n, n_fixed, n_grads;
-    bool       *need, *reached; /* [n + n_fixed + n_grads] */
-    bool       *by_body;        /* [n + n_fixed]: reached by way of the body */
-    bool       *have;           /* [n_grads]: its result has a tangent */
-    bool       *later;          /* [n]: a gradient arrives at the next state */
-    td_value   *args;
-    td_tensor **tangents, **ends, **out;
-    int         n_tangents, n_ends;
+    td_vjp       *v;
+    int           n, n_fixed, n_grads;
+    bool         *need, *reached; /* [n + n_fixed + n_grads] */
+    bool         *by_body;        /* [n + n_fixed]: reached by way of the body */
+    bool         *have;           /* [n_grads]: its result has a tangent */
+    bool         *later;          /* [n]: a gradient arrives at the next state */
+    td_value     *args;
+    td_tensor   **tangents, **ends, **out;
+    int           n_tangents, n_ends;
+    td_grad_types types; /* of the gradients of these operands */
 } twice;
 
 static td_tensor *operand(const twice *t, int i) {
@@ -25,6 +27,14 @@ static td_tensor *operand(const twice *t, int i) {
     if (i < t->n) return v->in[STATE].u.ts[i];
     i -= t->n;
     return i < t->n_fixed ? v->in[FIXED].u.ts[i] : v->in[GRADS].u.ts[i - t->n_fixed];
+}
+
+/* What the gradient of operand i, or the tangent of a result of its type, is like: as
+ * it arrived, or as an iteration gave it. */
+static td_tensor *grad_shown(const twice *t, int i) {
+    int        first = t->n + t->n_fixed;
+    td_tensor *given = i >= first ? t->v->g[i - first] : NULL;
+    return given ? given : t->types.v[i] ? t->types.v[i] : operand(t, i);
 }
 
 /* The backward graph of `back`, for the tangents in t->have. t->reached gets the
@@ -36,9 +46,17 @@ static td_graph *capture_of_back(twice *t) {
         ok = td__add_template(t->args, &n, operand(t, i), t->need[i]);
     for (int i = 0; ok && i < t->n_grads; i++)
         if (t->have[i])
-            ok = td__add_template(t->args, &n, t->v->in[GRADS].u.ts[i], false);
-    td_backward_job j = {t->v->in[BACK].u.g, n_in, t->n_grads, t->need, t->have, n_in,
-                         t->reached,         0};
+            ok = td__add_template(t->args, &n, grad_shown(t, t->n + t->n_fixed + i),
+                                  false);
+    td_backward_job j = {.g = t->v->in[BACK].u.g,
+                         .n_in = n_in,
+                         .n_out = t->n_grads,
+                         .need = t->need,
+                         .have = t->have,
+                         .sums = n_in,
+                         .reached = t->reached,
+                         .made = t->types.v,
+                         .like = t->types.v};
     if (!ok) return NULL;
     return td__capture_backward(t->v->cx, &j, (td_values){t->args, n}, "body");
 }
@@ -52,12 +70,21 @@ static td_graph *capture_of_body(twice *t) {
         ok = td__add_template(t->args, &n, operand(t, i), i < n_in && t->need[i]);
     for (int i = 0; ok && i < t->n_grads; i++)
         if (t->have[i])
-            ok = td__add_template(t->args, &n, t->v->in[GRADS].u.ts[i], false);
+            ok = td__add_template(t->args, &n, grad_shown(t, t->n + t->n_fixed + i),
+                                  false);
     int skipped = n - n_in;
     for (int i = 0; ok && i < t->n; i++)
-        ok = !t->later[i] || td__add_template(t->args, &n, operand(t, i), false);
-    td_backward_job j = {t->v->in[BODY].u.g, n_in, t->n,       t->need,
-                         t->later,           n_in, t->by_body, skipped};
+        ok = !t->later[i] || td__add_template(t->args, &n, grad_shown(t, i), false);
+    td_backward_job j = {.g = t->v->in[BODY].u.g,
+                         .n_in = n_in,
+                         .n_out = t->n,
+                         .need = t->need,
+                         .have = t->later,
+                         .sums = n_in,
+                         .reached = t->by_body,
+                         .skipped = skipped,
+                         .made = t->types.v,
+                         .like = t->types.v};
     if (!ok) return NULL;
     return td__capture_backward(t->v->cx, &j, (td_values){t->args, n}, "body");
 }
@@ -100,16 +127,19 @@ static bool make_tensors(twice *t) {
     bool          ok = true;
     for (int i = 0; ok && i < t->n_grads; i++) {
         if (!t->have[i]) continue;
-        td_tensor *g = v->g[i] ? v->g[i] : td__vjp_zeros(v, i);
-        if (!td_is_nil(g) && !td__is_dense(g->rank, g->size, g->stride))
-            g = td_op_clone(g, true);
+        const td_tensor *like = grad_shown(t, t->n + t->n_fixed + i);
+        td_tensor       *g = v->g[i];
+        if (!g) g = like->typed ? td__filled_like(like, 0.0) : td__vjp_zeros(v, i);
+        if (!td_is_nil(g) && !td__is_dense_inside(g)) g = td_op_clone(g, true);
         t->tangents[t->n_tangents++] = g;
         ok = !td_is_nil(g);
     }
     for (int i = 0; ok && i < t->n; i++) {
-        td_tensor *s = operand(t, i);
+        const td_tensor *s = grad_shown(t, i);
         if (!t->later[i]) continue;
-        t->ends[t->n_ends++] = td_op_zeros(v->cx, td__sizes(s), (td_dtype)s->dtype);
+        t->ends[t->n_ends++] =
+            s->typed ? td__filled_like(s, 0.0)
+                     : td_op_zeros(v->cx, td__sizes(s), (td_dtype)s->dtype);
         ok = !td_is_nil(t->ends[t->n_ends - 1]);
     }
     return ok;
@@ -193,7 +223,8 @@ bool td__vjp_while_loop_backward(td_vjp *v) {
     t.by_body = t.reached + all;
     t.have = t.by_body + all;
     t.later = t.have + all;
-    bool ok = run_rule(&t);
+    bool ok = td__grad_types_make(v->cx, &t.types, (int)all) && run_rule(&t);
+    td__grad_types_free(&t.types);
     td__free(t.args);
     return ok;
 }

@@ -1,5 +1,6 @@
 /* control_loop_vjp.c -- the derivative of while_loop: the op while_loop_backward with
  * the backward graph of one iteration. */
+#include "ops/call.h"
 #include "trace/control_int.h"
 
 /* Arguments of a call of while_loop_backward while they are collected. */
@@ -9,6 +10,7 @@ typedef struct loop_grad {
     bool *need;  /* by operand: floating state, fixed tensors that need a gradient */
     bool *later; /* by incoming gradient: requires grad in at least one iteration */
     int   n_args, n_grads, n_sums;
+    td_grad_types types; /* of gradients, where tensors are of a type */
 } loop_grad;
 
 /* Appends an incoming gradient or an initial sum. */
@@ -18,21 +20,33 @@ static bool add_grad(loop_grad *l, td_tensor *g) {
     return !td_is_nil(g) && td__add_template(l->args, &l->n_args, g, td__needs_grad(g));
 }
 
+/* What the gradient of operand i of the body consists of; t is that operand. */
+static const td_tensor *grad_like(const loop_grad *l, int i, const td_tensor *t) {
+    const td_tensor *g = i < l->types.n ? l->types.v[i] : NULL;
+    return g ? g : t;
+}
+
 /* The gradient of state i at the end of the loop, row-major as those between
  * iterations are; zeros if none arrived. */
 static bool add_state_grad(td_vjp *v, loop_grad *l, int i) {
-    td_tensor *g = v->g[i] ? v->g[i] : td__vjp_zeros(v, i);
-    if (!td_is_nil(g) && !td__is_dense(g->rank, g->size, g->stride))
-        g = td_op_clone(g, true);
+    const td_tensor *t = v->in[2].u.ts[i], *like = grad_like(l, i, t);
+    td_tensor       *g = v->g[i];
+    if (!g) g = like->typed ? td__filled_like(like, 0.0) : td__vjp_zeros(v, i);
+    if (!td_is_nil(g) && !td__is_dense_inside(g)) g = td_op_clone(g, true);
     return add_grad(l, g);
 }
 
-/* The gradient of a fixed tensor is a sum over iterations. It starts at
+/* The gradient of a fixed tensor, operand i, is a sum over iterations. It starts at
  * -0.0: adding to 0.0 would turn a -0.0 into 0.0. */
-static bool add_sum(loop_grad *l, const td_tensor *t) {
+static bool add_sum(loop_grad *l, int i, const td_tensor *t) {
     l->n_sums++;
-    return add_grad(l, td_op_full(t->cx, td__sizes(t), td_value_float(-0.0),
-                                  (td_dtype)t->dtype));
+    return add_grad(l, td__filled_like(grad_like(l, i, t), -0.0));
+}
+
+/* What the gradient of state i is like: as it arrived, or as an iteration gave it. */
+static td_tensor *grad_shown(const td_vjp *v, const loop_grad *l, int i) {
+    td_tensor *made = i < l->types.n ? l->types.v[i] : NULL;
+    return v->g[i] ? v->g[i] : made ? made : v->in[2].u.ts[i];
 }
 
 /* One iteration backwards, to see which states gradients reach: have[] gets more of
@@ -47,8 +61,15 @@ static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
         ok = td__add_template(l->args, &n_args, t, l->need[i]);
     }
     for (int i = 0; ok && i < n; i++)
-        ok = !have[i] || td__add_template(l->args, &n_args, state.u.ts[i], false);
-    td_backward_job j = {v->in[1].u.g, n_in, n, l->need, have, n_in, reached, 0};
+        ok = !have[i] || td__add_template(l->args, &n_args, grad_shown(v, l, i), false);
+    td_backward_job j = {.g = v->in[1].u.g,
+                         .n_in = n_in,
+                         .n_out = n,
+                         .need = l->need,
+                         .have = have,
+                         .sums = n_in,
+                         .reached = reached,
+                         .made = l->types.v};
     td_graph       *g =
         ok ? td__capture_backward(v->cx, &j, (td_values){l->args, n_args}, "body")
                  : NULL;
@@ -63,10 +84,11 @@ static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
 
 /* Decides for which states there are gradients: floating-point ones that the gradients
  * which arrived reach in some iteration. A state beside them has none: zeros would
- * become NaN where the body has a pole, and be added to gradients of other states. */
+ * become NaN where the body has a pole, and be added to gradients of other states. At
+ * least one iteration shows of which types gradients are, if there are any types. */
 static bool find_states(td_vjp *v, loop_grad *l) {
     int   n = (int)v->in[2].n, n_in = n + (int)v->in[3].n;
-    bool  more = false;
+    bool  more = false, types = v->cx->n_typed > 0;
     bool *have = td__zalloc((size_t)(2 * n_in + 1));
     if (!have) return td__fail_memory(v->cx);
     for (int i = 0; i < n_in; i++) {
@@ -76,7 +98,8 @@ static bool find_states(td_vjp *v, loop_grad *l) {
         have[i] = !fixed && l->need[i] && v->g[i];
         more |= !fixed && l->need[i] && !have[i];
     }
-    bool all = !more, ok = true;
+    bool all = !more, ok = !types || td__grad_types_make(v->cx, &l->types, n_in);
+    more |= types;
     while (ok && more) ok = reach_states(v, l, have, have + n_in, &more);
     for (int i = 0; i < n && !all; i++) l->need[i] = have[i];
     td__free(have);
@@ -94,7 +117,7 @@ static bool prepare_loop(td_vjp *v, loop_grad *l) {
     for (uint32_t i = 0; ok && i < state.n; i++)
         ok = !l->need[i] || add_state_grad(v, l, (int)i);
     for (uint32_t i = 0; ok && i < fixed.n; i++)
-        ok = !v->list_need[3][i] || add_sum(l, fixed.u.ts[i]);
+        ok = !v->list_need[3][i] || add_sum(l, (int)(state.n + i), fixed.u.ts[i]);
     return ok;
 }
 
@@ -130,9 +153,14 @@ static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
  * captured until it is clear which gradients require grad; each round adds one. */
 static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
     int             n = (int)v->in[2].n;
-    td_backward_job j = {
-        v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n, NULL, 0};
-    td_values args = {l->args, l->n_args};
+    td_backward_job j = {.g = v->in[1].u.g,
+                         .n_in = n + (int)v->in[3].n,
+                         .n_out = n,
+                         .need = l->need,
+                         .have = l->need,
+                         .sums = n,
+                         .like = l->types.v};
+    td_values       args = {l->args, l->n_args};
     for (bool more;;) {
         td_graph *back = td__capture_backward(v->cx, &j, args, "body");
         if (!back || !v->cx->grad_enabled) return back;
@@ -178,6 +206,7 @@ bool td__vjp_while_loop(td_vjp *v) {
     l.need = (bool *)(l.out + most);
     l.later = l.need + most;
     bool ok = run_loop_rule(v, &l);
+    td__grad_types_free(&l.types);
     td__free(l.args);
     return ok;
 }

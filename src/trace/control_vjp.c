@@ -4,6 +4,8 @@
  * A backward graph is captured from a body that replays the forward graph and
  * calls td_grad. So it recomputes the forward values it reads, and higher
  * derivatives of a branch follow from its ops. */
+#include "core/typed.h"
+#include "ops/call.h"
 #include "trace/control_int.h"
 
 #include <stdio.h>
@@ -54,6 +56,41 @@ static void choose_roots(td_call *c, const td_backward_job *j, buffers *r) {
     }
 }
 
+/* ---- gradients of a type ------------------------------------------------ */
+
+bool td__grad_types_make(td_ctx *cx, td_grad_types *g, int n) {
+    g->v = td__zalloc(sizeof(td_tensor *) * ((size_t)n + 1));
+    g->n = g->v ? n : 0;
+    return g->v || td__fail_memory(cx);
+}
+
+void td__grad_types_free(td_grad_types *g) {
+    for (int i = 0; i < g->n; i++)
+        if (g->v[i]) td__unref(g->v[i]);
+    td__free(g->v);
+}
+
+static bool is_dense(void *env, td_tensor *leaf) {
+    (void)env;
+    return td__is_dense(leaf->rank, leaf->size, leaf->stride);
+}
+
+bool td__is_dense_inside(td_tensor *t) {
+    return is_dense(NULL, t) && td__typed_leaves(t, is_dense, NULL);
+}
+
+/* Notes what the gradients consist of. */
+static void note_made(const td_backward_job *j, const buffers *r) {
+    for (int i = 0, at = 0; i < j->n_in && j->made; i++) {
+        if (!j->need[i]) continue;
+        td_tensor *g = r->grad[at++];
+        if (!g || td_is_nil(g) || j->made[i]) continue;
+        j->made[i] = td__ref(g);
+    }
+}
+
+/* ---- one backward graph ------------------------------------------------- */
+
 bool td__private_grads(td_call *c, td_tensor **g, int n) {
     td_values args = td__call_args(c);
     for (int i = 0; i < n; i++) {
@@ -61,8 +98,7 @@ bool td__private_grads(td_call *c, td_tensor **g, int n) {
         bool       shared = false;
         for (int k = 0; k < args.n; k++) shared |= args.v[k].u.t->st == t->st;
         for (int k = 0; k < i; k++) shared |= g[k]->st == t->st;
-        bool dense = td__is_dense(t->rank, t->size, t->stride);
-        if (shared || !dense) g[i] = td_op_clone(t, true);
+        if (shared || !td__is_dense_inside(t)) g[i] = td_op_clone(t, true);
         if (td_is_nil(g[i])) return false;
     }
     return true;
@@ -75,7 +111,8 @@ static bool fill_missing(const td_backward_job *j, buffers *r) {
         td_tensor *t = r->with[at], **g = &r->grad[at++];
         bool       missing = !*g || td_is_nil(*g);
         if (!missing && j->reached) j->reached[i] = true;
-        if (missing) *g = td_op_zeros_like(t, TD_DTYPE_NONE);
+        if (missing && j->like && j->like[i]) *g = td__filled_like(j->like[i], 0.0);
+        else if (missing) *g = td_op_zeros_like(t, TD_DTYPE_NONE);
         if (td_is_nil(*g)) return false;
     }
     return true;
@@ -113,6 +150,7 @@ static bool differentiate(td_call *c, const td_backward_job *j, buffers *r) {
                       .grads = {r->g, r->n_of}};
     td_tensors   of = {r->of, r->n_of}, with = {r->with, r->n_with};
     if (r->n_of && !td_grad(of, with, r->grad, &o)) return false;
+    note_made(j, r);
     if (!fill_missing(j, r) || !td__private_grads(c, r->grad, r->n_with)) return false;
     for (int i = 0; i < r->n_with; i++) r->in[i] = td_value_tensor(r->grad[i]);
     return td_return_values(c, (td_values){r->in, r->n_with});
@@ -251,6 +289,55 @@ static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_ne
     return ok;
 }
 
+/* The backward graphs of both branches, 0 yes and 1 no. */
+typedef struct both {
+    const td_vjp *v;
+    td_values     with;    /* arguments to capture with */
+    const bool   *have;    /* as in td_backward_job */
+    bool         *reached; /* by operand, in any branch */
+    td_grad_types of[2];
+    td_graph     *g[2]; /* owned */
+} both;
+
+static bool capture_one(both *k, int b) {
+    const td_vjp   *v = k->v;
+    int             n = (int)v->in[3].n;
+    td_backward_job j = {.g = v->in[1 + b].u.g,
+                         .n_in = n,
+                         .n_out = v->n_out,
+                         .need = v->list_need[3],
+                         .have = k->have,
+                         .sums = n,
+                         .reached = k->reached,
+                         .made = k->of[b].v,
+                         .like = k->of[!b].v};
+    td__graph_drop(k->g[b]);
+    k->g[b] = td__capture_backward(v->cx, &j, k->with, b ? "no" : "yes");
+    return k->g[b] != NULL;
+}
+
+/* Has only branch `no` a gradient of a type for some operand? Then the zeros of branch
+ * `yes` must be of that type. */
+static bool is_typed_later(const both *k) {
+    const td_grad_types *of = k->of;
+    bool                 later = false;
+    for (int i = 0; i < of[0].n; i++)
+        later |= !of[0].v[i] && of[1].v[i] && of[1].v[i]->typed;
+    return later;
+}
+
+static bool capture_both(both *k) {
+    td_ctx *cx = k->v->cx;
+    int     n = (int)k->v->in[3].n;
+    bool    ok = td__grad_types_make(cx, &k->of[0], n) &&
+              td__grad_types_make(cx, &k->of[1], n) && capture_one(k, 0) &&
+              capture_one(k, 1);
+    if (ok && is_typed_later(k)) ok = capture_one(k, 0);
+    td__grad_types_free(&k->of[0]);
+    td__grad_types_free(&k->of[1]);
+    return ok;
+}
+
 /* The derivative of cond with its arrays allocated. Argument 3 of cond is the list of
  * operands; 1 and 2 are the graphs. */
 static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
@@ -264,17 +351,11 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
     }
     for (int i = 0; i < v->n_out; i++)
         if ((have[i] = v->g[i] != NULL)) ts[n++] = v->g[i];
-    int             n_in = (int)v->in[3].n;
-    td_backward_job yes = {v->in[1].u.g, n_in, v->n_out, v->list_need[3],
-                           have,         n_in, reached,  0};
-    td_backward_job no = {v->in[2].u.g, n_in, v->n_out, v->list_need[3],
-                          have,         n_in, reached,  0};
-    td_values       with = {args, n};
-    td_graph       *g[2] = {td__capture_backward(v->cx, &yes, with, "yes"), NULL};
-    g[1] = g[0] ? td__capture_backward(v->cx, &no, with, "no") : NULL;
-    bool ok = g[1] && call_backward(v, g, (td_tensors){ts, n}, n_need, reached);
-    td__graph_drop(g[0]);
-    td__graph_drop(g[1]);
+    both k = {.v = v, .with = {args, n}, .have = have, .reached = reached};
+    bool ok =
+        capture_both(&k) && call_backward(v, k.g, (td_tensors){ts, n}, n_need, reached);
+    td__graph_drop(k.g[0]);
+    td__graph_drop(k.g[1]);
     return ok;
 }
 

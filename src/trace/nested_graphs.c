@@ -158,7 +158,7 @@ static bool has_type(const td_gtype *l, const td_tensor *t, bool grad) {
         return false;
     for (int d = 0; d < t->rank; d++)
         if (l->size[d] != t->size[d] || l->stride[d] != t->stride[d]) return false;
-    return true;
+    return td__gtyped_is(l->of, t->typed);
 }
 
 /* The operands of an op with nested graphs are the tensors of its list

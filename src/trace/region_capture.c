@@ -5,6 +5,7 @@
 #include "trace/trace_int.h"
 
 #include "core/config.h"
+#include "core/typed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static int put_key(const region_call *k, int64_t *to) {
         PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16);
         for (int d = 0; d < t->rank; d++) PUT(t->size[d]);
         for (int d = 0; d < t->rank; d++) PUT(t->stride[d]);
+        n += td__typed_key(t->typed, to ? to + n : NULL);
         int same = 0; /* the first argument that is this tensor */
         while (k->args.v[same].kind != TD_K_TENSOR || k->args.v[same].u.t != t) same++;
         PUT(same);
@@ -214,22 +216,13 @@ static bool take_known(region_call *k, const td_captured_region *r) {
     return true;
 }
 
-/* Arguments of a type are not in the key: their calls are captured one by one. */
-static bool has_typed(const region_call *k) {
-    bool any = false;
-    for (int i = 0; i < k->args.n; i++)
-        any |= k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t &&
-               k->args.v[i].u.t->typed;
-    return any;
-}
-
 /* Sets k->g to the graph of the body. */
 static bool find_graph(region_call *k) {
     td_record *top = td__recorder_of(k->cx);
     int64_t   *key = NULL;
     int        n = 0;
     while (top->outer) top = top->outer;
-    if (k->of.once && !has_typed(k)) {
+    if (k->of.once) {
         const td_captured_region *known = find_key(top, k, &key, &n);
         if (!key) return td__fail_memory(k->cx);
         if (known) return td__free(key), take_known(k, known);
@@ -246,22 +239,11 @@ static bool find_graph(region_call *k) {
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* Has the region, or a program around it so far, tensors of a type? Then gradients of
- * plain results may be of a type, too. */
-static bool is_among_types(const region_call *k) {
-    if (TD_LIKELY(k->cx->n_typed == 0)) return false;
-    bool any = td__graph_is_typed(k->g);
-    for (const td_record *r = td__recorder_of(k->cx); r && !any; r = r->outer)
-        any = td__graph_is_typed(r->g);
-    return any;
-}
-
 /* Why the ops of the body become part of the program around it; NULL: they do not. */
 static const char *why_inline(const region_call *k, const td_input_write *by) {
     const td_graph *g = k->g;
     if (!k->plain) return "it returns a view, an operand or a tensor it has written";
     if (g->left) return "it changes the grad mode";
-    if (is_among_types(k)) return "tensors of a type may reach it or its gradients";
     for (int i = 0; i < g->inputs.n; i++)
         if (by[i].how) return "it writes an operand";
     for (int i = 0; i < g->outputs.n; i++)

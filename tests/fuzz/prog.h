@@ -83,6 +83,7 @@ typedef struct prog_world {
     int        wish;      /* of the checkpoint region that is open; 0: none */
     int        regions;   /* checkpoint regions so far */
     bool       control;   /* its calls have control=true */
+    bool       typed;     /* operands that are chosen are of a type */
     int        n_numbers; /* its number arguments: %n0 %n1 ... */
     td_value   number[PROG_NUMBER_ARGS];
     prog_known known[PROG_KNOWN]; /* regions: @r0 @r1 ... */

@@ -5,6 +5,8 @@
 #include "prog.h"
 
 #include "cli/case_run.h"
+#include "core/typed.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -285,6 +287,7 @@ static const prog_val *some_number(prog_world *w, bool floats) {
     for (int tries = 0; tries < 8 && w->vals.n; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
         td_dtype        dt = (td_dtype)v->t->dtype;
+        if (w->typed && !v->t->typed) continue;
         if (dt != TD_BOOL && (td__is_float(dt) || !floats) && v->t->numel) return v;
     }
     return NULL;
@@ -302,6 +305,7 @@ static prog_val some_evidence(prog_world *w, td_buf *text) {
     for (int tries = 0; tries < 12 && w->vals.n; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
         bool            arg = v->name[1] == 'p' && td_version(v->t) == 0;
+        if (v->t->typed) continue; /* and so would be the predicate */
         if (v->t->numel && (arg || !td__is_float((td_dtype)v->t->dtype))) return *v;
     }
     prog_val v;
@@ -336,9 +340,7 @@ static prog_val make_counter(prog_world *w, td_buf *text) {
     return n;
 }
 
-static bool is_dense(const td_tensor *t) {
-    return td__is_dense(t->rank, t->size, t->stride);
-}
+static bool is_dense(td_tensor *t) { return td__is_dense_inside(t); }
 
 static bool is_finite(td_tensor *t) { return td_item(td_all(td_isfinite(t))) != 0; }
 
@@ -363,16 +365,35 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
     if (f->flags & STATES && s->turns < 2) s->turns = 2;
     /* compiled code gives y a gradient also if no iteration reads it */
     if (loop && w->control && f->flags & TWO && !s->turns) s->turns = 1;
+    /* compiled code contains the body, which may change the type of a state */
+    if (loop && (x->t->typed || y->t->typed) && !s->turns) s->turns = 1;
     s->closes = !loop && f->flags & TWO && w->control && prog_chance(&w->r, 40);
     s->pred = loop ? make_counter(w, text) : make_predicate(w, text);
     return !td_is_nil(s->pred.t);
+}
+
+/* Does the other branch give results of the same types? It runs on copies. */
+static bool branches_agree(prog_world *w, const statement *s, const td_value *out) {
+    statement o = *s;
+    td_value  other[3] = {TD_NONE, TD_NONE, TD_NONE};
+    uint64_t  seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
+    if (!s->of->no || !(s->x.t->typed || s->y.t->typed)) return true;
+    o.pred.t = td_eq(s->pred.t, 0.0);
+    o.x.t = td_clone(s->x.t);
+    o.y.t = s->y.t == s->x.t ? o.x.t : td_clone(s->y.t);
+    bool ok = run_statement(w, &o, other);
+    td_rng_set(w->cx, seed, offset);
+    for (int i = 0; ok && i < count_results(s); i++)
+        ok = td__typed_same_inside(out[i].u.t->typed, other[i].u.t->typed);
+    return ok;
 }
 
 bool prog_branch(prog_world *w) {
     statement s;
     td_buf    text = {0};
     td_value  out[3] = {TD_NONE, TD_NONE, TD_NONE};
-    bool      ok = choose(w, &s, &text) && run_statement(w, &s, out);
+    bool      ok =
+        choose(w, &s, &text) && run_statement(w, &s, out) && branches_agree(w, &s, out);
     if (ok) {
         td__buf_add(&w->text, td__buf_str(&text));
         td__vec_push(&w->vals, s.pred);

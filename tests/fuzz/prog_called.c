@@ -190,6 +190,7 @@ static const prog_val *some_number(prog_world *w, bool floats) {
     for (int tries = 0; tries < 8 && w->vals.n; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
         td_dtype        dt = (td_dtype)v->t->dtype;
+        if (w->typed && !v->t->typed) continue;
         if (dt != TD_BOOL && (td__is_float(dt) || !floats) && v->t->numel) return v;
     }
     return NULL;

@@ -112,6 +112,7 @@ static bool run_custom(prog_world *w, const form *f, const prog_val *x,
 static const prog_val *some_float_value(prog_world *w) {
     for (int tries = 0; tries < 8 && w->vals.n; tries++) {
         const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
+        if (w->typed && !v->t->typed) continue;
         if (td__is_float((td_dtype)v->t->dtype) && v->t->numel) return v;
     }
     return NULL;

@@ -328,7 +328,7 @@ void prog_statement(prog_world *w, const prog_taste *taste) {
         prog_branch(w))
         return;
     if (prog_with & PROG_TYPES && !prog_public && !w->is_case &&
-        prog_chance(&w->r, 10) && prog_typed_statement(w))
+        prog_chance(&w->r, 20) && prog_typed_statement(w))
         return;
     if (prog_with & PROG_REGIONS && !w->is_case && prog_chance(&w->r, 35) &&
         prog_region(w))

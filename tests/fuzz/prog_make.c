@@ -234,7 +234,7 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     m.body.r.s = prog_next(&r);
     m.second = (prog_world){.cx = cx, .letter = 'u', .usual = m.inputs.usual};
     m.second.r.s = m.body.r.s + 1;
-    if (prog_with & (PROG_BRANCHES | PROG_REGIONS))
+    if (prog_with & (PROG_BRANCHES | PROG_REGIONS | PROG_TYPES))
         m.body.control = prog_chance(&r, 60);
     m.second.control = m.body.control;
     m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;

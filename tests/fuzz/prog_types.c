@@ -179,9 +179,24 @@ static prog_val element(prog_world *w, td_dtype dt, int rank, const int64_t *siz
 static prog_val typed(prog_world *w, td_dtype dt, int rank, const int64_t *size,
                       int deep);
 
+/* A plain value of this type, which the new tensor shares; NULL: there is none. */
+static const prog_val *shared(prog_world *w, td_dtype dt, int rank,
+                              const int64_t *size) {
+    for (int tries = 0; tries < 4 && w->vals.n; tries++) {
+        const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
+        if (!v->t->typed && v->t->dtype == dt && v->t->rank == rank &&
+            td__dims_eq(v->t->size, size, rank))
+            return v;
+    }
+    return NULL;
+}
+
 /* An inner tensor of a pair: plain, or of a type. */
 static prog_val part(prog_world *w, td_dtype dt, int rank, const int64_t *size,
                      int deep) {
+    const prog_val *v =
+        w->is_case && prog_chance(&w->r, 25) ? shared(w, dt, rank, size) : NULL;
+    if (v) return *v;
     return deep < 2 && prog_chance(&w->r, 25) ? typed(w, dt, rank, size, deep + 1)
                                               : element(w, dt, rank, size);
 }
@@ -220,6 +235,12 @@ void prog_typed_leaf(prog_world *w) {
     int      rank = prog_chance(&w->r, 60) ? 2 : prog_upto(&w->r, 4);
     td_dtype dt = prog_chance(&w->r, 75) ? TD_F32 : prog_dtype(&w->r);
     for (int i = 0; i < rank; i++) size[i] = prog_size(w);
+    if (w->vals.n && prog_chance(&w->r, 30)) {
+        const td_tensor *as = w->vals.v[prog_upto(&w->r, w->vals.n)].t;
+        rank = as->rank <= PROG_LIST ? as->rank : 0;
+        dt = (td_dtype)as->dtype;
+        memcpy(size, as->size, sizeof *size * (size_t)rank);
+    }
     prog_val v = typed(w, dt, rank, size, 0);
     if (td_ok(w->cx)) td__vec_push(&w->vals, v);
     td_clear(w->cx);
@@ -258,7 +279,17 @@ static bool make_pair(prog_world *w, const prog_val *x) {
     return td__vec_push(&w->vals, v);
 }
 
+/* A branch, loop, region or custom function of which an operand is of a type. */
+static bool call_with_type(prog_world *w) {
+    int how = prog_upto(&w->r, 4);
+    w->typed = true;
+    bool ok = how == 0 ? prog_custom(w) : how == 1 ? prog_region(w) : prog_branch(w);
+    w->typed = false;
+    return ok;
+}
+
 bool prog_typed_statement(prog_world *w) {
+    if (prog_chance(&w->r, 50)) return call_with_type(w);
     const prog_val *x = w->vals.n ? &w->vals.v[prog_upto(&w->r, w->vals.n)] : NULL;
     if (!x || x->t->dtype == TD_BOOL || x->t->rank > PROG_LIST) return false;
     prog_val of = *x; /* the list may move */

@@ -1,4 +1,5 @@
-# Refused: a write to a view whose type gives the whole tensor as a plain one.
+# A type gave the whole tensor as a plain one after a view of it was written. The value is put into
+# the inner tensors.
 
 func @f(%p0: f32[2,1] of fz_rounded("m", f32[2,1], f32[]), %p1: f32[1,2] of fz_rounded("m", f32[1,2], f32[])) {
   tan_(%p1)

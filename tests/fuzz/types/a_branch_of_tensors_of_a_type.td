@@ -1,0 +1,99 @@
+# A branch refused operands of a type. Its results and gradients are of one, to any order.
+
+func @pair(%x: f32[2,3] of fz_pair("", f32[2,3], f32[2,3]) grad, %n) {
+  %p = gt(%n, 0)
+  %y = cond(%p, func @yes(%a: f32[2,3] of fz_pair("", f32[2,3], f32[2,3])) {
+    %r = mul(%a, 2.0)
+    %q = mul(%r, %a)
+    return %q
+  }, func @no(%a: f32[2,3] of fz_pair("", f32[2,3], f32[2,3])) {
+    %r = sin(%a)
+    return %r
+  }, [%x])
+  return %y
+}
+func @nest(%x: f32[2,3] of fz_pair("", f32[2,3] of fz_rounded("", f32[2,3], f32[]), f32[2,3]) grad, %n) {
+  %p = gt(%n, 0)
+  %y = cond(%p, func @yes(%a: f32[2,3] of fz_pair("", f32[2,3] of fz_rounded("", f32[2,3], f32[]), f32[2,3])) {
+    %r = mul(%a, 2.0)
+    %q = mul(%r, %a)
+    return %q
+  }, func @no(%a: f32[2,3] of fz_pair("", f32[2,3] of fz_rounded("", f32[2,3], f32[]), f32[2,3])) {
+    %r = sin(%a)
+    return %r
+  }, [%x])
+  return %y
+}
+func @diag(%x: f32[3,3] of fz_diag("", f32[3]) grad, %n) {
+  %p = gt(%n, 0)
+  %y = cond(%p, func @yes(%a: f32[3,3] of fz_diag("", f32[3])) {
+    %r = mul(%a, 2.0)
+    %q = mul(%r, %a)
+    return %q
+  }, func @no(%a: f32[3,3] of fz_diag("", f32[3])) {
+    %r = sin(%a)
+    return %r
+  }, [%x])
+  return %y
+}
+func @round(%x: f32[2,3] of fz_rounded("", f32[2,3], f32[]) grad, %n) {
+  %p = gt(%n, 0)
+  %y = cond(%p, func @yes(%a: f32[2,3] of fz_rounded("", f32[2,3], f32[])) {
+    %r = mul(%a, 2.0)
+    %q = mul(%r, %a)
+    return %q
+  }, func @no(%a: f32[2,3] of fz_rounded("", f32[2,3], f32[])) {
+    %r = sin(%a)
+    return %r
+  }, [%x])
+  return %y
+}
+case "cond pair" {
+  %a = randn([2,3], f32, seed=1)
+  %b = randn([2,3], f32, seed=2)
+  %x = _wrap([%a, %b], "fz_pair", "", [2,3], [], f32, requires_grad=true)
+  %n = tensor(1, i64)
+  call @pair(%x, %n)
+  backward create_graph=true
+  %g0 = grad %x
+  backward %g0 create_graph=true
+  %g1 = grad %x
+  backward %g1
+}
+case "cond nest" {
+  %a = randn([2,3], f32, seed=1)
+  %s = full([], 0.25, f32)
+  %c = _wrap([%a, %s], "fz_rounded", "", [2,3], [], f32)
+  %b = randn([2,3], f32, seed=2)
+  %x = _wrap([%c, %b], "fz_pair", "", [2,3], [], f32, requires_grad=true)
+  %n = tensor(1, i64)
+  call @nest(%x, %n)
+  backward create_graph=true
+  %g0 = grad %x
+  backward %g0 create_graph=true
+  %g1 = grad %x
+  backward %g1
+}
+case "cond diag" {
+  %a = randn([3], f32, seed=1)
+  %x = _wrap([%a], "fz_diag", "", [3,3], [], f32, requires_grad=true)
+  %n = tensor(1, i64)
+  call @diag(%x, %n)
+  backward create_graph=true
+  %g0 = grad %x
+  backward %g0 create_graph=true
+  %g1 = grad %x
+  backward %g1
+}
+case "cond round" {
+  %a = randn([2,3], f32, seed=1)
+  %s = full([], 0.25, f32)
+  %x = _wrap([%a, %s], "fz_rounded", "", [2,3], [], f32, requires_grad=true)
+  %n = tensor(1, i64)
+  call @round(%x, %n)
+  backward create_graph=true
+  %g0 = grad %x
+  backward %g0 create_graph=true
+  %g1 = grad %x
+  backward %g1
+}
