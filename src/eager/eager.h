@@ -106,6 +106,11 @@ struct td_hookcall {
 /* Does a hook of a captured body, registered after the hook with id `after`, close over
  * a tensor in the storage? */
 bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st);
+/* The sum of the versions of all tensors that such hooks close over, but for those of
+ * which `skip` is true: it grows if one of them is written. */
+typedef bool td_storage_test(const void *env, const td_storage *st);
+uint64_t     td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_test *skip,
+                                const void *env);
 /* Notes that st is the storage of an argument of the traced call: hooks registered
  * after `after` that read it do so in backward. */
 void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);

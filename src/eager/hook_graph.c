@@ -58,6 +58,16 @@ bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st) {
     return false;
 }
 
+uint64_t td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_test *skip,
+                            const void *env) {
+    uint64_t sum = 0;
+    for (const td_hookrec *h = td__eager(cx)->hooks; h && h->id > after; h = h->after)
+        for (int i = 0; h->graph && i < h->graph->n_fixed; i++)
+            if (!skip(env, h->graph->fixed[i]->st))
+                sum += td__version(h->graph->fixed[i]);
+    return sum;
+}
+
 void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st) {
     for (td_hookrec *h = td__eager(cx)->hooks; h && h->id > after; h = h->after)
         if (h->graph && reads(h->graph, st)) h->graph->late = true;

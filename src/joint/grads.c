@@ -200,6 +200,31 @@ static bool check_results(const td_joint_run *r, const uint64_t *was) {
     return true;
 }
 
+static bool is_input(const void *env, const td_storage *st) {
+    const td_joint_run *r = env;
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->inputs[i].outer && r->inputs[i].outer->st == st) return true;
+    return false;
+}
+
+/* Versions of the body's own tensors that hooks read; writes to inputs are
+ * td__joint_add_late_writes's. */
+static uint64_t hooked_versions(const td_joint_run *r) {
+    return td__hooks_versions(r->cx, r->cx->hooks_before, is_input, r);
+}
+
+/* A hook may return a tensor of the body as the gradient, and a hook behind it write
+ * that gradient. Eager's next hook, and the next backward, read what was written; in a
+ * graph each backward begins with the values of the call. */
+static bool check_hooked(const td_joint_run *r, uint64_t was) {
+    return hooked_versions(r) == was ||
+           td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "td_on_grad: unsupported: in the backward of @%.60s a hook writes a "
+                    "gradient that another hook has returned, and that shares storage "
+                    "with a tensor which hooks read. Return td_clone of it",
+                    r->program->name);
+}
+
 /* One output for each target; none where the engine gave no gradient. */
 static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     for (int i = 0; i < r->to->n_targets; i++) {
@@ -316,6 +341,7 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_geom  *geoms = td__arena_zalloc(a, sizeof *geoms * n);
     if (!geoms || !note_inputs(r, geoms)) return geoms ? false : td__fail_memory(r->cx);
     uint64_t *versions = note_results(r);
+    uint64_t  hooked = hooked_versions(r);
     if (!versions) return false;
     r->first_tangent = r->f.in.n;
     for (int i = 0; i < j->n_tangents; i++)
@@ -326,7 +352,7 @@ bool td__joint_differentiate(td_joint_run *r) {
     bool ok = td__joint_go_back(r, NULL, grads) ||
               (td__is_eagers(td__error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && check_results(r, versions) &&
-         put_grads(r, grads) && td__joint_add_late_writes(r);
+         check_hooked(r, hooked) && put_grads(r, grads) && td__joint_add_late_writes(r);
     tag_backward(j->g, first);
     return ok;
 }

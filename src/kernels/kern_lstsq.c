@@ -147,7 +147,6 @@ bool td__kern_lstsq(td_opcall *c) {
     const char *name = c->in[3].u.s;
     td_tensor  *a0 = td__in(c, 0);
     fitting     f = {.dt = (td_dtype)a0->dtype,
-
                      .a0 = a0,
                      .b0 = td__in(c, 1),
                      .x = c->out[0],
@@ -164,6 +163,9 @@ bool td__kern_lstsq(td_opcall *c) {
     f.rcond = rcond_of(c, &f);
     for (int64_t i = 0; f.driver != 's' && i < f.rank->numel; i++)
         ((int64_t *)(void *)td__ptr(f.rank))[i] = 0;
+    /* Ranks and singular values are 0 where B has no columns: nothing is factored. */
+    if (f.values->numel)
+        memset(td__ptr(f.values), 0, (size_t)f.values->numel * td__dtype_bytes[f.dt]);
     if (!(f.info = td__block_alloc(bytes))) return td__fail_memory(c->cx);
     memset(f.info, 0, bytes);
     f.a = td__columns_copy(c, a0);
