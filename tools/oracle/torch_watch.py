@@ -109,6 +109,15 @@ def largest(grads):
     return max(some, default=0)
 
 
+def is_singular(a):
+    """Has a stack of matrices one that is singular to within ten units of its dtype?"""
+    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or a.dim() < 2 or (
+            not a.numel() or not a.isfinite().all()):
+        return False
+    s = torch.linalg.svdvals(a.detach().double())
+    return bool((s[..., -1] <= s[..., 0] * 10 * torch.finfo(a.dtype).eps).any())
+
+
 class Watch:
     """run: the number of a run in which rounded results change by up to two units, as they
     may with another library, NaNs in sign and payload, and zeros of some ops in sign; in runs
@@ -278,6 +287,8 @@ class Watch:
         odd = any(not t.isfinite().all() for t in tensors([*args, out]) if t.is_floating_point())
         if odd or info and info[0].any():
             self.values = "failed-factorizations"
+        if is_singular(args[0]):
+            self.values = "singular-matrices"
         if op in VECTORS:
             self.values = "signs-of-vectors"
         if self.nudges and isinstance(args[0], torch.Tensor):
