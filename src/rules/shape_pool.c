@@ -337,8 +337,9 @@ static bool want_divisor(td_opcall *c, int i) {
 
 /* Volumes must be as large as the kernel, padding aside, as in ATen. */
 static bool want_kernel_inside(td_opcall *c, const td_planes *p, int spatial) {
-    return spatial != 3 || (!td__dim_lt(p->d, p->kd) && !td__dim_lt(p->h, p->kh) &&
-                            !td__dim_lt(p->w, p->kw)) ||
+    return spatial != 3 ||
+           (!td__dim_lt(p->d, p->kd) && !td__dim_lt(p->h, p->kh) &&
+            !td__dim_lt(p->w, p->kw)) ||
            td__op_fail(c, TD_E_SHAPE, "kernel_size %s is larger than volumes of %s",
                        td__sizes_str(3, (int64_t[]){p->kd, p->kh, p->kw}),
                        td__sizes_str(3, (int64_t[]){p->d, p->h, p->w}));
