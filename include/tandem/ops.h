@@ -1307,7 +1307,7 @@ TD_API td_tensor *td_op_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_ten
 /* A = Q R with orthonormal columns of Q and upper triangular R. mode "complete" gives a square Q, "r" an empty Q. */
 TD_API td_tensor *td_op_linalg_qr(td_tensor *A, const char *mode, td_tensor **R);
 
-/* QR as LAPACK stores it: R on and above the diagonal, Householder vectors below, and their factors. */
+/* QR as LAPACK stores it: R on and above the diagonal, Householder vectors below, and their factors. No derivative; linalg_qr has one. */
 TD_API td_tensor *td_op_geqrf(td_tensor *self, td_tensor **tau);
 
 /* The first columns of the product of Householder matrices I - tau v v^T, with v below the diagonal of input. */
@@ -1340,13 +1340,13 @@ TD_API td_tensor *td_op_svd(td_tensor *self, bool some, bool compute_uv, td_tens
 /* Singular values in descending order. */
 TD_API td_tensor *td_op_linalg_svdvals(td_tensor *A);
 
-/* A = L D L^T of a symmetric matrix as LAPACK's sytrf stores it; the lower triangle is read. */
+/* A = L D L^T of a symmetric matrix as LAPACK's sytrf stores it; the lower triangle is read. No derivative; linalg_solve has one. */
 TD_API td_tensor *td_op_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_errors, td_tensor **pivots, td_tensor **info);
 
 /* linalg_ldl_factor_ex; a singular matrix is an error. */
 TD_API td_tensor *td_op_linalg_ldl_factor(td_tensor *self, bool hermitian, td_tensor **pivots);
 
-/* Solves A X = B, given linalg_ldl_factor of A. */
+/* Solves A X = B, given linalg_ldl_factor of A. No derivative; linalg_solve has one. */
 TD_API td_tensor *td_op_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool hermitian);
 
 /* Solves A X = B, or X A = B if not left, for triangular A = self; the other triangle is not read, and with unitriangular neither is the diagonal. */
@@ -1760,7 +1760,7 @@ TD_API td_tensor *td_op__combinations(td_ctx *cx, int64_t n, int64_t r, bool wit
 /* Another name of expand. */
 TD_API td_tensor *td_op_broadcast_to(td_tensor *self, td_ints size);
 
-/* Every tensor expanded to the sizes they broadcast to. */
+/* Every tensor expanded to the sizes they broadcast to; itself where it has them. */
 TD_API int td_op_broadcast_tensors(td_tensors tensors, td_tensor **out, int cap);
 
 /* Exactly `sections` pieces along `dim`; the first ones have one entry more where the size is not divisible. */

@@ -93,8 +93,8 @@ static bool run_tables(td_opcall *c, td_planes *p, td_plane_dir dir) {
     if (!p->deep || !p->row || !p->col) return false;
     straight s = longest_run(p->col, p->ow);
     p->more = &s;
-    bool ok = td__planes_run(c, p, dir, dir == TD_PLANES_FORWARD ? forward : backward,
-                             NULL);
+    bool ok =
+        td__planes_run(c, p, dir, dir == TD_PLANES_FORWARD ? forward : backward, NULL);
     p->more = NULL;
     return ok;
 }

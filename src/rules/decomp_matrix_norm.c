@@ -27,6 +27,9 @@ static bool open_norm(td_opcall *c, matrix_norm *n, td_ints dim, bool keepdim,
     if (t->rank < 2)
         return td__op_fail(c, TD_E_SHAPE, "self must have at least 2 dims, got %s",
                            td__type_str(t));
+    if (dtype != TD_DTYPE_NONE && td__promote((td_dtype)t->dtype, dtype) != dtype)
+        return td__op_fail(c, TD_E_DTYPE, "dtype %s is narrower than self %s",
+                           td_dtype_name(dtype), td__type_str(t));
     if (dim.n != 2)
         return td__op_fail(c, TD_E_ARG, "dim must list 2 dims, got %d", dim.n);
     for (int i = 0; i < 2; i++)

@@ -127,7 +127,10 @@ static bool read_segments(td_opcall *c, segments *s) {
     if (!td__in(c, 4))
         s->offsets =
             td_op__segment_offsets(runs, data->size[s->axis], td__in_bool(c, 6));
-    if (td_is_nil(s->offsets)) return false;
+    else /* fails for offsets that descend */
+        td_op__expect_range(td_op_diff(runs, 1, s->axis), 0, INFINITY,
+                            "the length of a segment");
+    if (td_is_nil(s->offsets) || !td_ok(c->cx)) return false;
     s->count = td__dim_sub(s->offsets->size[s->axis], 1);
     return !td__dim_lt(s->count, 0) ||
            td__op_fail(c, TD_E_SHAPE, "offsets %s must have at least one entry",

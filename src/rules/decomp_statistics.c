@@ -141,8 +141,11 @@ bool td__decomp_nanmean(td_opcall *c) {
     if (!td__is_float((td_dtype)t->dtype))
         return td__op_fail(c, TD_E_DTYPE, "self must be floating point, got %s",
                            td__type_str(t));
+    td_dtype dt = td__in_dtype(c, 3, TD_DTYPE_NONE);
+    if (dt != TD_DTYPE_NONE && !td__is_float(dt))
+        return td__op_fail(c, TD_E_DTYPE, "dtype must be floating point, got %s",
+                           td_dtype_name(dt));
     td_tensor *n = t_sum(td_op_logical_not(td_op_isnan(t)), dim, keep);
-    td_dtype   dt = td__in_dtype(c, 3, TD_DTYPE_NONE);
     return give(c, t_div(td_op_nansum(t, dim, keep, dt), n));
 }
 

@@ -335,6 +335,16 @@ static bool want_divisor(td_opcall *c, int i) {
            td__op_fail(c, TD_E_ARG, "divisor_override must not be zero");
 }
 
+/* Volumes must be as large as the kernel, padding aside, as in ATen. */
+static bool want_kernel_inside(td_opcall *c, const td_planes *p, int spatial) {
+    return spatial != 3 ||
+           (!td__dim_lt(p->d, p->kd) && !td__dim_lt(p->h, p->kh) &&
+            !td__dim_lt(p->w, p->kw)) ||
+           td__op_fail(c, TD_E_SHAPE, "kernel_size %s is larger than volumes of %s",
+                       td__sizes_str(3, (int64_t[]){p->kd, p->kh, p->kw}),
+                       td__sizes_str(3, (int64_t[]){p->d, p->h, p->w}));
+}
+
 /* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad,
  * divisor_override. */
 static bool avg_pool(td_opcall *c, int spatial) {
@@ -342,7 +352,7 @@ static bool avg_pool(td_opcall *c, int spatial) {
     td_planes        p;
     int64_t          to[3];
     if (!td__planes_window(c, 1, spatial, false, &p) || !want_divisor(c, 6) ||
-        !td__want_float(c, 0, TD_I64))
+        !want_kernel_inside(c, &p, spatial) || !td__want_float(c, 0, TD_I64))
         return false;
     td__planes_meta(&c->meta[0], x, x, spatial, result_of(&p, spatial, to),
                     spatial == 2);

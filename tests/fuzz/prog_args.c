@@ -102,9 +102,9 @@ static td_tensor *fresh_for(prog_call *c, wanted want, const char *param, char *
 }
 
 static td_tensor *some_tensor(prog_call *c, const td_param *p) {
-    wanted          want = what_fits(c, p);
-    bool            image = prog_takes_images(c->op);
-    int odds = want >= INDEX || (image && !c->self) ? 60 : c->self ? 25 : 10;
+    wanted want = what_fits(c, p);
+    bool   image = prog_takes_images(c->op);
+    int    odds = want >= INDEX || (image && !c->self) ? 60 : c->self ? 25 : 10;
     if (image && one_of(p->name, "weight grid")) odds = 90;
     const prog_val *old = prog_chance(&c->w->r, odds) ? NULL : existing(c, want);
     prog_val        v;

@@ -144,7 +144,8 @@ td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name) {
         rank = c->self->rank;
         memcpy(size, c->self->size, sizeof *size * (size_t)rank);
     }
-    return whole_numbers(c, 0, most < 1 ? 1 : most, TD_I64, (td_ints){size, rank}, name);
+    return whole_numbers(c, 0, most < 1 ? 1 : most, TD_I64, (td_ints){size, rank},
+                         name);
 }
 
 td_tensor *prog_fresh_pivots(prog_call *c, char *name) {

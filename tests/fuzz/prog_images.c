@@ -7,8 +7,8 @@
 static bool has_param(td_op op, const char *name) { return td__op_arg(op, name) >= 0; }
 
 bool prog_takes_images(td_op op) {
-    static const char *const names[] = {"kernel_size", "output_size", "padding",
-                                        "grid", "input_size"};
+    static const char *const names[] = {"kernel_size", "output_size", "padding", "grid",
+                                        "input_size"};
     bool                     any = false;
     for (int i = 0; i < TD_COUNT(names); i++) any |= has_param(op, names[i]);
     return any && td__opinfo(op)->s.in[0].type == TD_T_TENSOR;
@@ -45,8 +45,9 @@ int prog_image_list(prog_call *c, const char *name, int64_t *v) {
     static const struct {
         const char *name;
         int         lo, hi;
-    } lists[] = {{"kernel_size", 1, 2}, {"dilation", 1, 2},       {"stride", 1, 2},
-                 {"padding", 0, 1},     {"output_padding", 0, 1}, {"output_size", 1, 4}};
+    } lists[] = {{"kernel_size", 1, 2},    {"dilation", 1, 2},
+                 {"stride", 1, 2},         {"padding", 0, 1},
+                 {"output_padding", 0, 1}, {"output_size", 1, 4}};
     prog_rng *r = &c->w->r;
     int       n = c->self ? c->self->rank - 2 : 0;
     if (n < 1 || n > 3) return -1;

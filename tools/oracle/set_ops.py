@@ -74,7 +74,7 @@ def samples(name):
     """trapezoid and its kin: x, or dx."""
     f = getattr(torch, name)
     return lambda y, x=None, dx=1, dim=-1: (
-        f(y, dx=dx, dim=dim) if x is None else f(y, x, dim=dim))
+        f(y, dx=float(dx), dim=dim) if x is None else f(y, x, dim=dim))
 
 
 def gradient(x, spacing=None, dim=None, edge_order=1):

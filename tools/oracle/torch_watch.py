@@ -22,7 +22,7 @@ with open(os.path.join(ROOT, "docs", "ops.md")) as page:
     COMPOSED = set(re.findall(r"^\| `(\w+)\(.*\| of its parts \|", page.read(), re.M))
 # Linear algebra by LAPACK: the result is that of a matrix that differs in last bits.
 LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(slog|log)?det|cholesky\w*|"
-                    r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|pinverse")
+                    r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|svd|qr|orgqr|matrix_exp")
 VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
@@ -107,6 +107,15 @@ def largest(grads):
     some = [g.detach().abs().nan_to_num(0, 0, 0).max() * torch.finfo(g.dtype).eps
             for g in grads if g is not None and g.numel()]
     return max(some, default=0)
+
+
+def is_singular(a):
+    """Has a stack of matrices one that is singular to within ten units of its dtype?"""
+    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or a.dim() < 2 or (
+            not a.numel() or not a.isfinite().all()):
+        return False
+    s = torch.linalg.svdvals(a.detach().double())
+    return bool((s[..., -1] <= s[..., 0] * 10 * torch.finfo(a.dtype).eps).any())
 
 
 class Watch:
@@ -275,9 +284,11 @@ class Watch:
 
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
-        odd = any(not t.isfinite().all() for t in tensors(list(args)) if t.is_floating_point())
+        odd = any(not t.isfinite().all() for t in tensors([*args, out]) if t.is_floating_point())
         if odd or info and info[0].any():
             self.values = "failed-factorizations"
+        if is_singular(args[0]):
+            self.values = "singular-matrices"
         if op in VECTORS:
             self.values = "signs-of-vectors"
         if self.nudges and isinstance(args[0], torch.Tensor):
@@ -301,6 +312,8 @@ class Watch:
                 not overlaps_itself(t)):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+        if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
+            t.data += 2 * torch.finfo(t.dtype).eps * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and "_window" in op and t.is_floating_point():  # sums of cosines
             noise = torch.finfo(t.dtype).eps
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
