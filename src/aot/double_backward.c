@@ -231,7 +231,8 @@ bool td__spec_twice(const td_fn *f, const td_spec *s, const td_halves *h) {
 /* Attaches later traces to the plan of s. They own references to everything they need,
  * because td_fn may be dropped before the backward. A fallback to eager is impossible
  * there. Missing tangents are traced where there are several, or a custom function
- * that runs without any, and zeros where the user replaced the graph. */
+ * that runs without any, and zeros where the user replaced the graph. Tangents of
+ * another type are traced where there are types at all. */
 bool td__spec_later(td_fn *f, td_spec *s) {
     bool own = f->staged || f->own_graph || (f->opts.pass.run && !f->inner);
     if (!s->plan->h) return true;
@@ -254,7 +255,8 @@ bool td__spec_later(td_fn *f, td_spec *s) {
     if (td__spec_twice(f, s, s->plan->h)) s->plan->later.plan = next_plan;
     if (!copy_orders(a, f)) return td__fail_memory(f->cx);
     bool nests = td__graph_flags(a->program, TD_OPF_NESTS);
-    if (s->plan->j->n_tangents < (nests ? 1 : 2) || own) return true;
+    bool one = nests || f->cx->n_typed > 0;
+    if (s->plan->j->n_tangents < (one ? 1 : 2) || own) return true;
     s->plan->later.nests = nests;
     s->plan->later.joint = td__missing_joint;
     return td__missing_symbols(a);

@@ -74,9 +74,10 @@ static bool relate(td_ctx *cx, td_storage *from, td_storage *copy) {
 bool td__copy_noted(td_opcall *c, bool ok) {
     td_layout_copy   *last = &c->cx->layout_copy;
     const td_storage *copy = last->copy;
-    td_tensor        *t = td__in(c, 0), *r = c->out[0];
+    td_tensor        *t = td__in(c, 0);
     last->copy = NULL; /* also of an op that failed behind it */
-    if (!ok || !copy || !t) return ok;
+    if (!ok || !copy || !t) return ok; /* one that failed may have no results */
+    const td_tensor *r = c->out[0];
     if (r->st != copy || t->st != last->from || !t->st->fake) return true;
     if ((t->flags ^ r->flags) & (TD_TF_INFERENCE | TD_TF_NEEDS_GRAD))
         return above_one(c->cx, last->size, last->rank);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The most results that `view`, a split or unbind, has with the arguments of c. */
+/* The most results that `view`, a split or unbind, has with the arguments of c; 0 after
+ * td__fail, where a symbolic size could not become a number. */
 static int most_results(const td_opcall *c, td_op view) {
     const td_tensor *t = td__in(c, 0);
     if (c->in[1].kind == TD_K_INTS) return (int)c->in[1].n;
@@ -14,6 +15,7 @@ static int most_results(const td_opcall *c, td_op view) {
     if (td__dim_lt(0, piece))
         n = td__dim_div(td__dim_add(n, td__dim_sub(piece, 1)), piece);
     n = td__dim_fixed(n);
+    if (!td_ok(c->cx)) return 0;
     return n < 1 ? 1 : n > INT32_MAX ? INT32_MAX : (int)n;
 }
 
@@ -25,7 +27,8 @@ static bool call_view(td_opcall *c, td_op view, bool copies) {
         c->out[0] = td_op_clone(td__call1(c->cx, view, c->in, n_in), true);
         return !td_is_nil(c->out[0]);
     }
-    int         cap = most_results(c, view);
+    int cap = most_results(c, view);
+    if (cap == 0) return false;
     td_tensor **out = td__arena_zalloc(&c->cx->scratch, sizeof *out * (size_t)cap);
     if (!out) return td__fail_memory(c->cx);
     n = td__call_list(c->cx, view, c->in, n_in, out, cap);

@@ -1,7 +1,6 @@
 /* compiled_node.c -- a compiled call on the tape: one node whose edges are the inputs
  * that take gradients, whose results are what tangents come in for, and whose
  * derivative is the backward half. Saved values are checked as eager checks its own. */
-#include "core/typed.h"
 #include "eager/history.h"
 #include "runtime/node_frame.h"
 
@@ -189,15 +188,14 @@ static bool find_others(const td_node *n, td_tensor *const *g, td_tensor ***to) 
         if (g[i] && g[i]->typed) return true;
     for (int i = 0; i < n->n_out; i++) {
         const td_gtyped *of = td__tangent_typed(f->p, f->sizes, i);
-        if (!g[i] || TD_LIKELY(!of && !g[i]->typed) || td__is_of_type(g[i], of) ||
-            (g[i]->typed && g[i]->typed->type->opts.coerce))
+        if (!g[i] || TD_LIKELY(!of && !g[i]->typed) || td__may_fit_typed(g[i], of))
             continue;
         size_t bytes = sizeof **to * ((size_t)n->n_out + 1);
         if (!*to) *to = td__arena_zalloc(&n->cx->scratch, bytes);
         if (!*to) return td__fail_memory(n->cx);
         (*to)[i] = g[i];
     }
-    return true;
+    return td_ok(n->cx);
 }
 
 /* back_for, which makes real tensors even if the call is on fakes. */

@@ -72,6 +72,8 @@ bool       td__has_layout(const td_tensor *t, const td_geom *want);
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of);
 /* Has g that type, metadata and inner sizes? */
 bool       td__is_of_type(const td_tensor *g, const td_gtyped *of);
+/* Is it of that type, or does its own type convert it? */
+bool       td__may_fit_typed(td_tensor *g, const td_gtyped *of);
 /* The same of saved value i, unpacked; its type must be that of the saved one. */
 td_tensor *td__fit_saved_typed(td_node *n, int i, td_tensor *t, const td_gtyped *of);
 /* Tangent g of result i, NULL: a missing one, as code of graph `of` takes it. False

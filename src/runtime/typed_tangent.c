@@ -1,6 +1,7 @@
 /* typed_tangent.c -- tangents of tensors of a type, as backward code was made for them:
  * of the type and metadata of the result they belong to, with inner tensors in the
- * traced layout. Another type is converted by its own function, or an error. */
+ * traced layout. Another type is converted by its own function, or has backward code of
+ * its own (compiled_node.c), or is an error. */
 #include "core/callback.h"
 #include "ops/call.h"
 #include "runtime/node_frame.h"
@@ -96,6 +97,10 @@ static td_tensor *clone_laid_out(td_node *n, td_tensor *g, const td_gtyped *of) 
              "tensors have other strides than traced; pass a contiguous one",
              n->name, of->name);
     return NULL;
+}
+
+bool td__may_fit_typed(td_tensor *g, const td_gtyped *of) {
+    return td__is_of_type(g, of) || coerced(g, of);
 }
 
 td_tensor *td__fit_typed(td_node *n, int i, td_tensor *g, const td_gtyped *of) {
