@@ -48,13 +48,19 @@ int td__op_dim(td_opcall *c, int64_t dim, int rank) {
     return d;
 }
 
-/* Replaces c->out and c->meta when the struct's own arrays are too short. */
+/* Replaces c->out and c->meta when the struct's own arrays are too short. Without
+ * memory these stay. */
 bool td__call_results(td_opcall *c, int n) {
+    if (n > TD_FEW) {
+        td_arena   *m = &c->cx->scratch;
+        td_tensor **out = td__arena_zalloc(m, sizeof *out * (size_t)n);
+        td_meta    *meta = td__arena_alloc(m, sizeof *meta * (size_t)n);
+        if (!out || !meta) return td__fail_memory(c->cx);
+        c->out = out;
+        c->meta = meta;
+    }
     c->n_out = n;
-    if (n <= TD_FEW) return true;
-    c->out = td__arena_zalloc(&c->cx->scratch, sizeof *c->out * (size_t)n);
-    c->meta = td__arena_alloc(&c->cx->scratch, sizeof *c->meta * (size_t)n);
-    return (c->out && c->meta) || td__fail_memory(c->cx);
+    return true;
 }
 
 /* The number in a 0-d i64 tensor. */
