@@ -213,8 +213,8 @@ static bool list_record(const td_fval *v, leaves *l) {
     return true;
 }
 
-/* Are view and base of one type, and the inner tensors of the value laid out as those of
- * the base, so that geometries of one are places in the other? */
+/* Are view and base of one type, and the inner tensors of the value laid out as those
+ * of the base, so that geometries of one are places in the other? */
 static bool are_places(const leaves *part, const leaves *all, const leaves *now) {
     bool same = part->n == all->n && all->n == now->n;
     for (int i = 0; same && i < all->n; i++) {

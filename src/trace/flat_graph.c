@@ -1,7 +1,7 @@
 /* flat_graph.c -- graphs without tensors of a type. An input of a type becomes its
- * inner tensors, <inner i "name">, in order, and so does an output; nodes _inner and _wrap
- * are gone. For the code of backends (backend/flat_types.c), and for the graphs of
- * branches, loops and calls in joint graphs (func/functional_nested.c). */
+ * inner tensors, <inner i "name">, in order, and so does an output; nodes _inner and
+ * _wrap are gone. For the code of backends (backend/flat_types.c), and for the graphs
+ * of branches, loops and calls in joint graphs (func/functional_nested.c). */
 #include "core/typed.h"
 #include "trace/trace.h"
 

@@ -347,7 +347,8 @@ int td__history_passes(td_tensor *from, td_tensor *to);
 
 /* ---- tensors of a type (flat_graph.c) ----------------------------------- */
 
-/* A clone of g with inner tensors in place of tensors of a type. NULL after td__fail. */
+/* A clone of g with inner tensors in place of tensors of a type. NULL after
+ * td__fail. */
 td_graph *td__graph_flat_types(const td_graph *g);
 /* Is t row-major, with the inner tensors that it consists of? */
 bool      td__is_dense_inside(td_tensor *t);

@@ -356,8 +356,8 @@ static bool goes_back_twice(td_ctx *cx, td_tensor *x, td_tensor *g) {
     td_fn       *f = td_aot_function(cx, twice, NULL, NULL);
     td_grad_opts o = {TD_GRAD_OPTS, .grads = TD_LIST(g), .create_graph = true};
     td_tensor   *y, *got;
-    bool         ok = td_invoke(f, TD_ARGS(x), &y, 1) &&
-              td_grad(TD_LIST(y), TD_LIST(x), &got, &o);
+    bool         ok =
+        td_invoke(f, TD_ARGS(x), &y, 1) && td_grad(TD_LIST(y), TD_LIST(x), &got, &o);
     td_fn_drop(f);
     return ok;
 }

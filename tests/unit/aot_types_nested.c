@@ -304,3 +304,28 @@ TEST(regions_of_a_type_are_not_inlined) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* ---- exports ------------------------------------------------------------ */
+
+/* An export of the body, through its text, gives what eager gives. */
+static bool runs_as_eager(td_ctx *cx, td_body *body) {
+    static char  text[20000];
+    td_tensor   *x = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "m");
+    td_tensor   *b = noise(cx, 2, 3);
+    td_exported *e = td_export_joint(cx, body, NULL, TD_ARGS(x, b), NULL);
+    td_value     want, out[2];
+    td_exported_text(e, text, sizeof text);
+    bool ok = strstr(text, "of pair(\"m\", f32[2,3], f32[2,3])") &&
+              td_exported_run(e, TD_ARGS(x, b), out, td_exported_outputs(e)) &&
+              td_call_body(cx, body, NULL, TD_ARGS(x, b), &want, 1) == 1;
+    return ok && same(out[0].u.t, want.u.t);
+}
+
+TEST(branches_and_loops_of_a_type_are_exported) {
+    td_ctx *cx = td_open();
+    CHECK(runs_as_eager(cx, branches_on_a_pair));
+    CHECK(runs_as_eager(cx, loops_over_a_pair));
+    CHECK(runs_as_eager(cx, blocks));
+    CHECK_OK(cx);
+    td_close(cx);
+}
