@@ -166,7 +166,7 @@ static bool iterate_back(going_back *b, int turn) {
 static bool zero_sums(going_back *b) {
     for (int i = b->n_grads - b->n_sums; i < b->n_grads; i++) {
         const td_tensor *t = b->g[i];
-        b->g[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
+        b->g[i] = td__zeros_on(t->cx, t->st->device, td__sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(b->g[i])) return false;
     }
     return true;

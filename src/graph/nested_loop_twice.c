@@ -104,7 +104,7 @@ static bool finish_sums(twice *t, td_tensor **out) {
         const td_gtype *l = t->of_back->outputs.v[t->n_ends + i].u.v->type;
         if (!l) return td__op_fail(t->l.c, TD_E_ARG, "of_back has no types");
         td_ints size = {l->size, l->rank};
-        out[i] = td_op_zeros(t->l.c->cx, size, (td_dtype)l->dtype);
+        out[i] = td__zeros_on(t->l.c->cx, l->device, size, (td_dtype)l->dtype);
         if (td_is_nil(out[i])) return false;
     }
     return true;

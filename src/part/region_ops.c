@@ -110,14 +110,14 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
     bool same = !l || td__dims_identical(t->stride, l->stride, t->rank);
     if (same) return t;
     td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
-    return td_op_copy(td_op_empty_strided(t->cx, size, stride, (td_dtype)l->dtype), t,
+    return td_op_copy(td__empty_on(t->cx, l->device, size, stride, (td_dtype)l->dtype), t,
                       false);
 }
 
 /* A tangent that does not arrive: no node of the graph reads it. */
 static td_tensor *no_tangent(td_ctx *cx, const td_gval *v) {
     td_ints size = {v->type->size, v->type->rank};
-    return td_op_zeros(cx, size, (td_dtype)v->type->dtype);
+    return td__zeros_on(cx, v->type->device, size, (td_dtype)v->type->dtype);
 }
 
 /* The inputs of the backward graph: saved values, then tangents. */
