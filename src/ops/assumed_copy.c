@@ -74,7 +74,7 @@ static bool relate(td_ctx *cx, td_storage *from, td_storage *copy) {
 bool td__copy_noted(td_opcall *c, bool ok) {
     td_layout_copy   *last = &c->cx->layout_copy;
     const td_storage *copy = last->copy;
-    td_tensor        *t = td__in(c, 0), *r = c->out[0];
+    td_tensor        *t = td__in(c, 0), *r = ok ? c->out[0] : NULL; /* no list: memory */
     last->copy = NULL; /* also of an op that failed behind it */
     if (!ok || !copy || !t) return ok;
     if (r->st != copy || t->st != last->from || !t->st->fake) return true;
