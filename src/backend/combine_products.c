@@ -145,6 +145,7 @@ static td_gval *concatenate(chain *c, int k, int dim) {
     td_gtype l = {.kind = TD_K_TENSOR,
                   .dtype = c->root->out[0]->type->dtype,
                   .rank = 2,
+                  .device = c->root->out[0]->type->device,
                   .storage = c->g->n_storages++,
                   .size = size};
     td_gval *all = put(c, TD_OP_cat, in, 2, l);
@@ -213,6 +214,7 @@ static bool stack_as_cat(td_graph *g, int at) {
     td_gtype flat = {.kind = l.kind,
                      .dtype = l.dtype,
                      .rank = (uint8_t)(l.rank - 1),
+                     .device = l.device,
                      .storage = l.storage,
                      .size = size};
     td_gval *all =

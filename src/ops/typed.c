@@ -305,6 +305,7 @@ static bool part_from_whole(td_opcall *c, td_tensor *t) {
     if (!st) return td__fail_memory(c->cx);
     st->span = t->st->span;
     st->open = t->st->open;
+    st->device = t->st->device;
     st->inner = true;
     td__tensor_set_storage(t, st);
     td__storage_drop(st);
@@ -348,6 +349,7 @@ static bool read_geometry(td_opcall *c, td_meta *m) {
     m->dtype = c->in[5].u.dt;
     m->rank = (int)size->n;
     m->strided = stride->n > 0;
+    m->device = c->device;
     m->offset = 0;
     for (uint32_t d = 0; d < size->n; d++) {
         m->size[d] = size->u.ints[d];
@@ -381,6 +383,7 @@ bool td__kern_wrap(td_opcall *c) {
     if (td__call_is_fake(c)) return true;
     td_storage *st = td__storage_hollow(t->st->bytes);
     if (!st) return td__fail_memory(c->cx);
+    st->device = t->st->device;
     td__tensor_set_storage(t, st);
     td__storage_drop(st);
     return true;

@@ -74,7 +74,8 @@ td_tensor *td__typed_owned(td_opcall *c, td_tensor *t) {
 static td_tensor *in_strides(td_tensor *t, const int64_t *want) {
     if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
     td_ints    size = {t->size, t->rank}, stride = {want, t->rank};
-    td_tensor *to = td_op_empty_strided(t->cx, size, stride, (td_dtype)t->dtype);
+    td_tensor *to =
+        td__empty_on(t->cx, t->st->device, size, stride, (td_dtype)t->dtype);
     return td_op_copy(to, t, false);
 }
 
@@ -131,8 +132,8 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
     td_ints        size = {t->size, t->rank};
     const int64_t *stride = grad_strides(td__same_sizes(t, like) ? like : t, dense);
     if (!t->typed)
-        return td_op_empty_strided(t->cx, size, (td_ints){stride, t->rank},
-                                   (td_dtype)t->dtype);
+        return td__empty_on(t->cx, t->st->device, size, (td_ints){stride, t->rank},
+                            (td_dtype)t->dtype);
     for (int i = 0; i < t->typed->n; i++) {
         inner[i] =
             td__typed_empty(t->typed->inner[i], td__typed_inner_like(t, like, i));
@@ -145,7 +146,12 @@ td_tensor *td__filled_like(const td_tensor *like, double value) {
     td_tensor *inner[TD_MOST_INNER];
     td_dtype   dt = (td_dtype)like->dtype;
     td_value   v = td__is_float(dt) ? td_value_float(value) : td_value_int(0);
-    if (!like->typed) return td_op_full(like->cx, td__sizes(like), v, dt);
+    if (!like->typed) {
+        uint8_t    was = td__make_on(like->cx, like->st->device);
+        td_tensor *t = td_op_full(like->cx, td__sizes(like), v, dt);
+        td__make_on(like->cx, was);
+        return t;
+    }
     for (int i = 0; i < like->typed->n; i++) {
         inner[i] = td__filled_like(like->typed->inner[i], value);
         if (td_is_nil(inner[i])) return inner[i];

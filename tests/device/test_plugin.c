@@ -1,0 +1,258 @@
+/* test_plugin.c -- a device for tests: host memory whose addresses host code cannot
+ * use. An address has a bit set that no address of a process has, so code that reads
+ * the bytes of a device tensor as host memory is stopped by the processor.
+ *
+ * There are two devices, of 64 MiB each. Every operation is finished when it returns.
+ * With TD_TEST_KERNELS=1 they have kernels: the text that a GPU would get, compiled by
+ * the C compiler and run as one thread. With TD_TEST_NVRTC=1 NVRTC compiles the text,
+ * too, for three architectures, if the CUDA plugin is there. */
+#include "tandem/device_plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HIDDEN ((uintptr_t)1 << 62)
+#define MOST ((uint64_t)64 << 20)
+
+typedef struct device {
+    int         index;
+    uint64_t    bytes, peak;
+    const char *error;
+} device;
+
+static device devices[2] = {{.index = 0, .error = ""}, {.index = 1, .error = ""}};
+
+static void *hide(void *p) { return (void *)((uintptr_t)p | HIDDEN); }
+
+static void *show(const void *p) { return (void *)((uintptr_t)p & ~HIDDEN); }
+
+/* Is it an address of this device? The library must not mix them up. */
+static bool is_hidden(device *d, const void *p) {
+    if ((uintptr_t)p & HIDDEN) return true;
+    d->error = "an address of the host where one of the device must be";
+    return false;
+}
+
+static bool is_shown(device *d, const void *p) {
+    if (!((uintptr_t)p & HIDDEN)) return true;
+    d->error = "an address of the device where one of the host must be";
+    return false;
+}
+
+/* ---- devices ------------------------------------------------------------ */
+
+/* TD_TEST_DEVICES=0 is a machine without devices. */
+static int count(char *why, size_t cap) {
+    const char *set = getenv("TD_TEST_DEVICES");
+    int         n = set ? atoi(set) : 2;
+    if (n == 0)
+        snprintf(why, cap, "this machine has no test device; unset TD_TEST_DEVICES");
+    return n < 2 ? n : 2;
+}
+
+static void *open_device(int index, char *why, size_t cap) {
+    (void)why, (void)cap;
+    return &devices[index];
+}
+
+static void describe(void *dev, char *out, size_t cap) {
+    const device *d = dev;
+    snprintf(out, cap, "test device %d, %d MiB of host memory", d->index,
+             (int)(MOST >> 20));
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+/* New memory is filled with a pattern, so that reading it before a write shows. */
+static void *alloc(void *dev, size_t bytes) {
+    device *d = dev;
+    void   *p =
+        d->bytes + bytes <= MOST ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
+    if (!p) return NULL;
+    memset(p, 0xa5, bytes);
+    d->bytes += bytes;
+    if (d->bytes > d->peak) d->peak = d->bytes;
+    return hide(p);
+}
+
+static void release(void *dev, void *memory, size_t bytes) {
+    device *d = dev;
+    d->bytes -= bytes;
+    if (is_hidden(d, memory)) free(show(memory));
+}
+
+static bool copy_in(void *dev, void *to, const void *from, size_t bytes) {
+    if (!is_hidden(dev, to) || !is_shown(dev, from)) return false;
+    memcpy(show(to), from, bytes);
+    return true;
+}
+
+static bool copy_out(void *dev, void *to, const void *from, size_t bytes) {
+    if (!is_hidden(dev, from) || !is_shown(dev, to)) return false;
+    memcpy(to, show(from), bytes);
+    return true;
+}
+
+static bool copy(void *dev, void *to, const void *from, size_t bytes) {
+    if (!is_hidden(dev, from) || !is_hidden(dev, to)) return false;
+    memcpy(show(to), show(from), bytes);
+    return true;
+}
+
+static bool fill(void *dev, void *to, int byte, size_t bytes) {
+    if (!is_hidden(dev, to)) return false;
+    memset(show(to), byte, bytes);
+    return true;
+}
+
+static bool finish(void *dev) { return dev != NULL; }
+
+static const char *error(void *dev) { return ((device *)dev)->error; }
+
+static void memory(void *dev, td_device_memory *out) {
+    const device *d = dev;
+    *out = (td_device_memory){d->bytes, d->peak};
+}
+
+/* ---- kernels ------------------------------------------------------------ */
+
+/* One thread takes all elements and all rows. Addresses are shown to the kernel. */
+static const char prelude[] =
+    "#include <stdint.h>\n"
+    "#define TD_KERNEL void\n"
+    "#define TD_RUN(T) const T *td_all\n"
+    "#define TD_OPEN \\\n"
+    "    td_nest_run td_shown = *td_all; \\\n"
+    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) \\\n"
+    "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
+    "                                      & ~((uintptr_t)1 << 62)); \\\n"
+    "    const td_nest_run *r = &td_shown;\n"
+    "#define TD_UNROLL\n"
+    "#define TD_FIRST 0\n"
+    "#define TD_STEP 1\n"
+    "#define TD_ROW 0\n"
+    "#define TD_ROWS 1\n"
+    "#define TD_LANE 0\n"
+    "#define TD_LANES 1\n"
+    "#define TD_TOGETHER(T, x, fold) (void)0\n";
+
+typedef void kernel_fn(const void *run);
+
+static bool write_source(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    bool  ok = f && fputs(prelude, f) >= 0 && fputs(text, f) >= 0;
+    return f && !fclose(f) && ok;
+}
+
+/* td_cuda_compile of the CUDA plugin, which needs no GPU. */
+typedef void *compile_fn(const char *text, int arch, size_t *bytes, char *why,
+                         size_t cap);
+
+/* Does NVRTC take the text? True also without NVRTC. */
+static bool nvrtc_takes(const char *text) {
+    static const int archs[] = {80, 90, 100};
+    static char      why[4096];
+    char             path[1024];
+    const char      *dir = getenv("TD_DEVICE_PATH");
+    size_t           bytes = 0;
+    compile_fn      *compile;
+    snprintf(path, sizeof path, "%s/libtandem-cuda.so", dir ? dir : "build");
+    void *lib = getenv("TD_TEST_NVRTC") ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *at = lib ? dlsym(lib, "td_cuda_compile") : NULL;
+    bool  ok = true;
+    memcpy(&compile, &at, sizeof compile); /* a cast would not be ISO C */
+    for (int i = 0; at && ok && i < 3; i++) {
+        void *code = compile(text, archs[i], &bytes, why, sizeof why);
+        ok = code != NULL;
+        free(code);
+        if (!ok) printf("FAIL sm_%d: %s\n%s\n", archs[i], why, text);
+    }
+    return ok;
+}
+
+static void *build(void *dev, const char *text, const char *entry) {
+    static int nr;
+    device    *d = dev;
+    char       c[200], so[200], line[800];
+    if (!nvrtc_takes(text)) abort();
+    snprintf(c, sizeof c, "/tmp/td-test-%d-%d.c", (int)getpid(), nr);
+    snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr++);
+    snprintf(line, sizeof line,
+             "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC %s -o %s -lm",
+             c, so);
+    bool  ok = write_source(c, text) && system(line) == 0;
+    void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!lib) d->error = "the C compiler refused a kernel";
+    if (lib) unlink(c);
+    unlink(so);
+    return lib ? dlsym(lib, entry) : NULL;
+}
+
+static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+    kernel_fn *run;
+    (void)dev, (void)grid;
+    memcpy(&run, &kernel, sizeof run); /* a cast would not be ISO C */
+    run(args[0]);
+    return true;
+}
+
+static double element(const td_device_product *p, const void *base, int64_t at) {
+    return p->dtype == TD_F32 ? (double)((const float *)show(base))[at]
+                              : ((const double *)show(base))[at];
+}
+
+static void put_element(const td_device_product *p, int64_t at, double x) {
+    if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
+    else ((double *)show(p->c))[at] = x;
+}
+
+/* Row i and column j of matrix b. */
+static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
+    double  sum = 0;
+    int64_t to = b * p->batch_c + i * p->row_c + j;
+    for (int64_t k = 0; k < p->k; k++) {
+        int64_t x = p->transposed_a ? k * p->row_a + i : i * p->row_a + k;
+        int64_t y = p->transposed_b ? j * p->row_b + k : k * p->row_b + j;
+        sum +=
+            element(p, p->a, b * p->batch_a + x) * element(p, p->b, b * p->batch_b + y);
+    }
+    sum *= p->alpha;
+    put_element(p, to, p->beta == 0 ? sum : sum + p->beta * element(p, p->c, to));
+}
+
+static int product(void *dev, const td_device_product *p) {
+    (void)dev;
+    if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) dot(p, b, i, j);
+    return 0;
+}
+
+static td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
+                                  .name = "test",
+                                  .count = count,
+                                  .open = open_device,
+                                  .describe = describe,
+                                  .alloc = alloc,
+                                  .release = release,
+                                  .copy_in = copy_in,
+                                  .copy_out = copy_out,
+                                  .copy = copy,
+                                  .fill = fill,
+                                  .sync = finish,
+                                  .error = error,
+                                  .memory = memory};
+
+TD_API td_device_plugin_fn td_device_plugin_get;
+
+const td_device_plugin *td_device_plugin_get(void) {
+    if (!getenv("TD_TEST_KERNELS")) return &plugin;
+    plugin.build = build;
+    plugin.launch = launch;
+    plugin.product = product;
+    return &plugin;
+}
