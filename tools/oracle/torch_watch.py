@@ -26,7 +26,7 @@ LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(sl
 VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm"}
-PRODUCTS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
+PRODUCTS = {"linalg_cross", "cross", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
             "scaled_dot_product_attention"}
 SPREADS = {"var", "std", "var_mean", "std_mean"}
 GELU = {"gelu", "gelu_"}
