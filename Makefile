@@ -205,6 +205,11 @@ $(B)/libtandem.so: $(LIB_OBJS) $(B)/objects
 	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) -Wl,-soname,lib$(LIBNAME).so.$(MAJOR) -Wl,-z,nodelete \
 	    $(LIB_OBJS) -o $@ $(LIBS)
 
+# A device for tests, loaded as every device is.
+$(B)/libtandem-test.so: $(call obj,tests/device/test_plugin.c)
+	@echo '  ld   $@'
+	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) $^ -o $@
+
 link = @echo '  ld   $@'; $(if $(V),set -x;) $(CC) -pie $(HARDEN_L) $(SAN) $(filter %.o,$^) $(B)/libtandem.a -o $@
 $(B)/tandem: $(CLI_OBJS) $(B)/libtandem.a
 	$(link) $(LIBS)
@@ -298,7 +303,7 @@ t: ## only the tests whose name contains T=word
 	@$(MAKE) --no-print-directory run-tests T='$(T)'
 
 # Benches are built with the tests, which do not run them: they must not rot.
-programs: all $(PROGRAMS) $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+programs: all $(PROGRAMS) $(B)/libtandem-test.so $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 
 # LESS: programs left out, as a pattern below $(B).
 run-tests: programs

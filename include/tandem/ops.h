@@ -1622,6 +1622,9 @@ TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge, b
 /* A copy that keeps the order of dims in memory, or is row-major. */
 TD_API td_tensor *td_op_clone(td_tensor *self, bool contiguous);
 
+/* A copy on another device, "cpu" or "cuda:0", that keeps the order of dims in memory. */
+TD_API td_tensor *td_op_to_device(td_tensor *self, const char *device);
+
 /* `self` when it is row-major, else a row-major copy. */
 TD_API td_tensor *td_op_contiguous(td_tensor *self);
 

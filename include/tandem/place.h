@@ -13,6 +13,8 @@
 #include "tandem/cpp.h"
 #include "tandem/cpp_lists.h"
 #include "tandem/data.h"
+#include "tandem/device.h"
+#include "tandem/device_plugin.h"
 #include "tandem/dlpack.h"
 #include "tandem/export.h"
 #include "tandem/facts.h"
@@ -224,6 +226,18 @@ static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__
 #define td_loader_next(...) TD__STRICT(td__to_loader_next, __VA_ARGS__)
 #define td_loader_tell(...) TD__CALL(td_loader_tell, __VA_ARGS__)
 #define td_loader_seek(...) TD__CALL(td_loader_seek, __VA_ARGS__)
+#define td_device_name(...) TD__CALL(td_device_name, __VA_ARGS__)
+#define td_device_parse(...) TD__CALL(td_device_parse, __VA_ARGS__)
+#define td_device_count(...) TD__CALL(td_device_count, __VA_ARGS__)
+#define td_device_describe(...) TD__CALL(td_device_describe, __VA_ARGS__)
+#define td_device_of(...) TD__CALL(td_device_of, __VA_ARGS__)
+#define td_to_device(...) TD__CALL(td_to_device, __VA_ARGS__)
+#define td_set_default_device(...) TD__CALL(td_set_default_device, __VA_ARGS__)
+#define td_default_device(...) TD__CALL(td_default_device, __VA_ARGS__)
+#define td_move(...) TD__CALL(td_move, __VA_ARGS__)
+#define td_device_data(...) TD__CALL(td_device_data, __VA_ARGS__)
+#define td_device_sync(...) TD__CALL(td_device_sync, __VA_ARGS__)
+#define td_device_counters(...) TD__CALL(td_device_counters, __VA_ARGS__)
 #define td_to_dlpack(...) TD__CALL(td_to_dlpack, __VA_ARGS__)
 #define td_to_dlpack_legacy(...) TD__CALL(td_to_dlpack_legacy, __VA_ARGS__)
 #define td_from_dlpack(...) TD__CALL(td_from_dlpack, __VA_ARGS__)

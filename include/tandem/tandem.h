@@ -4,6 +4,7 @@
 
 #include "tandem/version.h"
 #include "tandem/tensor.h"
+#include "tandem/device.h"
 #include "tandem/config.h"
 #include "tandem/cache.h"
 #include "tandem/ops.h"

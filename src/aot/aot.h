@@ -77,7 +77,9 @@ typedef enum td_key_bit {
     TD_KEY_OBJECT, /* it carries an object, whose key follows */
     TD_KEY_READ,   /* a leaf that was read: its accumulation node lives, its rank
                     * follows and sizes; -1: those of the tensor */
-    TD_KEY_TYPED   /* of a type: a count of words follows, and these (key_typed.c) */
+    TD_KEY_TYPED,  /* of a type: a count of words follows, and these (key_typed.c) */
+    TD_KEY_DEVICE, /* eight bits: its code (core/device.h) */
+    TD_KEY_MAKES = 2 /* modes: six bits, the device of ops that read no tensor */
 } td_key_bit;
 
 /* How one value of a call relates to the values before it. */

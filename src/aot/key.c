@@ -208,7 +208,8 @@ static const td_node *read_of(const subject *s, const td_tensor *t) {
 /* The bits word of a tensor: dtype, rank and the flags that eager's rules depend on. */
 static int64_t bits_word(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
-    bool plain = !(t->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)) && !t->st->readonly;
+    bool plain = !(t->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)) && !t->st->readonly &&
+                 !t->st->device;
     if (TD_LIKELY(!t->base && plain && !t->cx->fake)) /* the common case, for speed */
         return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
                bit(TD_KEY_NEEDS, needs) | bit(TD_KEY_LEAF, needs && !td__has_node(t));
@@ -224,7 +225,8 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
            bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |
            bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD) |
            bit(TD_KEY_APART, view && td__is_apart(t)) |
-           bit(TD_KEY_OBJECT, t->st->object); /* which is read-only */
+           bit(TD_KEY_OBJECT, t->st->object) | /* which is read-only */
+           (int64_t)t->st->device << TD_KEY_DEVICE;
 }
 
 /* The type of argument i as the guarded graph has it; NULL: guards do not concern it.
@@ -328,10 +330,11 @@ static bool put_presence(subject *s, int i) {
     return put(s, there ? TD_K_BOOL : TD_K_NONE) && (!there || put(s, 1));
 }
 
-/* Grad mode, inference mode, default dtype and autocast as bits. */
+/* Grad mode, inference mode, default device and dtype, and autocast as bits. */
 static int64_t modes_word(const td_ambient *a) {
     td_modes m = td__modes_of(a);
     return (int64_t)m.grad | (int64_t)m.inference << 1 |
+           (int64_t)m.device << TD_KEY_MAKES |
            (int64_t)m.default_dtype << TD_KEY_DTYPE |
            (int64_t)m.autocast << TD_KEY_AUTOCAST;
 }

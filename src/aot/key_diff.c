@@ -1,6 +1,7 @@
 /* key_diff.c -- keys as text: the properties that a specialization relies on, and the
  * first difference between a call and a specialization. aot.h has the layout of keys.
  */
+#include "core/device.h"
 #include "aot/aot.h"
 
 #include <inttypes.h>
@@ -89,6 +90,10 @@ bool td__key_valid(const td_key *k) {
 }
 
 static td_dtype dtype_of(const key_item *s) { return (td_dtype)(s->bits & 255); }
+
+static uint8_t device_of(const key_item *s) {
+    return (uint8_t)(s->bits >> TD_KEY_DEVICE & 255);
+}
 
 static bool has(const key_item *s, td_key_bit bit) { return s->bits >> bit & 1; }
 
@@ -269,6 +274,11 @@ static bool differ_tensor(td_buf *b, subject s, const key_item *now,
     const int64_t *sizes[2] = {now->size, was->size};
     const int64_t *strides[2] = {now->stride, was->stride};
     subject_text(s, who);
+    if (device_of(now) != device_of(was)) {
+        td__buf_printf(b, "%s: on %s, was on %s", who, td__device_str(device_of(now)),
+                       td__device_str(device_of(was)));
+        return true;
+    }
     if (dtype_of(now) != dtype_of(was)) {
         td__buf_printf(b, "%s: dtype %s, was %s", who, td_dtype_name(dtype_of(now)),
                        td_dtype_name(dtype_of(was)));
@@ -351,6 +361,10 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
                        "gradient the body computes");
     else if ((now ^ was) >> TD_KEY_AUTOCAST)
         td__buf_printf(b, "autocast %s, was %s", autocast(now), autocast(was));
+    else if ((now ^ was) >> TD_KEY_MAKES & 63)
+        td__buf_printf(b, "default device %s, was %s",
+                       td__device_str((uint8_t)(now >> TD_KEY_MAKES & 63)),
+                       td__device_str((uint8_t)(was >> TD_KEY_MAKES & 63)));
     else if (now != was)
         td__buf_printf(b, "default dtype %s, was %s", default_dtype(now),
                        default_dtype(was));

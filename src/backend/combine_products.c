@@ -145,6 +145,7 @@ static td_gval *concatenate(chain *c, int k, int dim) {
     td_gtype l = {.kind = TD_K_TENSOR,
                   .dtype = c->root->out[0]->type->dtype,
                   .rank = 2,
+                  .device = c->root->out[0]->type->device,
                   .storage = c->g->n_storages++,
                   .size = size};
     td_gval *all = put(c, TD_OP_cat, in, 2, l);

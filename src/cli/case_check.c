@@ -221,6 +221,7 @@ static void take_bits(td_tensor *to, const td_tensor *from) {
     size_t  item = td__dtype_bytes[from->dtype];
     int64_t a = 0, b = 0, at[TD_MAX_RANK] = {0};
     if (td__is_float((td_dtype)from->dtype) || !td__ptr(from) || !td__ptr(to)) return;
+    if (from->st->device | to->st->device) return; /* the host cannot write there */
     for (int64_t i = 0; i < from->numel; i++) {
         char *p = td__ptr(to) + a * (int64_t)item;
         if (memcmp(p, td__ptr(from) + b * (int64_t)item, item))

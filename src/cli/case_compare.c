@@ -1,5 +1,6 @@
 /* case_compare.c -- compares what two runs of a case show: elements, types, flags,
  * versions, gradients, and which values are the same tensor or share storage. */
+#include "core/device.h"
 #include "cli/case_check.h"
 
 #include "core/typed.h"
@@ -208,8 +209,8 @@ static double farthest(const td_tensor *x, const td_tensor *y) {
 
 /* Values agree to the bit, except for the slack of the way: gradients may be summed in
  * another order, and native code has the differences that docs/numerics.md lists. */
-static void compare_elements(const case_pair *p, const char *name, const char *what,
-                             const td_tensor *x, const td_tensor *y) {
+static void compare_on_host(const case_pair *p, const char *name, const char *what,
+                            const td_tensor *x, const td_tensor *y) {
     const char *pa, *pb;
     td_dtype    dt = (td_dtype)x->dtype;
     bool        grad = *what || p->other->higher;
@@ -230,6 +231,19 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
         case_differ(p, "%%%s%s: element %lld is %lld, %s %lld", name, what,
                     (long long)i, (long long)td__load_i(dt, pa), p->other->way->name,
                     (long long)td__load_i(dt, pb));
+}
+
+/* The same for tensors of any device; false after td__fail. */
+static bool compare_elements(const case_pair *p, const char *name, const char *what,
+                             td_tensor *x, td_tensor *y) {
+    td_ctx *cx = x->cx;
+    if (TD_LIKELY(!(x->st->device | y->st->device) || x->st->fake))
+        return compare_on_host(p, name, what, x, y), true;
+    if (!td__scope_push(cx)) return false;
+    const td_tensor *a = td__on_host(x), *b = a ? td__on_host(y) : NULL;
+    if (b) compare_on_host(p, name, what, a, b);
+    td__scope_pop(cx, NULL, 0);
+    return b != NULL;
 }
 
 /* ---- tensors ------------------------------------------------------------ */
@@ -257,6 +271,10 @@ static bool compare_sizes(const case_pair *p, const char *name, const char *what
 static bool compare_geometry(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     bool same = compare_sizes(p, name, what, x, y);
+    if (x->st->device != y->st->device)
+        case_differ(p, "%%%s%s is on %s, %s on %s", name, what,
+                    td__device_str(x->st->device), p->other->way->name,
+                    td__device_str(y->st->device));
     if (same && !same_strides(x, y))
         case_differ(p, "%%%s%s has strides %s, %s %s", name, what,
                     td__sizes_str(x->rank, x->stride), p->other->way->name,
@@ -276,7 +294,9 @@ static void compare_contents(const case_pair *p, const char *name, const char *w
                     td__typed_str(y->typed, b, sizeof b));
         return;
     }
-    if (!x->typed) compare_elements(p, name, what, x, y);
+    if (!x->typed && !compare_elements(p, name, what, (td_tensor *)(uintptr_t)x,
+                                       (td_tensor *)(uintptr_t)y))
+        case_differ(p, "%%%s%s could not be copied to the host", name, what);
     for (int i = 0; x->typed && i < x->typed->n; i++) {
         const td_tensor *u = x->typed->inner[i], *v = y->typed->inner[i];
         snprintf(inner, sizeof inner, "%.120s%s inner %s", name, what,

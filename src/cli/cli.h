@@ -51,6 +51,11 @@ void cli_help(const cli_command *c); /* prints the command's help page */
 int  cli_misuse(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Makes the device that --device names the default of cx. CLI_OK, or the exit status
+ * after a message (case_file.c). */
+struct td_ctx;
+int cli_use_device(const char *command, struct td_ctx *cx, const char *name);
+
 /* ---- the terminal (term.c) ---------------------------------------------- */
 
 /* The properties of an output stream. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 static bool        json, clean, allow_refused, quiet, fd;
-static const char *only, *only_way;
+static const char *only, *only_way, *device;
 /* The name of finite differences among the ways. */
 #define DIFFERENCES "differences"
 
@@ -27,6 +27,8 @@ static const cli_option options[] = {
      CLI_FLAG, &allow_refused, 0, 0, NULL},
     {"fd", NULL, "Also judge gradients by finite differences, in f64.", CLI_FLAG, &fd,
      0, 0, NULL},
+    {"device", "NAME", "Make all tensors on this device: cuda:0.", CLI_WORD, &device, 0,
+     0, NULL},
     {"quiet", NULL, "Print only cases that are not equal, and the totals.", CLI_FLAG,
      &quiet, 0, 0, NULL},
     {0}};
@@ -330,13 +332,17 @@ static int check_way_name(void) {
 static int run(int argc, char **argv) {
     report r = {0};
     int    status;
-    json = clean = allow_refused = quiet = fd = false, only = only_way = NULL;
+    json = clean = allow_refused = quiet = fd = false, only = only_way = device = NULL;
     int n = cli_parse_all(&cli_check, argc, argv, &status);
     if (n < 0) return status;
     if (n == 0) return cli_misuse("check", "FILE is missing");
     if ((status = check_way_name()) != CLI_OK) return status;
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
+    if (device && (status = cli_use_device("check", cx, device)) != CLI_OK) {
+        td_close(cx);
+        return status;
+    }
     if (json) fputs("{\"files\":[\n", stdout);
     for (int i = 1; i <= n; i++) {
         int got = check_path(cx, argv[i], &r);

@@ -83,6 +83,23 @@ static void show_features(const cli_term *t) {
          count ? count : "", count ? ")" : "");
 }
 
+/* ---- devices ------------------------------------------------------------ */
+
+/* Each GPU, or which of plugin, driver and GPU is missing. */
+static void show_devices(const cli_term *t) {
+    char    text[1200];
+    td_ctx *cx = td_open();
+    int     n = cx ? td_device_count(cx, TD_CUDA, text, sizeof text) : 0;
+    for (int i = 0; i < n; i++) {
+        td_device dev = {TD_CUDA, i};
+        bool      ok = td_device_describe(cx, dev, text, sizeof text);
+        line(t, td_device_name(dev), "%s", ok ? text : td_message(cx));
+        td_clear(cx);
+    }
+    if (n == 0) line(t, "cuda", "%s", cx ? text : "out of memory");
+    if (cx) td_close(cx);
+}
+
 /* ---- native code -------------------------------------------------------- */
 
 static void show_compiler(const cli_term *t, td_ctx *cx) {
@@ -157,6 +174,7 @@ static int run(int argc, char **argv) {
     show_cpu(&t);
     show_features(&t);
     show_native(&t);
+    show_devices(&t);
     bool ok = self_test(why, sizeof why);
     line(&t, "self-test", "%s%s%s", cli_ink_on(&t, ok ? CLI_GOOD : CLI_BAD),
          ok ? "fine" : why, cli_ink_on(&t, CLI_PLAIN));

@@ -1,6 +1,6 @@
 /* access.c -- public functions that read a tensor (sizes, flags, elements) and
  * make tensors from the user's memory. */
-#include "core/core.h"
+#include "core/device.h"
 #include "core/readonly.h"
 #include "core/typed.h"
 
@@ -209,30 +209,41 @@ static bool has_bytes(td_tensor *t, const char *who) {
 void *(td_data)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return NULL;
     if (t->numel == 0) return NULL;
-    if (has_bytes(t, "td_data")) return td__ptr(t);
-    return NULL;
+    if (!has_bytes(t, "td_data")) return NULL;
+    if (TD_UNLIKELY(t->st->device)) return td__fail_on_device(t, "td_data"), NULL;
+    return td__ptr(t);
 }
 
-/* The address of the only element; NULL after td__fail. */
-static const void *one_element(td_tensor *t, const char *who) {
+void *td_device_data(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR) || t->numel == 0) return NULL;
+    return has_bytes(t, "td_device_data") ? td__ptr(t) : NULL;
+}
+
+/* Copies the only element to `out`. False after td__fail. */
+static bool one_element(td_tensor *t, const char *who, void *out) {
     if (t->numel != 1) {
         td__fail(t->cx, TD_E_SHAPE, "%s: the tensor is %s; it must have one element",
                  who, td__type_str(t));
-        return NULL;
+        return false;
     }
-    return has_bytes(t, who) ? td__ptr(t) : NULL;
+    size_t item = td__dtype_bytes[t->dtype];
+    return has_bytes(t, who) &&
+           td__storage_get(t->cx, t->st, (size_t)t->offset * item, out, item);
 }
 
 double(td_item)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return NAN;
-    const void *p = one_element(t, "td_item");
-    return p ? td__load_f((td_dtype)t->dtype, p) : NAN;
+    int64_t bytes = 0; /* of one element */
+    return one_element(t, "td_item", &bytes) ? td__load_f((td_dtype)t->dtype, &bytes)
+                                             : NAN;
 }
 
 int64_t(td_item_int)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    const void *p = one_element(t, "td_item_int");
-    return p ? td__load_i((td_dtype)t->dtype, p) : 0;
+    int64_t bytes = 0; /* of one element */
+    return one_element(t, "td_item_int", &bytes)
+               ? td__load_i((td_dtype)t->dtype, &bytes)
+               : 0;
 }
 
 /* ---- bytes in and out --------------------------------------------------- */
@@ -270,21 +281,57 @@ static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, const void 
            (td__has(t->cx, who, "the buffer", to) && has_bytes(t, who));
 }
 
+/* Converts the elements of t, which are on the host. */
+static bool read_strided(const td_tensor *t, td_dtype as, char *out) {
+    int64_t where[TD_MAX_RANK] = {0};
+    char   *p = td__ptr(t);
+    do {
+        convert_one(as, out, (td_dtype)t->dtype, p);
+        out += td__dtype_bytes[as];
+    } while (next_index(t, where, &p));
+    return true;
+}
+
+/* The same for another device, through a copy on the host. */
+static bool read_from_device(td_tensor *t, td_dtype as, char *out) {
+    td_ctx *cx = t->cx;
+    if (!td__scope_push(cx)) return false;
+    const td_tensor *host = td__on_host(t);
+    bool             ok = host && read_strided(host, as, out);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
+}
+
 bool(td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     if (!TD_ENTER(t, TENSOR)) return false;
     if (!may_transfer(t, "td_read", as, out, bytes)) return false;
     if (t->numel == 0) return true;
-    if (as == (td_dtype)t->dtype && td_is_contiguous(t)) {
-        memcpy(out, td__ptr(t), bytes);
-        return true;
-    }
+    if (as == (td_dtype)t->dtype && td_is_contiguous(t))
+        return td__storage_get(t->cx, t->st, (size_t)t->offset * td__dtype_bytes[as],
+                               out, bytes);
+    return TD_LIKELY(!t->st->device) ? read_strided(t, as, out)
+                                     : read_from_device(t, as, out);
+}
+
+/* Writes the elements of t, which are on the host. */
+static bool write_strided(td_tensor *t, td_dtype from, const char *in) {
     int64_t where[TD_MAX_RANK] = {0};
-    char   *p = td__ptr(t), *o = out;
+    char   *p = td__ptr(t);
     do {
-        convert_one(as, o, (td_dtype)t->dtype, p);
-        o += td__dtype_bytes[as];
+        convert_one((td_dtype)t->dtype, p, from, in);
+        in += td__dtype_bytes[from];
     } while (next_index(t, where, &p));
     return true;
+}
+
+/* The same for another device: gaps between elements keep their bytes. */
+static bool write_to_device(td_tensor *t, td_dtype from, const char *in) {
+    td_ctx *cx = t->cx;
+    if (!td__scope_push(cx)) return false;
+    td_tensor *host = td__on_host(t);
+    bool ok = host && write_strided(host, from, in) && td__host_back(t, host);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
 }
 
 bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
@@ -296,18 +343,11 @@ bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
     td_bump(t);
     t->st->writer = "td_write";
     if (t->numel == 0) return true;
-    int64_t     where[TD_MAX_RANK] = {0};
-    char       *p = td__ptr(t);
-    const char *i = in;
-    if (from == (td_dtype)t->dtype && td_is_contiguous(t)) {
-        memcpy(p, in, bytes);
-        return true;
-    }
-    do {
-        convert_one((td_dtype)t->dtype, p, from, i);
-        i += td__dtype_bytes[from];
-    } while (next_index(t, where, &p));
-    return true;
+    if (from == (td_dtype)t->dtype && td_is_contiguous(t))
+        return td__storage_put(t->cx, t->st, (size_t)t->offset * td__dtype_bytes[from],
+                               in, bytes);
+    return TD_LIKELY(!t->st->device) ? write_strided(t, from, in)
+                                     : write_to_device(t, from, in);
 }
 
 /* ---- tensors from the user's memory ------------------------------------- */
@@ -324,6 +364,7 @@ static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
     m->dtype = dt;
     m->rank = shape.n;
     m->strided = false;
+    m->device = 0;
     m->offset = 0;
     for (int i = 0; i < shape.n; i++) {
         m->size[i] = shape.v[i];
@@ -340,10 +381,11 @@ td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
     if (!meta_of(cx, "td_from", dt, shape, &m)) return &cx->nil;
     if (td__numel(m.rank, m.size) && !td__has(cx, "td_from", "data", data))
         return &cx->nil;
+    m.device = cx->device;
     td_tensor *t = td__tensor_make(cx, &m, false);
     if (!t) return &cx->nil;
-    if (t->numel) memcpy(td__ptr(t), data, (size_t)t->numel * td__dtype_bytes[dt]);
-    return t;
+    size_t n = (size_t)t->numel * td__dtype_bytes[dt];
+    return td__storage_put(cx, t->st, 0, data, n) ? t : &cx->nil;
 }
 
 td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
@@ -356,7 +398,8 @@ td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     if (!t) return &cx->nil;
     for (int i = 0; i < n; i++)
         td__store_f(m.dtype, td__ptr(t) + (size_t)i * td__dtype_bytes[m.dtype], v[i]);
-    return t;
+    return TD_LIKELY(!cx->device) || td__storage_move(cx, t->st, cx->device) ? t
+                                                                            : &cx->nil;
 }
 
 /* release function for memory whose owner did not give one: it is not freed. */

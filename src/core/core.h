@@ -70,7 +70,7 @@ struct td_storage {
     bool             open;     /* fake: the size is unknown or symbolic */
     bool             readonly; /* a mapped file: writes fail */
     bool             inner;    /* fake: of an inner tensor that a captured body got */
-    uint8_t          device;   /* 0: CPU */
+    uint8_t          device;   /* code of its device (device.h); 0: CPU */
     _Atomic uint64_t version;  /* number of writes so far */
     void            *data;
     size_t           bytes;
@@ -94,6 +94,10 @@ const td_object_type *td__object_type(td_ctx *cx, const char *name);
 
 /* A new storage with one reference; NULL: out of memory, without an error. */
 td_storage *td__storage_make(size_t bytes, bool fake);
+/* The same, with data that td__storage_take can move to another storage. */
+td_storage *td__storage_apart(size_t bytes);
+/* s gets the data of `from`, which is freed; both are Tandem's own memory. */
+void        td__storage_take(td_storage *s, td_storage *from);
 /* A storage over foreign memory, which release(env) frees with the last reference. */
 td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
                              void *env);
@@ -226,6 +230,7 @@ typedef struct td_meta {
     td_dtype dtype;
     int      rank;
     bool     strided; /* stride and offset are set; else row-major, offset 0 */
+    uint8_t  device;  /* code (device.h); 0: CPU */
     int64_t  offset;
     int64_t  size[TD_MAX_RANK];
     int64_t  stride[TD_MAX_RANK];
@@ -498,6 +503,7 @@ typedef enum td_takes_fakes {
     uint32_t       last_serial;  /* of the last object made before the trace */      \
     uint64_t       hooks_before; /* last_hook when the trace began */                \
     td_dtype       default_dtype;                                                    \
+    uint8_t        device; /* of what ops make that read no tensor (device.h) */     \
     td_autocast    autocast;                                                         \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */   \
     td_storage *const *results_in; /* storages for the results of the next op */     \
@@ -544,6 +550,7 @@ struct td_ctx {
     td_layout_copy      layout_copy; /* the last one that the running op took */
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
     int                 n_typed;     /* live tensors of a type: 0 in most programs */
+    bool                devices;     /* a device other than the CPU was used */
     int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */

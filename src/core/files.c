@@ -3,6 +3,7 @@
  * then renamed. Devices and pipes are written directly, because a rename would
  * replace them. */
 #include "core/files.h"
+#include "core/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -253,8 +254,21 @@ static bool write_strided(td_out *o, const td_tensor *t) {
     return ok;
 }
 
+/* Elements of another device are written from a copy on the host. */
+static bool write_from_device(td_out *o, const td_tensor *t) {
+    td_ctx    *cx = t->cx;
+    bool       open = td__scope_push(cx);
+    td_tensor *host = open ? td__on_host((td_tensor *)(uintptr_t)t) : NULL;
+    bool       ok = host && td__out_tensor(o, host);
+    if (open) td__scope_pop(cx, NULL, 0);
+    if (host) return ok;
+    errno = EIO;
+    return give_up(o, "cannot write");
+}
+
 bool td__out_tensor(td_out *o, const td_tensor *t) {
     if (t->numel == 0) return true;
+    if (TD_UNLIKELY(t->st->device)) return write_from_device(o, t);
     if (!td_is_contiguous(t)) return write_strided(o, t);
     return td__out_write(o, td__ptr(t), (size_t)t->numel * td__dtype_bytes[t->dtype]);
 }

@@ -10,7 +10,7 @@ bool td__geom_copy(td_ctx *cx, td_arena *arena, td_geom *g, const td_tensor *t) 
     if (!dims) return td__fail_memory(cx);
     memcpy(dims, t->size, sizeof *dims * t->rank);
     memcpy(dims + t->rank, t->stride, sizeof *dims * t->rank);
-    *g = (td_geom){t->dtype, t->rank, t->offset, dims, dims + t->rank};
+    *g = (td_geom){t->dtype, t->rank, t->st->device, t->offset, dims, dims + t->rank};
     return true;
 }
 
@@ -18,6 +18,7 @@ void td__geom_to_meta(const td_geom *g, td_meta *m) {
     m->dtype = (td_dtype)g->dtype;
     m->rank = g->rank;
     m->strided = g->stride != NULL;
+    m->device = g->device;
     m->offset = g->offset;
     for (int d = 0; d < g->rank; d++) m->size[d] = g->size[d];
     for (int d = 0; g->stride && d < g->rank; d++) m->stride[d] = g->stride[d];
@@ -49,20 +50,20 @@ bool td__sizes_identical(const td_geom *a, const td_geom *b) {
 }
 
 bool td__geom_same(const td_geom *a, const td_geom *b) {
-    return a->dtype == b->dtype && td__sizes_same(a, b) &&
+    return a->dtype == b->dtype && a->device == b->device && td__sizes_same(a, b) &&
            td__dim_same(a->offset, b->offset) &&
            td__dims_same(a->stride, b->stride, a->rank);
 }
 
 bool td__geom_seems_eq(const td_geom *a, const td_geom *b) {
-    return a->dtype == b->dtype && a->rank == b->rank &&
+    return a->dtype == b->dtype && a->device == b->device && a->rank == b->rank &&
            td__dim_seems_eq(a->offset, b->offset) &&
            td__dims_seem_eq(a->size, b->size, a->rank) &&
            td__dims_seem_eq(a->stride, b->stride, a->rank);
 }
 
 bool td__geom_identical(const td_geom *a, const td_geom *b) {
-    return a->dtype == b->dtype && a->offset == b->offset &&
+    return a->dtype == b->dtype && a->device == b->device && a->offset == b->offset &&
            td__sizes_identical(a, b) &&
            td__dims_identical(a->stride, b->stride, a->rank);
 }

@@ -1,6 +1,6 @@
 /* storage.c -- reference-counted memory with a version counter. A small storage
  * is one block: the header, then the data. */
-#include "core/core.h"
+#include "core/device.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 _Static_assert(sizeof(td_storage) <= HEADER, "data must stay 64-byte aligned");
 
 static bool is_inline(const td_storage *s) {
-    return s->data == (const char *)s + HEADER;
+    return !s->device && s->data == (const char *)s + HEADER;
 }
 
 static void init(td_storage *s, size_t block, void *data, size_t bytes) {
@@ -50,6 +50,8 @@ td_storage *td__storage_make(size_t bytes, bool fake) {
     return s;
 }
 
+td_storage *td__storage_apart(size_t bytes) { return make_apart(bytes); }
+
 td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
                              void *env) {
     td_storage *s = make_apart(0);
@@ -67,6 +69,7 @@ void td__storage_keep(td_storage *s) {
 
 static void free_data(td_storage *s) {
     if (s->release) s->release(s->env);
+    else if (s->device && !s->fake) td__device_release(s);
     else if (s->data && !s->fake && !is_inline(s)) td__block_free(s->data, s->bytes);
 }
 
@@ -80,6 +83,14 @@ void td__storage_drop(td_storage *s) {
     td__block_free(s, s->block);
 }
 
+/* Data inside the block of s stays unused until s is freed. */
+void td__storage_take(td_storage *s, td_storage *from) {
+    free_data(s);
+    s->data = from->data;
+    s->bytes = from->bytes;
+    td__block_free(from, from->block);
+}
+
 /* False: out of memory, or foreign memory, which cannot be resized. Inline data
  * moves to a block of its own; its old place is unused until the storage is
  * freed. */
@@ -89,6 +100,7 @@ bool td__storage_resize(td_storage *s, size_t bytes) {
         return true;
     }
     if (s->release) return false;
+    if (s->device) return td__device_resize(s, bytes);
     void *data = bytes ? td__block_alloc(bytes) : NULL;
     if (bytes && !data) return false;
     size_t common = bytes < s->bytes ? bytes : s->bytes;

@@ -1,6 +1,6 @@
 /* tensor.c -- makes, aliases, changes and frees tensors. Views and autograd
  * state are added by later rooms and freed from here through hooks. */
-#include "core/core.h"
+#include "core/device.h"
 #include "core/typed.h"
 
 #include <pthread.h>
@@ -69,6 +69,7 @@ void td__tensor_meta(const td_tensor *t, td_meta *m) {
     m->dtype = (td_dtype)t->dtype;
     m->rank = t->rank;
     m->strided = true;
+    m->device = t->st->device;
     m->offset = t->offset;
     for (int i = 0; i < t->rank; i++) {
         m->size[i] = t->size[i];
@@ -221,6 +222,12 @@ static int64_t extent(const td_meta *m, int64_t n) {
     return td__dim_add(last, 1);
 }
 
+static bool zero(td_storage *st) {
+    if (st->device) return td__device_zero(st);
+    memset(st->data, 0, st->bytes);
+    return true;
+}
+
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     int64_t n = td__numel(m->rank, m->size);
     int64_t bytes = td__dim_mul(extent(m, n), td__dtype_bytes[m->dtype]);
@@ -240,17 +247,24 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         return NULL;
     }
     bool        sym = td__dim_is_sym(bytes);
-    td_storage *st = td__storage_make(sym ? 0 : (size_t)bytes, fake || sym);
+    td_storage *st = TD_LIKELY(!m->device || fake || sym)
+                         ? td__storage_make(sym ? 0 : (size_t)bytes, fake || sym)
+                         : td__storage_on((size_t)bytes, m->device);
     if (!st) {
         td__fail_memory_for(cx, sym ? 0 : (size_t)bytes, m->dtype, m->rank, m->size);
         return NULL;
     }
     if (fake && cx->takes_fakes == TD_FAKES_SCOPE) st->fake = TD_FAKE_OF_USER;
+    st->device = m->device;
     if (sym) st->span = bytes;
     st->open = sym;
     /* gaps between elements are readable through as_strided: zero them */
-    if (st->data && bytes > n * td__dtype_bytes[m->dtype])
-        memset(st->data, 0, (size_t)bytes);
+    if (st->data && bytes > n * td__dtype_bytes[m->dtype] && !zero(st)) {
+        td__storage_drop(st);
+        td__fail(cx, TD_E_UNSUPPORTED, "%s: memory could not be cleared",
+                 td__device_str(m->device));
+        return NULL;
+    }
     return make_over(cx, st, m, n);
 }
 

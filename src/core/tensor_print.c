@@ -1,7 +1,7 @@
 /* tensor_print.c -- tensors as text, laid out as PyTorch users expect: aligned
  * columns, scientific form where magnitudes differ much, summaries of large
  * tensors, and a suffix for what the numbers do not show. */
-#include "core/core.h"
+#include "core/device.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
  * from all items that will be shown. */
 typedef struct printer {
     const td_tensor *t;
+    const td_tensor *host; /* t, or a copy of it on the host */
     td_buf           text;
     bool             summary;
     int              edge, precision, line;
@@ -79,11 +80,11 @@ static void settle_form(printer *pr) {
     pr->whole = true;
     pr->width = 1;
     if (td__is_float((td_dtype)pr->t->dtype)) {
-        each_shown(pr, 0, td__ptr(pr->t), look_at);
+        each_shown(pr, 0, td__ptr(pr->host), look_at);
         pr->sci =
             pr->any && (pr->high / pr->low > 1000 || pr->high > 1e8 || pr->low < 1e-4);
     }
-    each_shown(pr, 0, td__ptr(pr->t), measure);
+    each_shown(pr, 0, td__ptr(pr->host), measure);
 }
 
 static void add_item(printer *pr, const char *p) {
@@ -158,7 +159,7 @@ static void add_slices(printer *pr, int d, const char *p, int indent) {
 }
 
 static void add_body(printer *pr) {
-    const td_tensor *t = pr->t;
+    const td_tensor *t = pr->host;
     if (t->st->fake) {
         td__buf_add(&pr->text, "...");
         return;
@@ -224,8 +225,25 @@ static void add_suffixes(printer *pr) {
         snprintf(s, sizeof s, "dtype=%s", td_dtype_name((td_dtype)t->dtype));
         add_suffix(pr, s, &used);
     }
+    if (TD_UNLIKELY(t->st->device)) {
+        snprintf(s, sizeof s, "device='%s'", td__device_str(t->st->device));
+        add_suffix(pr, s, &used);
+    }
     if (t->flags & TD_TF_NEEDS_GRAD) add_history(pr, &used);
     td__buf_add(&pr->text, ")");
+}
+
+/* The elements, of a tensor on another device by a copy. False after td__fail. */
+static bool add_elements(printer *pr) {
+    td_tensor *t = (td_tensor *)(uintptr_t)pr->t;
+    pr->host = t;
+    if (TD_LIKELY(!t->st->device || t->st->fake)) return add_body(pr), true;
+    if (!td__scope_push(t->cx)) return false;
+    pr->host = td__on_host(t);
+    bool ok = pr->host != NULL;
+    if (ok) add_body(pr);
+    td__scope_pop(t->cx, NULL, 0);
+    return ok;
 }
 
 /* The text of t, for td__buf_free; NULL after td__fail_memory. */
@@ -240,7 +258,7 @@ static const char *make_text(const td_tensor *t, printer *pr) {
     pr->precision = t->cx->print_precision;
     pr->line = t->cx->print_width;
     td__buf_add(&pr->text, PREFIX);
-    add_body(pr);
+    if (!add_elements(pr)) return NULL;
     if (!pr->text.failed) add_suffixes(pr);
     if (!pr->text.failed) return td__buf_str(&pr->text);
     td__fail_memory(t->cx);

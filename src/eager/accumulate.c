@@ -78,7 +78,8 @@ static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
         return &t->cx->nil;
     }
     td_tensor *r =
-        td_op_empty_strided(t->cx, td__sizes(t), td__strides(t), (td_dtype)g->dtype);
+        td__empty_on(t->cx, t->st->device, td__sizes(t), td__strides(t),
+                     (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 

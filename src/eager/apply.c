@@ -152,7 +152,7 @@ static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
         const td_geom *t = &n->in_type[i];
         td_tensor     *from = g && n->n_out > 0 ? g[0] : NULL;
         grads[i] = from ? td_op_new_zeros(from, td__geom_sizes(t), (td_dtype)t->dtype)
-                        : td_op_zeros(n->cx, td__geom_sizes(t), (td_dtype)t->dtype);
+                        : td__zeros_on(n->cx, t->device, td__geom_sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(grads[i])) return false;
     }
     return true;
@@ -185,8 +185,10 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_grad = f.list_grad,
                    .list_need = f.list_need,
                    .list_meta = f.list_meta};
-    bool ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
+    uint8_t device = td__make_on(n->cx, n->n_out ? n->out_type[0].device : 0);
+    bool    ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
               run_rule(&f, n, any_needed(n, need) ? rule_of(n) : NULL, grads);
+    td__make_on(n->cx, device);
     td__arena_reset(walks, mark);
     return ok;
 }

@@ -176,7 +176,7 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     for (int i = 0; i < n->n_out && f->materialize; i++) {
         if (g[i]) continue;
         const td_geom *t = &n->out_type[i];
-        g[i] = td_op_zeros(n->cx, td__geom_sizes(t), (td_dtype)t->dtype);
+        g[i] = td__zeros_on(n->cx, t->device, td__geom_sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(g[i])) return false;
     }
     const bool *was = f->need;
@@ -534,5 +534,5 @@ void td__fcall_said(const td_fcall *f, td_fsaid *s) {
 
 td_tensor *td__fcall_zeros(const td_fcall *f, int i) {
     const td_geom *t = &f->node->out_type[i];
-    return td_op_zeros(f->cx, td__geom_sizes(t), (td_dtype)t->dtype);
+    return td__zeros_on(f->cx, t->device, td__geom_sizes(t), (td_dtype)t->dtype);
 }

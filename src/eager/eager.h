@@ -191,9 +191,10 @@ typedef struct td_modes {
     bool     grad, inference;
     td_dtype default_dtype;
     int      autocast; /* td__autocast_state */
+    uint8_t  device;   /* td_ambient.device */
 } td_modes;
 td_modes    td__modes_of(const td_ambient *a);
-/* Restores grad mode, inference mode and default dtype of `from` in a context
+/* Restores grad mode, inference mode, default dtype and device of `from` in a context
  * whose ambient state was cleared. Autocast is not restored: a capture begins
  * it itself, and in a replay the casts are ops of the program. */
 void        td__modes_resume(td_ctx *cx, const td_ambient *from);

@@ -149,7 +149,7 @@ static void set_edge_type(td_geom *to, const td_tensor *t) {
         td__node_type(to, t, true, &dims);
         return;
     }
-    *to = (td_geom){g->dtype, g->rank, 0, dims, NULL};
+    *to = (td_geom){g->dtype, g->rank, g->device, 0, dims, NULL};
     for (int d = 0; d < g->rank; d++) dims[d] = g->size[d];
 }
 

@@ -53,18 +53,20 @@ void td_inference_end(td_ctx *cx, td_grad_mode was) {
 
 td_modes td__modes_of(const td_ambient *a) {
     return (td_modes){a->grad_enabled, a->inference, a->default_dtype,
-                      td__autocast_state(a)};
+                      td__autocast_state(a), a->device};
 }
 
 void td__modes_resume(td_ctx *cx, const td_ambient *from) {
     change(cx, from->grad_enabled, from->inference);
     cx->default_dtype = from->default_dtype;
+    cx->device = from->device;
 }
 
 const char *td__modes_left(const td_ctx *cx, const td_ambient *from) {
     td_modes now = td__modes_of(&cx->ambient), was = td__modes_of(from);
     if (now.autocast != was.autocast || cx->autocast.depth != from->autocast.on)
         return "autocast";
+    if (now.device != was.device) return "the default device";
     return now.default_dtype != was.default_dtype ? "the default dtype" : NULL;
 }
 

@@ -119,10 +119,12 @@ static bool feed(const td_history *h, td_walk *w) {
     int                  at = h->n_saved;
     for (int i = 0; i < from->roots.n; i++) {
         const td_tensor *root = from->roots.v[i];
+        uint8_t          was = td__make_on(w->cx, root->st->device);
         td_tensor       *g =
             td__root_has_tangent(h, i)
                       ? h->copies[at++]
                       : td_op_ones(w->cx, (td_ints){NULL, 0}, (td_dtype)root->dtype);
+        td__make_on(w->cx, was);
         int nr = root->ag->fn ? root->ag->nr : 0;
         if (td_is_nil(g) || !td__walk_add(w, from->recs[i]->node->rec, nr, td__ref(g)))
             return false;

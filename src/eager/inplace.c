@@ -93,6 +93,7 @@ static bool empty_storage(td_tensor *t) {
     td_storage *st = td__storage_make(0, true);
     if (!st) return td__fail_memory(t->cx);
     st->open = true;
+    st->device = t->st->device;
     td__tensor_set_storage(t, st);
     td__storage_drop(st);
     return true;
@@ -164,7 +165,7 @@ bool td__regenerate(td_tensor *t) {
 td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like) {
     td_ints    stride = {like->stride, like->rank};
     td_tensor *r =
-        td_op_empty_strided(cx, td__geom_sizes(like), stride, (td_dtype)g->dtype);
+        td__empty_on(cx, g->st->device, td__geom_sizes(like), stride, (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 

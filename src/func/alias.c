@@ -271,7 +271,7 @@ static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
     if (!v || !dims) return td__fail_memory(g->f->cx), NULL;
     dims[0] = n;
     dims[1] = 1;
-    v->geom = (td_geom){(uint8_t)dt, 1, 0, dims, dims + 1};
+    v->geom = (td_geom){(uint8_t)dt, 1, g->st->device, 0, dims, dims + 1};
     return v;
 }
 

@@ -100,6 +100,7 @@ static bool part_storage(td_opcall *c) {
     if (!st) return td__fail_memory(c->cx);
     st->span = c->out[0]->st->span;
     st->open = c->out[0]->st->open;
+    st->device = c->out[0]->st->device;
     td__tensor_set_storage(c->out[0], st);
     td__storage_drop(st);
     return true;

@@ -111,7 +111,7 @@ static void put_type(td_image *m, const td_gtype *l) {
     td__put_uint(b, 1 + (uint64_t)l->grad + 2 * (uint64_t)plain +
                         4 * (uint64_t)(l->of != NULL));
     td__put_uint(b, l->kind);
-    td__put_uint(b, l->dtype);
+    td__put_uint(b, l->dtype | (uint64_t)l->device << 8);
     td__put_uint(b, l->rank);
     td__put_int(b, l->storage);
     td__put_int(b, l->offset);

@@ -1,6 +1,7 @@
 /* graph_image_read.c -- reads graphs in binary form (graph_image.h). Whatever
  * it returns is memory-safe: values are defined before they are read and no
  * index is out of range. verify.c checks the stage's contract. */
+#include "core/device.h"
 #include "core/typed.h"
 #include "graph/graph_int.h"
 #include "graph/graph_image.h"
@@ -83,7 +84,9 @@ static bool read_type(reading *x, const td_gtype **to, int deep) {
     if (typed) what -= 4;
     td_gtype l = {.grad = (what - 1) & 1, .size = size};
     l.kind = (uint8_t)td__get_below(r, TD_K_GRAPH);
-    l.dtype = (uint8_t)td__get_below(r, 256);
+    int dtype = td__get_below(r, 1 << 16);
+    l.dtype = (uint8_t)dtype;
+    l.device = (uint8_t)(dtype >> 8);
     l.rank = (uint8_t)td__get_below(r, TD_MAX_RANK + 1);
     l.storage = td__get_within(r, -1, INT32_MAX);
     l.offset = td__get_dim(r, x->g);
@@ -96,6 +99,7 @@ static bool read_type(reading *x, const td_gtype **to, int deep) {
     bool number = l.kind == TD_K_INT || l.kind == TD_K_FLOAT || l.kind == TD_K_BOOL;
     if (l.kind == TD_K_TENSOR ? l.dtype >= TD_DTYPE_COUNT : !number) return bad(x);
     if (l.storage >= x->g->n_storages) return bad(x);
+    if (td__device_code(td__device_at(l.device)) != l.device) return bad(x);
     if (typed && !(l.of = read_typed(x, deep))) return bad(x);
     if (!r->bad) *to = td__graph_type_of(x->g, l);
     return *to || bad(x);

@@ -1,6 +1,7 @@
 /* graph_print.c -- graphs as text (docs/text-format.md). The text parses back
  * to the same graph: names are made unique, and storages that several values
  * share are numbered. */
+#include "core/device.h"
 #include "graph/graph_int.h"
 
 #include <stdio.h>
@@ -146,8 +147,8 @@ static void typed_text(td_buf *b, const td_labels *l, const td_gtyped *of) {
     td__buf_add(b, ")");
 }
 
-/* dtype[sizes]{strides}+offset grad @storage; strides only if not row-major, the
- * storage only if shared. */
+/* dtype[sizes]{strides}+offset on device grad @storage; strides only if not row-major,
+ * the device if it is not the default device, the storage only if shared. */
 void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     static const char *const kinds[] = {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
@@ -170,6 +171,8 @@ void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type) {
         td__text_dim(b, l->g, type->offset);
     }
     if (type->of) typed_text(b, l, type->of);
+    if (type->device != l->g->cx->device)
+        td__buf_printf(b, " on %s", td__device_str(type->device));
     if (type->grad) td__buf_add(b, " grad");
     if (type->storage >= 0 && l->storage[type->storage] >= 0)
         td__buf_printf(b, " @%d", (int)l->storage[type->storage]);
@@ -333,10 +336,11 @@ static void begin_line(td_buf *b, int indent) {
     td__buf_printf(b, "%*s", indent > 32 ? 32 : indent, "");
 }
 
-/* A literal has its type from its elements; it is printed only if the storage
- * is shared. */
+/* A literal has its type from its elements; it is printed only if the storage is
+ * shared, or on a device. */
 static void literal_type(td_buf *b, const td_labels *l, const td_gtype *type) {
-    if (!type || type->storage < 0 || l->storage[type->storage] < 0) return;
+    bool shared = type && type->storage >= 0 && l->storage[type->storage] >= 0;
+    if (!type || (!shared && type->device == l->g->cx->device)) return;
     if (!type->dense || type->offset != 0) return; /* the literal is, when read back */
     td__buf_add(b, " : ");
     td__text_type(b, l, type);

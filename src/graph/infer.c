@@ -20,6 +20,7 @@ static bool fake_call(td_mode *m, td_opcall *c) {
     if (!(c->def->flags & TD_OPF_CREATE) || !c->def->shape || c->info->writes)
         return td__call_below(m, c);
     if (!c->def->shape(c)) return false;
+    for (int i = 0; i < c->n_out; i++) c->meta[i].device = c->device;
     for (int i = 0; i < c->n_out; i++)
         if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], true))) return false;
     return true;
@@ -155,13 +156,14 @@ static bool infer_nodes(inferring *f) {
 }
 
 /* Runs under a mode of its own with the ambient state cleared; only the default dtype
- * is kept, because types depend on it. */
+ * and device are kept, because types depend on them. */
 static bool infer_all(inferring *f) {
     td_ctx    *cx = f->g->cx;
     td_outside o;
     bool       ok = td__replay_begin(&f->r, f->g) && td__ambient_clear(cx, &o);
     if (ok) {
-        cx->default_dtype = o.was.default_dtype; /* types depend on it */
+        cx->default_dtype = o.was.default_dtype; /* types depend on both */
+        cx->device = o.was.device;
         cx->takes_fakes = TD_FAKES_INSIDE;
         td__modes_from(cx, &f->mode); /* alone: no history is wanted */
         for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);

@@ -341,6 +341,13 @@ bool td__node_is_guess(const td_gnode *n) {
            (n->in[0].kind == TD_G_SYM || n->in[2].kind == TD_G_SYM);
 }
 
+/* Where a node that reads no tensor makes its result: the device of its type. Without a
+ * type it is the context's. */
+static uint8_t device_for(const td_ctx *cx, const td_gnode *n) {
+    const td_gtype *l = n->n_out ? n->out[0]->type : NULL;
+    return l && l->kind == TD_K_TENSOR ? l->device : cx->device;
+}
+
 /* Executes one node through the current modes, with the node's source line and tags in
  * the context, so that errors and newly recorded nodes have them. Values whose last
  * reader this was are released. What a trace assumed about a size is not checked while
@@ -357,11 +364,13 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     uint32_t    tags = cx->tags; /* of the enclosing node, if this graph is nested */
     uint8_t     origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
     td_callback calls;
+    uint8_t     device = td__make_on(cx, device_for(cx, n));
     td_here = n->here;
     cx->tags = (n->tags ? n->tags : TD_TAG_WISH(tags)) | TD_TAG_FROM(origin);
     td__calls_begin(&calls, cx, n->stack);
     bool ok = read_args(r, n) && call_op(r, n);
     td__callback_end(&calls);
+    td__make_on(cx, device);
     cx->tags = tags;
     td_here = was;
     if (!ok) return false;

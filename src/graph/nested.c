@@ -3,6 +3,7 @@
  * cond replays the chosen graph. On fake tensors nothing can be chosen: both
  * branches, or one iteration of a loop, are replayed to get the result types
  * and to check that they agree. Results never share storage with operands. */
+#include "core/device.h"
 #include "core/typed.h"
 #include "graph/nested.h"
 
@@ -180,8 +181,12 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
                            "%s is a tensor of type %s, which has no elements; pass one "
                            "of its inner tensors",
                            what, t->typed->type->opts.name);
-    *on = !td__is_fake(t) && td__load_f((td_dtype)t->dtype, td__ptr(t)) != 0.0;
-    return true;
+    int64_t bytes = 0; /* of one element */
+    size_t  item = td__dtype_bytes[t->dtype];
+    bool    ok = td__is_fake(t) ||
+              td__storage_get(t->cx, t->st, (size_t)t->offset * item, &bytes, item);
+    *on = !td__is_fake(t) && ok && td__load_f((td_dtype)t->dtype, &bytes) != 0.0;
+    return ok;
 }
 
 /* Same dtype and sizes? */

@@ -1,7 +1,9 @@
 /* parse_args.c -- parses symbolic sizes, types, descriptors and arguments. */
+#include "core/device.h"
 #include "graph/parser.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum {
     DIM_NEST = 64
@@ -184,10 +186,33 @@ static bool parse_typed(td_parser *ps, td_gtype *l) {
     return td__lex_need(lx, ")");
 }
 
-/* The end of a type: `grad`, and @N for values that share a storage. */
+/* ` on cuda:0`: the device of a tensor, without it the default device. */
+static bool parse_device(td_parser *ps, td_gtype *l) {
+    td_lexer *lx = &ps->lx;
+    char      text[32];
+    td_device dev;
+    l->device = lx->cx->device;
+    if (!td__lex_word(lx, "on")) return true;
+    td__lex_next(lx);
+    td_token at = lx->tok;
+    int      n = snprintf(text, sizeof text, "%.*s", (int)(at.n > 20 ? 20 : at.n),
+                          at.kind == TD_TOK_WORD ? at.text : "");
+    td__lex_next(lx);
+    if (td__lex_take(lx, ":")) {
+        snprintf(text + n, sizeof text - (size_t)n, ":%.*s",
+                 (int)(lx->tok.n > 8 ? 8 : lx->tok.n), lx->tok.text);
+        td__lex_next(lx);
+    }
+    if (!td_device_parse(text, &dev))
+        return td__lex_fail_at(lx, &at, "expected a device: f32[2] on cuda:0");
+    l->device = td__device_code(dev);
+    return !lx->failed;
+}
+
+/* The end of a type: its device, `grad`, and @N for values that share a storage. */
 static bool parse_flags(td_parser *ps, td_gtype *l) {
     td_lexer *lx = &ps->lx;
-    if (!parse_typed(ps, l)) return false;
+    if (!parse_typed(ps, l) || !parse_device(ps, l)) return false;
     if (td__lex_word(lx, "grad")) {
         l->grad = true;
         td__lex_next(lx);

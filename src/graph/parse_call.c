@@ -1,5 +1,6 @@
 /* parse_call.c -- parses statements: op calls with their results, regions,
  * tensor literals. */
+#include "core/device.h"
 #include "graph/parser.h"
 
 /* By td_arg_type: what an argument must be, for messages. */
@@ -332,7 +333,7 @@ static bool parse_region(td_parser *ps, bool *done) {
     return !lx->failed;
 }
 
-/* The type of a literal, which must agree with its elements; it only adds @N. */
+/* The type of a literal, which must agree with its elements; it only adds @N and a device. */
 static bool parse_const_type(td_parser *ps, td_gval *v) {
     const td_gtype *was = v->type, *l;
     td_token        at = ps->lx.tok;
@@ -357,7 +358,10 @@ static bool parse_const(td_parser *ps, const td_results *r) {
     td_gval *v = td__graph_const(ps->body->g, NULL, t);
     td__unref(t);
     if (!v) return ps->lx.failed = true, false;
-    return parse_const_type(ps, v) && td__parse_name(ps, v, r->names.v[0]);
+    if (!parse_const_type(ps, v)) return false;
+    if (!td__storage_move(ps->lx.cx, t->st, v->type->device))
+        return ps->lx.failed = true, false;
+    return td__parse_name(ps, v, r->names.v[0]);
 }
 
 /* In a case, the region edge just added is a step of its own. */

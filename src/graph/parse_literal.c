@@ -1,6 +1,7 @@
 /* parse_literal.c -- parses tensor([[1, 2], [3, 4]], f32): nested lists of
  * numbers, or a flat list followed by sizes. Nothing recurses; all lists at one
  * depth must have the same length. */
+#include "core/device.h"
 #include "graph/parser.h"
 #include "rules/shape_rules.h"
 
@@ -135,6 +136,7 @@ static td_tensor *make_tensor(td_parser *ps, const literal *l, const td_meta *m)
         for (int i = 0; i < l->items.n; i++)
             td__store_value(m->dtype, td__ptr(t) + (size_t)i * item, l->items.v[i]);
     }
+    if (t && cx->device && !td__storage_move(cx, t->st, cx->device)) t = NULL;
     if (t) td__ref(t);
     td__scope_pop(cx, NULL, 0);
     return t;

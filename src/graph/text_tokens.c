@@ -1,5 +1,6 @@
 /* text_tokens.c -- tokens of the text form in both directions: numbers that read back
  * exactly, strings, sizes, descriptors. Independent of the locale. */
+#include "core/device.h"
 #include "core/utf8.h"
 #include "graph/graph_int.h"
 
@@ -161,9 +162,8 @@ static void one_element(td_buf *b, td_dtype dt, const char *at, bool json) {
     else td__text_float_as(b, dt, td__load_f(dt, at));
 }
 
-/* All elements in row-major order; false: the tensor has no bytes. */
-static bool elements(td_buf *b, const td_tensor *t, bool json) {
-    if (td__is_fake(t)) return false;
+/* All elements of a tensor of the CPU, in row-major order. */
+static void list_elements(td_buf *b, const td_tensor *t, bool json) {
     int64_t at[TD_MAX_RANK] = {0}, place = 0;
     size_t  item = td__dtype_bytes[t->dtype];
     for (int64_t left = t->numel; left > 0; left--) {
@@ -176,7 +176,17 @@ static bool elements(td_buf *b, const td_tensor *t, bool json) {
             at[d] = 0;
         }
     }
-    return true;
+}
+
+/* False: the tensor has no bytes, or after td__fail. */
+static bool elements(td_buf *b, const td_tensor *t, bool json) {
+    if (td__is_fake(t)) return false;
+    if (TD_LIKELY(!t->st->device)) return list_elements(b, t, json), true;
+    if (!td__scope_push(t->cx)) return false;
+    const td_tensor *host = td__on_host((td_tensor *)(uintptr_t)t);
+    if (host) list_elements(b, host, json);
+    td__scope_pop(t->cx, NULL, 0);
+    return host != NULL;
 }
 
 bool td__text_elements(td_buf *b, const td_tensor *t) { return elements(b, t, false); }

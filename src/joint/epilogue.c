@@ -114,6 +114,7 @@ static const td_gtype *type_of(td_graph *g, const td_geom *from) {
     td_gtype l = {.kind = TD_K_TENSOR,
                   .dtype = (uint8_t)from->dtype,
                   .rank = (uint8_t)from->rank,
+                  .device = from->device,
                   .offset = td__graph_dim(g, from->offset),
                   .storage = -1,
                   .size = size,

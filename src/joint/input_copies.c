@@ -121,6 +121,7 @@ static int64_t storage_needed(td_graph *g, const td_gval *v, td_dtype dt) {
 /* The n first elements, of dtype dt, of the storage of v, as a list. */
 static td_gval *list_of(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     td_gtype list = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
+    list.device = v->type->device;
     list.size = &n;
     return td__joint_view(g, v, list);
 }
@@ -130,6 +131,7 @@ static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
     td_gtype l = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
     td_garg  in[2] = {td__garg_value(list), td__garg_dtype(dt)};
     l.size = &n;
+    l.device = list->type->device;
     l.storage = list->type->storage;
     td_gnode *as = td__graph_op(g, TD_OP_view_dtype, in, 2, 1);
     return as && (as->out[0]->type = td__graph_type_of(g, l)) ? as->out[0] : NULL;

@@ -67,6 +67,7 @@ static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
                               td__garg_dtype((td_dtype)l.dtype)};
     td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    l.device = v->type->device;
     l.storage = g->n_storages++;
     l.size = &end;
     if (!empty || !(empty->out[0]->type = td__graph_type_of(g, l))) return NULL;

@@ -72,6 +72,8 @@ bool td__copy_into(td_tensor *dst, const td_tensor *src) {
     td_dtype to = (td_dtype)dst->dtype, from = (td_dtype)src->dtype;
     uint8_t  bytes = td__dtype_bytes[to];
     if (dst->numel == 0) return true;
+    if (TD_UNLIKELY(dst->st->device | src->st->device))
+        return td__copy_on_device(dst, src);
     if (to == from && both_dense(dst, src)) {
         char *two[2] = {td__ptr(dst), td__ptr(src)};
         if (two[0] != two[1])

@@ -5,8 +5,11 @@
 
 #include "core/core.h"
 
-/* Writes src, broadcast and cast, into dst. Always true. */
+/* Writes src, broadcast and cast, into dst. True on the CPU; on a device false
+ * after td__fail. */
 bool td__copy_into(td_tensor *dst, const td_tensor *src);
+/* The same where one is on a device. False after td__fail. */
+bool td__copy_on_device(td_tensor *dst, const td_tensor *src);
 /* Writes the number, cast, into every element of t. Always true. */
 bool td__fill(td_tensor *t, td_value number);
 /* n contiguous elements from one dtype to another. */

@@ -68,9 +68,11 @@ bool td__call_parts(td_opcall *c) {
     bool nests = c->def->flags & TD_OPF_NESTS; /* the user's own ops run inside */
     const td_opinfo *outer = nests ? NULL : c->cx->composite;
     if (!nests && !outer) c->cx->composite = c->info;
-    bool ok = c->def->decomp_fn ? c->def->decomp_fn(c)
+    uint8_t device = td__make_on(c->cx, c->device);
+    bool    ok = c->def->decomp_fn ? c->def->decomp_fn(c)
               : c->info->decomp ? run_formula(c, c->info->decomp)
                                 : run_twin(c);
+    td__make_on(c->cx, device);
     if (!nests) c->cx->composite = outer;
     if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);
     return finish(c, ok);
@@ -159,8 +161,10 @@ bool td__call_simpler(td_mode *m, td_opcall *c) {
     bool    own = c->def->simpler_fn || c->info->simpler, ok = false;
     if (!td__call_as_recorded(m, c)) return false;
     td_mode *top = td__modes_from(cx, m);
+    uint8_t  device = td__make_on(cx, c->device);
     if (c->info->composite) ok = td__call_parts(c);
     else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : run_twin(c));
+    td__make_on(cx, device);
     td__modes_from(cx, top);
     return ok;
 }

@@ -35,6 +35,18 @@ void td__count_write(td_opcall *c, td_tensor *t) {
     t->st->writer = td__row(c->info->op)->name;
 }
 
+/* The kernel, on the device of the call. */
+static inline bool compute(td_opcall *c) {
+    return TD_LIKELY(!c->device) ? c->def->cpu(c) : td__exec_on_device(c);
+}
+
+/* The shape rule; results are on the device of the call. */
+static bool run_shape(td_opcall *c) {
+    if (!c->def->shape(c)) return false;
+    for (int i = 0; i < c->n_out; i++) c->meta[i].device = c->device;
+    return true;
+}
+
 /* ---- fresh results ------------------------------------------------------ */
 
 /* The result gets room for every byte of the argument's storage. A tensor whose
@@ -63,7 +75,7 @@ static bool make_results(td_opcall *c, bool fake) {
     td_storage *const *to = c->cx->results_in;
     c->cx->results_in = NULL;
     for (int i = 0; i < c->n_out; i++) {
-        bool there = to && to[i] && !fake && fits(to[i], &c->meta[i]);
+        bool there = to && to[i] && !fake && !c->device && fits(to[i], &c->meta[i]);
         c->out[i] = there ? td__tensor_over(c->cx, to[i], &c->meta[i])
                           : td__tensor_make(c->cx, &c->meta[i], fake);
         if (!c->out[i]) return false;
@@ -74,7 +86,7 @@ static bool make_results(td_opcall *c, bool fake) {
 /* The kernel of an op whose result has a size that depends on values. */
 static bool exec_dynamic(td_opcall *c) {
     td_dim_list *seen = c->cx->sizes_seen;
-    return c->def->cpu(c) &&
+    return compute(c) &&
            (!seen || td__vec_push(seen, c->out[0]->size[0]) || td__fail_memory(c->cx));
 }
 
@@ -90,13 +102,13 @@ static bool exec_plain(td_opcall *c) {
                                      "the size of the result depends on values, which "
                                      "takes a capture with dynamic sizes");
     }
-    if (!c->def->shape(c)) return false;
+    if (!run_shape(c)) return false;
     if (c->def->flags & TD_OPF_SHARE) {
         c->out[0] = td__tensor_over(c->cx, td__in(c, 0)->st, &c->meta[0]);
         return c->out[0] != NULL;
     }
-    if (c->def->flags & TD_OPF_HOLDS && !fake) return c->def->cpu(c);
-    return make_results(c, fake) && (fake || c->def->cpu(c));
+    if (c->def->flags & TD_OPF_HOLDS && !fake) return compute(c);
+    return make_results(c, fake) && (fake || compute(c));
 }
 
 /* ---- views -------------------------------------------------------------- */
@@ -257,7 +269,7 @@ static bool exec_twin(td_opcall *c) {
     td_tensor      *self = td__in(c, 0);
     const td_opdef *own = c->def, *pure = td__row(c->info->pure);
     c->def = pure; /* shape rules and kernels look at the twin's flags */
-    bool ok = pure->shape(c) && result_fits(c, self);
+    bool ok = run_shape(c) && result_fits(c, self);
     if (ok && !td__call_is_fake(c)) {
         bool direct =
             (pure->flags & TD_OPF_POINTWISE && !(pure->flags & TD_OPF_READ_FIRST)) ||
@@ -265,9 +277,9 @@ static bool exec_twin(td_opcall *c) {
              !read_elsewhere(c, self));
         if (direct && !td__may_share_places(self)) {
             c->out[0] = self;
-            ok = pure->cpu(c);
+            ok = compute(c);
         } else
-            ok = make_results(c, false) && pure->cpu(c) &&
+            ok = make_results(c, false) && compute(c) &&
                  td__copy_into(self, c->out[0]);
     }
     c->def = own;
@@ -278,7 +290,7 @@ static bool exec_twin(td_opcall *c) {
 /* A writer with a kernel of its own: its shape rule only checks. */
 static bool exec_writer(td_opcall *c) {
     bool fake = td__call_is_fake(c), meta = c->def->flags & TD_OPF_META;
-    if (c->def->shape && !c->def->shape(c)) return false;
+    if (c->def->shape && !run_shape(c)) return false;
     for (int i = 0; i < c->n_out; i++) {
         char alias = c->info->s.out[i].alias;
         for (int k = 0; alias && k < c->n_in; k++)
@@ -286,7 +298,8 @@ static bool exec_writer(td_opcall *c) {
         if (alias) continue;
         if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], fake))) return false;
     }
-    return (fake && !meta) || c->def->cpu(c);
+    if (fake && !meta) return true;
+    return meta ? c->def->cpu(c) : compute(c);
 }
 
 /* Checks every written argument before the first write; versions count afterwards, so a

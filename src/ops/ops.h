@@ -354,6 +354,7 @@ struct td_opcall {
     const td_opinfo *info;
     td_value        *in; /* [n_in], schema order, defaults filled in */
     int              n_in;
+    uint8_t          device;       /* of its tensors and results (device_args.c) */
     int              n_out;        /* results; lists are flattened */
     td_tensor      **out;          /* [n_out], few or scratch */
     td_meta         *meta;         /* [n_out], few_meta or scratch */
@@ -403,6 +404,17 @@ static inline td_value td__value_graph(const struct td_graph *g) {
     v.u.g = (struct td_graph *)(uintptr_t)g; /* read only, for the call */
     return v;
 }
+/* Ops that read no tensor make their results on that device until the next call, which
+ * takes what this one returns. */
+static inline uint8_t td__make_on(td_ctx *cx, uint8_t device) {
+    uint8_t was = cx->device;
+    cx->device = device;
+    return was;
+}
+/* Ops that read no tensor, on that device (device_args.c). */
+td_tensor *td__zeros_on(td_ctx *cx, uint8_t device, td_ints size, td_dtype dtype);
+td_tensor *td__empty_on(td_ctx *cx, uint8_t device, td_ints size, td_ints stride,
+                        td_dtype dtype);
 /* For modes: the rest of the stack, then the kernel. */
 bool td__call_below(td_mode *m, td_opcall *c);
 

@@ -305,6 +305,7 @@ static bool part_from_whole(td_opcall *c, td_tensor *t) {
     if (!st) return td__fail_memory(c->cx);
     st->span = t->st->span;
     st->open = t->st->open;
+    st->device = t->st->device;
     st->inner = true;
     td__tensor_set_storage(t, st);
     td__storage_drop(st);

@@ -74,7 +74,7 @@ td_tensor *td__typed_owned(td_opcall *c, td_tensor *t) {
 static td_tensor *in_strides(td_tensor *t, const int64_t *want) {
     if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
     td_ints    size = {t->size, t->rank}, stride = {want, t->rank};
-    td_tensor *to = td_op_empty_strided(t->cx, size, stride, (td_dtype)t->dtype);
+    td_tensor *to = td__empty_on(t->cx, t->st->device, size, stride, (td_dtype)t->dtype);
     return td_op_copy(to, t, false);
 }
 
@@ -131,7 +131,7 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
     td_ints        size = {t->size, t->rank};
     const int64_t *stride = grad_strides(td__same_sizes(t, like) ? like : t, dense);
     if (!t->typed)
-        return td_op_empty_strided(t->cx, size, (td_ints){stride, t->rank},
+        return td__empty_on(t->cx, t->st->device, size, (td_ints){stride, t->rank},
                                    (td_dtype)t->dtype);
     for (int i = 0; i < t->typed->n; i++) {
         inner[i] =

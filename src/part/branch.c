@@ -139,7 +139,7 @@ static td_tensor *give_entry(const job *j, int i, const td_value *out) {
     td_ints         size = {l->size, l->rank}, stride = {l->stride, l->rank};
     td_ctx         *cx = j->h->of[0]->body->cx;
     if (j->h->from[j->b][i] >= 0) return td__lay_out(out[j->h->from[j->b][i]].u.t, l);
-    return td_op_empty_strided(cx, size, stride, (td_dtype)l->dtype);
+    return td__empty_on(cx, l->device, size, stride, (td_dtype)l->dtype);
 }
 
 /* The body of a padded half: the results, then the entries that are none. */
@@ -274,8 +274,8 @@ bool td__split_cond(td_opcall *c) {
 
 /* ---- its derivative ----------------------------------------------------- */
 
-static td_tensor *zeros_like(td_ctx *cx, int rank, const int64_t *size, int dtype) {
-    return td_op_zeros(cx, (td_ints){size, rank}, (td_dtype)dtype);
+static td_tensor *zeros_like(td_ctx *cx, td_geom g) {
+    return td__zeros_on(cx, g.device, td__geom_sizes(&g), (td_dtype)g.dtype);
 }
 
 /* The argument that is input i of the backward half: a saved value, or, behind these, a
@@ -292,7 +292,7 @@ static bool give_inputs(td_call *c, const job *j, td_value *in) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
         int             at = place_of(j, i);
-        td_tensor      *t = at < 0 ? zeros_like(g->cx, l->rank, l->size, l->dtype)
+        td_tensor      *t = at < 0 ? zeros_like(g->cx, l->geom)
                                    : td__lay_out(td_arg(c, at), l);
         if (td_is_nil(t)) return false;
         in[i] = td_value_tensor(t);
@@ -310,7 +310,7 @@ static bool give_grads(td_call *c, const job *j, const td_value *in,
         int64_t          at = j->back ? j->back->grads[i] : -1;
         if (!j->gives[i]) continue;
         to[n] = at >= 0    ? out[at].u.t
-                : at == -1 ? zeros_like(t->cx, t->rank, t->size, t->dtype)
+                : at == -1 ? zeros_like(t->cx, td__geom_of(t))
                            : in[-2 - at].u.t;
         if (td_is_nil(to[n++])) return false;
     }

@@ -44,10 +44,10 @@ static bool make_key(const td_ctx *cx, td_tensors ts, bool branch, int64_t *key)
     td_modes now = td__modes_of(&cx->ambient);
     *key++ =
         (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 | (int64_t)branch << 2;
-    *key++ = now.default_dtype;
+    *key++ = now.default_dtype | now.device << 8;
     for (int i = 0; i < ts.n; i++) {
         td_tensor *t = ts.v[i];
-        *key++ = t->dtype;
+        *key++ = t->dtype | t->st->device << 8;
         *key++ = t->rank;
         *key++ = edge_kind(t);
         for (int d = 0; d < t->rank; d++) *key++ = t->size[d];

@@ -111,7 +111,7 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
     bool same = !l || l->of || td__dims_identical(t->stride, l->stride, t->rank);
     if (same) return t;
     td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
-    return td_op_copy(td_op_empty_strided(t->cx, size, stride, (td_dtype)l->dtype), t,
+    return td_op_copy(td__empty_on(t->cx, l->device, size, stride, (td_dtype)l->dtype), t,
                       false);
 }
 
@@ -119,7 +119,8 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
 static td_tensor *no_tangent(td_ctx *cx, const td_gval *v) {
     td_ints size = {v->type->size, v->type->rank};
     td_meta m = td__geom_meta(&v->type->geom);
-    if (!v->type->of) return td_op_zeros(cx, size, (td_dtype)v->type->dtype);
+    if (!v->type->of)
+        return td__zeros_on(cx, v->type->device, size, (td_dtype)v->type->dtype);
     td_tensor *like = td__tensor_make(cx, &m, true);
     if (!like || !td__gtyped_fake(like, v->type->of)) return td_nil(cx);
     return td__filled_like(like, 0.0);

@@ -5,6 +5,7 @@
  * The inverse of a view keeps strides and gaps to the letter (meta_exact), because it
  * stands for the base after a write through the view. Joins and padding are row-major,
  * or channels-last when all their tensors are. */
+#include "core/device.h"
 #include "rules/geom.h"
 #include "rules/shape_rules.h"
 
@@ -86,6 +87,19 @@ bool td__shape_clone(td_opcall *c) {
         td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
     else meta_clone(&c->meta[0], t);
     return true;
+}
+
+/* in: self, device. exec.c sets the device of the result. */
+bool td__shape_to_device(td_opcall *c) {
+    meta_clone(&c->meta[0], td__in(c, 0));
+    return true;
+}
+
+/* The gradient goes back to the device of the argument. */
+bool td__vjp_to_device(td_vjp *v) {
+    if (!v->need[0] || !v->g[0]) return true;
+    v->grad[0] = td_op_to_device(v->g[0], td__device_str(v->in_meta[0]->device));
+    return !td_is_nil(v->grad[0]);
 }
 
 /* in: self, dtype. */

@@ -16,6 +16,7 @@ void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size) {
     m->dtype = dt;
     m->rank = rank;
     m->strided = false;
+    m->device = 0; /* exec.c sets that of the call */
     m->offset = 0;
     for (int i = 0; i < rank; i++) m->size[i] = size[i];
 }

@@ -3,8 +3,8 @@
 #include "runtime/node_frame.h"
 
 td_tensor *td__empty_as(td_ctx *cx, const td_geom *g) {
-    return td_op_empty_strided(cx, (td_ints){g->size, g->rank},
-                               (td_ints){g->stride, g->rank}, g->dtype);
+    return td__empty_on(cx, g->device, (td_ints){g->size, g->rank},
+                        (td_ints){g->stride, g->rank}, g->dtype);
 }
 
 bool td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to) {
@@ -19,7 +19,8 @@ bool td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to) {
 static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
     if (!g->offset) return td__empty_as(cx, g);
     int64_t    end = td__geom_last(g) + 1;
-    td_tensor *all = td_op_empty(cx, (td_ints){&end, 1}, g->dtype);
+    td_tensor *all = td__empty_on(cx, g->device, (td_ints){&end, 1},
+                                  (td_ints){(const int64_t[]){1}, 1}, g->dtype);
     return td_op_as_strided(all, (td_ints){g->size, g->rank},
                             (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }

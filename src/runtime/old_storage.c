@@ -4,6 +4,7 @@
  * overlap), the whole storage is saved, one copy for all inputs in it.
  * Saved-tensor hooks give back the elements of an input, not its storage: a backward
  * that reads beside them is found here, too. */
+#include "core/device.h"
 #include "runtime/plan.h"
 
 #include <string.h>
@@ -72,11 +73,13 @@ static td_storage *copy_storage(td_pcall *c, int i) {
             td__storage_keep(c->old[k]->st);
             return c->old[k]->st;
         }
-    td_storage *to = td__storage_make(st->bytes, st->fake);
+    td_storage *to = st->device && !st->fake ? td__storage_on(st->bytes, st->device)
+                                             : td__storage_make(st->bytes, st->fake);
     if (!to) return td__fail_memory(c->p->cx), NULL;
     to->fake = st->fake;
-    if (st->bytes && !st->fake) memcpy(to->data, st->data, st->bytes);
-    return to;
+    to->device = st->device;
+    if (st->fake || td__storage_copy(c->p->cx, to, st)) return to;
+    return td__storage_drop(to), NULL;
 }
 
 /* Copies whole storages of inputs that the call writes and that double backward reads

@@ -68,6 +68,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     st->span = td__dim_now(span_for(f, real));
     st->open = real->st->open || has_symbols(td__ptrmap_get(&f->metas, real));
     if (st->open) st->bytes = 0; /* the size is symbolic: see span */
+    st->device = real->st->device;
     st->readonly = real->st->readonly;
     st->object = real->st->object;
     st->object_key = real->st->object_key;

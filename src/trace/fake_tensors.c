@@ -71,6 +71,7 @@ td_tensor *td_fake_like(td_tensor *t) {
     td__tensor_meta(t, &m);
     td_storage *st = td__storage_make(t->st->bytes, true);
     if (!st) return td__fail_memory(t->cx), td_nil(t->cx);
+    st->device = t->st->device;
     st->fake = TD_FAKE_OF_USER;
     td_tensor *to = td__tensor_over(t->cx, st, &m);
     td__storage_drop(st);

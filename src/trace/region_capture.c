@@ -74,7 +74,7 @@ static int put_key(const region_call *k, int64_t *to) {
 #define PUT(x) (to ? (void)(to[n] = (int64_t)(x)) : (void)0, n++)
     PUT(k->n_out);
     PUT(k->cx->grad_enabled | k->cx->inference << 1);
-    PUT(now.default_dtype);
+    PUT(now.default_dtype | now.device << 8);
     PUT(now.autocast);
     for (int i = 0; i < k->args.n; i++) {
         td_value         v = k->args.v[i];
@@ -84,7 +84,7 @@ static int put_key(const region_call *k, int64_t *to) {
             PUT(v.kind == TD_K_NONE || v.kind == TD_K_TENSOR ? 0 : v.u.i);
             continue;
         }
-        PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16);
+        PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16 | t->st->device << 20);
         for (int d = 0; d < t->rank; d++) PUT(t->size[d]);
         for (int d = 0; d < t->rank; d++) PUT(t->stride[d]);
         n += td__typed_key(t->typed, to ? to + n : NULL);

@@ -32,7 +32,8 @@ static int64_t dim_of(const types *t, int64_t dim) {
 /* ---- inputs ------------------------------------------------------------- */
 
 static void meta_of(const types *t, const td_gtype *l, td_meta *m) {
-    *m = (td_meta){.dtype = (td_dtype)l->dtype, .rank = l->rank, .strided = true};
+    *m = (td_meta){.dtype = (td_dtype)l->dtype, .rank = l->rank, .strided = true,
+                   .device = l->device};
     m->offset = dim_of(t, l->offset);
     for (int d = 0; d < l->rank; d++) {
         m->size[d] = dim_of(t, l->size[d]);
@@ -80,6 +81,7 @@ static bool fit_storage(types *t, int i, const td_meta *m) {
                         t->g->name, i);
     if (first && !(*st = td__storage_make(sym ? 0 : (size_t)bytes, true)))
         return td__fail_memory(t->g->cx);
+    if (first) (*st)->device = m->device;
     if (first && sym) (*st)->span = bytes;
     else if (!first && (sym || (*st)->open) && (*st)->span != bytes) (*st)->span = 0;
     (*st)->open |= sym;

@@ -2,6 +2,7 @@
  * a symbol and assumes that it is neither 0 nor 1. Where that fails, the program is run
  * once on copies of the arguments, which gives the sizes, and can be traced for these
  * alone (td_graph.sizes). Code that was made so checks them in every call. */
+#include "core/device.h"
 #include "trace/trace_int.h"
 
 #include <string.h>
@@ -18,9 +19,11 @@ static td_tensor *copy_input(td_ctx *cx, const td_value *in, td_value *to, int i
     }
     td__tensor_meta(t, &m);
     if (st) return td__tensor_over(cx, st, &m);
-    if (!(st = td__storage_make(t->st->bytes, false))) return td__fail_memory(cx), NULL;
-    if (t->st->bytes) memcpy(st->data, t->st->data, t->st->bytes);
-    td_tensor *copy = td__tensor_over(cx, st, &m);
+    st = t->st->device ? td__storage_on(t->st->bytes, t->st->device)
+                       : td__storage_make(t->st->bytes, false);
+    if (!st) return td__fail_memory(cx), NULL;
+    bool       ok = td__storage_copy(cx, st, t->st);
+    td_tensor *copy = ok ? td__tensor_over(cx, st, &m) : NULL;
     td__storage_drop(st);
     return copy;
 }

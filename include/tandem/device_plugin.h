@@ -1,0 +1,93 @@
+/* tandem/device_plugin.h -- what a device offers to the library: memory, copies, and
+ * kernels from text. A plugin is a shared library, libtandem-KIND.so, that exports one
+ * function, td_device_plugin_get. It knows no ops: the library decides what runs,
+ * writes kernels as text and describes products; the plugin compiles and launches.
+ *
+ * The library opens a device once in a process and never closes it. Calls on one device
+ * come from any thread, one at a time. Work on a device runs in the order in which it
+ * was started; only copy_out, sync and failures wait for it. Addresses are opaque: the
+ * library adds offsets to them and reads nothing through them. */
+#ifndef TANDEM_DEVICE_PLUGIN_H
+#define TANDEM_DEVICE_PLUGIN_H
+
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TD_DEVICE_PLUGIN_VERSION 1
+
+/* A grid of blocks of threads. */
+typedef struct td_device_grid {
+    uint32_t blocks, threads;
+    uint32_t shared; /* bytes of shared memory that the launch adds */
+} td_device_grid;
+
+/* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by n.
+ * A transposed operand is stored as the transpose of what the formula reads. Strides
+ * count elements. */
+typedef struct td_device_product {
+    int64_t     m, n, k, batch;
+    const void *a, *b;
+    void       *c;
+    int64_t     row_a, row_b, row_c;       /* elements from a row to the next */
+    int64_t     batch_a, batch_b, batch_c; /* elements from a matrix to the next */
+    bool        transposed_a, transposed_b;
+    td_dtype    dtype; /* of all three */
+    double      alpha, beta;
+} td_device_product;
+
+/* What the plugin counts; the library counts the rest of td_device_counts. */
+typedef struct td_device_memory {
+    uint64_t bytes, peak;
+} td_device_memory;
+
+/* The functions of a plugin. `dev` is what open gave. A function that fails stores the
+ * reason for `error`. */
+typedef struct td_device_plugin {
+    int         version; /* TD_DEVICE_PLUGIN_VERSION */
+    const char *name;    /* of the kind: "cuda" */
+
+    /* How many devices there are. 0: none, and `why` says what is missing and how to
+     * get it. */
+    int (*count)(char *why, size_t cap);
+    /* NULL: it cannot be used, and why. */
+    void *(*open)(int index, char *why, size_t cap);
+    /* One line: the product's name, memory, architecture. */
+    void (*describe)(void *dev, char *out, size_t cap);
+
+    /* NULL: out of memory, after caches were released. Aligned to 256 bytes. */
+    void *(*alloc)(void *dev, size_t bytes);
+    void (*release)(void *dev, void *memory, size_t bytes);
+    /* Copies between host and device, and within the device, where the two ranges do
+     * not overlap. copy_in may return before the bytes have arrived, and has read all of
+     * `from` by then; copy_out waits for them. */
+    bool (*copy_in)(void *dev, void *to, const void *from, size_t bytes);
+    bool (*copy_out)(void *dev, void *to, const void *from, size_t bytes);
+    bool (*copy)(void *dev, void *to, const void *from, size_t bytes);
+    bool (*fill)(void *dev, void *to, int byte, size_t bytes);
+    bool (*sync)(void *dev);
+    /* Why the last function failed; "" if none did. */
+    const char *(*error)(void *dev);
+    void (*memory)(void *dev, td_device_memory *out);
+
+    /* Kernels. NULL, all three: the device has none, and every op runs on the host. */
+
+    /* Compiles text whose function `entry` is a kernel; NULL: it cannot. The kernel
+     * belongs to the device. */
+    void *(*build)(void *dev, const char *text, const char *entry);
+    /* Starts a kernel; args are addresses of its arguments, which it copies. */
+    bool (*launch)(void *dev, void *kernel, td_device_grid grid, void **args);
+    /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */
+    int (*product)(void *dev, const td_device_product *p);
+} td_device_plugin;
+
+/* The function that a plugin exports under the name "td_device_plugin_get". */
+typedef const td_device_plugin *td_device_plugin_fn(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

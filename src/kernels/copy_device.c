@@ -1,0 +1,30 @@
+/* copy_device.c -- copies of elements where one tensor or both are on a device. */
+#include "core/device.h"
+#include "ops/cast.h"
+
+/* Elements in the same order, without gaps: the copy is one of bytes. */
+static bool is_bytes(const td_tensor *a, const td_tensor *b) {
+    bool same = a->dtype == b->dtype && a->rank == b->rank && a->numel == b->numel;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->size[d] == b->size[d] && a->stride[d] == b->stride[d];
+    return same && td__is_packed(a->rank, a->size, a->stride);
+}
+
+/* Anything else is computed on the host, from copies. Gaps between the elements of dst
+ * keep their bytes. */
+static bool copy_by_host(td_tensor *dst, td_tensor *src) {
+    td_ctx *cx = dst->cx;
+    if (!td__scope_push(cx)) return false;
+    td_tensor *from = td__on_host(src), *to = from ? td__on_host(dst) : NULL;
+    bool       ok = to && td__copy_into(to, from);
+    if (ok && to != dst) ok = td__host_back(dst, to);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
+}
+
+bool td__copy_on_device(td_tensor *dst, const td_tensor *src) {
+    size_t item = td__dtype_bytes[dst->dtype];
+    if (!is_bytes(dst, src)) return copy_by_host(dst, (td_tensor *)(uintptr_t)src);
+    return td__bytes_copy(dst->cx, dst->st, (size_t)dst->offset * item, src->st,
+                          (size_t)src->offset * item, (size_t)dst->numel * item);
+}
