@@ -18,6 +18,7 @@ static void put_big(td_image *m, uint64_t x) { td__put_uint(m->b, x); }
 static void put_geom(td_image *m, const td_geom *g) {
     put_nr(m, (int)g->dtype);
     put_nr(m, g->rank);
+    put_nr(m, g->device);
     put_nr(m, g->offset);
     for (int d = 0; d < g->rank; d++) put_nr(m, g->size[d]);
     for (int d = 0; d < g->rank; d++) put_nr(m, g->stride[d]);

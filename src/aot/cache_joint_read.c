@@ -2,6 +2,7 @@
  * The bytes may be damaged: every index is checked against its range, and every graph
  * against the others and the call, so that later code can rely on them. A check that
  * fails sets reader.bad; the get_ functions then return anything. */
+#include "core/device.h"
 #include "aot/cache_int.h"
 
 /* What is being read. Symbolic sizes refer to the table of j->g. */
@@ -26,6 +27,8 @@ static void *items(source *s, int n, size_t item) {
 static void get_geom(source *s, td_geom *g) {
     g->dtype = (uint8_t)within(s, -1, TD_DTYPE_COUNT + 1);
     g->rank = (uint8_t)within(s, 0, TD_MAX_RANK + 1);
+    g->device = (uint8_t)within(s, 0, TD_NO_DEVICE + 1);
+    if (td__device_code(td__device_at(g->device)) != g->device) s->r->bad = true;
     g->offset = td__get_dim(s->r, s->j->g);
     g->size = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);
     g->stride = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);

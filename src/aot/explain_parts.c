@@ -10,6 +10,7 @@ void td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom) {
     td_gtype l = {.kind = TD_K_TENSOR,
                   .dtype = (uint8_t)geom->dtype,
                   .rank = (uint8_t)geom->rank,
+                  .device = geom->device,
                   .dense = td__is_dense(geom->rank, geom->size, geom->stride),
                   .offset = geom->offset,
                   .size = geom->size,

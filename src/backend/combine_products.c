@@ -214,6 +214,7 @@ static bool stack_as_cat(td_graph *g, int at) {
     td_gtype flat = {.kind = l.kind,
                      .dtype = l.dtype,
                      .rank = (uint8_t)(l.rank - 1),
+                     .device = l.device,
                      .storage = l.storage,
                      .size = size};
     td_gval *all =

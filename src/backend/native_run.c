@@ -31,6 +31,7 @@ static void find_meta(const td_graph *g, const td_gtype *type, const int64_t *bo
     m->dtype = (td_dtype)type->dtype;
     m->rank = type->rank;
     m->strided = !type->dense;
+    m->device = type->device;
     m->offset = 0;
     for (int d = 0; d < type->rank; d++) {
         m->size[d] = td__gdim_value(g, type->size[d], bound);

@@ -134,8 +134,12 @@ void case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *
     }
 }
 
-/* Does this byte belong to an element of t that is NaN? */
+/* Does this byte belong to an element of t that is NaN? Of a copy from a device it is
+ * not known whose byte it is: then, has t a NaN? */
 static bool is_nan_at(const td_tensor *t, const char *byte) {
+    if (t->st->device)
+        return td_item(td_op_any(td_op_isnan((td_tensor *)(uintptr_t)t), TD_ALL,
+                                 false)) != 0;
     int64_t at[TD_MAX_RANK] = {0}, a = 0, b = 0;
     int64_t item = (int64_t)td__dtype_bytes[t->dtype];
     for (int64_t i = 0; i < t->numel; i++) {

@@ -139,6 +139,7 @@ static bool read_sizes(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *numel
                         (int)d->ndim, d->shape ? "given" : "missing", TD_MAX_RANK);
     m->rank = d->ndim;
     m->strided = true;
+    m->device = 0;
     m->offset = 0;
     for (int i = 0; i < m->rank; i++) {
         m->size[i] = d->shape[i];

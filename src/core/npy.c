@@ -91,6 +91,7 @@ static bool read_size(reader *r, int64_t *out) {
 static bool read_shape(reader *r) {
     td_meta *m = &r->meta;
     m->rank = 0;
+    m->device = 0;
     if (!take(r, '(')) return wrong(r, "expected ( of the shape");
     while (!take(r, ')')) {
         if (m->rank == TD_MAX_RANK) return wrong(r, "more than 32 dims");

@@ -101,7 +101,8 @@ static bool named_device(td_opcall *c) {
 
 bool td__call_device(td_opcall *c) {
     c->device = 0;
-    if (c->info->op == TD_OP_random_state) return true; /* a list of two numbers */
+    if (c->info->op == TD_OP_random_state) /* two numbers of the CPU */
+        return !td__in(c, 0) || !td__in(c, 0)->st->device || bring(c, 0);
     if (c->info->op == TD_OP_to_device) return named_device(c);
     bool copies = row_of(c)->element == TD_EL_COPY_INTO && td__in(c, 0);
     c->device = copies ? td__in(c, 0)->st->device : device_of(c);

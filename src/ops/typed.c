@@ -349,6 +349,7 @@ static bool read_geometry(td_opcall *c, td_meta *m) {
     m->dtype = c->in[5].u.dt;
     m->rank = (int)size->n;
     m->strided = stride->n > 0;
+    m->device = c->device;
     m->offset = 0;
     for (uint32_t d = 0; d < size->n; d++) {
         m->size[d] = size->u.ints[d];

@@ -1,6 +1,7 @@
 /* decomp_index.c -- composite ops of the index family. Masks become integer index
  * tensors here, so that the ops below have results of known sizes: only nonzero, which
  * makes the index tensors, has a size that depends on values. */
+#include "core/device.h"
 #include "rules/index_args.h"
 
 /* A list of n sizes or dims as ops take it. */
@@ -205,7 +206,8 @@ bool td__decomp_one_hot(td_opcall *c) {
         classes = all->size[0];
     }
     bool read = !c->cx->fake && !td__is_fake(self) && !self->typed;
-    if (read && !td__class_check(c, self, classes)) return false;
+    const td_tensor *host = read ? td__on_host(self) : NULL;
+    if (read && (!host || !td__class_check(c, host, classes))) return false;
     for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
     size[self->rank] = classes;
     td_tensor *zeros = td_op_zeros(c->cx, ints(size, self->rank + 1), TD_I64);

@@ -407,6 +407,7 @@ static void set_result(td_geom *to, const td_geom *g) {
     to->offset = 0;
     to->dtype = g->dtype;
     to->rank = g->rank;
+    to->device = g->device;
 }
 
 /* Saves value i of the plan in the node, as the output of the node that it is, if any:

@@ -183,7 +183,7 @@ static td_tensor *tensor_like(capturing *k, const td_gtype *l, td_tensor **by_st
 
 /* A fake gradient for a result of this type: row-major. */
 static td_tensor *tangent_like(capturing *k, const td_gtype *l) {
-    td_meta m = {.dtype = (td_dtype)l->dtype, .rank = l->rank};
+    td_meta m = {.dtype = (td_dtype)l->dtype, .rank = l->rank, .device = l->device};
     for (int d = 0; d < l->rank; d++) m.size[d] = l->size[d];
     return td__tensor_make(k->cx, &m, true);
 }
