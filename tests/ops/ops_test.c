@@ -2,6 +2,7 @@
  *
  *   build/ops-test                all samples and the self-check of the table
  *   build/ops-test TEXT...        samples whose text contains TEXT
+ *   build/ops-test --device=cuda:0    all tensors on a device
  *   build/ops-test --native       each as a compiled function, against eager
  *   build/ops-test --twice        second gradients inside and outside of such
  *   --every=N                     every Nth sample only
@@ -9,6 +10,7 @@
  *
  * Prints one block per failing sample and `N passed, N failed`; the exit status
  * is the verdict. Runs from the root of the source tree. */
+#include "tandem/device.h"
 #include "sample.h"
 
 #include "backend/nest.h"
@@ -31,6 +33,7 @@ typedef struct suite {
     int          simpler;       /* samples compared with the op's simpler form */
     int          wrong;         /* wrong kernels that had to be noticed, and were */
     bool         native, twice;
+    td_device    device; /* of all tensors */
     int          every;
     native_stats compiled;
     twice_stats  again;
@@ -91,6 +94,8 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
     if (!r.failures && e.status == EXP_MISSING)
         fail_sample(&r, "no stored result: run tools/oracle/oracle.py");
     if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
+    if (!r.failures) td_set_default_device(cx, u->device);
+    if (!r.failures && !td_ok(cx)) fail_sample(&r, "%s", td_message(cx));
     if (!r.failures) sums_measure(cx, &r);
     if (!r.failures && u->native) check_native(cx, &r, &u->compiled);
     else if (!r.failures && u->twice) check_twice(cx, &r, &u->again);
@@ -175,6 +180,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-q")) u.quiet = true;
         else if (!strcmp(argv[i], "--native")) u.native = true;
+        else if (!strncmp(argv[i], "--device=", 9)) td_device_parse(argv[i] + 9, &u.device);
         else if (!strcmp(argv[i], "--twice")) u.twice = true;
         else if (!strncmp(argv[i], "--every=", 8)) u.every = atoi(argv[i] + 8);
         else if (!strcmp(argv[i], "-d") && i + 1 < argc) u.dir = argv[++i];

@@ -1,6 +1,7 @@
 /* sample_values.c -- the numbers of a sample's tensors and its arguments as op
  * values. Numbers come from an integer hash of (text, leaf, element), the same as
  * in tools/oracle/samples.py, so that nothing random has to be stored. */
+#include "tandem/device.h"
 #include "sample.h"
 #include "tandem/grad.h"
 
@@ -165,8 +166,9 @@ td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
         if (td_dtype_is_float(dt)) td__store_f(dt, p, f);
         else td__store_i(dt, p, k);
     }
-    td_tensor *t = n ? guarded_tensor(cx, dt, size, data, (size_t)n * each)
-                     : td_from(cx, dt, size, data);
+    bool       host = td_default_device(cx).kind == TD_CPU;
+    td_tensor *t = n && host ? guarded_tensor(cx, dt, size, data, (size_t)n * each)
+                             : td_from(cx, dt, size, data);
     free(data);
     return t;
 }
@@ -196,10 +198,12 @@ static td_tensor *make_strided(td_ctx *cx, td_tensor *t) {
     if (r == 0 || n == 0) return t;
     memcpy(size, td_sizes(t).v, (size_t)r * sizeof *size);
     size[r - 1] *= 2;
-    char *wide = malloc(2 * (size_t)n * each);
-    if (!wide) return td_nil(cx);
+    char *wide = malloc(3 * (size_t)n * each), *from = wide + 2 * (size_t)n * each;
+    if (!wide || !td_read(t, td_dtype_of(t), from, (size_t)n * each)) {
+        free(wide);
+        return td_nil(cx);
+    }
     memset(wide, 1, 2 * (size_t)n * each);
-    const char *from = td_data(t);
     for (int64_t i = 0; i < n; i++)
         memcpy(wide + 2 * (size_t)i * each, from + (size_t)i * each, each);
     td_tensor *out = td_from(cx, td_dtype_of(t), (td_ints){size, r}, wide);

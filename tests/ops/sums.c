@@ -94,8 +94,13 @@ static td_tensor *without(td_ctx *cx, const sample *s, int nr, int64_t k) {
     int64_t     flat = leaf_numel(l);
     td_ints    size = l->has_stride ? (td_ints){&flat, 1} : (td_ints){l->size, l->rank};
     td_tensor *t = hashed_tensor(cx, s, nr, l->dt, size);
-    char      *at = td_is_nil(t) ? NULL : td_data(t);
-    if (at) td__store_f(l->dt, at + (size_t)k * td_dtype_size(l->dt), 0);
+    size_t     each = td_dtype_size(l->dt), bytes = (size_t)td_numel(t) * each;
+    char      *at = malloc(bytes + 1);
+    if (at && td_read(t, l->dt, at, bytes)) {
+        td__store_f(l->dt, at + (size_t)k * each, 0);
+        td_write(t, l->dt, at, bytes);
+    }
+    free(at);
     return t;
 }
 
