@@ -20,6 +20,8 @@ set -u
 export TD_BACKEND=${TD_BACKEND:-interp}
 word=$1
 shift
+# The device for tests is beside the first program.
+export TD_DEVICE_PATH="${TD_DEVICE_PATH:-$PWD/$(dirname "$1")}"
 jobs=${JOBS:-$(nproc)}
 programs=() # "PROGRAM", or "PROGRAM K/N" for part K of its tests
 for program in "$@"; do

@@ -1,7 +1,6 @@
 /* case_file.c -- shared by commands that process a whole .td file. */
 #include "cli/case_run.h"
 #include "cli/cli.h"
-#include "core/device.h"
 
 bool case_calls(const td_gfile *f, const td_graph *g) {
     for (int i = 0; i < f->cases.n; i++)
@@ -22,14 +21,4 @@ int case_file(const char *command, const char *path, int (*show)(const td_gfile 
     td__gfile_drop(f);
     td_close(cx);
     return status;
-}
-
-int cli_use_device(const char *command, td_ctx *cx, const char *name) {
-    td_device dev;
-    if (!td_device_parse(name, &dev))
-        return cli_misuse(command, "--device=%.40s: devices are cpu and cuda:0", name);
-    td_set_default_device(cx, dev);
-    if (td_ok(cx)) return CLI_OK;
-    fprintf(stderr, "tandem %s: %s\n", command, td_message(cx));
-    return CLI_FAILED;
 }

@@ -52,7 +52,7 @@ int  cli_misuse(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Makes the device that --device names the default of cx. CLI_OK, or the exit status
- * after a message (case_file.c). */
+ * after a message. */
 struct td_ctx;
 int cli_use_device(const char *command, struct td_ctx *cx, const char *name);
 

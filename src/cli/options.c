@@ -1,5 +1,6 @@
 /* options.c -- parses a command's options and prints its help page, from one table. */
 #include "cli/cli.h"
+#include "tandem/device.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +17,16 @@ int cli_misuse(const char *command, const char *fmt, ...) {
     fprintf(stderr, "tandem%s%s: %s (tandem help%s%s)\n", command ? " " : "",
             command ? command : "", text, command ? " " : "", command ? command : "");
     return CLI_MISUSED;
+}
+
+int cli_use_device(const char *command, td_ctx *cx, const char *name) {
+    td_device dev;
+    if (!td_device_parse(name, &dev))
+        return cli_misuse(command, "--device=%.40s: devices are cpu and cuda:0", name);
+    td_set_default_device(cx, dev);
+    if (td_ok(cx)) return CLI_OK;
+    fprintf(stderr, "tandem %s: %s\n", command, td_message(cx));
+    return CLI_FAILED;
 }
 
 /* ---- reading ------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- names -------------------------------------------------------------- */
 
@@ -67,11 +68,13 @@ static kind            kinds[TD_DEVICE_KINDS];
 static void own_directory(char *out, size_t cap) {
     static const char here;
     Dl_info           info;
-    *out = 0;
-    if (!dladdr(&here, &info) || !info.dli_fname) return;
-    const char *end = strrchr(info.dli_fname, '/');
-    if (end) snprintf(out, cap, "%.*s", (int)(end - info.dli_fname), info.dli_fname);
-    else snprintf(out, cap, ".");
+    char              exe[1024];
+    bool              known = dladdr(&here, &info) && info.dli_fname;
+    const char       *path = known ? info.dli_fname : "";
+    ssize_t           n = strchr(path, '/') ? 0 : readlink("/proc/self/exe", exe, 1000);
+    if (n > 0) exe[n] = 0, path = exe; /* a program that was found along PATH */
+    const char *end = strrchr(path, '/');
+    snprintf(out, cap, "%.*s", end ? (int)(end - path) : 0, path);
 }
 
 /* Opens DIR/libtandem-KIND.so, or without a directory the one that the dynamic linker

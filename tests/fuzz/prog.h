@@ -253,6 +253,9 @@ td_code prog_run(const td_gfile *f, const td_gcase *c, const struct case_way *wa
 void    prog_sum_up(char *out, size_t cap, const char *way, const char *why);
 
 /* For prog_noise.c: checks a program whose floats are of this dtype by default. */
+/* The device of all tensors; NULL: the CPU. */
+extern const char *prog_device;
+td_ctx            *prog_open(void); /* a context with that default device */
 void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r);
 bool prog_only_numbers(const char *why); /* all differences are of elements */
 /* In a run with more digits: how far numbers may be apart there; 0: as in any run. */

@@ -6,10 +6,12 @@
 
 #include "cli/case_check.h"
 #include "core/config.h"
+#include "tandem/device.h"
 #include "aot/facts.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- stages ------------------------------------------------------------- */
@@ -389,8 +391,20 @@ static bool check_graph(const td_graph *g, prog_result *r) {
 
 bool prog_native;
 
+const char *prog_device;
+
+td_ctx *prog_open(void) {
+    td_ctx   *cx = td_open();
+    td_device dev;
+    if (!cx || !prog_device) return cx;
+    if (td_device_parse(prog_device, &dev)) td_set_default_device(cx, dev);
+    if (td_ok(cx) && td_default_device(cx).kind != TD_CPU) return cx;
+    fprintf(stderr, "%s: %s\n", prog_device, td_message(cx));
+    exit(2);
+}
+
 void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = prog_open();
     if (cx) cx->default_dtype = floats;
     prog_native = cx && td__config(cx)->backend != TD_BACKEND_INTERP;
     *r = (prog_result){.verdict = PROG_BROKEN};
@@ -448,7 +462,7 @@ static bool run_way(const td_gfile *f, const td_gcase *c, const case_way *way,
 }
 
 void prog_rehearse(const char *text, size_t n) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = prog_open();
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
     for (int i = 0; f && i < f->cases.n; i++) {
         for (int k = 0; k < CASE_COMPILED; k++)

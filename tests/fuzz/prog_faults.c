@@ -57,7 +57,7 @@ static bool fail_in_turn(const td_gfile *f, const td_gcase *c, const case_way *w
 
 void prog_check_faults(const char *text, size_t n, prog_result *r) {
     size_t    live = td_memory_live();
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = prog_open();
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
     *r = (prog_result){.verdict = td_is_nil(f) ? PROG_BROKEN : PROG_AGREE};
     for (int i = 0; r->verdict == PROG_AGREE && i < f->cases.n; i++)

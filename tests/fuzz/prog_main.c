@@ -295,7 +295,7 @@ static int stretch(const char *part, const char *way, bool wide, int n) {
 }
 
 /* Plain programs in every way, then each part, then all at once for many sizes, then
- * all at once with some of their allocations failing. */
+ * all at once with some of their allocations failing, then on a device. */
 static int stretches(void) {
     int n = stretch("", NULL, false, SMOKE);
     for (int i = 0; i < N_PARTS; i++) n += stretch(parts[i], NULL, i % 2, SMOKE_PART);
@@ -303,6 +303,9 @@ static int stretches(void) {
     prog_faults = 5;
     n += stretch("all", NULL, true, SMOKE_PART);
     prog_faults = 0;
+    prog_device = "test:0";
+    n += stretch("all", NULL, true, SMOKE_PART) + stretch("", NULL, false, SMOKE_PART);
+    prog_device = NULL;
     return n;
 }
 
@@ -363,6 +366,7 @@ static int run_as_test(const char *word) {
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
     "                [--way=[!]WORD,...] [--wide] [--public] [--coverage]\n"
+    "                [--device=NAME]\n"
     "                [--print] [--batch=N] [--with=PART,...] [--faults=N]\n"
     "       programs [--way=[!]WORD,...] [--faults=N] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then fixed stretches of seeds\n"
@@ -386,6 +390,7 @@ static bool option(const char *arg) {
     else if (number(arg, "--batch=", &n)) opt.batch = n > 0 ? (int)n : 1;
     else if (!strncmp(arg, "--save=", 7)) opt.save = arg + 7;
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
+    else if (!strncmp(arg, "--device=", 9)) prog_device = arg + 9;
     else if (!strcmp(arg, "--print")) opt.print = true;
     else if (!strcmp(arg, "--wide")) prog_wide = true;
     else if (!strncmp(arg, "--with=", 7)) return with(arg + 7);

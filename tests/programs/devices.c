@@ -1,0 +1,35 @@
+/* devices.c -- the cases of tests/cases and tests/corpus, and samples of all ops, with
+ * every tensor on the device for tests: compiled functions agree with eager ones there,
+ * and eager ones with PyTorch. `devices WORD` runs those whose command contains WORD.
+ * The programs are looked for in the folder above this one's. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int passed, failed;
+
+static void run(const char *dir, const char *word, const char *command) {
+    char line[2048];
+    if (!strstr(command, word)) return;
+    snprintf(line, sizeof line, "TD_DEVICE_PATH=%s %s/%s", dir, dir, command);
+    if (system(line) == 0) passed++;
+    else failed++, printf("FAIL %s\n", line);
+}
+
+int main(int argc, char **argv) {
+    char        dir[1024];
+    const char *slash = strrchr(argv[0], '/'), *word = argc > 1 ? argv[1] : "";
+    bool        quick = getenv("TD_TEST_QUICK") != NULL;
+    snprintf(dir, sizeof dir, "%.*s/..", slash ? (int)(slash - argv[0]) : 1,
+             slash ? argv[0] : ".");
+    run(dir, word, "tandem check --device=test:0 --quiet tests/cases");
+    run(dir, word,
+        "tandem check --device=test:0 --quiet --allow-refused tests/corpus "
+        "| grep -v ^compiled");
+    run(dir, word,
+        quick ? "ops-test --device=test:0 --every=64"
+              : "ops-test --device=test:0 --every=4");
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
