@@ -383,6 +383,7 @@ bool td__kern_wrap(td_opcall *c) {
     if (td__call_is_fake(c)) return true;
     td_storage *st = td__storage_hollow(t->st->bytes);
     if (!st) return td__fail_memory(c->cx);
+    st->device = t->st->device;
     td__tensor_set_storage(t, st);
     td__storage_drop(st);
     return true;
