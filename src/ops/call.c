@@ -432,7 +432,8 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     if (state) return state == 1 ? NIL : FAILED;
     if (TD_UNLIKELY(c->cx->fake | c->cx->takes_fakes) && !takes(c)) return FAILED;
     c->device = 0;
-    if (TD_UNLIKELY(c->cx->devices) && !td__call_device(c)) return FAILED;
+    if (TD_UNLIKELY(c->cx->devices | (op == TD_OP_to_device)) && !td__call_device(c))
+        return FAILED;
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 

@@ -14,6 +14,7 @@ static const char *const bad[] = {
     "unfold_backward(%a, [2,3], 0, 9, 1)",
     "expect(1, \"about\", 2)",
     "random_state(%a)",
+    "to_device(%a, \"nowhere\")",
     "offload_store(%a, \"nowhere\")",
     "offload_fetch(%a)",
     "offload_wait(%a, [2,3], [3,1], f32)",
