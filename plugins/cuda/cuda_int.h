@@ -1,0 +1,99 @@
+/* cuda_int.h -- shared by the files of libtandem-cuda.so.
+ *
+ * The driver is loaded when it is first needed, so that a machine without one gets a
+ * message instead of a library that cannot be loaded. One context, one stream and one
+ * memory pool per device; all work of a device is in its stream. */
+#ifndef TD_CUDA_INT_H
+#define TD_CUDA_INT_H
+
+#include "tandem/device_plugin.h"
+
+#include <cublasLt.h>
+#include <cuda.h>
+
+/* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
+#define TD_CU_FUNCTIONS                           \
+    TD_CU(cuInit, "cuInit")                       \
+    TD_CU(cuGetErrorString, "cuGetErrorString")   \
+    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")   \
+    TD_CU(cuDeviceGet, "cuDeviceGet")             \
+    TD_CU(cuDeviceGetName, "cuDeviceGetName")     \
+    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute") \
+    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2") \
+    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") \
+    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")     \
+    TD_CU(cuStreamCreate, "cuStreamCreate")       \
+    TD_CU(cuStreamSynchronize, "cuStreamSynchronize") \
+    TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool") \
+    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute") \
+    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")     \
+    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")     \
+    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")       \
+    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2") \
+    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2") \
+    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2") \
+    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")     \
+    TD_CU(cuModuleLoadData, "cuModuleLoadData")   \
+    TD_CU(cuModuleGetFunction, "cuModuleGetFunction") \
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")
+
+/* The loaded driver; all zero before td_cu_load. */
+typedef struct td_driver {
+#define TD_CU(name, symbol) __typeof__(name) *name;
+    TD_CU_FUNCTIONS
+#undef TD_CU
+} td_driver;
+extern td_driver td_cu;
+
+/* How cuBLASLt computes a product of these sizes, found once. */
+typedef struct td_cuda_plan {
+    td_device_product of; /* its sizes; the addresses do not count */
+    cublasLtMatmulAlgo_t algo;
+    size_t               workspace;
+} td_cuda_plan;
+enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
+
+/* An open device. */
+typedef struct td_cuda {
+    CUdevice         device;
+    CUcontext        context;
+    CUstream         stream;
+    CUmemoryPool     pool;
+    int              arch; /* 90: sm_90 */
+    uint64_t         bytes, peak;
+    char             error[4096];
+    cublasLtHandle_t lt;        /* NULL until the first product */
+    void            *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
+    td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
+    bool            *planned;   /* [TD_CUDA_PLANS] */
+} td_cuda;
+
+/* Loads the driver. False, and why: it is missing, or too old. */
+bool td_cu_load(char *why, size_t cap);
+/* Stores "what: reason" as the error of d; true if r is no error. */
+bool td_cu_ok(td_cuda *d, CUresult r, const char *what);
+/* Makes d the current device of the thread. */
+bool td_cu_enter(td_cuda *d);
+
+/* memory.c */
+void *td_cuda_alloc(void *dev, size_t bytes);
+void  td_cuda_release(void *dev, void *memory, size_t bytes);
+bool  td_cuda_copy_in(void *dev, void *to, const void *from, size_t bytes);
+bool  td_cuda_copy_out(void *dev, void *to, const void *from, size_t bytes);
+bool  td_cuda_copy(void *dev, void *to, const void *from, size_t bytes);
+bool  td_cuda_fill(void *dev, void *to, int byte, size_t bytes);
+bool  td_cuda_sync(void *dev);
+void  td_cuda_memory(void *dev, td_device_memory *out);
+
+/* kernels.c */
+void *td_cuda_build(void *dev, const char *text, const char *entry);
+bool  td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
+/* Compiles text for sm_<arch> without a device: the machine code, to be freed, or NULL
+ * and why. For tests on machines without a GPU. */
+TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
+                             size_t cap);
+
+/* product.c */
+int td_cuda_product(void *dev, const td_device_product *p);
+
+#endif

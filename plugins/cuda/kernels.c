@@ -1,0 +1,107 @@
+/* kernels.c -- kernels from text by NVRTC, straight to machine code of the device, and
+ * launches. Products and sums are not contracted, so that a kernel computes what the
+ * same text computes on the CPU. */
+#include "cuda_int.h"
+
+#include <nvrtc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What kernels are written with (docs/cuda.md): the names of C's integers, and who
+ * takes which elements. A kernel of elements divides them among all threads; a kernel
+ * of rows divides rows among blocks, and the inside of a row among its threads. */
+static const char prelude[] =
+    "typedef signed char int8_t;\n"
+    "typedef unsigned char uint8_t;\n"
+    "typedef short int16_t;\n"
+    "typedef unsigned short uint16_t;\n"
+    "typedef int int32_t;\n"
+    "typedef unsigned int uint32_t;\n"
+    "typedef long long int64_t;\n"
+    "typedef unsigned long long uint64_t;\n"
+    "typedef unsigned long long size_t;\n"
+    "#define INT32_MIN (-2147483647 - 1)\n"
+    "#define INT64_MIN (-9223372036854775807LL - 1)\n"
+    "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
+    "#define TD_FIRST (blockIdx.x * (int64_t)blockDim.x + threadIdx.x)\n"
+    "#define TD_STEP (gridDim.x * (int64_t)blockDim.x)\n"
+    "#define TD_ROW ((int64_t)blockIdx.x)\n"
+    "#define TD_ROWS ((int64_t)gridDim.x)\n"
+    "#define TD_LANE ((int64_t)threadIdx.x)\n"
+    "#define TD_LANES ((int64_t)blockDim.x)\n"
+    "#define TD_TOGETHER(T, x, fold) do { \\\n"
+    "    __shared__ T td_all[256]; \\\n"
+    "    __syncthreads(); \\\n"
+    "    td_all[threadIdx.x] = x; \\\n"
+    "    for (unsigned td_half = blockDim.x / 2; td_half; td_half /= 2) { \\\n"
+    "        __syncthreads(); \\\n"
+    "        if (threadIdx.x < td_half) { \\\n"
+    "            T a = td_all[threadIdx.x], b = td_all[threadIdx.x + td_half]; \\\n"
+    "            td_all[threadIdx.x] = fold; \\\n"
+    "        } \\\n"
+    "    } \\\n"
+    "    __syncthreads(); \\\n"
+    "    x = td_all[0]; \\\n"
+    "} while (0)\n";
+
+/* Keeps the compiler's first lines. */
+static void keep_log(nvrtcProgram p, char *why, size_t cap) {
+    size_t n = 0;
+    char  *log = nvrtcGetProgramLogSize(p, &n) ? NULL : malloc(n + 1);
+    if (log && !nvrtcGetProgramLog(p, log)) snprintf(why, cap, "NVRTC: %s", log);
+    else snprintf(why, cap, "NVRTC failed");
+    free(log);
+}
+
+/* The machine code of a compiled program. */
+static void *code_of(nvrtcProgram p, size_t *bytes) {
+    void *code = nvrtcGetCUBINSize(p, bytes) ? NULL : malloc(*bytes);
+    if (code && nvrtcGetCUBIN(p, code)) free(code), code = NULL;
+    return code;
+}
+
+void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
+                      size_t cap) {
+    char        target[40];
+    const char *options[] = {target, "-std=c++17", "-default-device", "-fmad=false",
+                             "-w"};
+    size_t      n = strlen(text) + sizeof prelude;
+    char       *all = malloc(n);
+    void       *code = NULL;
+    nvrtcProgram p = NULL;
+    snprintf(target, sizeof target, "-arch=sm_%d", arch);
+    if (all) snprintf(all, n, "%s%s", prelude, text);
+    if (!all || nvrtcCreateProgram(&p, all, "kernel.cu", 0, NULL, NULL))
+        snprintf(why, cap, "out of memory");
+    else if (nvrtcCompileProgram(p, 5, options)) keep_log(p, why, cap);
+    else if (!(code = code_of(p, bytes))) snprintf(why, cap, "NVRTC gave no code");
+    if (p) nvrtcDestroyProgram(&p);
+    free(all);
+    return code;
+}
+
+void *td_cuda_build(void *dev, const char *text, const char *entry) {
+    td_cuda   *d = dev;
+    CUmodule   module;
+    CUfunction f = NULL;
+    size_t     bytes = 0;
+    void *code = td_cuda_compile(text, d->arch, &bytes, d->error, sizeof d->error);
+    if (!code) return NULL;
+    if (!td_cu_enter(d) ||
+        !td_cu_ok(d, td_cu.cuModuleLoadData(&module, code), "cuModuleLoadData") ||
+        !td_cu_ok(d, td_cu.cuModuleGetFunction(&f, module, entry),
+                  "cuModuleGetFunction"))
+        f = NULL;
+    free(code);
+    return f;
+}
+
+bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d,
+                    td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1, 1,
+                                         grid.shared, d->stream, args, NULL),
+                    "cuLaunchKernel");
+}

@@ -1,0 +1,74 @@
+/* memory.c -- memory from the stream-ordered pool of the device, and copies. */
+#include "cuda_int.h"
+
+static CUdeviceptr address(const void *p) { return (CUdeviceptr)(uintptr_t)p; }
+
+/* If the pool cannot give it, memory that earlier work still holds is waited for and
+ * what the pool has cached is returned to the driver first. */
+void *td_cuda_alloc(void *dev, size_t bytes) {
+    td_cuda    *d = dev;
+    CUdeviceptr p = 0;
+    if (!td_cu_enter(d)) return NULL;
+    CUresult r = td_cu.cuMemAllocAsync(&p, bytes, d->stream);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        td_cu.cuStreamSynchronize(d->stream);
+        td_cu.cuMemPoolTrimTo(d->pool, 0);
+        r = td_cu.cuMemAllocAsync(&p, bytes, d->stream);
+    }
+    if (!td_cu_ok(d, r, "cuMemAllocAsync")) return NULL;
+    d->bytes += bytes;
+    if (d->bytes > d->peak) d->peak = d->bytes;
+    return (void *)(uintptr_t)p;
+}
+
+void td_cuda_release(void *dev, void *memory, size_t bytes) {
+    td_cuda *d = dev;
+    d->bytes -= bytes;
+    if (td_cu_enter(d))
+        td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->stream), "cuMemFreeAsync");
+}
+
+bool td_cuda_copy_in(void *dev, void *to, const void *from, size_t bytes) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d, td_cu.cuMemcpyHtoDAsync(address(to), from, bytes, d->stream),
+                    "cuMemcpyHtoDAsync");
+}
+
+bool td_cuda_copy_out(void *dev, void *to, const void *from, size_t bytes) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d, td_cu.cuMemcpyDtoHAsync(to, address(from), bytes, d->stream),
+                    "cuMemcpyDtoHAsync") &&
+           td_cuda_sync(d);
+}
+
+bool td_cuda_copy(void *dev, void *to, const void *from, size_t bytes) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d,
+                    td_cu.cuMemcpyDtoDAsync(address(to), address(from), bytes,
+                                            d->stream),
+                    "cuMemcpyDtoDAsync");
+}
+
+bool td_cuda_fill(void *dev, void *to, int byte, size_t bytes) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d,
+                    td_cu.cuMemsetD8Async(address(to), (unsigned char)byte, bytes,
+                                          d->stream),
+                    "cuMemsetD8Async");
+}
+
+/* Reports failures of kernels that were started before. */
+bool td_cuda_sync(void *dev) {
+    td_cuda *d = dev;
+    return td_cu_enter(d) &&
+           td_cu_ok(d, td_cu.cuStreamSynchronize(d->stream), "cuStreamSynchronize");
+}
+
+void td_cuda_memory(void *dev, td_device_memory *out) {
+    const td_cuda *d = dev;
+    *out = (td_device_memory){d->bytes, d->peak};
+}
