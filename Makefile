@@ -208,7 +208,7 @@ $(B)/libtandem.so: $(LIB_OBJS) $(B)/objects
 # A device for tests, loaded as every device is.
 $(B)/libtandem-test.so: $(call obj,tests/device/test_plugin.c)
 	@echo '  ld   $@'
-	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) $^ -o $@
+	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) $^ -o $@ -ldl
 
 # The CUDA plugin, where the toolkit is: `make cuda CUDA=/usr/local/cuda`.
 CUDA      := $(firstword $(wildcard $(CUDA_HOME) /usr/local/cuda))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # layers.sh -- a file may include its own directory and directories to its left, no others,
 # and no file may include another directory's private header (dir/dir_int.h).
-dirs="base core ops rules kernels graph eager trace func joint part build backend runtime \
+dirs="base core ops rules kernels graph eager trace func joint part build backend device runtime \
        module aot export nn report cli"
 grep -rn '^ *# *include "' src --include='*.[ch]' --include='*.def' |
 awk -v order="$dirs" '

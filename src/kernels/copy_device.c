@@ -1,6 +1,7 @@
 /* copy_device.c -- copies of elements where one tensor or both are on a device. */
 #include "core/device.h"
 #include "ops/cast.h"
+#include "ops/device_kernel.h"
 
 /* Elements in the same order, without gaps: the copy is one of bytes. */
 static bool is_bytes(const td_tensor *a, const td_tensor *b) {
@@ -23,7 +24,12 @@ static bool copy_by_host(td_tensor *dst, td_tensor *src) {
 }
 
 bool td__copy_on_device(td_tensor *dst, const td_tensor *src) {
-    size_t item = td__dtype_bytes[dst->dtype];
+    size_t           item = td__dtype_bytes[dst->dtype];
+    bool             ok = false, one = dst->st->device == src->st->device;
+    td_device_state *d = td__device_state(dst->st->device);
+    if (!is_bytes(dst, src) && one && d->plugin->build &&
+        td__device_copy_kernel(dst, src, d, &ok))
+        return ok;
     if (!is_bytes(dst, src)) return copy_by_host(dst, (td_tensor *)(uintptr_t)src);
     return td__bytes_copy(dst->cx, dst->st, (size_t)dst->offset * item, src->st,
                           (size_t)src->offset * item, (size_t)dst->numel * item);

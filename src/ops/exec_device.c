@@ -5,8 +5,6 @@
 #include "ops/call.h"
 #include "ops/device_kernel.h"
 
-td_device_kernel_fn *td__device_kernel;
-
 /* ---- host copies of storages -------------------------------------------- */
 
 /* A storage of a device and its copy on the host. */
@@ -146,7 +144,7 @@ bool td__exec_on_device(td_opcall *c) {
                            td__device_str(c->device));
     td_device_state *d = td__device_state(c->device);
     bool             ok = false;
-    if (td__device_kernel && d->plugin->build && td__device_kernel(c, d, &ok)) return ok;
+    if (d->plugin->build && td__device_kernel(c, d, &ok)) return ok;
     int         n, first;
     td_tensor **t = tensors_of(c, &n, &first);
     note_host_run(c, d);

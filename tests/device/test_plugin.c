@@ -2,12 +2,16 @@
  * use. An address has a bit set that no address of a process has, so code that reads
  * the bytes of a device tensor as host memory is stopped by the processor.
  *
- * There are two devices, of 64 MiB each. Every operation is finished when it returns. */
+ * There are two devices, of 64 MiB each. Every operation is finished when it returns.
+ * With TD_TEST_KERNELS=1 they have kernels: the text that a GPU would get, compiled by
+ * the C compiler and run as one thread. */
 #include "tandem/device_plugin.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HIDDEN ((uintptr_t)1 << 62)
 #define MOST ((uint64_t)64 << 20)
@@ -112,7 +116,94 @@ static void memory(void *dev, td_device_memory *out) {
     *out = (td_device_memory){d->bytes, d->peak};
 }
 
-static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
+/* ---- kernels ------------------------------------------------------------ */
+
+/* One thread takes all elements and all rows. Addresses are shown to the kernel. */
+static const char prelude[] =
+    "#include <stdint.h>\n"
+    "#define TD_KERNEL void\n"
+    "#define TD_RUN(T) const T *td_all\n"
+    "#define TD_OPEN \\\n"
+    "    td_nest_run td_shown = *td_all; \\\n"
+    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) \\\n"
+    "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
+    "                                      & ~((uintptr_t)1 << 62)); \\\n"
+    "    const td_nest_run *r = &td_shown;\n"
+    "#define TD_FIRST 0\n"
+    "#define TD_STEP 1\n"
+    "#define TD_ROW 0\n"
+    "#define TD_ROWS 1\n"
+    "#define TD_LANE 0\n"
+    "#define TD_LANES 1\n"
+    "#define TD_TOGETHER(T, x, fold) (void)0\n";
+
+typedef void kernel_fn(const void *run);
+
+static bool write_source(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    bool  ok = f && fputs(prelude, f) >= 0 && fputs(text, f) >= 0;
+    return f && !fclose(f) && ok;
+}
+
+static void *build(void *dev, const char *text, const char *entry) {
+    static int nr;
+    device    *d = dev;
+    char       c[200], so[200], line[800];
+    snprintf(c, sizeof c, "/tmp/td-test-%d-%d.c", (int)getpid(), nr);
+    snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr++);
+    snprintf(line, sizeof line,
+             "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC %s -o %s -lm", c,
+             so);
+    bool  ok = write_source(c, text) && system(line) == 0;
+    void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!lib) d->error = "the C compiler refused a kernel";
+    if (lib) unlink(c);
+    unlink(so);
+    return lib ? dlsym(lib, entry) : NULL;
+}
+
+static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+    kernel_fn *run;
+    (void)dev, (void)grid;
+    memcpy(&run, &kernel, sizeof run); /* a cast would not be ISO C */
+    run(args[0]);
+    return true;
+}
+
+static double element(const td_device_product *p, const void *base, int64_t at) {
+    return p->dtype == TD_F32 ? (double)((const float *)show(base))[at]
+                              : ((const double *)show(base))[at];
+}
+
+static void put_element(const td_device_product *p, int64_t at, double x) {
+    if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
+    else ((double *)show(p->c))[at] = x;
+}
+
+/* Row i and column j of matrix b. */
+static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
+    double  sum = 0;
+    int64_t to = b * p->batch_c + i * p->row_c + j;
+    for (int64_t k = 0; k < p->k; k++) {
+        int64_t x = p->transposed_a ? k * p->row_a + i : i * p->row_a + k;
+        int64_t y = p->transposed_b ? j * p->row_b + k : k * p->row_b + j;
+        sum += element(p, p->a, b * p->batch_a + x) *
+               element(p, p->b, b * p->batch_b + y);
+    }
+    sum *= p->alpha;
+    put_element(p, to, p->beta == 0 ? sum : sum + p->beta * element(p, p->c, to));
+}
+
+static int product(void *dev, const td_device_product *p) {
+    (void)dev;
+    if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) dot(p, b, i, j);
+    return 0;
+}
+
+static td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .name = "test",
                                         .count = count,
                                         .open = open_device,
@@ -129,4 +220,10 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 
-const td_device_plugin *td_device_plugin_get(void) { return &plugin; }
+const td_device_plugin *td_device_plugin_get(void) {
+    if (!getenv("TD_TEST_KERNELS")) return &plugin;
+    plugin.build = build;
+    plugin.launch = launch;
+    plugin.product = product;
+    return &plugin;
+}

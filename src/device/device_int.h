@@ -1,0 +1,44 @@
+/* device/device_int.h -- kernels of devices: from an op call to a loop nest
+ * (call_nest.c), from a nest to the text of a kernel (device_text.c), from a text to a
+ * kernel that runs (device_run.c). docs/cuda.md describes the text.
+ *
+ * A nest has its sizes, strides and number operands as parameters, so that one kernel
+ * serves every shape: only strides 0 and 1 are constants of the text. */
+#ifndef TD_DEVICE_INT_H
+#define TD_DEVICE_INT_H
+
+#include "backend/nest.h"
+#include "core/device.h"
+
+enum { TD_DEVICE_PTRS = 8, TD_DEVICE_SIZES = 64, TD_DEVICE_GIVEN = 8 };
+
+/* The argument of a kernel; the text declares the same struct. */
+typedef struct td_device_run {
+    void   *ptr[TD_DEVICE_PTRS];
+    int64_t size[TD_DEVICE_SIZES];
+    int64_t given[TD_DEVICE_GIVEN];
+    int64_t zero; /* always 0, unknown to the compiler */
+} td_device_run;
+
+/* A nest without COLUMNs and DRAWs, with what it runs on. */
+typedef struct td_call_nest {
+    td_nest       nest;
+    td_device_run run;
+    td_extent     strides[16][TD_NEST_DIMS]; /* of its statements */
+    td_scalars    scalars;
+    int           n_strides;
+    int64_t       rows, inside; /* their numbers in this call */
+    bool          failed;       /* beyond a limit, or out of memory */
+} td_call_nest;
+
+/* Fills t for the call. False: no nest computes it. Free it in any case. */
+bool td__call_nest(td_call_nest *t, td_opcall *c);
+/* The same for a copy. */
+bool td__copy_nest(td_call_nest *t, td_tensor *dst, const td_tensor *src);
+void td__call_nest_free(td_call_nest *t);
+
+/* The text of the kernel KERNEL, with the functions it uses. False: out of memory, or a
+ * function has no text. */
+bool td__device_text(td_buf *to, const td_nest *n);
+
+#endif

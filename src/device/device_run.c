@@ -1,0 +1,169 @@
+/* device_run.c -- runs op calls on a device: finds or builds the kernel of a nest, and
+ * starts it; products go to the plugin's library. Kernels with equal text are built
+ * once for a device and stay. */
+#include "device/device_int.h"
+#include "ops/device_kernel.h"
+
+#include <string.h>
+
+/* ---- kernels ------------------------------------------------------------ */
+
+/* A text and its kernel on one device; kernel NULL: it could not be built. */
+typedef struct built {
+    td_hash128 text;
+    uint8_t    device;
+    void      *kernel;
+} built;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    built *v;
+    size_t n, cap; /* cap: a power of two, or 0 */
+} all;
+
+/* The place of a text in the table; its kernel is not set if it is new. */
+static built *place_of(built *v, size_t cap, td_hash128 text, uint8_t device) {
+    size_t at = (size_t)(text.lo ^ device) & (cap - 1);
+    while (v[at].device && (v[at].device != device || v[at].text.lo != text.lo ||
+                            v[at].text.hi != text.hi))
+        at = (at + 1) & (cap - 1);
+    return &v[at];
+}
+
+/* Doubles the table when it is half full. False: out of memory. */
+static bool grow(void) {
+    if (2 * (all.n + 1) <= all.cap) return true;
+    size_t cap = all.cap ? 2 * all.cap : 256;
+    built *v = td__zalloc(sizeof *v * cap);
+    if (!v) return false;
+    for (size_t i = 0; i < all.cap; i++)
+        if (all.v[i].device)
+            *place_of(v, cap, all.v[i].text, all.v[i].device) = all.v[i];
+    td__free(all.v);
+    all.v = v;
+    all.cap = cap;
+    return true;
+}
+
+/* The kernel of a text; NULL: it cannot be built, which is logged once. */
+static void *kernel_of(td_ctx *cx, td_device_state *d, const td_buf *text) {
+    td_hash128 hash = td__hash128(text->s, text->n);
+    pthread_mutex_lock(&lock);
+    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
+    if (b && !b->device) {
+        pthread_mutex_lock(&d->lock);
+        void *kernel = d->plugin->build(d->dev, td__buf_str((td_buf *)(uintptr_t)text),
+                                        "KERNEL");
+        pthread_mutex_unlock(&d->lock);
+        d->kernels_built += kernel != NULL;
+        *b = (built){hash, d->code, kernel};
+        all.n++;
+        if (!kernel)
+            td__warn(cx, "%s: a kernel was not built: %.1000s", td__device_str(d->code),
+                     d->plugin->error(d->dev));
+    }
+    void *kernel = b ? b->kernel : NULL;
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+enum { THREADS = 256, WARP = 32, MOST_BLOCKS = 1 << 16 };
+
+/* Rows go to blocks, with as many threads as a row can use. */
+static td_device_grid grid_of(const td_call_nest *t, bool rows) {
+    int64_t threads = THREADS, blocks = (t->inside + THREADS - 1) / THREADS;
+    if (rows) {
+        while (threads > WARP && threads / 2 >= t->inside) threads /= 2;
+        blocks = t->rows;
+    }
+    if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
+    return (td_device_grid){(uint32_t)blocks, (uint32_t)threads, 0};
+}
+
+static bool has_fold(const td_nest *n) {
+    for (int i = 0; i < n->stmt.n; i++)
+        if (n->stmt.v[i].kind == TD_S_REDUCE) return true;
+    return false;
+}
+
+/* Runs a nest. False: there is no kernel; else *ok is false after td__fail. */
+static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) {
+    td_buf text = {0};
+    void  *kernel = td__device_text(&text, &t->nest) ? kernel_of(cx, d, &text) : NULL;
+    td__buf_free(&text);
+    if (!kernel) return false;
+    void *args[1] = {&t->run};
+    pthread_mutex_lock(&d->lock);
+    *ok = d->plugin->launch(d->dev, kernel, grid_of(t, has_fold(&t->nest)), args);
+    pthread_mutex_unlock(&d->lock);
+    d->launches++;
+    if (!*ok)
+        td__fail(cx, TD_E_UNSUPPORTED, "%s%s%s: a kernel could not be started: %s",
+                 cx->making ? cx->making : "", cx->making ? ": " : "",
+                 td__device_str(d->code), d->plugin->error(d->dev));
+    return true;
+}
+
+bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_state *d,
+                            bool *ok) {
+    td_call_nest t;
+    bool         done = td__copy_nest(&t, dst, src) && run_nest(dst->cx, &t, d, ok);
+    td__call_nest_free(&t);
+    return done;
+}
+
+/* ---- products ----------------------------------------------------------- */
+
+/* The last two dims of t as a matrix that the library reads: *row elements from row to
+ * row, or *transposed. False: neither dim is contiguous. */
+static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
+    int64_t m = t->size[t->rank - 2], n = t->size[t->rank - 1];
+    int64_t down = t->stride[t->rank - 2], across = t->stride[t->rank - 1];
+    bool    plain = (across == 1 || n == 1) && (down >= n || m == 1);
+    bool    other = (down == 1 || m == 1) && (across >= m || n == 1);
+    *transposed = !plain;
+    *row = plain ? (m == 1 ? n : down) : (n == 1 ? m : across);
+    return plain || other;
+}
+
+static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0] : 0; }
+
+/* mm and bmm of floats, whose operands lie in rows or columns. False: not offered. */
+static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
+    const td_tensor  *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
+    td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
+    int               r = a->rank;
+    bool              turned;
+    if (!d->plugin->product || out->numel == 0 || a->numel == 0 ||
+        !td__is_float((td_dtype)a->dtype) || a->dtype != b->dtype ||
+        a->dtype != out->dtype || !matrix_of(a, &p.row_a, &p.transposed_a) ||
+        !matrix_of(b, &p.row_b, &p.transposed_b) ||
+        !matrix_of(out, &p.row_c, &turned) || turned)
+        return false;
+    p.m = out->size[r - 2], p.n = out->size[r - 1], p.k = a->size[r - 1];
+    p.batch = r == 3 ? out->size[0] : 1;
+    p.batch_a = batch_of(a), p.batch_b = batch_of(b), p.batch_c = batch_of(out);
+    p.dtype = (td_dtype)a->dtype;
+    p.alpha = 1;
+    pthread_mutex_lock(&d->lock);
+    int how = d->plugin->product(d->dev, &p);
+    pthread_mutex_unlock(&d->lock);
+    if (how == 1) return false;
+    d->launches++;
+    *ok = how == 0 || td__op_fail(c, TD_E_UNSUPPORTED, "%s: the product failed: %s",
+                                  td__device_str(d->code), d->plugin->error(d->dev));
+    return true;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+bool td__device_kernel(td_opcall *c, td_device_state *d, bool *ok) {
+    td_call_nest t;
+    if (c->def == td__row(TD_OP_mm) || c->def == td__row(TD_OP_bmm))
+        return run_product(c, d, ok);
+    bool done = td__call_nest(&t, c) && run_nest(c->cx, &t, d, ok);
+    td__call_nest_free(&t);
+    return done;
+}
