@@ -80,6 +80,10 @@ static const char prelude[] =
     "#define __builtin_tgamma tgamma\n"
     "#define __builtin_trunc trunc\n"
     "#define __builtin_truncf truncf\n"
+    "static inline double lgamma_r(double x, int *sign) {\n"
+    "    *sign = x < 0 && fmod(floor(x), 2.0) != 0 ? -1 : 1;\n"
+    "    return lgamma(x);\n"
+    "}\n"
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
     "#define TD_RUN(T) const __grid_constant__ T all\n"
     "#define TD_OPEN const td_nest_run *r = &all;\n"
@@ -89,10 +93,10 @@ static const char prelude[] =
     "#define TD_ROWS ((int64_t)gridDim.x)\n"
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
-    "#define TD_TOGETHER(T, x, fold) do { \\\n"
+    "#define TD_TOGETHER(T, value, fold) do { \\\n"
     "    __shared__ T td_all[256]; \\\n"
     "    __syncthreads(); \\\n"
-    "    td_all[threadIdx.x] = x; \\\n"
+    "    td_all[threadIdx.x] = value; \\\n"
     "    for (unsigned td_half = blockDim.x / 2; td_half; td_half /= 2) { \\\n"
     "        __syncthreads(); \\\n"
     "        if (threadIdx.x < td_half) { \\\n"
@@ -101,7 +105,7 @@ static const char prelude[] =
     "        } \\\n"
     "    } \\\n"
     "    __syncthreads(); \\\n"
-    "    x = td_all[0]; \\\n"
+    "    value = td_all[0]; \\\n"
     "} while (0)\n";
 
 /* Keeps the compiler's first lines. */

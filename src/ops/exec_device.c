@@ -128,7 +128,8 @@ static bool results_to_device(td_opcall *c) {
 static void note_host_run(const td_opcall *c, td_device_state *d) {
     d->on_host++;
     uint64_t once = td__hash(&c->info->op, sizeof c->info->op, c->device);
-    if (d->plugin->build && td__is_news(once))
+    bool none = c->n_out > 0 && c->out[0] && c->out[0]->numel == 0;
+    if (d->plugin->build && !none && td__is_news(once))
         td__warn(c->cx,
                  "%s has no kernel on %s for these arguments; it runs on the host, with "
                  "copies",
@@ -142,6 +143,7 @@ bool td__exec_on_device(td_opcall *c) {
                            "unsupported: the tensor is on %s, and a store takes "
                            "tensors of the CPU; copy it with td_to_device",
                            td__device_str(c->device));
+    if (c->def->cpu == td__kern_empty) return true; /* there is nothing to compute */
     td_device_state *d = td__device_state(c->device);
     bool             ok = false;
     if (d->plugin->build && td__device_kernel(c, d, &ok)) return ok;

@@ -4,7 +4,8 @@
  *
  * There are two devices, of 64 MiB each. Every operation is finished when it returns.
  * With TD_TEST_KERNELS=1 they have kernels: the text that a GPU would get, compiled by
- * the C compiler and run as one thread. */
+ * the C compiler and run as one thread. With TD_TEST_NVRTC=1 NVRTC compiles the text,
+ * too, for three architectures, if the CUDA plugin is there. */
 #include "tandem/device_plugin.h"
 
 #include <dlfcn.h>
@@ -145,10 +146,37 @@ static bool write_source(const char *path, const char *text) {
     return f && !fclose(f) && ok;
 }
 
+/* td_cuda_compile of the CUDA plugin, which needs no GPU. */
+typedef void *compile_fn(const char *text, int arch, size_t *bytes, char *why,
+                         size_t cap);
+
+/* Does NVRTC take the text? True also without NVRTC. */
+static bool nvrtc_takes(const char *text) {
+    static const int archs[] = {80, 90, 100};
+    static char      why[4096];
+    char             path[1024];
+    const char      *dir = getenv("TD_DEVICE_PATH");
+    size_t           bytes = 0;
+    compile_fn      *compile;
+    snprintf(path, sizeof path, "%s/libtandem-cuda.so", dir ? dir : "build");
+    void *lib = getenv("TD_TEST_NVRTC") ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *at = lib ? dlsym(lib, "td_cuda_compile") : NULL;
+    bool  ok = true;
+    memcpy(&compile, &at, sizeof compile); /* a cast would not be ISO C */
+    for (int i = 0; at && ok && i < 3; i++) {
+        void *code = compile(text, archs[i], &bytes, why, sizeof why);
+        ok = code != NULL;
+        free(code);
+        if (!ok) printf("FAIL sm_%d: %s\n%s\n", archs[i], why, text);
+    }
+    return ok;
+}
+
 static void *build(void *dev, const char *text, const char *entry) {
     static int nr;
     device    *d = dev;
     char       c[200], so[200], line[800];
+    if (!nvrtc_takes(text)) abort();
     snprintf(c, sizeof c, "/tmp/td-test-%d-%d.c", (int)getpid(), nr);
     snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr++);
     snprintf(line, sizeof line,

@@ -1,0 +1,79 @@
+#!/bin/bash
+# gpu.sh -- tests on a machine with an NVIDIA GPU that has none of our libraries.
+#
+#   tools/gpu.sh pack       here: builds, and packs programs, their libraries and tests into
+#                           build/gpu.tar.gz
+#   tools/gpu.sh run OUT    there: unpacks it, runs the list of suites below, and leaves
+#                           OUT/gpu.log with what each printed, and its status and time.
+#                           SUITES='doctor samples' runs only those, DEVICE=cuda:0 the device.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+device=${DEVICE:-cuda:0}
+suites=${SUITES:-doctor smoke cases corpus samples programs speed}
+
+pack() {
+    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/bench/device || exit 1
+    rm -rf build/gpu && mkdir -p build/gpu/lib build/gpu/fuzz build/gpu/bench
+    for p in tandem ops-test fuzz/programs bench/device libtandem-cuda.so; do
+        strip -o "build/gpu/$p" "build/$p" || exit 1
+    done
+    ldd build/ops-test build/tandem | awk '$3 ~ /^\// { print $3 }' | sort -u |
+        grep -v '/libc\.so\|/libm\.so\|/libpthread\|/ld-linux' |
+        while read -r lib; do cp -L "$lib" build/gpu/lib/; done
+    mkdir -p build/gpu/sys
+    cp -L /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/libc.so.6 \
+        /lib/x86_64-linux-gnu/libm.so.6 build/gpu/sys/
+    cp -r --parents tests/cases tests/corpus tests/ops build/gpu/
+    tar -C build -czf build/gpu.tar.gz gpu
+    ls -l build/gpu.tar.gz
+}
+
+# Programs run with the C library that is here, or, if it is too old, with ours.
+go() {
+    local seconds=$1
+    shift
+    timeout -k 5 "$seconds" $loader "$@"
+}
+
+suite() { # NAME
+    case $1 in
+    doctor) go 60 ./tandem doctor ;;
+    smoke) go 120 ./ops-test --device="$device" --every=200 ;;
+    cases) go 300 ./tandem check --device="$device" --quiet tests/cases ;;
+    corpus) go 400 ./tandem check --device="$device" --quiet --allow-refused tests/corpus ;;
+    samples) go 500 ./ops-test --device="$device" -q "--every=${EVERY:-8}" ;;
+    programs) go 200 ./fuzz/programs --device="$device" --count="${COUNT:-300}" --seed=900000 ;;
+    speed) go 100 ./bench/device "$device" ;;
+    esac
+}
+
+run() { # OUT
+    local out=$1 start status
+    mkdir -p "$out" && out=$(cd "$out" && pwd)
+    work=$(mktemp -d) && tar -C "$work" -xzf build/gpu.tar.gz && cd "$work/gpu" || exit 1
+    for d in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib /usr/lib/x86_64-linux-gnu; do
+        [ -d "$d" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d
+    done
+    export LD_LIBRARY_PATH=$PWD/lib:$LD_LIBRARY_PATH TD_DEVICE_PATH=$PWD TD_BACKEND=interp
+    loader=
+    ./tandem version >/dev/null 2>&1 || loader="$PWD/sys/ld-linux-x86-64.so.2 --library-path $PWD/sys:$LD_LIBRARY_PATH"
+    {
+        date
+        nvidia-smi -L
+        for name in $suites; do
+            echo "==== $name"
+            start=$(date +%s)
+            suite "$name" >"$out/$name.txt" 2>&1
+            status=$?
+            grep -v 'has no kernel' "$out/$name.txt" | tail -25 | cut -c1-400
+            echo "---- $name: status $status, $(($(date +%s) - start)) s," \
+                "$(grep -c 'has no kernel' "$out/$name.txt") ops without a kernel"
+        done
+    } 2>&1 | tee "$out/gpu.log"
+}
+
+case ${1:-} in
+pack) pack ;;
+run) run "${2:-build/gpu-out}" ;;
+*) sed -n '2,10p' "$0" ;;
+esac
