@@ -56,7 +56,7 @@ run() { # OUT
     done
     export LD_LIBRARY_PATH=$PWD/lib:$LD_LIBRARY_PATH TD_DEVICE_PATH=$PWD TD_BACKEND=interp
     loader=
-    ./tandem version >/dev/null 2>&1 || loader="$PWD/sys/ld-linux-x86-64.so.2 --library-path $PWD/sys:$LD_LIBRARY_PATH"
+    ./tandem help >/dev/null 2>&1 || loader="$PWD/sys/ld-linux-x86-64.so.2 --library-path $PWD/sys:$LD_LIBRARY_PATH"
     {
         date
         nvidia-smi -L

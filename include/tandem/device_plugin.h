@@ -24,8 +24,8 @@ typedef struct td_device_grid {
     uint32_t shared; /* bytes of shared memory that the launch adds */
 } td_device_grid;
 
-/* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by n.
- * A transposed operand is stored as the transpose of what the formula reads. Strides
+/* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by
+ * n. A transposed operand is stored as the transpose of what the formula reads. Strides
  * count elements. */
 typedef struct td_device_product {
     int64_t     m, n, k, batch;
@@ -61,7 +61,7 @@ typedef struct td_device_plugin {
     void *(*alloc)(void *dev, size_t bytes);
     void (*release)(void *dev, void *memory, size_t bytes);
     /* Copies between host and device, and within the device, where the two ranges do
-     * not overlap. copy_in may return before the bytes have arrived, and has read all of
+     * not overlap. copy_in may return before the bytes have arrived, but has read
      * `from` by then; copy_out waits for them. */
     bool (*copy_in)(void *dev, void *to, const void *from, size_t bytes);
     bool (*copy_out)(void *dev, void *to, const void *from, size_t bytes);

@@ -12,29 +12,29 @@
 #include <cuda.h>
 
 /* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
-#define TD_CU_FUNCTIONS                           \
-    TD_CU(cuInit, "cuInit")                       \
-    TD_CU(cuGetErrorString, "cuGetErrorString")   \
-    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")   \
-    TD_CU(cuDeviceGet, "cuDeviceGet")             \
-    TD_CU(cuDeviceGetName, "cuDeviceGetName")     \
-    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute") \
-    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2") \
-    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") \
-    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")     \
-    TD_CU(cuStreamCreate, "cuStreamCreate")       \
-    TD_CU(cuStreamSynchronize, "cuStreamSynchronize") \
+#define TD_CU_FUNCTIONS                                           \
+    TD_CU(cuInit, "cuInit")                                       \
+    TD_CU(cuGetErrorString, "cuGetErrorString")                   \
+    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")                   \
+    TD_CU(cuDeviceGet, "cuDeviceGet")                             \
+    TD_CU(cuDeviceGetName, "cuDeviceGetName")                     \
+    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute")           \
+    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2")                \
+    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")   \
+    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")                     \
+    TD_CU(cuStreamCreate, "cuStreamCreate")                       \
+    TD_CU(cuStreamSynchronize, "cuStreamSynchronize")             \
     TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool") \
-    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute") \
-    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")     \
-    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")     \
-    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")       \
-    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2") \
-    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2") \
-    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2") \
-    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")     \
-    TD_CU(cuModuleLoadData, "cuModuleLoadData")   \
-    TD_CU(cuModuleGetFunction, "cuModuleGetFunction") \
+    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute")         \
+    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")                     \
+    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")                     \
+    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")                       \
+    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")              \
+    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")              \
+    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")              \
+    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                     \
+    TD_CU(cuModuleLoadData, "cuModuleLoadData")                   \
+    TD_CU(cuModuleGetFunction, "cuModuleGetFunction")             \
     TD_CU(cuLaunchKernel, "cuLaunchKernel")
 
 /* The loaded driver; all zero before td_cu_load. */
@@ -47,7 +47,7 @@ extern td_driver td_cu;
 
 /* How cuBLASLt computes a product of these sizes, found once. */
 typedef struct td_cuda_plan {
-    td_device_product of; /* its sizes; the addresses do not count */
+    td_device_product    of; /* its sizes; the addresses do not count */
     cublasLtMatmulAlgo_t algo;
     size_t               workspace;
 } td_cuda_plan;
@@ -86,8 +86,8 @@ bool  td_cuda_sync(void *dev);
 void  td_cuda_memory(void *dev, td_device_memory *out);
 
 /* kernels.c */
-void *td_cuda_build(void *dev, const char *text, const char *entry);
-bool  td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
+void        *td_cuda_build(void *dev, const char *text, const char *entry);
+bool         td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
 /* Compiles text for sm_<arch> without a device: the machine code, to be freed, or NULL
  * and why. For tests on machines without a GPU. */
 TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,

@@ -18,12 +18,12 @@ bool td_cu_load(char *why, size_t cap) {
                         "or later for CUDA 13)",
                         dlerror()),
                false;
-#define TD_CU(name, symbol)                                                           \
-    if (!(*(void **)&td_cu.name = dlsym(opened, symbol)))                             \
-        return snprintf(why, cap,                                                     \
+#define TD_CU(name, symbol)                                                            \
+    if (!(*(void **)&td_cu.name = dlsym(opened, symbol)))                              \
+        return snprintf(why, cap,                                                      \
                         "the driver is too old: it has no %s. Install version 580 or " \
-                        "later",                                                      \
-                        symbol),                                                      \
+                        "later",                                                       \
+                        symbol),                                                       \
                false;
     TD_CU_FUNCTIONS
 #undef TD_CU
@@ -73,8 +73,8 @@ static bool start(td_cuda *d) {
         td_cu_ok(d, td_cu.cuDeviceGetDefaultMemPool(&d->pool, d->device),
                  "cuDeviceGetDefaultMemPool") &&
         td_cu_ok(d,
-                 td_cu.cuMemPoolSetAttribute(
-                     d->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most),
+                 td_cu.cuMemPoolSetAttribute(d->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                             &most),
                  "cuMemPoolSetAttribute");
     td_cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                d->device);

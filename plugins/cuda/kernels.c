@@ -126,12 +126,12 @@ static void *code_of(nvrtcProgram p, size_t *bytes) {
 
 void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
                       size_t cap) {
-    char        target[40];
-    const char *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
-                             "-w"};
-    size_t      n = strlen(text) + sizeof prelude;
-    char       *all = malloc(n);
-    void       *code = NULL;
+    char         target[40];
+    const char  *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
+                              "-w"};
+    size_t       n = strlen(text) + sizeof prelude;
+    char        *all = malloc(n);
+    void        *code = NULL;
     nvrtcProgram p = NULL;
     snprintf(target, sizeof target, "-arch=sm_%d", arch);
     if (all) snprintf(all, n, "%s%s", prelude, text);
@@ -149,7 +149,7 @@ void *td_cuda_build(void *dev, const char *text, const char *entry) {
     CUmodule   module;
     CUfunction f = NULL;
     size_t     bytes = 0;
-    void *code = td_cuda_compile(text, d->arch, &bytes, d->error, sizeof d->error);
+    void      *code = td_cuda_compile(text, d->arch, &bytes, d->error, sizeof d->error);
     if (!code) return NULL;
     if (!td_cu_enter(d) ||
         !td_cu_ok(d, td_cu.cuModuleLoadData(&module, code), "cuModuleLoadData") ||

@@ -25,13 +25,17 @@ typedef struct product {
     cublasLtMatrixLayout_t a, b, c; /* of the column-major product: a is B' */
 } product;
 
+/* A column-major matrix, and elements from one of a batch to the next. */
+typedef struct matrix {
+    int64_t rows, cols, ld, apart;
+} matrix;
+
 static bool layout(td_cuda *d, cublasLtMatrixLayout_t *l, const td_device_product *p,
-                   int64_t rows, int64_t cols, int64_t ld, int64_t stride) {
-    int     n = (int)p->batch;
-    int64_t apart = stride;
+                   matrix m) {
+    int n = (int)p->batch;
     return ok(d,
-              cublasLtMatrixLayoutCreate(l, type_of(p->dtype), (uint64_t)rows,
-                                         (uint64_t)cols, ld),
+              cublasLtMatrixLayoutCreate(l, type_of(p->dtype), (uint64_t)m.rows,
+                                         (uint64_t)m.cols, m.ld),
               "cublasLtMatrixLayoutCreate") &&
            ok(d,
               cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -39,11 +43,13 @@ static bool layout(td_cuda *d, cublasLtMatrixLayout_t *l, const td_device_produc
               "batch count") &&
            ok(d,
               cublasLtMatrixLayoutSetAttribute(
-                  *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+                  *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m.apart,
+                  sizeof m.apart),
               "batch stride");
 }
 
-static bool turn(td_cuda *d, product *x, cublasLtMatmulDescAttributes_t which, bool on) {
+static bool turn(td_cuda *d, product *x, cublasLtMatmulDescAttributes_t which,
+                 bool on) {
     cublasOperation_t op = on ? CUBLAS_OP_T : CUBLAS_OP_N;
     return ok(d, cublasLtMatmulDescSetAttribute(x->op, which, &op, sizeof op),
               "transpose");
@@ -54,16 +60,15 @@ static bool open_product(td_cuda *d, product *x, const td_device_product *p) {
     bool                wide = p->dtype == TD_F64;
     cublasComputeType_t compute = wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
     bool                ta = p->transposed_a, tb = p->transposed_b;
+    matrix              b = {tb ? p->k : p->n, tb ? p->n : p->k, p->row_b, p->batch_b};
+    matrix              a = {ta ? p->m : p->k, ta ? p->k : p->m, p->row_a, p->batch_a};
     return ok(d,
               cublasLtMatmulDescCreate(&x->op, compute, wide ? CUDA_R_64F : CUDA_R_32F),
               "cublasLtMatmulDescCreate") &&
            turn(d, x, CUBLASLT_MATMUL_DESC_TRANSA, tb) &&
-           turn(d, x, CUBLASLT_MATMUL_DESC_TRANSB, ta) &&
-           layout(d, &x->a, p, tb ? p->k : p->n, tb ? p->n : p->k, p->row_b,
-                  p->batch_b) &&
-           layout(d, &x->b, p, ta ? p->m : p->k, ta ? p->k : p->m, p->row_a,
-                  p->batch_a) &&
-           layout(d, &x->c, p, p->n, p->m, p->row_c, p->batch_c);
+           turn(d, x, CUBLASLT_MATMUL_DESC_TRANSB, ta) && layout(d, &x->a, p, b) &&
+           layout(d, &x->b, p, a) &&
+           layout(d, &x->c, p, (matrix){p->n, p->m, p->row_c, p->batch_c});
 }
 
 static void close_product(product *x) {
@@ -112,21 +117,21 @@ static const td_cuda_plan *plan_of(td_cuda *d, const product *x,
     uint32_t          at = hash_of(&sizes);
     td_cuda_plan     *plan = &d->plans[at];
     if (d->planned[at] && !memcmp(&plan->of, &sizes, sizeof sizes)) return plan;
-    cublasLtMatmulPreference_t       want = NULL;
-    cublasLtMatmulHeuristicResult_t  got;
-    size_t                           most = TD_CUDA_WORKSPACE;
-    int                              n = 0;
-    bool found = ok(d, cublasLtMatmulPreferenceCreate(&want), "preference") &&
-                 ok(d,
-                    cublasLtMatmulPreferenceSetAttribute(
-                        want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
-                        sizeof most),
-                    "workspace") &&
-                 ok(d,
-                    cublasLtMatmulAlgoGetHeuristic(d->lt, x->op, x->a, x->b, x->c, x->c,
-                                                   want, 1, &got, &n),
-                    "cublasLtMatmulAlgoGetHeuristic") &&
-                 n > 0;
+    cublasLtMatmulPreference_t      want = NULL;
+    cublasLtMatmulHeuristicResult_t got;
+    size_t                          most = TD_CUDA_WORKSPACE;
+    int                             n = 0;
+    bool                            found =
+        ok(d, cublasLtMatmulPreferenceCreate(&want), "preference") &&
+        ok(d,
+           cublasLtMatmulPreferenceSetAttribute(
+               want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
+           "workspace") &&
+        ok(d,
+           cublasLtMatmulAlgoGetHeuristic(d->lt, x->op, x->a, x->b, x->c, x->c, want, 1,
+                                          &got, &n),
+           "cublasLtMatmulAlgoGetHeuristic") &&
+        n > 0;
     if (want) cublasLtMatmulPreferenceDestroy(want);
     if (!found) return NULL;
     *plan = (td_cuda_plan){sizes, got.algo, got.workspaceSize};
@@ -144,13 +149,13 @@ int td_cuda_product(void *dev, const td_device_product *p) {
     if (!td_cu_enter(d) || !begin(d)) return -1;
     const td_cuda_plan *plan = open_product(d, &x, p) ? plan_of(d, &x, p) : NULL;
     bool                done =
-        plan && ok(d,
-                   cublasLtMatmul(d->lt, x.op, wide ? (void *)&w[0] : (void *)&f[0],
-                                  p->b, x.a, p->a, x.b,
-                                  wide ? (void *)&w[1] : (void *)&f[1], p->c, x.c, p->c,
-                                  x.c, &plan->algo, d->workspace, TD_CUDA_WORKSPACE,
-                                  (cudaStream_t)d->stream),
-                   "cublasLtMatmul");
+        plan &&
+        ok(d,
+           cublasLtMatmul(d->lt, x.op, wide ? (void *)&w[0] : (void *)&f[0], p->b, x.a,
+                          p->a, x.b, wide ? (void *)&w[1] : (void *)&f[1], p->c, x.c,
+                          p->c, x.c, &plan->algo, d->workspace, TD_CUDA_WORKSPACE,
+                          (cudaStream_t)d->stream),
+           "cublasLtMatmul");
     close_product(&x);
     return done ? 0 : plan ? -1 : 1;
 }

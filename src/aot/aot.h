@@ -68,17 +68,17 @@ typedef enum td_key_bit {
     TD_KEY_READONLY = TD_KEY_CREATION + 4,
     TD_KEY_STALE, /* a stale view: its base was written since it was made */
     TD_KEY_OFFSET,
-    TD_KEY_BASE,   /* not an argument: the base of a view earlier in the key */
-    TD_KEY_MOVED,  /* a view whose base was moved to another storage (set_) */
-    TD_KEY_OWN,    /* a view with requires_grad set on itself, not through its base */
-    TD_KEY_APART,  /* a view whose grad_fn does not derive from its base's */
-    TD_KEY_NUMBER, /* a tensor that stands for a number (numbers.c) */
-    TD_KEY_REST,   /* the bytes of storage after the last element follow */
-    TD_KEY_OBJECT, /* it carries an object, whose key follows */
-    TD_KEY_READ,   /* a leaf that was read: its accumulation node lives, its rank
+    TD_KEY_BASE,     /* not an argument: the base of a view earlier in the key */
+    TD_KEY_MOVED,    /* a view whose base was moved to another storage (set_) */
+    TD_KEY_OWN,      /* a view with requires_grad set on itself, not through its base */
+    TD_KEY_APART,    /* a view whose grad_fn does not derive from its base's */
+    TD_KEY_NUMBER,   /* a tensor that stands for a number (numbers.c) */
+    TD_KEY_REST,     /* the bytes of storage after the last element follow */
+    TD_KEY_OBJECT,   /* it carries an object, whose key follows */
+    TD_KEY_READ,     /* a leaf that was read: its accumulation node lives, its rank
                     * follows and sizes; -1: those of the tensor */
-    TD_KEY_TYPED,  /* of a type: a count of words follows, and these (key_typed.c) */
-    TD_KEY_DEVICE, /* eight bits: its code (core/device.h) */
+    TD_KEY_TYPED,    /* of a type: a count of words follows, and these (key_typed.c) */
+    TD_KEY_DEVICE,   /* eight bits: its code (core/device.h) */
     TD_KEY_MAKES = 2 /* modes: six bits, the device of ops that read no tensor */
 } td_key_bit;
 

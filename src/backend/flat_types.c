@@ -59,8 +59,8 @@ static bool add_stand_ins(const typed_code *t, td_ctx *cx, const td_gtype *l,
     td_value *v = &to->v[to->n++];
     *v = TD_NONE;
     if (!known) return true;
-    *v = td_value_tensor(td__zeros_on(cx, l->device, (td_ints){size, l->rank},
-                                       (td_dtype)l->dtype));
+    *v = td_value_tensor(
+        td__zeros_on(cx, l->device, (td_ints){size, l->rank}, (td_dtype)l->dtype));
     return !td_is_nil(v->u.t);
 }
 

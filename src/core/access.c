@@ -329,7 +329,7 @@ static bool write_to_device(td_tensor *t, td_dtype from, const char *in) {
     td_ctx *cx = t->cx;
     if (!td__scope_push(cx)) return false;
     td_tensor *host = td__on_host(t);
-    bool ok = host && write_strided(host, from, in) && td__host_back(t, host);
+    bool       ok = host && write_strided(host, from, in) && td__host_back(t, host);
     td__scope_pop(cx, NULL, 0);
     return ok;
 }
@@ -399,7 +399,7 @@ td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     for (int i = 0; i < n; i++)
         td__store_f(m.dtype, td__ptr(t) + (size_t)i * td__dtype_bytes[m.dtype], v[i]);
     return TD_LIKELY(!cx->device) || td__storage_move(cx, t->st, cx->device) ? t
-                                                                            : &cx->nil;
+                                                                             : &cx->nil;
 }
 
 /* release function for memory whose owner did not give one: it is not freed. */

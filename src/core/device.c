@@ -19,11 +19,11 @@ uint8_t td__device_code(td_device dev) {
     return there ? (uint8_t)((int)dev.kind << 4 | dev.index) : TD_NO_DEVICE;
 }
 
-#define NAMES_OF(kind)                                                          \
-    {                                                                           \
-        kind ":0", kind ":1", kind ":2", kind ":3", kind ":4", kind ":5",       \
-            kind ":6", kind ":7", kind ":8", kind ":9", kind ":10", kind ":11", \
-            kind ":12", kind ":13", kind ":14"                                  \
+#define NAMES_OF(kind)                                                               \
+    {                                                                                \
+        kind ":0", kind ":1", kind ":2", kind ":3", kind ":4", kind ":5", kind ":6", \
+            kind ":7", kind ":8", kind ":9", kind ":10", kind ":11", kind ":12",     \
+            kind ":13", kind ":14"                                                   \
     }
 
 const char *td__device_str(uint8_t code) {
@@ -81,8 +81,8 @@ static void own_directory(char *out, size_t cap) {
  * finds. */
 static void *open_library(const char *dir, const char *name, char *why, size_t cap) {
     char path[4096];
-    int  n = snprintf(path, sizeof path, "%s%slibtandem-%s.so", dir, *dir ? "/" : "",
-                      name);
+    int  n =
+        snprintf(path, sizeof path, "%s%slibtandem-%s.so", dir, *dir ? "/" : "", name);
     void *lib = n < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!lib) snprintf(why, cap, "%.400s", n < (int)sizeof path ? dlerror() : dir);
     return lib;
@@ -231,7 +231,7 @@ bool td_device_counters(td_ctx *cx, td_device dev, td_device_counts *out) {
     pthread_mutex_lock(&s->lock);
     s->plugin->memory(s->dev, &m);
     pthread_mutex_unlock(&s->lock);
-    *out = (td_device_counts){m.bytes,    m.peak,      s->to_device,    s->to_host,
+    *out = (td_device_counts){m.bytes,     m.peak,     s->to_device,    s->to_host,
                               s->launches, s->on_host, s->kernels_built};
     return true;
 }

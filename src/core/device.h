@@ -25,7 +25,7 @@ typedef struct td_device_state {
     pthread_mutex_t         lock; /* calls of the plugin come one at a time */
     uint8_t                 code;
     /* td_device_counts, beside memory */
-    _Atomic uint64_t to_device, to_host, launches, on_host, kernels_built;
+    _Atomic uint64_t        to_device, to_host, launches, on_host, kernels_built;
 } td_device_state;
 
 /* No such device: 255 is the code of none. */
@@ -56,15 +56,13 @@ bool        td__device_zero(td_storage *s);
 
 /* Copies n bytes of a real storage, from `at` on, to the host or from there, on any
  * device. False after td__fail. */
-bool       td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to,
-                           size_t n);
-bool       td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from,
-                           size_t n);
+bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n);
+bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, size_t n);
 /* Copies n bytes between two storages, on any two devices. */
-bool       td__bytes_copy(td_ctx *cx, td_storage *to, size_t at, const td_storage *from,
-                          size_t from_at, size_t n);
+bool td__bytes_copy(td_ctx *cx, td_storage *to, size_t at, const td_storage *from,
+                    size_t from_at, size_t n);
 /* Copies all bytes of `from` to the start of `to`, on any two devices. */
-bool       td__storage_copy(td_ctx *cx, td_storage *to, const td_storage *from);
+bool td__storage_copy(td_ctx *cx, td_storage *to, const td_storage *from);
 /* A tensor of the CPU with the elements, sizes and strides of t: t itself if it is
  * there, else a copy of the bytes from its first element to its last, offset 0. NULL
  * after td__fail. Belongs to the innermost scope. */

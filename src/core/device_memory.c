@@ -165,7 +165,7 @@ bool td__storage_move(td_ctx *cx, td_storage *s, uint8_t device) {
                         "td_move: the memory is not Tandem's own; copy the tensor with "
                         "td_to_device");
     if (device && !td__device_open(cx, device)) return false;
-    td_storage *to = s->fake ? NULL
+    td_storage *to = s->fake  ? NULL
                      : device ? td__storage_on(s->bytes, device)
                               : td__storage_apart(s->bytes);
     if (!s->fake && !to) return td__fail_memory(cx);

@@ -42,8 +42,7 @@ static bool may_export(const td_tensor *t, const char *who) {
     if (t->flags & TD_TF_NEEDS_GRAD)
         return td__fail(t->cx, TD_E_GRAD, "%s: %s requires grad; pass td_detach of it",
                         who, td__type_str(t));
-    if (t->st->device)
-        return td__fail_on_device((td_tensor *)(uintptr_t)t, who);
+    if (t->st->device) return td__fail_on_device((td_tensor *)(uintptr_t)t, who);
     if (t->st->fake || t->cx->fake)
         return td__fail_no_bytes(
             t->cx, who, "a captured body cannot read the elements of a tensor");

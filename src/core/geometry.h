@@ -31,13 +31,13 @@ typedef struct td_geom {
 
 /* Valid as long as t keeps its geometry. */
 static inline td_geom td__geom_of(const td_tensor *t) {
-    return (td_geom){t->dtype,  t->rank, t->st->device,
-                     t->offset, t->size, t->stride};
+    return (td_geom){t->dtype, t->rank, t->st->device, t->offset, t->size, t->stride};
 }
 /* Valid as long as m is. */
 static inline td_geom td__meta_geom(const td_meta *m) {
-    return (td_geom){(uint8_t)m->dtype, (uint8_t)m->rank, m->device,
-                     m->offset,         m->size,          m->strided ? m->stride : NULL};
+    return (td_geom){(uint8_t)m->dtype, (uint8_t)m->rank,
+                     m->device,         m->offset,
+                     m->size,           m->strided ? m->stride : NULL};
 }
 static inline td_ints td__geom_sizes(const td_geom *g) {
     return (td_ints){g->size, g->rank};

@@ -76,7 +76,8 @@ static int given(td_call_nest *t, td_dtype dt, int64_t bits) {
     if (t->failed) return 0;
     t->run.given[k] = bits;
     t->nest.n_given++;
-    return add(t, (td_stmt){.kind = TD_S_GIVEN, .dtype = (uint8_t)dt, .ptr = (int16_t)k});
+    return add(t,
+               (td_stmt){.kind = TD_S_GIVEN, .dtype = (uint8_t)dt, .ptr = (int16_t)k});
 }
 
 /* ---- elements ----------------------------------------------------------- */
@@ -236,9 +237,9 @@ static bool set_rows(td_call_nest *t, const td_tensor *x, const td_tensor *out,
 static bool fold(td_call_nest *t, td_opcall *c, td_fold how, td_dtype as) {
     td_tensor *x = td__in(c, 0), *out = c->out[0];
     td_dtype   dt = (td_dtype)out->dtype;
-    bool       folded[TD_MAX_RANK + 1], sums = how == TD_FOLD_SUM || how == TD_FOLD_PROD;
-    int        arg = td__op_arg(c->info->op, "dim");
-    td_value   dims = arg >= 0 ? c->in[arg] : td_value_none();
+    bool     folded[TD_MAX_RANK + 1], sums = how == TD_FOLD_SUM || how == TD_FOLD_PROD;
+    int      arg = td__op_arg(c->info->op, "dim");
+    td_value dims = arg >= 0 ? c->in[arg] : td_value_none();
     td_extent *in = new_strides(t), *to = new_strides(t);
     td__reduce_mask(&dims, x->rank, true, folded);
     if (!set_rows(t, x, out, folded, in, to)) return false;
@@ -255,7 +256,8 @@ static bool fold(td_call_nest *t, td_opcall *c, td_fold how, td_dtype as) {
 
 static bool fold_sum(td_call_nest *t, td_opcall *c, td_fold how) {
     int arg = td__op_arg(c->info->op, "dtype");
-    return fold(t, c, how, arg >= 0 ? td__in_dtype(c, arg, TD_DTYPE_NONE) : TD_DTYPE_NONE);
+    return fold(t, c, how,
+                arg >= 0 ? td__in_dtype(c, arg, TD_DTYPE_NONE) : TD_DTYPE_NONE);
 }
 
 /* all and any: the least and the largest of x != 0. An empty list of dims reduces

@@ -52,8 +52,8 @@ static void *kernel_of(td_ctx *cx, td_device_state *d, const td_buf *text) {
     built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
     if (b && !b->device) {
         pthread_mutex_lock(&d->lock);
-        void *kernel = d->plugin->build(d->dev, td__buf_str((td_buf *)(uintptr_t)text),
-                                        "KERNEL");
+        void *kernel =
+            d->plugin->build(d->dev, td__buf_str((td_buf *)(uintptr_t)text), "KERNEL");
         pthread_mutex_unlock(&d->lock);
         d->kernels_built += kernel != NULL;
         *b = (built){hash, d->code, kernel};

@@ -77,9 +77,8 @@ static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
                  td__sizes_str(g->rank, g->size), td__sizes_str(t->rank, t->size));
         return &t->cx->nil;
     }
-    td_tensor *r =
-        td__empty_on(t->cx, t->st->device, td__sizes(t), td__strides(t),
-                     (td_dtype)g->dtype);
+    td_tensor *r = td__empty_on(t->cx, t->st->device, td__sizes(t), td__strides(t),
+                                (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 

@@ -152,7 +152,8 @@ static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
         const td_geom *t = &n->in_type[i];
         td_tensor     *from = g && n->n_out > 0 ? g[0] : NULL;
         grads[i] = from ? td_op_new_zeros(from, td__geom_sizes(t), (td_dtype)t->dtype)
-                        : td__zeros_on(n->cx, t->device, td__geom_sizes(t), (td_dtype)t->dtype);
+                        : td__zeros_on(n->cx, t->device, td__geom_sizes(t),
+                                       (td_dtype)t->dtype);
         if (td_is_nil(grads[i])) return false;
     }
     return true;

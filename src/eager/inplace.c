@@ -164,8 +164,8 @@ bool td__regenerate(td_tensor *t) {
 
 td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like) {
     td_ints    stride = {like->stride, like->rank};
-    td_tensor *r =
-        td__empty_on(cx, g->st->device, td__geom_sizes(like), stride, (td_dtype)g->dtype);
+    td_tensor *r = td__empty_on(cx, g->st->device, td__geom_sizes(like), stride,
+                                (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 

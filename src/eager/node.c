@@ -135,7 +135,7 @@ void td__node_drop(td_node *n) {
 void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints) {
     int64_t *d = *ints;
     *to = (td_geom){t->dtype,  t->rank, t->st->device,
-                     t->offset, d,       strided ? d + t->rank : NULL};
+                    t->offset, d,       strided ? d + t->rank : NULL};
     for (int i = 0; i < t->rank; i++) *d++ = t->size[i];
     for (int i = 0; strided && i < t->rank; i++) *d++ = t->stride[i];
     *ints = d;

@@ -196,7 +196,7 @@ static bool parse_device(td_parser *ps, td_gtype *l) {
     td__lex_next(lx);
     td_token at = lx->tok;
     int      n = snprintf(text, sizeof text, "%.*s", (int)(at.n > 20 ? 20 : at.n),
-                          at.kind == TD_TOK_WORD ? at.text : "");
+                     at.kind == TD_TOK_WORD ? at.text : "");
     td__lex_next(lx);
     if (td__lex_take(lx, ":")) {
         snprintf(text + n, sizeof text - (size_t)n, ":%.*s",

@@ -333,7 +333,8 @@ static bool parse_region(td_parser *ps, bool *done) {
     return !lx->failed;
 }
 
-/* The type of a literal, which must agree with its elements; it only adds @N and a device. */
+/* The type of a literal, which must agree with its elements; it only adds @N and a
+ * device. */
 static bool parse_const_type(td_parser *ps, td_gval *v) {
     const td_gtype *was = v->type, *l;
     td_token        at = ps->lx.tok;

@@ -23,14 +23,14 @@ const char *td__op_name(const td_opcall *c);
 /* Sets c->device: that of the tensor arguments, or without any the context's. A tensor
  * of the CPU without dims beside those of another device is copied there by an op call,
  * and so is the source of a copy. False after td__fail: arguments on two devices. */
-bool td__call_device(td_opcall *c);
+bool         td__call_device(td_opcall *c);
 /* Runs the kernel of a call on a device other than the CPU. */
-bool td__exec_on_device(td_opcall *c);
+bool         td__exec_on_device(td_opcall *c);
 /* The same for a kernel that takes no call: fn(env) reads and writes the tensors
  * t[0..n), of one device, of which those from `first` on are written. */
 typedef bool td_host_fn(void *env);
-bool         td__run_on_host(td_ctx *cx, td_tensor **t, int n, int first, td_host_fn *fn,
-                             void *env);
+bool td__run_on_host(td_ctx *cx, td_tensor **t, int n, int first, td_host_fn *fn,
+                     void *env);
 
 /* ---- typed.c ------------------------------------------------------------ */
 

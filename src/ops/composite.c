@@ -70,8 +70,8 @@ bool td__call_parts(td_opcall *c) {
     if (!nests && !outer) c->cx->composite = c->info;
     uint8_t device = td__make_on(c->cx, c->device);
     bool    ok = c->def->decomp_fn ? c->def->decomp_fn(c)
-              : c->info->decomp ? run_formula(c, c->info->decomp)
-                                : run_twin(c);
+                 : c->info->decomp ? run_formula(c, c->info->decomp)
+                                   : run_twin(c);
     td__make_on(c->cx, device);
     if (!nests) c->cx->composite = outer;
     if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);

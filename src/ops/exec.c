@@ -279,8 +279,7 @@ static bool exec_twin(td_opcall *c) {
             c->out[0] = self;
             ok = compute(c);
         } else
-            ok = make_results(c, false) && compute(c) &&
-                 td__copy_into(self, c->out[0]);
+            ok = make_results(c, false) && compute(c) && td__copy_into(self, c->out[0]);
     }
     c->def = own;
     c->out[0] = self;

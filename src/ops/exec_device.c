@@ -128,12 +128,13 @@ static bool results_to_device(td_opcall *c) {
 static void note_host_run(const td_opcall *c, td_device_state *d) {
     d->on_host++;
     uint64_t once = td__hash(&c->info->op, sizeof c->info->op, c->device);
-    bool none = c->n_out > 0 && c->out[0] && c->out[0]->numel == 0;
+    bool     none = c->n_out > 0 && c->out[0] && c->out[0]->numel == 0;
     if (d->plugin->build && !none && td__is_news(once))
-        td__warn(c->cx,
-                 "%s has no kernel on %s for these arguments; it runs on the host, with "
-                 "copies",
-                 c->info->s.name, td__device_str(c->device));
+        td__warn(
+            c->cx,
+            "%s has no kernel on %s for these arguments; it runs on the host, with "
+            "copies",
+            c->info->s.name, td__device_str(c->device));
 }
 
 bool td__exec_on_device(td_opcall *c) {

@@ -416,7 +416,7 @@ td_tensor *td__zeros_on(td_ctx *cx, uint8_t device, td_ints size, td_dtype dtype
 td_tensor *td__empty_on(td_ctx *cx, uint8_t device, td_ints size, td_ints stride,
                         td_dtype dtype);
 /* For modes: the rest of the stack, then the kernel. */
-bool td__call_below(td_mode *m, td_opcall *c);
+bool       td__call_below(td_mode *m, td_opcall *c);
 
 /* Is it resize_ to the sizes its tensor has? That changes nothing and does not count as
  * a write. */

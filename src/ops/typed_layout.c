@@ -74,7 +74,8 @@ td_tensor *td__typed_owned(td_opcall *c, td_tensor *t) {
 static td_tensor *in_strides(td_tensor *t, const int64_t *want) {
     if (td__dims_seem_eq(t->stride, want, t->rank)) return t;
     td_ints    size = {t->size, t->rank}, stride = {want, t->rank};
-    td_tensor *to = td__empty_on(t->cx, t->st->device, size, stride, (td_dtype)t->dtype);
+    td_tensor *to =
+        td__empty_on(t->cx, t->st->device, size, stride, (td_dtype)t->dtype);
     return td_op_copy(to, t, false);
 }
 
@@ -132,7 +133,7 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
     const int64_t *stride = grad_strides(td__same_sizes(t, like) ? like : t, dense);
     if (!t->typed)
         return td__empty_on(t->cx, t->st->device, size, (td_ints){stride, t->rank},
-                                   (td_dtype)t->dtype);
+                            (td_dtype)t->dtype);
     for (int i = 0; i < t->typed->n; i++) {
         inner[i] =
             td__typed_empty(t->typed->inner[i], td__typed_inner_like(t, like, i));

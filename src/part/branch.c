@@ -292,8 +292,8 @@ static bool give_inputs(td_call *c, const job *j, td_value *in) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
         int             at = place_of(j, i);
-        td_tensor      *t = at < 0 ? zeros_like(g->cx, l->geom)
-                                   : td__lay_out(td_arg(c, at), l);
+        td_tensor      *t =
+            at < 0 ? zeros_like(g->cx, l->geom) : td__lay_out(td_arg(c, at), l);
         if (td_is_nil(t)) return false;
         in[i] = td_value_tensor(t);
     }

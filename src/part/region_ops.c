@@ -111,8 +111,8 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
     bool same = !l || l->of || td__dims_identical(t->stride, l->stride, t->rank);
     if (same) return t;
     td_ints size = {l->size, l->rank}, stride = {l->stride, l->rank};
-    return td_op_copy(td__empty_on(t->cx, l->device, size, stride, (td_dtype)l->dtype), t,
-                      false);
+    return td_op_copy(td__empty_on(t->cx, l->device, size, stride, (td_dtype)l->dtype),
+                      t, false);
 }
 
 /* A tangent that does not arrive: no node of the graph reads it. */

@@ -205,7 +205,7 @@ bool td__decomp_one_hot(td_opcall *c) {
         if (td_is_nil(all)) return false;
         classes = all->size[0];
     }
-    bool read = !c->cx->fake && !td__is_fake(self) && !self->typed;
+    bool             read = !c->cx->fake && !td__is_fake(self) && !self->typed;
     const td_tensor *host = read ? td__on_host(self) : NULL;
     if (read && (!host || !td__class_check(c, host, classes))) return false;
     for (int d = 0; d < self->rank; d++) size[d] = self->size[d];

@@ -30,8 +30,7 @@ static bool hook_body(td_call *c) {
 static td_graph *capture(capturing *k) {
     const td_tensor *t = k->call->t;
     td_ctx          *cx = t->cx;
-    td_meta          m = {.dtype = (td_dtype)t->dtype, .rank = t->rank,
-                                .device = t->st->device};
+    td_meta m = {.dtype = (td_dtype)t->dtype, .rank = t->rank, .device = t->st->device};
     for (int d = 0; d < t->rank; d++) m.size[d] = t->size[d];
     td_tensor *g = td__tensor_make(cx, &m, true);
     if (!g) return NULL;

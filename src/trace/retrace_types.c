@@ -32,7 +32,9 @@ static int64_t dim_of(const types *t, int64_t dim) {
 /* ---- inputs ------------------------------------------------------------- */
 
 static void meta_of(const types *t, const td_gtype *l, td_meta *m) {
-    *m = (td_meta){.dtype = (td_dtype)l->dtype, .rank = l->rank, .strided = true,
+    *m = (td_meta){.dtype = (td_dtype)l->dtype,
+                   .rank = l->rank,
+                   .strided = true,
                    .device = l->device};
     m->offset = dim_of(t, l->offset);
     for (int d = 0; d < l->rank; d++) {

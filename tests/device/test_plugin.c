@@ -69,8 +69,8 @@ static void describe(void *dev, char *out, size_t cap) {
 /* New memory is filled with a pattern, so that reading it before a write shows. */
 static void *alloc(void *dev, size_t bytes) {
     device *d = dev;
-    void   *p = d->bytes + bytes <= MOST ? aligned_alloc(256, (bytes + 255) / 256 * 256)
-                                         : NULL;
+    void   *p =
+        d->bytes + bytes <= MOST ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
     if (!p) return NULL;
     memset(p, 0xa5, bytes);
     d->bytes += bytes;
@@ -180,8 +180,8 @@ static void *build(void *dev, const char *text, const char *entry) {
     snprintf(c, sizeof c, "/tmp/td-test-%d-%d.c", (int)getpid(), nr);
     snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr++);
     snprintf(line, sizeof line,
-             "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC %s -o %s -lm", c,
-             so);
+             "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC %s -o %s -lm",
+             c, so);
     bool  ok = write_source(c, text) && system(line) == 0;
     void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!lib) d->error = "the C compiler refused a kernel";
@@ -215,8 +215,8 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
     for (int64_t k = 0; k < p->k; k++) {
         int64_t x = p->transposed_a ? k * p->row_a + i : i * p->row_a + k;
         int64_t y = p->transposed_b ? j * p->row_b + k : k * p->row_b + j;
-        sum += element(p, p->a, b * p->batch_a + x) *
-               element(p, p->b, b * p->batch_b + y);
+        sum +=
+            element(p, p->a, b * p->batch_a + x) * element(p, p->b, b * p->batch_b + y);
     }
     sum *= p->alpha;
     put_element(p, to, p->beta == 0 ? sum : sum + p->beta * element(p, p->c, to));
@@ -232,19 +232,19 @@ static int product(void *dev, const td_device_product *p) {
 }
 
 static td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
-                                        .name = "test",
-                                        .count = count,
-                                        .open = open_device,
-                                        .describe = describe,
-                                        .alloc = alloc,
-                                        .release = release,
-                                        .copy_in = copy_in,
-                                        .copy_out = copy_out,
-                                        .copy = copy,
-                                        .fill = fill,
-                                        .sync = finish,
-                                        .error = error,
-                                        .memory = memory};
+                                  .name = "test",
+                                  .count = count,
+                                  .open = open_device,
+                                  .describe = describe,
+                                  .alloc = alloc,
+                                  .release = release,
+                                  .copy_in = copy_in,
+                                  .copy_out = copy_out,
+                                  .copy = copy,
+                                  .fill = fill,
+                                  .sync = finish,
+                                  .error = error,
+                                  .memory = memory};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 

@@ -180,7 +180,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-q")) u.quiet = true;
         else if (!strcmp(argv[i], "--native")) u.native = true;
-        else if (!strncmp(argv[i], "--device=", 9)) td_device_parse(argv[i] + 9, &u.device);
+        else if (!strncmp(argv[i], "--device=", 9))
+            td_device_parse(argv[i] + 9, &u.device);
         else if (!strcmp(argv[i], "--twice")) u.twice = true;
         else if (!strncmp(argv[i], "--every=", 8)) u.every = atoi(argv[i] + 8);
         else if (!strcmp(argv[i], "-d") && i + 1 < argc) u.dir = argv[++i];

@@ -74,8 +74,7 @@ TEST(arguments_on_two_devices_are_refused) {
     CHECK(td_is_nil(td_add_(x, d)) && aot_says(cx, TD_E_ARG, "one device"));
     CHECK(td_is_nil(td_add(d, td_to_device(d, other))));
     CHECK(aot_says(cx, TD_E_ARG, "test:1"));
-    CHECK(td_is_nil(td_cat(TD_LIST(d, x), 0)) &&
-          aot_says(cx, TD_E_ARG, "one device"));
+    CHECK(td_is_nil(td_cat(TD_LIST(d, x), 0)) && aot_says(cx, TD_E_ARG, "one device"));
     td_close(cx);
 }
 
@@ -170,7 +169,8 @@ TEST(a_compiled_function_runs_on_its_arguments_device) {
     for (int i = 0; i < 2; i++) {
         td_device  d = i ? dev : cpu;
         td_tensor *x = td_to_device(td_arange(cx, 0, 3, 1, TD_F32), d);
-        td_tensor *w = td_requires_grad_(td_to_device(td_full(cx, TD_SHAPE(3), 0.5), d));
+        td_tensor *w =
+            td_requires_grad_(td_to_device(td_full(cx, TD_SHAPE(3), 0.5), d));
         at[i] = td_clone(x);
         CHECK(td_invoke(f, TD_ARGS(at[i], w), out, 2));
         CHECK(is_on(out[0], d) && is_on(out[1], d) && td_item(td_sum(out[1])) == 8);
@@ -238,7 +238,8 @@ TEST(names_of_devices_are_read_and_written) {
     td_device d = {0};
     CHECK_STR(td_device_name((td_device){TD_CUDA, 3}), "cuda:3");
     CHECK_STR(td_device_name(cpu), "cpu");
-    CHECK(!td_device_name((td_device){TD_CUDA, 15}) && !td_device_name((td_device){9, 0}));
+    CHECK(!td_device_name((td_device){TD_CUDA, 15}) &&
+          !td_device_name((td_device){9, 0}));
     CHECK(td_device_parse("cuda:14", &d) && d.kind == TD_CUDA && d.index == 14);
     CHECK(td_device_parse("cuda", &d) && d.index == 0);
     CHECK(!td_device_parse("cuda:15", &d) && !td_device_parse("cud", &d));
