@@ -214,6 +214,7 @@ $(B)/libtandem-test.so: $(call obj,tests/device/test_plugin.c)
 CUDA      := $(firstword $(wildcard $(CUDA_HOME) /usr/local/cuda))
 CUDA_LIB  := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib))
 CUDA_OBJS := $(call obj,$(wildcard plugins/cuda/*.c))
+CUDA_SO   := $(if $(wildcard $(CUDA)/include/nvrtc.h),$(B)/libtandem-cuda.so)
 cuda: $(B)/libtandem-cuda.so ## the plugin for NVIDIA GPUs, where the CUDA toolkit is
 ifeq ($(and $(CUDA),$(wildcard $(CUDA)/include/nvrtc.h)),)
 $(B)/libtandem-cuda.so:
@@ -253,7 +254,7 @@ $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native $(B)/programs/ops_twice: | $(B)/ops-test
 $(B)/programs/native $(B)/programs/explained: | $(B)/tandem
-$(B)/programs/devices: | $(B)/tandem $(B)/ops-test $(B)/libtandem-test.so
+$(B)/programs/devices: | $(B)/tandem $(B)/ops-test $(B)/libtandem-test.so $(CUDA_SO)
 $(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
 # Tables of the docs as C, so that what they say compiles and runs.
 $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh

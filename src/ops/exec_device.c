@@ -1,8 +1,9 @@
 /* exec_device.c -- runs one op on a device. A kernel of the device computes it if there
- * is one (td__device_kernel); else the CPU's kernel runs on host copies of all storages
+ * is one (td__device_kernel), or the ops of its simpler form; else the CPU's kernel runs on host copies of all storages
  * it reads, and those it writes are copied back. */
 #include "core/device.h"
 #include "ops/call.h"
+#include "ops/cast.h"
 #include "ops/device_kernel.h"
 
 /* ---- host copies of storages -------------------------------------------- */
@@ -137,6 +138,29 @@ static void note_host_run(const td_opcall *c, td_device_state *d) {
             c->info->s.name, td__device_str(c->device));
 }
 
+/* On a device with kernels, an op without one whose row has a simpler form is computed
+ * by the ops of that form, which stay on the device. */
+static bool has_simpler(const td_opcall *c) {
+    bool own = c->def == c->info->def && (c->def->simpler_fn || c->info->simpler);
+    for (int i = 0; own && i < c->n_out; i++) own = c->out[i] != NULL;
+    return own && c->n_out <= TD_MAX_RESULTS && !(c->def->flags & TD_OPF_RANDOM);
+}
+
+static bool run_simpler(td_opcall *c) {
+    td_tensor *out[TD_MAX_RESULTS];
+    td_value   in[TD_MAX_ARGS];
+    for (int i = 0; i < c->n_out; i++) out[i] = c->out[i];
+    for (int i = 0; i < c->n_in; i++) in[i] = c->in[i];
+    bool ok = td__scope_push(c->cx);
+    if (!ok) return false;
+    ok = td__call_simpler(NULL, c);
+    for (int i = 0; ok && i < c->n_out; i++) ok = td__copy_into(out[i], c->out[i]);
+    td__scope_pop(c->cx, NULL, 0);
+    for (int i = 0; i < c->n_out; i++) c->out[i] = out[i];
+    for (int i = 0; i < c->n_in; i++) c->in[i] = in[i];
+    return ok;
+}
+
 bool td__exec_on_device(td_opcall *c) {
     if (c->info->op == TD_OP_to_device) return c->def->cpu(c);
     if (c->def->flags & TD_OPF_HOLDS)
@@ -148,6 +172,7 @@ bool td__exec_on_device(td_opcall *c) {
     td_device_state *d = td__device_state(c->device);
     bool             ok = false;
     if (d->plugin->build && td__device_kernel(c, d, &ok)) return ok;
+    if (d->plugin->build && has_simpler(c)) return run_simpler(c);
     int         n, first;
     td_tensor **t = tensors_of(c, &n, &first);
     note_host_run(c, d);
