@@ -20,6 +20,9 @@ if [ -e "$build/debug/libtandem.so" ]; then # built by make debug
     ln -sf "libtandem-debug.so.$version" "$to/lib/libtandem-debug.so.$major"
     ln -sf "libtandem-debug.so.$major" "$to/lib/libtandem-debug.so"
 fi
+if [ -e "$build/libtandem-cuda.so" ]; then # built by make cuda
+    install -m 755 "$build/libtandem-cuda.so" "$to/lib"
+fi
 install -m 755 "$build/tandem" "$to/bin"
 
 fill() { # FILE: with its @NAMES@ replaced

@@ -143,7 +143,8 @@ static void note_host_run(const td_opcall *c, td_device_state *d) {
 static bool has_simpler(const td_opcall *c) {
     bool own = c->def == c->info->def && (c->def->simpler_fn || c->info->simpler);
     for (int i = 0; own && i < c->n_out; i++) own = c->out[i] != NULL;
-    return own && c->n_out <= TD_MAX_RESULTS && !(c->def->flags & TD_OPF_RANDOM);
+    return own && c->n_out <= TD_MAX_RESULTS && !c->info->writes &&
+           !(c->def->flags & TD_OPF_RANDOM);
 }
 
 static bool run_simpler(td_opcall *c) {

@@ -268,7 +268,8 @@ TEST(every_public_function_has_a_row) {
     static const char *const headers[] = {"tensor", "mode",   "config",   "module",
                                           "optim",  "data",   "io",       "dlpack",
                                           "tree",   "grad",   "graph",    "capture",
-                                          "aot",    "export", "autocast", "facts"};
+                                          "aot",    "export", "autocast", "facts",
+                                          "device"};
     int                      bad = 0;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         char path[100];
