@@ -87,6 +87,7 @@ static const char prelude[] =
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
     "#define TD_RUN(T) const __grid_constant__ T all\n"
     "#define TD_OPEN const td_nest_run *r = &all;\n"
+    "#define TD_UNROLL _Pragma(\"unroll 4\")\n"
     "#define TD_FIRST (blockIdx.x * (int64_t)blockDim.x + threadIdx.x)\n"
     "#define TD_STEP (gridDim.x * (int64_t)blockDim.x)\n"
     "#define TD_ROW ((int64_t)blockIdx.x)\n"

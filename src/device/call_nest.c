@@ -159,6 +159,14 @@ static int operand(td_call_nest *t, const described *p, int k) {
     return cast(t, v, td__pw_keeps(w, x) ? type : w->common);
 }
 
+/* The numbers that the row's expression reads; the rest is 0, because nests are compared
+ * whole. */
+static void set_scalars(td_call_nest *t, const td_pw *w) {
+    size_t n = td__pw_args(td__row(w->op))->n_scalars;
+    memcpy(t->scalars.f, w->p.f, sizeof *w->p.f * n);
+    memcpy(t->scalars.i, w->p.i, sizeof *w->p.i * n);
+}
+
 /* Operands, the row's expression, a cast to the result's dtype. */
 static bool pointwise(td_call_nest *t, td_opcall *c) {
     described p;
@@ -173,7 +181,7 @@ static bool pointwise(td_call_nest *t, td_opcall *c) {
                                                             : type);
     s.n = (uint8_t)p.w.n;
     for (int k = 0; k < p.w.n && !t->failed; k++) s.a[k] = operand(t, &p, k);
-    t->scalars = p.w.p;
+    set_scalars(t, &p.w);
     s.p = &t->scalars;
     store(t, cast(t, add(t, s), out), out, td__ptr(c->out[0]),
           strides_at(t, &p.it, 0, out));

@@ -1,6 +1,6 @@
 /* device_run.c -- runs op calls on a device: finds or builds the kernel of a nest, and
- * starts it; products go to the plugin's library. Kernels with equal text are built
- * once for a device and stay. */
+ * starts it; products go to the plugin's library. A kernel is built once for a nest and
+ * a device, and stays. */
 #include "device/device_int.h"
 #include "ops/device_kernel.h"
 
@@ -8,10 +8,10 @@
 
 /* ---- kernels ------------------------------------------------------------ */
 
-/* A text and its kernel on one device; kernel NULL: it could not be built. */
+/* A nest and its kernel on one device; kernel NULL: it could not be built. */
 typedef struct built {
-    td_hash128 text;
-    uint8_t    device;
+    td_hash128 nest;
+    uint8_t    device; /* 0: an empty place */
     void      *kernel;
 } built;
 
@@ -21,11 +21,11 @@ static struct {
     size_t n, cap; /* cap: a power of two, or 0 */
 } all;
 
-/* The place of a text in the table; its kernel is not set if it is new. */
-static built *place_of(built *v, size_t cap, td_hash128 text, uint8_t device) {
-    size_t at = (size_t)(text.lo ^ device) & (cap - 1);
-    while (v[at].device && (v[at].device != device || v[at].text.lo != text.lo ||
-                            v[at].text.hi != text.hi))
+/* The place of a nest in the table, empty if it is new. */
+static built *place_of(built *v, size_t cap, td_hash128 nest, uint8_t device) {
+    size_t at = (size_t)(nest.lo ^ device) & (cap - 1);
+    while (v[at].device && (v[at].device != device || v[at].nest.lo != nest.lo ||
+                            v[at].nest.hi != nest.hi))
         at = (at + 1) & (cap - 1);
     return &v[at];
 }
@@ -38,29 +38,86 @@ static bool grow(void) {
     if (!v) return false;
     for (size_t i = 0; i < all.cap; i++)
         if (all.v[i].device)
-            *place_of(v, cap, all.v[i].text, all.v[i].device) = all.v[i];
+            *place_of(v, cap, all.v[i].nest, all.v[i].device) = all.v[i];
     td__free(all.v);
     all.v = v;
     all.cap = cap;
     return true;
 }
 
-/* The kernel of a text; NULL: it cannot be built, which is logged once. */
-static void *kernel_of(td_ctx *cx, td_device_state *d, const td_buf *text) {
-    td_hash128 hash = td__hash128(text->s, text->n);
-    pthread_mutex_lock(&lock);
-    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
-    if (b && !b->device) {
+/* Everything that the text of a nest depends on, as words. */
+enum { MOST_WORDS = 1024 };
+typedef struct words {
+    int64_t v[MOST_WORDS];
+    int     n;
+} words;
+
+static void put(words *w, int64_t x) {
+    if (w->n < MOST_WORDS) w->v[w->n++] = x;
+}
+
+static void put_scalars(words *w, const td_stmt *s) {
+    for (int k = 0; s->p && k < TD_LOOP_SCALARS; k++) {
+        int64_t bits;
+        memcpy(&bits, &s->p->f[k], sizeof bits);
+        put(w, bits);
+        put(w, s->p->i[k]);
+    }
+}
+
+static void put_stmt(words *w, const td_nest *n, const td_stmt *s) {
+    put(w, s->kind | s->dtype << 8 | s->compute << 16 | (int64_t)s->how << 24 |
+               (int64_t)s->n << 32 | (int64_t)s->masks << 40 | (int64_t)s->wide << 48);
+    put(w, s->ptr | (int64_t)s->op << 16);
+    for (int k = 0; k < s->n; k++) put(w, s->a[k]);
+    for (int d = 0; s->stride && d < n->n_dims; d++) {
+        put(w, s->stride[d].c);
+        put(w, s->stride[d].p);
+    }
+    put_scalars(w, s);
+}
+
+/* False: the nest has more words than there is room for. */
+static bool hash_nest(const td_nest *n, td_hash128 *to) {
+    words w; /* large: only what is read gets set */
+    w.n = 0;
+    put(&w, n->n_dims | n->n_outer << 8 | n->ptr.n << 16);
+    for (int d = 0; d < n->n_dims; d++) put(&w, n->size[d].c), put(&w, n->size[d].p);
+    for (int k = 0; k < n->ptr.n; k++)
+        put(&w, n->ptr.v[k].dtype | n->ptr.v[k].written << 8);
+    for (int i = 0; i < n->stmt.n; i++) put_stmt(&w, n, &n->stmt.v[i]);
+    *to = td__hash128(w.v, sizeof *w.v * (size_t)w.n);
+    return w.n < MOST_WORDS;
+}
+
+/* Writes the text and compiles it; NULL: it cannot be, which is a warning. */
+static void *build(td_ctx *cx, td_device_state *d, const td_nest *n) {
+    td_buf text = {0};
+    void  *kernel = NULL;
+    if (td__device_text(&text, n)) {
+        td__span_begin(cx, "build kernel");
         pthread_mutex_lock(&d->lock);
-        void *kernel =
-            d->plugin->build(d->dev, td__buf_str((td_buf *)(uintptr_t)text), "KERNEL");
+        kernel = d->plugin->build(d->dev, td__buf_str(&text), "KERNEL");
         pthread_mutex_unlock(&d->lock);
+        td__span_end(cx, "build kernel");
         d->kernels_built += kernel != NULL;
-        *b = (built){hash, d->code, kernel};
-        all.n++;
         if (!kernel)
             td__warn(cx, "%s: a kernel was not built: %.1000s", td__device_str(d->code),
                      d->plugin->error(d->dev));
+    }
+    td__buf_free(&text);
+    return kernel;
+}
+
+/* The kernel of a nest, built at its first use. NULL: there is none. */
+static void *kernel_of(td_ctx *cx, td_device_state *d, const td_nest *n) {
+    td_hash128 hash;
+    if (!hash_nest(n, &hash)) return NULL;
+    pthread_mutex_lock(&lock);
+    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
+    if (b && !b->device) {
+        *b = (built){hash, d->code, build(cx, d, n)};
+        all.n++;
     }
     void *kernel = b ? b->kernel : NULL;
     pthread_mutex_unlock(&lock);
@@ -69,11 +126,14 @@ static void *kernel_of(td_ctx *cx, td_device_state *d, const td_buf *text) {
 
 /* ---- launches ----------------------------------------------------------- */
 
-enum { THREADS = 256, WARP = 32, MOST_BLOCKS = 1 << 16 };
+/* MANY: blocks that keep every GPU busy. */
+enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST_BLOCKS = 1 << 16 };
 
-/* Rows go to blocks, with as many threads as a row can use. */
+/* A thread takes one element, or EACH where there are many: it loads them before it
+ * waits for the first. Rows go to blocks, with as many threads as a row can use. */
 static td_device_grid grid_of(const td_call_nest *t, bool rows) {
     int64_t threads = THREADS, blocks = (t->inside + THREADS - 1) / THREADS;
+    if (blocks > MANY) blocks = blocks / EACH > MANY ? blocks / EACH : MANY;
     if (rows) {
         while (threads > WARP && threads / 2 >= t->inside) threads /= 2;
         blocks = t->rows;
@@ -90,9 +150,7 @@ static bool has_fold(const td_nest *n) {
 
 /* Runs a nest. False: there is no kernel; else *ok is false after td__fail. */
 static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) {
-    td_buf text = {0};
-    void  *kernel = td__device_text(&text, &t->nest) ? kernel_of(cx, d, &text) : NULL;
-    td__buf_free(&text);
+    void *kernel = kernel_of(cx, d, &t->nest);
     if (!kernel) return false;
     void *args[1] = {&t->run};
     pthread_mutex_lock(&d->lock);

@@ -2,7 +2,7 @@
  * the CPU (backend/emit_value.c); only the loops around them differ: elements are
  * divided among all threads, or rows among blocks and the inside of a row among the
  * threads of its block. Who takes what is written with TD_FIRST, TD_STEP, TD_ROW,
- * TD_ROWS, TD_LANE, TD_LANES and TD_TOGETHER, which a plugin defines. */
+ * TD_ROWS, TD_LANE, TD_LANES, TD_UNROLL and TD_TOGETHER, which a plugin defines. */
 #include "backend/emit.h"
 #include "device/device_int.h"
 #include "ops/expr.h"
@@ -50,6 +50,7 @@ static void emit_statements(td_emit *e, int first, int end) {
 
 static void emit_elements(td_emit *e) {
     count(e, "count", 0, e->n->n_dims);
+    td__emit_line(e, "TD_UNROLL");
     td__emit_line(e, "for (int64_t at = TD_FIRST; at < count; at += TD_STEP) {");
     e->indent++;
     split_index(e, "at", 0, e->n->n_dims, "j");
@@ -85,6 +86,7 @@ static void emit_fold(td_emit *e, int r) {
     td_dtype       acc = td__emit_acc(s);
     const char    *c = td__dtype_text[acc].c;
     td__emit_line(e, "%s acc = %s;", c, unit(s, acc));
+    td__emit_line(e, "TD_UNROLL");
     td__emit_line(e, "for (int64_t at = TD_LANE; at < inside; at += TD_LANES) {");
     e->indent++;
     split_index(e, "at", e->outer, e->n->n_dims, "j");

@@ -130,6 +130,7 @@ static const char prelude[] =
     "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
     "                                      & ~((uintptr_t)1 << 62)); \\\n"
     "    const td_nest_run *r = &td_shown;\n"
+    "#define TD_UNROLL\n"
     "#define TD_FIRST 0\n"
     "#define TD_STEP 1\n"
     "#define TD_ROW 0\n"

@@ -437,7 +437,7 @@ int main(int argc, char **argv) {
         }
     }
     mkdir(opt.save, 0777);
-    bound_memory();
+    if (!prog_device) bound_memory(); /* drivers reserve more addresses than that */
     double start = now();
     for (int64_t i = 0; i < opt.count; i += opt.batch) {
         int64_t n = opt.count - i < opt.batch ? opt.count - i : opt.batch;
