@@ -39,7 +39,7 @@ const char *td_device_name(td_device dev) {
 }
 
 bool td_device_parse(const char *text, td_device *dev) {
-    for (int k = 0; text && k < TD_DEVICE_KINDS; k++) {
+    for (int k = 0; text && dev && k < TD_DEVICE_KINDS; k++) {
         size_t n = strlen(kind_names[k]);
         if (strncmp(text, kind_names[k], n) != 0) continue;
         for (int i = 0; i < TD_DEVICE_INDICES; i++) {
@@ -196,7 +196,8 @@ td_device td_device_of(const td_tensor *t) {
 }
 
 bool td_device_describe(td_ctx *cx, td_device dev, char *out, size_t cap) {
-    if (!TD_ENTER_CTX(cx)) return false;
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_device_describe", "out", out))
+        return false;
     if (dev.kind == TD_CPU) return snprintf(out, cap, "memory of the host"), true;
     td_device_state *s = td__device_open(cx, td__device_code(dev));
     if (!s) return false;
@@ -220,7 +221,8 @@ bool td_device_sync(td_ctx *cx, td_device dev) {
 }
 
 bool td_device_counters(td_ctx *cx, td_device dev, td_device_counts *out) {
-    if (!TD_ENTER_CTX(cx)) return false;
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_device_counters", "out", out))
+        return false;
     *out = (td_device_counts){0};
     if (!td__may_read(cx, "td_device_counters", "the counters of a device"))
         return false;

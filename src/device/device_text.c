@@ -123,12 +123,12 @@ static void emit_rows(td_emit *e) {
 /* Sizes and pointers that the body mentions. */
 static void emit_locals(td_emit *e) {
     td__emit_line(e, "TD_OPEN");
-    td__emit_line(e, "const int32_t zero = (int32_t)r->zero;");
-    td__emit_line(e, "(void)zero;");
-    for (int k = 0; k < e->named.n; k++) {
+    bool truncates = false;
+    for (int i = 0; i < e->n->stmt.n; i++) truncates |= td__emit_truncates(e->n, i);
+    if (truncates) td__emit_line(e, "const int32_t zero = (int32_t)r->zero;");
+    for (int k = 0; k < e->named.n; k++) { /* a parameter, without a factor */
         td_extent x = e->named.v[k];
-        td__emit_line(e, "const int64_t n%d = %lld * r->size[%d];", k, (long long)x.c,
-                      x.p);
+        td__emit_line(e, "const int64_t n%d = r->size[%d];", k, x.p);
     }
     for (int k = 0; k < e->n->ptr.n; k++) {
         const char *c = td__dtype_text[e->n->ptr.v[k].dtype].c;
