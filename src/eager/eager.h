@@ -105,7 +105,7 @@ struct td_hookcall {
 
 /* Does a hook of a captured body, registered after the hook with id `after`, close over
  * a tensor in the storage? */
-bool td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st);
+bool         td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *st);
 /* The sum of the versions of all tensors that such hooks close over, but for those of
  * which `skip` is true: it grows if one of them is written. */
 typedef bool td_storage_test(const void *env, const td_storage *st);
@@ -113,10 +113,10 @@ uint64_t     td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_tes
                                 const void *env);
 /* Notes that st is the storage of an argument of the traced call: hooks registered
  * after `after` that read it do so in backward. */
-void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
+void         td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
 /* Fails for such a hook that reads result nr: what it reads depends on the caller.
  * Always returns false. */
-bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
+bool         td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
 /* Arguments of op `on_grad`, which a hook of a captured body becomes. */
 enum {
     TD_ON_GRAD_X,

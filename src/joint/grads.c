@@ -218,11 +218,12 @@ static uint64_t hooked_versions(const td_joint_run *r) {
  * graph each backward begins with the values of the call. */
 static bool check_hooked(const td_joint_run *r, uint64_t was) {
     return hooked_versions(r) == was ||
-           td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "td_on_grad: unsupported: in the backward of @%.60s a hook writes a "
-                    "gradient that another hook has returned, and that shares storage "
-                    "with a tensor which hooks read. Return td_clone of it",
-                    r->program->name);
+           td__fail(
+               r->cx, TD_E_UNSUPPORTED,
+               "td_on_grad: unsupported: in the backward of @%.60s a hook writes a "
+               "gradient that another hook has returned, and that shares storage "
+               "with a tensor which hooks read. Return td_clone of it",
+               r->program->name);
 }
 
 /* One output for each target; none where the engine gave no gradient. */

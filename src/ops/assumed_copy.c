@@ -75,7 +75,7 @@ bool td__copy_noted(td_opcall *c, bool ok) {
     td_layout_copy   *last = &c->cx->layout_copy;
     const td_storage *copy = last->copy;
     td_tensor        *t = td__in(c, 0);
-    last->copy = NULL; /* also of an op that failed behind it */
+    last->copy = NULL;                 /* also of an op that failed behind it */
     if (!ok || !copy || !t) return ok; /* one that failed may have no results */
     const td_tensor *r = c->out[0];
     if (r->st != copy || t->st != last->from || !t->st->fake) return true;
