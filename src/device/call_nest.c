@@ -159,8 +159,8 @@ static int operand(td_call_nest *t, const described *p, int k) {
     return cast(t, v, td__pw_keeps(w, x) ? type : w->common);
 }
 
-/* The numbers that the row's expression reads; the rest is 0, because nests are compared
- * whole. */
+/* The numbers that the row's expression reads; the rest is 0, because nests are
+ * compared whole. */
 static void set_scalars(td_call_nest *t, const td_pw *w) {
     size_t n = td__pw_args(td__row(w->op))->n_scalars;
     memcpy(t->scalars.f, w->p.f, sizeof *w->p.f * n);

@@ -1,7 +1,8 @@
 /* devices.c -- the cases of tests/cases and tests/corpus, and samples of all ops, with
  * every tensor on the device for tests: compiled functions agree with eager ones there,
- * and eager ones with PyTorch; and that with kernels of the device. `devices WORD` runs those whose command contains WORD.
- * The programs are looked for in the folder above this one's. */
+ * and eager ones with PyTorch; and that with kernels of the device. `devices WORD` runs
+ * those whose command contains WORD. The programs are looked for in the folder above
+ * this one's. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
