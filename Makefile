@@ -254,7 +254,8 @@ $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native $(B)/programs/ops_twice: | $(B)/ops-test
 $(B)/programs/native $(B)/programs/explained: | $(B)/tandem
-$(B)/programs/devices: | $(B)/tandem $(B)/ops-test $(B)/libtandem-test.so $(CUDA_SO)
+$(B)/programs/devices: | $(B)/tandem $(B)/ops-test $(B)/fuzz/programs $(B)/libtandem-test.so \
+    $(CUDA_SO)
 $(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
 # Tables of the docs as C, so that what they say compiles and runs.
 $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh

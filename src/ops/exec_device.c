@@ -1,6 +1,6 @@
 /* exec_device.c -- runs one op on a device. A kernel of the device computes it if there
- * is one (td__device_kernel), or the ops of its simpler form; else the CPU's kernel runs
- * on host copies of all storages it reads, and those it writes are copied back. */
+ * is one (td__device_kernel), or the ops of its simpler form; else the CPU's kernel
+ * runs on host copies of all storages it reads, and those it writes are copied back. */
 #include "core/device.h"
 #include "ops/call.h"
 #include "ops/cast.h"

@@ -64,6 +64,7 @@ static bool measure(const td_graph *program, const td_value *in, td_dim_list *to
         cx->rng_seed = seed;
         cx->rng_offset = offset;
         cx->default_dtype = o.was.default_dtype;
+        cx->device = o.was.device;
         cx->sizes_seen = to;
         ok = run_copies(program, in, values);
         cx->sizes_seen = was;
