@@ -257,6 +257,23 @@ static bool write_tangents(const td_node *n, td_tensor *const *g, const td_back 
     return true;
 }
 
+/* Gradients that are tangents become the caller's tensors themselves, where the code
+ * took aliases of these because they require grad: accumulation takes over a gradient
+ * that nothing else references, and a tangent is the caller's. */
+static void give_tangents(const td_node *n, td_tensor *const *g, const td_back *b,
+                          const td_value *in, td_value *out) {
+    const td_plan *p = ((const td_frame *)n->data)->p;
+    for (int k = 0; k < n->n_out; k++) {
+        const td_gval *v = b->g->inputs.v[p->n_saved + k];
+        if (!g[k] || !td__needs_grad(g[k]) || in[p->n_saved + k].u.t != g[k]) continue;
+        for (int i = 0; i < p->j->n_targets; i++) {
+            const td_garg *a = &b->g->outputs.v[i];
+            if (a->kind == TD_G_VALUE && a->u.v == v && out[i].kind == TD_K_TENSOR)
+                out[i].u.t = g[k];
+        }
+    }
+}
+
 /* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a
  * missing one stays absent), and stores those gradients that the engine needs. `v` has
  * the inputs, then the outputs. */
@@ -281,6 +298,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     ok = ok && run_code(p, b, v, own, out) && write_tangents(n, g, b, v) &&
          (!p->asserts || td__plan_check_grads(p, n, out));
     td__back_set_counts(b, ok);
+    if (ok) give_tangents(n, g, b, v, out);
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;
