@@ -59,8 +59,24 @@ static void describe(const td_packing_trace *t, int i, td_saved_at *to) {
                         .bytes = h->saved[i].bytes};
 }
 
+/* Does a hook read saved value i, an argument, as it is when backward runs? Then it is
+ * saved as it is, and its version is checked. */
+static bool is_read_late(const td_graph *bwd, int i) {
+    const td_gval *saved = bwd->inputs.v[i];
+    for (int k = 0; k < bwd->nodes.n; k++) {
+        const td_gnode *n = bwd->nodes.v[k];
+        if (td__row(n->op)->view != TD_VIEW_LATE) continue;
+        const td_gval *v = n->in[0].u.v;
+        while (v->node && td__opinfo(v->node->op)->view_of >= 0)
+            v = v->node->in[td__opinfo(v->node->op)->view_of].u.v;
+        if (v == saved) return true;
+    }
+    return false;
+}
+
 /* Adds value i if it is packed or offloaded. False after td__fail. */
 static bool add_value(td_packing_trace *t, int i) {
+    if (is_read_late(t->h->bwd, i)) return true;
     bool packs = t->by->pack && is_admitted(t->h, t->by->filter, i);
     bool stores = t->off->store && is_admitted(t->h, t->off->filter, i);
     if (!packs && !stores) return true;
