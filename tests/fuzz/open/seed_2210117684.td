@@ -1,0 +1,17 @@
+# seed 2210117684: compiled-dynamic: line 14: eager works, compiled-dynamic fails: unsqueeze: the function of type fz_rounded gave f32[1,1,1,1] for result 0, which is f32[1,1,1] (tests/fuzz/prog_types.c:81)
+
+func @f(%p0, %p1) {
+  %v0 = unsqueeze_(%p1, 1) must_save 1
+  fz_scale_(%p0) must_save 1
+  return 
+}
+func @g(%q0: i64[1], %q1: f32[1,1,1] of fz_rounded("", f32[1,1,1], f32[]), %q2: i64[1]) {
+  return 
+}
+case "seed 2210117684" {
+  %a4 = randint(-1, 1, [1,1], f32,)
+  %a5 = full([], 0.25, f32)
+  %a6 = _wrap([%a4, %a5], "fz_rounded", "", [1,1], [], f32)
+  %a7 = unflatten(%a6, -1, [1,1])
+  call @f(%a7, %a6)
+}

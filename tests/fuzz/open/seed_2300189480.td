@@ -1,0 +1,21 @@
+# seed 2300189480: compiled: line 18: eager works, compiled fails: call: graph r0_backward takes 3 inputs; 2 operands given (tests/fuzz/prog_types.c:77) (program.td:17, in the backward called at program.td:18)
+
+func @f( %p1) {
+  %v3 = region(func @r0(%a: f32[1,2,2]) {
+      %s = sum(%a, [0], true)
+      %r = mul(%s, %a)
+      return %r
+    }, [%p1])
+  return %v3
+}
+func @g(%q0: f32[1,2,0] of fz_rounded("", f32[1,2,0]{8,4,1}+4, f32[]), %q1: f32[1,2,2]) {
+  return 
+}
+case "seed 2300189480" {
+  %a2 = full([1,2,4], 2, f32)
+  %a3 = full([], 0.25, f32)
+  %a4 = _wrap([%a2, %a3], "fz_rounded", "", [1,2,4], [], f32, requires_grad=true)
+  %a5... = dsplit_indices(%a4, [2,-1,2,4])
+  call @f( %a5.3) body=true
+  backward
+}
