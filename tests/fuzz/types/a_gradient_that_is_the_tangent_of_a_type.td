@@ -1,6 +1,5 @@
-# The gradient of a transposed argument of a type is the tangent itself in eager, and a second backward adds to
-# it in place; compiled, it is a copy, and the version of the tangent stays 0.
-# seed 1500799761: functional: line 12: %out.0 has version 1, functional 0
+# The gradient of a transposed argument of a type is the tangent itself, and a second
+# backward adds to it in place. Compiled, it was a copy.
 
 func @f( %p1: f32[2,2]{1,2} of fz_pair("", f32[2,2]{1,2}, f32[2,2]{1,2}) @1) {
   %v10 = sub(%p1, 0, 0.75)
