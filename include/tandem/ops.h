@@ -2048,10 +2048,10 @@ TD_API td_tensor *td_op_unique_consecutive(td_tensor *self, bool return_inverse,
 /* How often each integer from 0 occurs in a vector, or the sums of its weights; at least `minlength` entries. */
 TD_API td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength);
 
-/* How many elements lie in each of `bins` intervals of one width from min to max; equal bounds stand for the least and greatest element. */
+/* The number of elements in each of `bins` intervals of one width from min to max; equal bounds stand for the least and greatest element. */
 TD_API td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_value min, td_value max);
 
-/* How many elements, or what sums of weights, lie in each of `bins` intervals of one width from min to max, by default the least and greatest element. With `density` the integral is 1. PyTorch's range=(a, b) is min and max. */
+/* The number of elements, or the sum of their weights, in each of `bins` intervals of one width from min to max, by default the least and greatest element. With `density` the integral is 1. PyTorch's range=(a, b) is min and max. */
 TD_API td_tensor *td_op_histogram(td_tensor *self, int64_t bins, td_value min, td_value max, td_tensor *weight, bool density, td_tensor **bin_edges);
 
 /* histogram between the ascending edges in `bins`. */

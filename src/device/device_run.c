@@ -155,8 +155,8 @@ static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) 
     void *args[1] = {&t->run};
     pthread_mutex_lock(&d->lock);
     *ok = d->plugin->launch(d->dev, kernel, grid_of(t, has_fold(&t->nest)), args);
-    pthread_mutex_unlock(&d->lock);
     d->launches++;
+    pthread_mutex_unlock(&d->lock);
     if (!*ok)
         td__fail(cx, TD_E_UNSUPPORTED, "%s%s%s: a kernel could not be started: %s",
                  cx->making ? cx->making : "", cx->making ? ": " : "",
@@ -188,17 +188,17 @@ static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
 
 static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0] : 0; }
 
-/* mm and bmm of floats, whose operands lie in rows or columns. False: not offered. */
+/* mm and bmm of floats, whose operands are row- or column-major. False: not offered. */
 static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
     const td_tensor  *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
     td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
     int               r = a->rank;
-    bool              turned;
+    bool              transposed;
     if (!d->plugin->product || out->numel == 0 || a->numel == 0 ||
         !td__is_float((td_dtype)a->dtype) || a->dtype != b->dtype ||
         a->dtype != out->dtype || !matrix_of(a, &p.row_a, &p.transposed_a) ||
         !matrix_of(b, &p.row_b, &p.transposed_b) ||
-        !matrix_of(out, &p.row_c, &turned) || turned)
+        !matrix_of(out, &p.row_c, &transposed) || transposed)
         return false;
     p.m = out->size[r - 2], p.n = out->size[r - 1], p.k = a->size[r - 1];
     p.batch = r == 3 ? out->size[0] : 1;
@@ -207,9 +207,9 @@ static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
     p.alpha = 1;
     pthread_mutex_lock(&d->lock);
     int how = d->plugin->product(d->dev, &p);
+    d->launches += how != 1;
     pthread_mutex_unlock(&d->lock);
     if (how == 1) return false;
-    d->launches++;
     *ok = how == 0 || td__op_fail(c, TD_E_UNSUPPORTED, "%s: the product failed: %s",
                                   td__device_str(d->code), d->plugin->error(d->dev));
     return true;

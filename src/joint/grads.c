@@ -173,9 +173,7 @@ static bool check_geometry(td_joint_run *r, const td_geom *was) {
  * and td__joint_add_late_writes handles it. */
 static td_storage *own_storage(const td_joint_run *r, int i) {
     td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
-    for (int k = 0; t && k < r->to->n_primals; k++)
-        if (r->inputs[k].outer && r->inputs[k].outer->st == t->st) return NULL;
-    return t ? t->st : NULL;
+    return t && !td__joint_is_input(r, t->st) ? t->st : NULL;
 }
 
 /* Notes how often results were written before the backward. NULL after td__fail. */
@@ -201,10 +199,7 @@ static bool check_results(const td_joint_run *r, const uint64_t *was) {
 }
 
 static bool is_input(const void *env, const td_storage *st) {
-    const td_joint_run *r = env;
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->inputs[i].outer && r->inputs[i].outer->st == st) return true;
-    return false;
+    return td__joint_is_input(env, st);
 }
 
 /* Versions of the body's own tensors that hooks read; writes to inputs are

@@ -103,6 +103,8 @@ bool td__joint_differentiate(td_joint_run *r);
 bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads);
 /* Adds tangent i, an input of the graph; given: it is one of the next order, too. */
 bool td__joint_tangent(td_joint_run *r, int i);
+/* Is it the storage of an input? */
+bool td__joint_is_input(const td_joint_run *r, const td_storage *st);
 /* Finds the targets of the first order, and which tangents lead to them. */
 bool td__joint_targets(td_joint_run *r);
 

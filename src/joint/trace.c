@@ -291,8 +291,7 @@ static bool find_varying(td_joint_run *r) {
     return td_ok(r->cx);
 }
 
-/* Is it the storage of an input? */
-static bool is_given(const td_joint_run *r, const td_storage *st) {
+bool td__joint_is_input(const td_joint_run *r, const td_storage *st) {
     for (int i = 0; i < r->to->n_primals; i++)
         if (r->inputs[i].outer && r->inputs[i].outer->st == st) return true;
     return false;
@@ -319,7 +318,8 @@ static bool check_hooks(const td_joint_run *r) {
     }
     for (int i = 0; i < r->to->n_results; i++) {
         const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
-        if (t && !is_given(r, t->st) && td__hooks_read(cx, cx->hooks_before, t->st))
+        if (t && !td__joint_is_input(r, t->st) &&
+            td__hooks_read(cx, cx->hooks_before, t->st))
             return td__hooks_fail_result(cx, t, i);
     }
     return true;

@@ -66,12 +66,13 @@ static td_tensor *shuffled(td_tensor *t, td_ints cut, const int64_t *order, int 
                            td_ints size, int channels) {
     int64_t dims[TD_MAX_RANK], last[TD_MAX_RANK], back[TD_MAX_RANK];
     int     first = cut.n - n, at = first;
-    bool    turned = t->rank == 4 && td__is_channels_last(t);
+    bool    channels_last = t->rank == 4 && td__is_channels_last(t);
     for (int d = 0; d < first; d++) dims[d] = d;
-    for (int k = turned ? channels : 0; k < n; k++) dims[at++] = first + order[k];
-    for (int k = 0; turned && k < channels; k++) dims[at++] = first + order[k];
+    for (int k = channels_last ? channels : 0; k < n; k++)
+        dims[at++] = first + order[k];
+    for (int k = 0; channels_last && k < channels; k++) dims[at++] = first + order[k];
     td_tensor *y = td_op_permute(td_op_reshape(t, cut), (td_ints){dims, cut.n});
-    if (!turned) return td_op__reshape_copy(y, size);
+    if (!channels_last) return td_op__reshape_copy(y, size);
     for (int d = 0; d < size.n; d++) {
         int from = d == 0 ? 0 : d < size.n - 1 ? d + 1 : 1;
         last[d] = size.v[from];
