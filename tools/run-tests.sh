@@ -2,17 +2,16 @@
 # run-tests.sh WORD PROGRAM... -- run test programs and sum up.
 #
 # Each program gets WORD (which tests to run; "" is all) as its argument and says
-# `N passed, N failed` on its last such line; Criterion's summary is understood
-# as well. A program that says neither is one test, and its exit status the
-# verdict. WRAP is put before every program; TOTALS names a file that gets the sums.
+# `N passed, N failed` on its last such line. A program that does not is one test, and
+# its exit status the verdict. WRAP is put before every program; TOTALS names a file that
+# gets the sums.
 # The output of a passing program is shown only with VERBOSE=1; that of a failing one
 # always, and its end once more after the table, where a reader of the last lines
 # finds it.
 #
 # As many programs as there are CPUs run at a time (JOBS=1: one after the other); the
-# table has their order. Unit tests built without Criterion (sanitizers, valgrind) run
-# one after the other in their process, so there are as many processes as CPUs, each
-# with a part of the tests.
+# table has their order. Unit tests run one after the other, so there are as many
+# processes of them as CPUs, each with a part of the tests.
 #
 # Functions are compiled for the interpreter unless a program asks for more: most
 # tests are about what surrounds the code, and native code takes a compiler's time.
@@ -25,7 +24,7 @@ export TD_DEVICE_PATH="${TD_DEVICE_PATH:-$PWD/$(dirname "$1")}"
 jobs=${JOBS:-$(nproc)}
 programs=() # "PROGRAM", or "PROGRAM K/N" for part K of its tests
 for program in "$@"; do
-    if [ "$(basename "$program")" = unit ] && ! grep -qa 'libcriterion' "$program"; then
+    if [ "$(basename "$program")" = unit ]; then
         for ((k = 1; k <= jobs; k++)); do programs+=("$program $k/$jobs"); done
     else
         programs+=("$program")
@@ -41,12 +40,7 @@ trap 'rm -rf "$logs"' EXIT
 run() { # PROGRAM [PART]
     local args=()
     [ $# -gt 1 ] && export TD_TEST_PART=$2
-    if [ "$(basename "$1")" = unit ] && [ $# -eq 1 ]; then
-        args=(--jobs "$jobs" --timeout 120)
-        [ -n "$word" ] && args+=(--filter "*$word*")
-    elif [ -n "$word" ]; then
-        args=("$word")
-    fi
+    [ -n "$word" ] && args=("$word")
     # shellcheck disable=SC2086  # WRAP is a command with its options
     ${WRAP:-} "$1" "${args[@]}"
 }
@@ -64,12 +58,8 @@ run_one() { # NUMBER: runs that program; for a process of its own
 count() { # LOG STATUS: sets p and f
     local line
     line=$(sed 's/\x1b\[[0-9;]*m//g' "$1" |
-        grep -aE '^[0-9]+ passed, [0-9]+ failed|Synthesis: Tested:' | tail -1)
+        grep -aE '^[0-9]+ passed, [0-9]+ failed' | tail -1)
     case $line in
-    *Synthesis*)
-        p=$(sed -E 's/.*Passing: ([0-9]+).*/\1/' <<<"$line")
-        f=$(sed -E 's/.*Failing: ([0-9]+).*Crashing: ([0-9]+).*/\1+\2/' <<<"$line")
-        f=$((f)) ;;
     *passed*) read -r p _ f _ <<<"$line" ;;
     *) p=$(($2 == 0)) f=0 ;;
     esac

@@ -8,18 +8,18 @@ set -u
 [ "${SETUP:-}" = skip ] && exit 0
 
 packages="gcc make pkg-config libc6-dev libdnnl-dev libopenblas-dev libxxhash-dev
-libcjson-dev libhiredis-dev nettle-dev libcriterion-dev redis-tools clang clang-format
+libcjson-dev libhiredis-dev nettle-dev redis-tools clang clang-format
 cppcheck valgrind"
 
 if ! command -v dpkg-query >/dev/null; then
-    for h in dnnl.h cblas.h xxhash.h cjson/cJSON.h criterion/criterion.h; do
+    for h in dnnl.h cblas.h xxhash.h cjson/cJSON.h; do
         echo "#include <$h>" | ${CC:-cc} -E -x c - >/dev/null 2>&1 && continue
         echo "setup: cannot find <$h>" >&2
         missing=1
     done
     [ -z "${missing:-}" ] && exit 0
-    echo "setup: needs a C11 compiler, GNU make, oneDNN, OpenBLAS, xxHash, cJSON" \
-        "and Criterion; clang-format for make lint, clang for make fuzz" >&2
+    echo "setup: needs a C11 compiler, GNU make, oneDNN, OpenBLAS, xxHash and" \
+        "cJSON; clang-format for make lint, clang for make fuzz" >&2
     exit 1
 fi
 

@@ -7,11 +7,9 @@
  * A test's suite is the base name of its file (the Makefile passes TD_SUITE). A
  * failed CHECK ends its test. Tests register themselves.
  *
- * The ordinary build uses Criterion, which runs each test in a process of its
- * own and so survives one that crashes. Under the sanitizers and valgrind that
- * would cost one start of an instrumented process per test, and leaks of one
- * test would be lost with its process: there, with TD_TEST_INPROC, the same
- * tests run one after the other in one process (td_test_main.c). */
+ * Each test runs in a forked process, so a crash or a test that hangs fails alone.
+ * Under the sanitizers and valgrind leaks of a test would be lost with its process:
+ * there, with TD_TEST_INPROC, tests run one after the other in one process. */
 #ifndef TD_TEST_H
 #define TD_TEST_H
 
@@ -23,8 +21,6 @@
 #include <string.h>
 
 #define TEST(name) TD_TEST_IN(TD_SUITE, name)
-
-#ifdef TD_TEST_INPROC
 
 typedef struct td_test {
     const char *suite, *name;
@@ -46,15 +42,6 @@ _Noreturn void td_test_fail(const char *file, int line, const char *fmt, ...)
     static void name_(void)
 #define TD_CHECK_THAT(ok, ...) \
     ((ok) ? (void)0 : td_test_fail(__FILE__, __LINE__, __VA_ARGS__))
-
-#else
-
-#include <criterion/criterion.h>
-
-#define TD_TEST_IN(suite, name) Test(suite, name)
-#define TD_CHECK_THAT(ok, ...) cr_assert(ok, __VA_ARGS__)
-
-#endif
 
 static inline bool td_test_same(const char *a, const char *b) {
     return a && b && strcmp(a, b) == 0;

@@ -1,31 +1,21 @@
-/* td_test_main.c -- runs the unit tests in one process, for the sanitizers and
- * valgrind. `unit WORD` runs those whose suite/name contains WORD; with
- * TD_TEST_PART=1/4 in the environment every fourth of them, from the first on. A
- * failed check jumps back here; a crash ends the run, and names its test first. */
+/* td_test_main.c -- runs the unit tests: each in a forked process, or, with
+ * TD_TEST_INPROC, all in this one. `unit WORD` runs those whose suite/name contains
+ * WORD; with TD_TEST_PART=1/4 in the environment every fourth of them, from the first
+ * on. */
 #include "td_test.h"
 
-#ifdef TD_TEST_INPROC
-
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
+enum { SECONDS = 120 }; /* the most that a forked test may take */
+
 static td_test *tests, **last = &tests;
-static jmp_buf  back;
 
 void td_test_add(td_test *t) {
     *last = t;
     last = &t->next;
-}
-
-void td_test_fail(const char *file, int line, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    printf("%s:%d: ", file, line);
-    vprintf(fmt, args);
-    printf("\n");
-    va_end(args);
-    longjmp(back, 1);
 }
 
 static bool is_wanted(const td_test *t, const char *word) {
@@ -34,16 +24,53 @@ static bool is_wanted(const td_test *t, const char *word) {
     return strstr(full, word) != NULL;
 }
 
-/* The line is out before the test runs, so that a crash has a name. */
+#ifdef TD_TEST_INPROC
+
+static jmp_buf back;
+
+static _Noreturn void end_failed(void) { longjmp(back, 1); }
+
+/* The line is out before the test runs, so that a crash, which ends the run, has a
+ * name. */
 static bool run_one(const td_test *t) {
     printf("%s/%s\n", t->suite, t->name);
     fflush(stdout);
-    if (setjmp(back)) {
-        printf("FAILED %s/%s\n", t->suite, t->name);
-        return false;
-    }
+    if (setjmp(back)) return false;
     t->run();
     return true;
+}
+
+#else
+
+static _Noreturn void end_failed(void) { exit(1); }
+
+/* The parent never calls the library, so that each test starts as a new process does. */
+static bool run_one(const td_test *t) {
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(SECONDS);
+        t->run();
+        exit(0);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    if (child > 0 && WIFSIGNALED(status))
+        printf("%s/%s ended by signal %d: %s\n", t->suite, t->name, WTERMSIG(status),
+               strsignal(WTERMSIG(status)));
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+#endif
+
+void td_test_fail(const char *file, int line, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    printf("%s:%d: ", file, line);
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+    end_failed();
 }
 
 int main(int argc, char **argv) {
@@ -57,14 +84,8 @@ int main(int argc, char **argv) {
         if (!is_wanted(t, argc > 1 ? argv[1] : "")) continue;
         if (nr++ % parts != part - 1) continue;
         if (run_one(t)) passed++;
-        else failed++;
+        else failed++, printf("FAILED %s/%s\n", t->suite, t->name);
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }
-
-#else
-
-typedef int td_test_main_is_empty; /* Criterion brings its own main */
-
-#endif
