@@ -105,13 +105,29 @@ static td_tensor *put_together(const typed_code *t, td_ctx *cx, const td_gtype *
                         (td_ints){stride, l->rank}, (td_dtype)l->dtype);
 }
 
-static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
-                         td_value *out) {
+/* The input that v is; NULL: it is none. */
+static const td_value *input_of(const typed_code *t, const td_value *in,
+                                const td_gval *v) {
+    for (int i = 0; i < t->g->inputs.n; i++)
+        if (t->g->inputs.v[i] == v) return &in[i];
+    return NULL;
+}
+
+/* An output that is an input is the tensor itself, not another one of the same inner
+ * tensors: a gradient that the caller has, too, is copied by the leaf. */
+static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
+                         filling *from, td_value *out) {
     for (int i = 0; i < t->g->outputs.n; i++) {
         const td_garg  *a = &t->g->outputs.v[i];
         const td_gtype *l = a->kind == TD_G_VALUE ? a->u.v->type : NULL;
         if (!l || !l->of) {
             out[i] = from->v[from->n++];
+            continue;
+        }
+        const td_value *is = input_of(t, in, a->u.v);
+        if (is) {
+            out[i] = *is;
+            from->n += count_leaves(l);
             continue;
         }
         out[i] = td_value_tensor(put_together(t, cx, l, from));
@@ -145,7 +161,7 @@ static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
     bind_sizes(t, in); /* code may have called itself */
     bind_outputs(t, from.v);
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
-    bool          ok = give_outputs(t, cx, &from, out);
+    bool          ok = give_outputs(t, cx, in, &from, out);
     td__modes_leave(cx, &outer);
     return ok;
 }
