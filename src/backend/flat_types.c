@@ -10,6 +10,7 @@ typedef struct typed_code {
     td_runner code;
     int      *leaves; /* by input: how many inputs of `flat` it is */
     td_value *values; /* inputs, then outputs of `flat` */
+    bool     *writes; /* by input: the code writes it */
     int64_t  *bound;  /* symbolic sizes of the call; NULL: none */
     int       n_out;  /* outputs of `flat` that are no sizes of outputs */
     bool      busy;
@@ -105,8 +106,18 @@ static td_tensor *put_together(const typed_code *t, td_ctx *cx, const td_gtype *
                         (td_ints){stride, l->rank}, (td_dtype)l->dtype);
 }
 
-static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
-                         td_value *out) {
+/* The input that v is; NULL: it is none. */
+static const td_value *input_of(const typed_code *t, const td_value *in,
+                                const td_gval *v) {
+    for (int i = 0; i < t->g->inputs.n; i++)
+        if (t->g->inputs.v[i] == v) return &in[i];
+    return NULL;
+}
+
+/* An output that is an input is the tensor itself, not another one of the same inner
+ * tensors: a gradient that the caller has, too, is copied by the leaf. */
+static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
+                         filling *from, td_value *out) {
     for (int i = 0; i < t->g->outputs.n; i++) {
         const td_garg  *a = &t->g->outputs.v[i];
         const td_gtype *l = a->kind == TD_G_VALUE ? a->u.v->type : NULL;
@@ -114,10 +125,30 @@ static bool give_outputs(const typed_code *t, td_ctx *cx, filling *from,
             out[i] = from->v[from->n++];
             continue;
         }
+        const td_value *is = input_of(t, in, a->u.v);
+        if (is) {
+            out[i] = *is;
+            from->n += count_leaves(l);
+            continue;
+        }
         out[i] = td_value_tensor(put_together(t, cx, l, from));
         if (td_is_nil(out[i].u.t)) return false;
     }
     return true;
+}
+
+/* Code writes inner tensors that are plain, and these count it. */
+static void count_write(const td_tensor *t) {
+    if (!t->typed) return;
+    atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
+    t->st->writer = td__row(TD_OP_copy_)->name;
+    for (int i = 0; i < t->typed->n; i++) count_write(t->typed->inner[i]);
+}
+
+static void count_writes(const typed_code *t, const td_value *in) {
+    for (int i = 0; i < t->g->inputs.n; i++)
+        if (t->writes[i] && in[i].kind == TD_K_TENSOR && in[i].u.t)
+            count_write(in[i].u.t);
 }
 
 static void bind_sizes(const typed_code *t, const td_value *in) {
@@ -142,10 +173,11 @@ static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
     bind_sizes(t, in);
     if (!take_apart(t, cx, in, &to) || !t->code.run(t->code.env, cx, v, from.v))
         return false;
+    count_writes(t, in);
     bind_sizes(t, in); /* code may have called itself */
     bind_outputs(t, from.v);
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
-    bool          ok = give_outputs(t, cx, &from, out);
+    bool          ok = give_outputs(t, cx, in, &from, out);
     td__modes_leave(cx, &outer);
     return ok;
 }
@@ -170,6 +202,7 @@ static void drop_typed(void *env) {
     td__graph_drop(t->flat);
     td__graph_drop(t->g);
     td__free(t->leaves);
+    td__free(t->writes);
     td__free(t->values);
     td__free(t->bound);
     td__free(t);
@@ -186,12 +219,14 @@ bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
     if (ok) {
         size_t n = (size_t)(t->flat->inputs.n + t->flat->outputs.n) + 1;
         t->leaves = td__zalloc(sizeof *t->leaves * ((size_t)g->inputs.n + 1));
+        t->writes = td__zalloc((size_t)g->inputs.n + 1);
         t->values = td__zalloc(sizeof *t->values * n);
         if (t->g->dims.n)
             t->bound = td__zalloc(sizeof *t->bound * ((size_t)t->g->dims.n + 1));
-        ok = (t->leaves && t->values && (t->bound || !t->g->dims.n)) ||
+        ok = (t->leaves && t->writes && t->values && (t->bound || !t->g->dims.n)) ||
              td__fail_memory(cx);
     }
+    if (ok) td__graph_written_inputs(t->g, t->writes);
     for (int i = 0; ok && i < g->inputs.n; i++)
         t->leaves[i] = count_leaves(t->g->inputs.v[i]->type);
     for (int i = 0; ok && i < g->outputs.n; i++) {

@@ -166,7 +166,9 @@ td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_geom *like) {
     td_ints    stride = {like->stride, like->rank};
     td_tensor *r = td__empty_on(cx, g->st->device, td__geom_sizes(like), stride,
                                 (td_dtype)g->dtype);
-    return td_is_nil(r) ? r : td_op_copy_(r, g, false);
+    if (td_is_nil(r)) return r;
+    bool typed = TD_UNLIKELY(g->typed) && !td__overlaps_itself(r); /* r is plain */
+    return typed ? td_op_copy(r, g, false) : td_op_copy_(r, g, false);
 }
 
 static bool same_layout(const td_tensor *t, const td_geom *n) {

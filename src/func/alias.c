@@ -177,19 +177,21 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     return td__fval_hold(v, inner) ? v : NULL;
 }
 
-/* Registers an argument with its inner tensor. References to both and to the storage
- * are held until the run ends, because the body may resize or set_ the argument. */
+/* Registers an argument with its inner tensor. References to an alias, to the inner
+ * tensor and to the storage are held until the run ends, because the body may transpose,
+ * resize or set_ the argument. */
 bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
-    if (!v) return false;
-    td_func_in in = {.t = outer,
+    td_tensor *passed = v ? td__tensor_alias(f->cx, outer) : NULL;
+    if (!passed) return false;
+    td_func_in in = {.t = passed,
                      .given = v,
                      .inner = inner,
                      .st = outer->st,
                      .bytes = outer->st->bytes};
     if (!td__vec_push(&f->in, in)) return td__fail_memory(f->cx);
-    td__ref(outer);
+    td__ref(passed);
     td__ref(inner);
     td__storage_keep(outer->st);
     return true;

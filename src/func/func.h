@@ -14,7 +14,7 @@ typedef struct td_group td_group; /* outer tensors that may share elements */
 
 /* An argument as it was passed, to find out how the program changed it. */
 typedef struct td_func_in {
-    td_tensor  *t;     /* outer, referenced */
+    td_tensor  *t;     /* outer: an alias with its metadata at the call, referenced */
     td_fval    *given; /* its first record */
     td_tensor  *inner; /* referenced: its value at the call */
     td_storage *st;    /* referenced: its storage at the call */

@@ -116,6 +116,11 @@ typedef struct td_graph_call {
 bool       td__func_is_typed(const td_graph_call *k);
 bool       td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **out,
                                int n_out);
+/* The value with the strides of `like`, or of the outer tensor of v, which consists of
+ * the same types, and with inner tensors in the strides of its own. NULL after
+ * td__fail. */
+td_tensor *td__func_typed_as(td_func *f, td_tensor *value, td_tensor *like);
+td_tensor *td__fval_lay_out_typed(const td_fval *v, td_tensor *value);
 /* The value of a piece of v->up, cut out of its inner tensors. NULL after td__fail. */
 td_tensor *td__fval_cut_inner(td_fval *v);
 /* The value of `base` with that of v, a view of it, in its inner tensors. NULL after

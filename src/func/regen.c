@@ -47,10 +47,13 @@ static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *str
 }
 
 /* The value of a tensor with gaps may be dense, in the same order of dims: views by op
- * do not depend on gaps, and views by geometry (as_strided) are not taken of it. */
+ * do not depend on gaps, and views by geometry (as_strided) are not taken of it. A copy
+ * of a tensor of a type might be of another, as its op copy is. */
 td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     int64_t like[TD_MAX_RANK];
     if (has_strides(value, v->geom.stride)) return value;
+    if (TD_UNLIKELY(v->of) && td__typed_same_inside(v->of, value->typed))
+        return td__fval_lay_out_typed(v, value);
     td__strides_like(v->geom.rank, v->geom.size, v->geom.stride, like);
     return has_strides(value, like) ? value : copy_of(v, value, like);
 }
@@ -224,10 +227,7 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
 /* The value with inner tensors in the strides of those of `like`. */
 static td_tensor *lay_out_inner(td_func *f, td_tensor *value, td_tensor *like) {
     if (TD_LIKELY(!value || !value->typed)) return value;
-    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
-    value = td__typed_laid_out(value, like);
-    td__modes_leave(f->cx, &outer);
-    return value;
+    return td__func_typed_as(f, value, like);
 }
 
 /* The new value of a base of a type, after view v of it got the value `part`: put into

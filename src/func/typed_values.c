@@ -255,6 +255,18 @@ static td_tensor *wrap_value(td_func *f, td_tensor *like, td_tensor **got) {
     return t;
 }
 
+td_tensor *td__func_typed_as(td_func *f, td_tensor *value, td_tensor *like) {
+    td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
+    value = td__typed_laid_out(value, like);
+    td__modes_leave(f->cx, &outer);
+    return value;
+}
+
+td_tensor *td__fval_lay_out_typed(const td_fval *v, td_tensor *value) {
+    td_tensor *like = like_record(v);
+    return like ? td__func_typed_as(td__group_of(v)->f, value, like) : NULL;
+}
+
 td_tensor *td__fval_cut_inner(td_fval *v) {
     td_func *f = td__group_of(v)->f;
     leaves   part, all, now;

@@ -40,6 +40,20 @@ static bool copy_dims(copy *c) {
     return true;
 }
 
+static const td_gtype *own_look(copy *c, const td_gtype *l);
+
+/* What a tensor of a type consists of, in terms of the target graph. */
+static const td_gtyped *own_inner(copy *c, const td_gtyped *of) {
+    size_t     n = (size_t)of->n;
+    td_gtyped *to =
+        td__arena_alloc(&c->to->arena, sizeof *to + sizeof(td_gtype *) * n);
+    if (!to) return td__fail_memory(c->to->cx), NULL;
+    *to = *of;
+    for (int i = 0; i < of->n; i++)
+        if (!(to->inner[i] = own_look(c, of->inner[i]))) return NULL;
+    return to;
+}
+
 /* The type in terms of the target graph: storage numbers shifted past its own, sizes
  * translated to its expressions. */
 static const td_gtype *own_look(copy *c, const td_gtype *l) {
@@ -47,6 +61,7 @@ static const td_gtype *own_look(copy *c, const td_gtype *l) {
     int64_t  size[TD_MAX_RANK], stride[TD_MAX_RANK];
     if (own.storage >= 0) own.storage += c->storages;
     if (c->from->dims.n) {
+        if (TD_UNLIKELY(l->of) && !(own.of = own_inner(c, l->of))) return NULL;
         for (int d = 0; d < l->rank; d++) {
             size[d] = own_dim(c, l->size[d]);
             stride[d] = own_dim(c, l->stride[d]);

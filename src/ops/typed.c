@@ -255,13 +255,15 @@ static bool may_write(td_opcall *c, td_tensor *self) {
 }
 
 /* Puts the new value in place. A plain tensor is written if another argument of the op
- * is of a type. */
+ * is of a type. In a capture there are no elements; inner tensors have versions, by
+ * which plain arguments that share them are stale views. */
 static bool put_value(td_tensor *self, td_tensor *value) {
-    return self->typed ? td__typed_copy(self, value) : td__copy_into(self, value);
+    if (self->typed) return td__typed_copy(self, value);
+    return td__is_fake(self) || td__copy_into(self, value);
 }
 
-/* Computes the new value, and copies it into the inner tensors of the written tensor.
- * In a capture nothing is copied: there are no elements, and the types are checked. */
+/* Computes the new value, and copies it into the inner tensors of the written
+ * tensor. */
 static bool exec_typed_write(td_opcall *c, const td_type *type) {
     td_tensor *self = td__in(c, 0);
     if (c->def->flags & TD_OPF_META) return exec_typed_meta(c, type);
@@ -279,7 +281,7 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
                            td__type_str(value), td__type_str(self));
     if (!(value = td__typed_for(c->cx, td__op_name(c), value, self))) return false;
     if (!inner_fit(self, value)) return false;
-    if (!td__is_fake(self) && !put_value(self, value)) return false;
+    if (!put_value(self, value)) return false;
     td__count_write(c, self);
     c->out[0] = self;
     return true;

@@ -35,8 +35,9 @@ typedef struct td_edge_plan {
 typedef struct td_write_count {
     int         input; /* of the graph */
     int64_t     more;  /* writes of eager, less those of the graph */
-    td_storage *st;    /* of a run, referenced; NULL: none. And */
-    uint64_t    then;  /* ...its version afterwards */
+    td_tensor  *t;     /* of a run; NULL: none. And */
+    td_storage *st;    /* ...its storage, referenced, */
+    uint64_t    then;  /* ...whose version this is afterwards */
 } td_write_count;
 
 /* The backward code for one set of missing tangents. */

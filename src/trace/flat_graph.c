@@ -133,6 +133,36 @@ static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
     return q != NULL;
 }
 
+/* copy_(to, from), a write to an input of a type: to its parts. */
+static bool take_write(flattening *f, const td_gnode *n, const td_gval *to,
+                       const td_gval *from) {
+    const parts *p = td__ptrmap_get(&f->parts, to), *q = td__ptrmap_get(&f->parts, from);
+    for (int i = 0; i < p->n; i++) {
+        if (p->v[i]->type->of) {
+            if (!take_write(f, n, p->v[i], q->v[i])) return false;
+            continue;
+        }
+        td_garg   in[2] = {td__garg_value(p->v[i]), td__garg_value(q->v[i])};
+        td_gnode *c = td__graph_op(f->g, TD_OP_copy_, in, 2, 1);
+        if (!c) return f->ok = false;
+        c->out[0]->type = p->v[i]->type;
+        c->tags = n->tags;
+        c->here = n->here;
+        c->stack = n->stack;
+        c->scope = n->scope;
+    }
+    return true;
+}
+
+/* Has every value of a type that the node reads parts? */
+static bool has_parts(flattening *f, const td_gnode *n) {
+    bool all = true;
+    for (int k = 0; k < n->n_in; k++)
+        if (n->in[k].kind == TD_G_VALUE)
+            all &= td__ptrmap_get(&f->parts, n->in[k].u.v) != NULL;
+    return all;
+}
+
 static void note_typed(void *env, td_gval *v) {
     if (v->type && v->type->of) *(bool *)env = true;
 }
@@ -153,6 +183,9 @@ static bool take_node(flattening *f, td_gnode *n) {
     bool copies = n->op == TD_OP_clone || n->op == TD_OP_copy;
     if (copies && td__ptrmap_get(&f->parts, n->in[copies && n->op == TD_OP_copy].u.v))
         return take_copy(f, n, n->in[n->op == TD_OP_copy].u.v, n->out[0]);
+    if (n->op == TD_OP_copy_ && has_parts(f, n))
+        return take_write(f, n, n->in[0].u.v, n->in[1].u.v);
+    if (n->op == TD_OP__bump) return true; /* whoever runs the code counts it */
     if (n->op == TD_OP_alias || n->op == TD_OP_detach)
         return f->ok = td__ptrmap_put(&f->same, n->out[0], n->in[0].u.v) ||
                        td__fail_memory(f->g->cx);

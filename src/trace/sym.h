@@ -192,6 +192,8 @@ typedef struct td_symhow {
  * number is guarded. False after td__fail. */
 bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
                     td_symhow how, td_meta *m);
+/* Do all strides of t follow from its sizes in this way? */
+bool td__sym_strides_follow(const td_tensor *t);
 /* Input `arg` is a tensor that was passed before: guards that it has geometry
  * m. */
 bool td__sym_tensor_is(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,

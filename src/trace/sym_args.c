@@ -42,8 +42,7 @@ static bool find_sizes(void *env, td_tensor *leaf) {
  * tensors alone, so one of these must have the size, and strides follow from sizes. */
 static uint32_t dims_shown(td_tensor *t) {
     size_search s = {t, 0};
-    if (t->offset || td__own_grad(t) || !td__is_packed(t->rank, t->size, t->stride))
-        return 0;
+    if (t->offset || td__own_grad(t) || !td__sym_strides_follow(t)) return 0;
     td__typed_leaves(t, find_sizes, &s);
     return s.dims;
 }

@@ -269,29 +269,41 @@ static int64_t number_of(td_symenv *e, const char *name, td_symbol s,
     return r;
 }
 
-/* Is the stride of dim d 0, 1 or the stride of an inner dim times its size?
- * Then *is gets it as an expression. `done`: dims whose stride is known. */
-static bool follows(td_symenv *e, const td_tensor *t, const td_meta *m, uint64_t done,
-                    int d, int64_t *is) {
-    *is = t->stride[d];
-    if (*is < 2) return true;
-    for (int i = t->rank - 1; i >= 0; i--) {
-        if (!(done >> i & 1) || t->size[i] * t->stride[i] != t->stride[d]) continue;
-        *is = td__sym_mul(e, m->size[i], m->stride[i]);
-        return true;
-    }
-    return false;
+/* The dims of t from the smallest stride on, so that each stride may follow from those
+ * before: the next one. `done`: the dims before. */
+static int next_stride(const td_tensor *t, uint64_t done) {
+    int d = -1;
+    for (int i = t->rank - 1; i >= 0; i--)
+        if (!(done >> i & 1) && (d < 0 || t->stride[i] < t->stride[d])) d = i;
+    return d;
 }
 
-/* Sets m->stride, smallest stride first, so that each may follow from those
- * before. */
+/* Is the stride of dim d 0, 1 or the stride of a dim before it times its size? *from:
+ * that dim, or -1. */
+static bool follows(const td_tensor *t, uint64_t done, int d, int *from) {
+    *from = -1;
+    if (t->stride[d] < 2) return true;
+    for (int i = t->rank - 1; i >= 0 && *from < 0; i--)
+        if (done >> i & 1 && t->size[i] * t->stride[i] == t->stride[d]) *from = i;
+    return *from >= 0;
+}
+
+bool td__sym_strides_follow(const td_tensor *t) {
+    uint64_t done = 0;
+    for (int n = 0; n < t->rank; n++) {
+        int d = next_stride(t, done), from;
+        if (!follows(t, done, d, &from)) return false;
+        done |= (uint64_t)1 << d;
+    }
+    return true;
+}
+
+/* Sets m->stride. */
 static void stride_symbols(td_symenv *e, const char *name, int32_t arg,
                            const td_tensor *t, td_symhow how, td_meta *m) {
     uint64_t done = 0;
     for (int n = 0; n < t->rank; n++) {
-        int d = -1;
-        for (int i = t->rank - 1; i >= 0; i--)
-            if (!(done >> i & 1) && (d < 0 || t->stride[i] < t->stride[d])) d = i;
+        int       d = next_stride(t, done), from;
         td_symbol s = {.letter = 's',
                        .read = TD_SYM_STRIDE,
                        .arg = arg,
@@ -299,8 +311,9 @@ static void stride_symbols(td_symenv *e, const char *name, int32_t arg,
                        .part = how.part,
                        .hint = t->stride[d],
                        .first = {2, TD_DIM_HUGE}};
-        int64_t   is;
-        bool      known = follows(e, t, m, done, d, &is) || !how.dims;
+        bool      known = follows(t, done, d, &from) || !how.dims;
+        int64_t   is = t->stride[d];
+        if (from >= 0) is = td__sym_mul(e, m->size[from], m->stride[from]);
         m->stride[d] = number_of(e, name, s, known ? &is : NULL);
         done |= (uint64_t)1 << d;
     }

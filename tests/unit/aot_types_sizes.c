@@ -1,5 +1,6 @@
 /* aot_types_sizes.c -- symbolic sizes of tensors of a type: another number of rows is
  * the same specialization, with inner tensors whose sizes follow. */
+#include "graph/graph.h"
 #include "type_help.h"
 
 static void rows_2(td_ctx *cx, observed *s) { pair_of_rows(cx, s, 2); }
@@ -99,5 +100,36 @@ TEST(a_pair_of_symbolic_sizes_and_other_strides_is_written) {
     CHECK(agrees(cx, f, writes_rows, written_5, 1, 1));
     CHECK(td_fn_specializations(f) == 1);
     CHECK_OK(cx);
+    td_close(cx);
+}
+
+
+/* ---- types of graphs ---------------------------------------------------- */
+
+static td_gnode *as_it_is(void *env, const td_gnode *was, td_gnode *now) {
+    (void)env, (void)was;
+    return now;
+}
+
+/* The first graph numbers its symbols in another order. */
+TEST(appended_inner_tensors_have_the_symbols_of_the_graph) {
+    td_ctx     *cx = td_open();
+    td_buf      b = {0};
+    td_gval    *twin[8] = {0};
+    const char *text =
+        "func @to(%y: f32[s1,s0]) {\n"
+        "  return %y\n"
+        "}\n"
+        "func @g(%x: f32[s0,s1] of pair(\"\", f32[s0,s1], f32[s0,s1])) {\n"
+        "  return %x\n"
+        "}\n";
+    CHECK(pair_type(cx));
+    td_gfile *f = td__gfile_parse(cx, text, strlen(text), "t.td");
+    CHECK_OK(cx);
+    CHECK(td__graph_append(f->graphs.v[0], f->graphs.v[1], twin, as_it_is, NULL));
+    CHECK(td__graph_print(&b, f->graphs.v[0], TD_PRINT_TYPES));
+    CHECK(strstr(td__buf_str(&b), "f32[s0,s1] of pair(\"\", f32[s0,s1], f32[s0,s1])"));
+    td__buf_free(&b);
+    td__gfile_drop(f);
     td_close(cx);
 }

@@ -1,4 +1,4 @@
-# seed 2210117684: compiled-dynamic: line 14: eager works, compiled-dynamic fails: unsqueeze: the function of type fz_rounded gave f32[1,1,1,1] for result 0, which is f32[1,1,1] (tests/fuzz/prog_types.c:81)
+# Another argument changed its metadata before a write to inner tensors that both have.
 
 func @f(%p0, %p1) {
   %v0 = unsqueeze_(%p1, 1) must_save 1

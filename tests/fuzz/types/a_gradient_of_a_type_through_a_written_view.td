@@ -1,4 +1,4 @@
-# seed 2300178238: compiled: line 15: eager fails (copy_: the result is a fz_pair, and the written tensor is a plain tensor; types and metadata must be equal (tests/fuzz/prog_types.c:36)), compiled does not
+# Eager failed to lay the gradient of the base of a written view out, which is of a type, and traces to put the gradient of the view into it.
 
 func @f(%p0: f32[1,2] of fz_pair("", f32[1,2], f32[1,2]) @0) {
   %v0, %v1, %v2, %v3 = _linalg_lstsq(%p0, %p0, 0.0, "gelsy")

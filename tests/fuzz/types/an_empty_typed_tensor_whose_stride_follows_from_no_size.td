@@ -1,4 +1,4 @@
-# seed 2210108282: compiled-dynamic: line 10: eager works, compiled-dynamic fails: @f: a symbolic size is used before any input or result has it as a size (tests/fuzz/prog_types.c:77)
+# With symbolic sizes the stride of a tensor of a type was a symbol that no inner tensor has.
 
 func @f(%p0: f32[2,0] of fz_rounded("m", f32[2,0], f32[]) @0) {
   %v7 = _to_copy(%p0, none)

@@ -1,4 +1,4 @@
-# seed 2230091985: functional: line 11: eager works, functional fails: fz_pair: inner tensors have other sizes (tests/fuzz/prog_types.c:31)
+# Another argument, of nested types, changed its metadata before a write to what both have.
 
 func @f(%p0: f32[3,1] of fz_pair("m", f32[3,1], f32[3,1] of fz_rounded("", f32[3,1], f32[])) @0, %p2: f32[3] of fz_pair("m", f32[3], f32[3] of fz_rounded("", f32[3], f32[])) @0) {
   t_(%p0)
