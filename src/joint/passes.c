@@ -60,13 +60,16 @@ td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l) {
     return n ? n->out[0] : NULL;
 }
 
-/* A copy with the sizes, strides and offset of `geom`; numbers only. */
+/* A copy with the sizes, strides and offset of `geom`. */
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
-    const int64_t end = td__geom_last(geom) + 1, one = 1;
-    td_gtype      l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
-    td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
-                              td__garg_dtype((td_dtype)l.dtype)};
-    td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    int64_t       end = td__joint_extent(g, geom);
+    const int64_t one = 1;
+    /* A size that depends on values may be 0. */
+    if (td__dim_is_sym(end)) end = td__gdim_make(g, TD_DIM_MAX, end, 0);
+    td_gtype  l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+    td_garg   shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
+                          td__garg_dtype((td_dtype)l.dtype)};
+    td_gnode *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     l.device = v->type->device;
     l.storage = g->n_storages++;
     l.size = &end;
@@ -103,12 +106,11 @@ static bool move_up(td_graph *g, int first) {
     return td__joint_move_nodes(g, first, to);
 }
 
-/* Has a geometry of numbers an offset? Results of a few ops have. */
+/* Has a geometry with elements an offset? Results of a few ops have. */
 static bool has_offset(const td_geom *g) {
-    bool other = td__dim_is_sym(g->offset); /* or without elements */
-    for (int d = 0; d < g->rank; d++)
-        other |= g->size[d] <= 0 || td__dim_is_sym(g->stride[d]); /* symbols are, too */
-    return !other && g->offset != 0;
+    bool empty = false;
+    for (int d = 0; d < g->rank; d++) empty |= g->size[d] == 0;
+    return !empty && g->offset != 0;
 }
 
 /* Has the value eager's strides and offset? Views of the result are made by them. */
