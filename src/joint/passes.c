@@ -106,23 +106,14 @@ static bool move_up(td_graph *g, int first) {
     return td__joint_move_nodes(g, first, to);
 }
 
-/* Has a geometry with elements an offset? Results of a few ops have. */
-static bool has_offset(const td_geom *g) {
-    bool empty = false;
-    for (int d = 0; d < g->rank; d++) empty |= g->size[d] == 0;
-    return !empty && g->offset != 0;
-}
-
 /* Has the value eager's strides and offset? Views of the result are made by them. */
 static bool same_layout(const td_gtype *l, const td_geom *g) {
-    bool late = has_offset(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
-    bool same = late ? l->offset == g->offset : any || l->offset == 0;
-    bool empty = false;
+    bool same = true, empty = false;
     for (int d = 0; d < g->rank; d++) {
         empty |= l->size[d] == 0;
         same &= l->size[d] == 1 || l->stride[d] == g->stride[d];
     }
-    return same || empty;
+    return l->offset == g->offset && (same || empty);
 }
 
 /* Takes the storages of the tensors that v consists of: its own, or those of its inner
@@ -150,7 +141,7 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     const td_gtype *l = a->u.v->type;
     bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && !alone && take_storages(a->u.v, taken)) return true;
-    bool     late = l && l->rank == geom->rank && has_offset(geom);
+    bool     late = l && l->rank == geom->rank && geom->offset != 0;
     td_gval *copy = late ? copy_at(j->g, a->u.v, geom)
                          : copy_with(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
