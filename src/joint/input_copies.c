@@ -89,9 +89,7 @@ static td_dtype finest_dtype(const td_graph *g, const td_gval *v) {
     return dt;
 }
 
-/* How many elements of `item` bytes, at most those of g, the storage must have for
- * those at g; a dim of `of`, like the sizes of g. */
-static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
+int64_t td__joint_extent(td_graph *of, const td_geom *g) {
     int64_t end = td__gdim_make(of, TD_DIM_ADD, g->offset, 1);
     for (int d = 0; d < g->rank; d++) {
         if (g->size[d] == 0) return 0;
@@ -99,6 +97,13 @@ static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
         steps = td__gdim_make(of, TD_DIM_MUL, steps, g->stride[d]);
         end = td__gdim_make(of, TD_DIM_ADD, end, steps);
     }
+    return end;
+}
+
+/* How many elements of `item` bytes, at most those of g, the storage must have for
+ * those at g; a dim of `of`, like the sizes of g. */
+static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
+    int64_t end = td__joint_extent(of, g);
     int64_t fit = td__dtype_bytes[g->dtype] / item;
     return fit == 1 ? end : td__gdim_make(of, TD_DIM_MUL, end, fit);
 }

@@ -149,6 +149,9 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 bool     td__joint_move_nodes(td_graph *g, int first, int to);
 /* The elements of type l in the storage of v, by as_strided; NULL after td__fail. */
 td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l);
+/* How many elements a storage must have for those at g, whose sizes are dims of `of`.
+ * Not above 0 where g is empty. */
+int64_t  td__joint_extent(td_graph *of, const td_geom *g);
 bool     td__joint_copy_inputs(td_joint *j);
 bool     td__joint_drop_copies(td_joint *j);
 bool     td__joint_write_plain(td_joint *j); /* behind the two before */

@@ -60,13 +60,16 @@ td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l) {
     return n ? n->out[0] : NULL;
 }
 
-/* A copy with the sizes, strides and offset of `geom`; numbers only. */
+/* A copy with the sizes, strides and offset of `geom`. */
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
-    const int64_t end = td__geom_last(geom) + 1, one = 1;
-    td_gtype      l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
-    td_garg       shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
-                              td__garg_dtype((td_dtype)l.dtype)};
-    td_gnode     *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    int64_t       end = td__joint_extent(g, geom);
+    const int64_t one = 1;
+    /* A size that depends on values may be 0. */
+    if (td__dim_is_sym(end)) end = td__gdim_make(g, TD_DIM_MAX, end, 0);
+    td_gtype  l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
+    td_garg   shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
+                          td__garg_dtype((td_dtype)l.dtype)};
+    td_gnode *empty = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     l.device = v->type->device;
     l.storage = g->n_storages++;
     l.size = &end;
@@ -103,24 +106,14 @@ static bool move_up(td_graph *g, int first) {
     return td__joint_move_nodes(g, first, to);
 }
 
-/* Has a geometry of numbers an offset? Results of a few ops have. */
-static bool has_offset(const td_geom *g) {
-    bool other = td__dim_is_sym(g->offset); /* or without elements */
-    for (int d = 0; d < g->rank; d++)
-        other |= g->size[d] <= 0 || td__dim_is_sym(g->stride[d]); /* symbols are, too */
-    return !other && g->offset != 0;
-}
-
 /* Has the value eager's strides and offset? Views of the result are made by them. */
 static bool same_layout(const td_gtype *l, const td_geom *g) {
-    bool late = has_offset(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
-    bool same = late ? l->offset == g->offset : any || l->offset == 0;
-    bool empty = false;
+    bool same = true, empty = false;
     for (int d = 0; d < g->rank; d++) {
         empty |= l->size[d] == 0;
         same &= l->size[d] == 1 || l->stride[d] == g->stride[d];
     }
-    return same || empty;
+    return l->offset == g->offset && (same || empty);
 }
 
 /* Takes the storages of the tensors that v consists of: its own, or those of its inner
@@ -148,7 +141,7 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     const td_gtype *l = a->u.v->type;
     bool            like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && !alone && take_storages(a->u.v, taken)) return true;
-    bool     late = l && l->rank == geom->rank && has_offset(geom);
+    bool     late = l && l->rank == geom->rank && geom->offset != 0;
     td_gval *copy = late ? copy_at(j->g, a->u.v, geom)
                          : copy_with(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;

@@ -128,19 +128,27 @@ bool td__shape_reshape_copy(td_opcall *c) {
     return true;
 }
 
+/* Is n a multiple of the ratio? Strides and offsets that show nothing need not be, and
+ * are only asked about where they are not. */
+static bool divides(int64_t n, int64_t ratio, int64_t size, int64_t numel) {
+    return td__dim_eq(td__dim_mod(n, ratio), 0) || td__dim_eq(size, 1) ||
+           td__dim_eq(numel, 0);
+}
+
 /* Several old items make one new one. */
 static bool join_items(td_opcall *c, td_meta *m, int64_t ratio) {
-    int last = m->rank - 1;
+    int     last = m->rank - 1;
+    int64_t numel = td__in(c, 0)->numel;
     if (!td__dim_eq(td__dim_mod(m->size[last], ratio), 0))
         return td__op_fail(c, TD_E_SHAPE,
                            "the last size of %s must be a multiple of %lld",
                            td__type_str(td__in(c, 0)), (long long)ratio);
-    if (!td__dim_eq(td__dim_mod(m->offset, ratio), 0))
+    if (!divides(m->offset, ratio, 0, numel))
         return td__op_fail(c, TD_E_SHAPE,
                            "storage offset %lld must be a multiple of %lld",
                            (long long)m->offset, (long long)ratio);
     for (int i = 0; i < last; i++) {
-        if (!td__dim_eq(td__dim_mod(m->stride[i], ratio), 0))
+        if (!divides(m->stride[i], ratio, m->size[i], numel))
             return td__op_fail(c, TD_E_SHAPE,
                                "stride %lld of dim %d must be a multiple of %lld",
                                (long long)m->stride[i], i, (long long)ratio);
@@ -161,19 +169,24 @@ static void cut_items(td_meta *m, int64_t ratio) {
 
 /* in: self, dtype. Another item size scales the last dim, which must be dense. */
 bool td__shape_view_dtype(td_opcall *c) {
-    td_meta *m = start(c);
-    int      old = td__dtype_bytes[m->dtype];
+    const td_tensor *t = td__in(c, 0);
+    td_meta         *m = start(c);
+    int              old = td__dtype_bytes[m->dtype];
     m->dtype = td__in_dtype(c, 1, m->dtype);
     int now = td__dtype_bytes[m->dtype];
     if (old == now) return true;
     if (m->rank == 0)
         return td__op_fail(c, TD_E_SHAPE,
                            "a 0-dim tensor must keep its item size, got %s to %s",
-                           td__type_str(td__in(c, 0)), td_dtype_name(m->dtype));
-    if (!td__dim_eq(m->stride[m->rank - 1], 1))
-        return td__op_fail(c, TD_E_SHAPE,
-                           "the last stride must be 1 for another item size, got %lld",
-                           (long long)m->stride[m->rank - 1]);
+                           td__type_str(t), td_dtype_name(m->dtype));
+    if (!td__dim_eq(m->stride[m->rank - 1], 1)) {
+        if (!td__dim_eq(m->size[m->rank - 1], 1) && !td__dim_eq(t->numel, 0))
+            return td__op_fail(
+                c, TD_E_SHAPE,
+                "the last stride must be 1 for another item size, got %lld",
+                (long long)m->stride[m->rank - 1]);
+        m->stride[m->rank - 1] = 1;
+    }
     if (now > old) return join_items(c, m, now / old);
     cut_items(m, old / now);
     return true;

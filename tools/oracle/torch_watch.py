@@ -410,7 +410,7 @@ class Watch:
             self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
-        if op == "view_dtype" and (args[0].numel() == 0 or args[0].shape[-1:] == (1,)):
+        if op.startswith("view_dtype") and (args[0].numel() == 0 or 1 in args[0].shape):
             self.notes.add("offset-of-nothing")
         if op in META_WRITES and self.checkpointed:
             self.notes.add("checkpoint-metadata")
