@@ -178,8 +178,8 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
 }
 
 /* Registers an argument with its inner tensor. References to an alias, to the inner
- * tensor and to the storage are held until the run ends, because the body may transpose,
- * resize or set_ the argument. */
+ * tensor and to the storage are held until the run ends: the body may transpose, resize
+ * or set_ the argument. */
 bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);

@@ -45,8 +45,7 @@ static const td_gtype *own_look(copy *c, const td_gtype *l);
 /* What a tensor of a type consists of, in terms of the target graph. */
 static const td_gtyped *own_inner(copy *c, const td_gtyped *of) {
     size_t     n = (size_t)of->n;
-    td_gtyped *to =
-        td__arena_alloc(&c->to->arena, sizeof *to + sizeof(td_gtype *) * n);
+    td_gtyped *to = td__arena_alloc(&c->to->arena, sizeof *to + sizeof(td_gtype *) * n);
     if (!to) return td__fail_memory(c->to->cx), NULL;
     *to = *of;
     for (int i = 0; i < of->n; i++)

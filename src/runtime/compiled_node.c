@@ -56,9 +56,8 @@ static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value 
     const td_frame *f = n->data;
     const td_gtype *l = b->g->inputs.v[f->p->n_saved + i]->type;
     if (g && b->typed) { /* symbolic sizes: all are plain */
-        const td_geom *want =
-            f->sizes ? td__tangent_geom(f->p, f->sizes, i) : &l->geom;
-        bool typed = (l->of || g->typed) && !f->sizes;
+        const td_geom *want = f->sizes ? td__tangent_geom(f->p, f->sizes, i) : &l->geom;
+        bool           typed = (l->of || g->typed) && !f->sizes;
         g = typed ? td__fit_typed(n, i, g, l->of) : td__fit_tangent(n->cx, g, want);
         *to = td_value_tensor(g);
         return g && !td_is_nil(g);

@@ -136,7 +136,8 @@ static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
 /* copy_(to, from), a write to an input of a type: to its parts. */
 static bool take_write(flattening *f, const td_gnode *n, const td_gval *to,
                        const td_gval *from) {
-    const parts *p = td__ptrmap_get(&f->parts, to), *q = td__ptrmap_get(&f->parts, from);
+    const parts *p = td__ptrmap_get(&f->parts, to),
+                *q = td__ptrmap_get(&f->parts, from);
     for (int i = 0; i < p->n; i++) {
         if (p->v[i]->type->of) {
             if (!take_write(f, n, p->v[i], q->v[i])) return false;

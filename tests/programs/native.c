@@ -68,7 +68,7 @@ static int check_batch(char **path, size_t n) {
     return !ok;
 }
 
-/* Runs a batch in a process of its own; one that does not run to its end is a failure. */
+/* Runs a batch in a process of its own. A process that ends early is a failure. */
 static void fork_batch(char **path, size_t n) {
     int end = -1;
     fflush(stdout);

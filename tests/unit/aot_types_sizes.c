@@ -103,7 +103,6 @@ TEST(a_pair_of_symbolic_sizes_and_other_strides_is_written) {
     td_close(cx);
 }
 
-
 /* ---- types of graphs ---------------------------------------------------- */
 
 static td_gnode *as_it_is(void *env, const td_gnode *was, td_gnode *now) {

@@ -44,7 +44,7 @@ static bool run_one(const td_test *t) {
 
 static _Noreturn void end_failed(void) { exit(1); }
 
-/* The parent never calls the library, so that each test starts as a new process does. */
+/* The parent never calls the library: each test starts as a new process does. */
 static bool run_one(const td_test *t) {
     int status = -1;
     fflush(stdout);
@@ -54,7 +54,8 @@ static bool run_one(const td_test *t) {
         t->run();
         exit(0);
     }
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     if (child > 0 && WIFSIGNALED(status))
         printf("%s/%s ended by signal %d: %s\n", t->suite, t->name, WTERMSIG(status),
                strsignal(WTERMSIG(status)));
