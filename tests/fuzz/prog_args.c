@@ -22,7 +22,7 @@ static wanted what_fits(const prog_call *c, const td_param *p) {
     bool     mask = prog_with & PROG_MASKS && one_of(p->name, "indices") &&
                 prog_chance(&c->w->r, 60);
     if (mask) return MASK;
-    if (one_of(p->name, "index indices target lengths offsets sorter ranks"))
+    if (one_of(p->name, "index indices target lengths offsets sorter ranks degree"))
         return INDEX;
     if (one_of(p->name, "pivots LU_pivots")) return PIVOTS;
     if (one_of(p->name, "mask condition")) return MASK;
@@ -106,6 +106,8 @@ static td_tensor *some_tensor(prog_call *c, const td_param *p) {
     bool   image = prog_takes_images(c->op);
     int    odds = want >= INDEX || (image && !c->self) ? 60 : c->self ? 25 : 10;
     if (image && one_of(p->name, "weight grid")) odds = 90;
+    /* Computed degrees may be huge, and a recurrence of 2^60 steps does not end. */
+    if (one_of(p->name, "degree")) odds = 100;
     const prog_val *old = prog_chance(&c->w->r, odds) ? NULL : existing(c, want);
     prog_val        v;
     if (old) v = *old;
