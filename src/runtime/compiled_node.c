@@ -92,6 +92,19 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, td__frame_words(f->p));
 }
 
+/* The input of a backward graph that gradient i is, read late (op _late), because a
+ * hook returned what it closes over; -1: none. */
+static int late_input(const td_graph *g, int i) {
+    const td_garg *a = &g->outputs.v[i];
+    bool           late = false;
+    while (a->kind == TD_G_VALUE && a->u.v->node &&
+           td__row(a->u.v->node->op)->view == TD_VIEW_LATE) {
+        a = &a->u.v->node->in[0];
+        late = true;
+    }
+    return late && a->kind == TD_G_VALUE && !a->u.v->node ? a->u.v->nr : -1;
+}
+
 /* Finds which inputs a backward graph reads at all, reads beyond their elements
  * (as_strided), and writes; needed before the first run. */
 static bool find_reads(td_back *b) {
@@ -105,6 +118,7 @@ static bool find_reads(td_back *b) {
     b->reads = reads;
     b->beside = reads + n;
     b->writes = reads + 2 * n;
+    for (int i = 0; i < b->g->outputs.n; i++) b->late |= late_input(b->g, i) >= 0;
     return true;
 }
 
@@ -273,6 +287,18 @@ static void give_tangents(const td_node *n, td_tensor *const *g, const td_back *
     }
 }
 
+/* Gradients that are saved values read late become the saved tensors themselves. Eager's
+ * hook returns the tensor that it closes over, which others reference: accumulation
+ * copies it, and would take over an alias of it. */
+static void give_late(const td_plan *p, const td_back *b, const td_value *in,
+                      td_value *out) {
+    for (int i = 0; i < p->j->n_targets; i++) {
+        int at = late_input(b->g, i);
+        if (at >= 0 && in[at].kind == TD_K_TENSOR && out[i].kind == TD_K_TENSOR)
+            out[i].u.t = in[at].u.t;
+    }
+}
+
 /* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a
  * missing one stays absent), and stores those gradients that the engine needs. `v` has
  * the inputs, then the outputs. */
@@ -298,6 +324,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
          (!p->asserts || td__plan_check_grads(p, n, out));
     td__back_set_counts(b, ok);
     if (ok) give_tangents(n, g, b, v, out);
+    if (ok && TD_UNLIKELY(b->late)) give_late(p, b, v, out);
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;

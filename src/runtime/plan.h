@@ -50,6 +50,7 @@ typedef struct td_back {
     bool           *reads;  /* by input of g: does it read it? Owned, with */
     bool           *beside; /* ...does it read elements of its storage beside it? */
     bool           *writes; /* ...does it write it? (a custom backward) */
+    bool            late;   /* a gradient is an input, read late (op _late) */
     td_write_count *counts; /* in the arena of g */
     int             n_counts;
     struct td_back *next;
