@@ -111,7 +111,8 @@ static bool replaces(const slicing *s, const td_event *e) {
            !td__about_tensor(s->r, e->to)->observed;
 }
 
-/* What a live event reads is live before it. */
+/* What a live event reads is live before it, and so is the base that an observable
+ * history of a view is from: requires_grad_ of the base changes it. */
 static void enliven_args(slicing *s, td_event *e) {
     td_tensor *t = e->kind == TD_EV_WRITE ? e->to : e->t;
     if (e->hist && !is_asked(s, t)) {
@@ -123,8 +124,11 @@ static void enliven_args(slicing *s, td_event *e) {
     enliven(s, t);
     if (e->kind == TD_EV_WRITE || e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN)
         enliven(s, t->base);
-    for (int i = 0; i < e->n_in; i++)
-        if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t) enliven(s, e->in[i].u.t);
+    for (int i = 0; i < e->n_in; i++) {
+        if (e->in[i].kind != TD_K_TENSOR || !e->in[i].u.t) continue;
+        enliven(s, e->in[i].u.t);
+        if (is_asked(s, e->in[i].u.t)) enliven(s, e->in[i].u.t->base);
+    }
 }
 
 /* Marks the events that can be observed after the call (e->live), from last to first,
