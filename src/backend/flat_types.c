@@ -106,16 +106,19 @@ static td_tensor *put_together(const typed_code *t, td_ctx *cx, const td_gtype *
                         (td_ints){stride, l->rank}, (td_dtype)l->dtype);
 }
 
-/* The input that v is; NULL: it is none. */
-static const td_value *input_of(const typed_code *t, const td_value *in,
-                                const td_gval *v) {
+/* The input or one of the first n outputs that v is; NULL: it is none of them. */
+static const td_value *same_value(const typed_code *t, const td_value *in,
+                                  const td_value *out, int n, const td_gval *v) {
     for (int i = 0; i < t->g->inputs.n; i++)
         if (t->g->inputs.v[i] == v) return &in[i];
+    for (int i = 0; i < n; i++)
+        if (t->g->outputs.v[i].kind == TD_G_VALUE && t->g->outputs.v[i].u.v == v)
+            return &out[i];
     return NULL;
 }
 
-/* An output that is an input is the tensor itself, not another one of the same inner
- * tensors: a gradient that the caller has, too, is copied by the leaf. */
+/* An output that is an input or an earlier output is that tensor itself, not another
+ * one of the same inner tensors: a leaf copies a gradient that others have, too. */
 static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
                          filling *from, td_value *out) {
     for (int i = 0; i < t->g->outputs.n; i++) {
@@ -125,7 +128,7 @@ static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
             out[i] = from->v[from->n++];
             continue;
         }
-        const td_value *is = input_of(t, in, a->u.v);
+        const td_value *is = same_value(t, in, out, i, a->u.v);
         if (is) {
             out[i] = *is;
             from->n += count_leaves(l);
