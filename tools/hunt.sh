@@ -21,7 +21,7 @@ number() {
         echo 0
 }
 
-# run WAY PART WIDE SEED: the programs of one part, in a process of its own
+# run WAY PART WIDE SEED COUNT: programs of one part, in a process of its own
 run() {
     words=$1 with=--with=$2 name=$1-$2$3 batch=1
     [ "$2" = none ] && with=
@@ -31,23 +31,29 @@ run() {
     native) words='compiled,!dynamic' batch=500 ;;
     esac
     # shellcheck disable=SC2086  # an empty option is none
-    TD_BACKEND=$backend "$programs" --seed="$4" --count="$each" --way="$words" \
+    TD_BACKEND=$backend "$programs" --seed="$4" --count="$5" --way="$words" \
         --save="$save/$name" --most-bad=1000000 --batch=$batch $with $3 \
-        >"$save/$name.txt" 2>&1
+        >"$save/$name-$4.txt" 2>&1
 }
 
 # sum WAY PART WIDE: one line of what the part did, and the sums of the way
 sum() {
-    out=$save/$1-$2$3.txt
-    line=$(grep ' disagree$' "$out") || line='0 programs: it stopped; 1 disagree'
-    done=$((done + $(number programs "$line")))
-    refused=$((refused + $(number refused "$line")))
-    disagree=$((disagree + $(number disagree "$line")))
-    round=$((round + $(number 'round otherwise' "$(grep 'round otherwise$' "$out")")))
-    printf '%-11s %-16s %s\n' "$1" "$2${3:+ wide}" "$line"
+    p=0 r=0 d=0 o=0 stopped=
+    for out in "$save/$1-$2$3"-[0-9]*.txt; do
+        line=$(grep ' disagree$' "$out") || line='1 disagree' stopped="; $out stopped"
+        p=$((p + $(number programs "$line"))) r=$((r + $(number refused "$line")))
+        d=$((d + $(number disagree "$line")))
+        o=$((o + $(number 'round otherwise' "$(grep 'round otherwise$' "$out")")))
+    done
+    printf '%-11s %-16s %d programs, %d refused, %d disagree%s\n' "$1" "$2${3:+ wide}" \
+        $p $r $d "$stopped"
+    done=$((done + p)) refused=$((refused + r)) disagree=$((disagree + d)) round=$((round + o))
 }
 
-parts='none closed hooks checkpoint autocast custom masks functions grads module branches regions user numbers marks types all'
+# The parts, the slowest first. A process takes at most `most` programs of one part, so
+# that all CPUs work to the end.
+parts='all branches regions hooks types numbers marks functions none closed checkpoint autocast custom masks grads module user'
+most=1500
 mkdir -p "$save"
 rows=
 for way; do
@@ -57,9 +63,12 @@ for way; do
     each=$(set -- $parts && echo $(((count + 2 * $# - 1) / (2 * $#))))
     for part in $parts; do
         for wide in '' --wide; do
-            while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n; done
-            run "$way" "$part" "$wide" "$seed" &
-            seed=$((seed + each))
+            for ((left = each; left > 0; left -= most)); do
+                some=$((left < most ? left : most))
+                while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n; done
+                run "$way" "$part" "$wide" "$seed" $some &
+                seed=$((seed + some))
+            done
         done
     done
     wait
