@@ -121,6 +121,9 @@ bool       td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **o
  * td__fail. */
 td_tensor *td__func_typed_as(td_func *f, td_tensor *value, td_tensor *like);
 td_tensor *td__fval_lay_out_typed(const td_fval *v, td_tensor *value);
+/* The value, if its inner tensors have the storages that those of the outer tensor
+ * have, for as_strided_scatter. NULL after td__fail. */
+td_tensor *td__fval_typed_in_storage(td_fval *v);
 /* The value of a piece of v->up, cut out of its inner tensors. NULL after td__fail. */
 td_tensor *td__fval_cut_inner(td_fval *v);
 /* The value of `base` with that of v, a view of it, in its inner tensors. NULL after

@@ -77,15 +77,17 @@ static bool derive_args(td_func *f, const td_opcall *c) {
 
 /* The arguments for the mode below: each tensor is replaced by its functional value.
  * The first argument of as_strided_scatter has its whole storage, because the op
- * copies that. The storage of a tensor of a type has no elements. */
+ * copies that; so have the inner tensors of one of a type. */
 static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
     if (!derive_args(f, c)) return false;
     for (int i = 0; i < c->n_in; i++) {
         in[i] = c->in[i];
         if (in[i].kind == TD_K_TENSOR) {
             td_fval *v = td__fval_of(f, in[i].u.t);
-            bool around = i == 0 && c->info->op == TD_OP_as_strided_scatter && !v->of;
-            in[i].u.t = around ? td__fval_in_storage(v) : td__fval_value(v);
+            bool     around = i == 0 && c->info->op == TD_OP_as_strided_scatter;
+            in[i].u.t = !around ? td__fval_value(v)
+                        : v->of ? td__fval_typed_in_storage(v)
+                                : td__fval_in_storage(v);
             if (!in[i].u.t) return false;
         } else if (in[i].kind == TD_K_TENSORS && !inner_list(f, &in[i])) return false;
     }

@@ -283,6 +283,26 @@ td_tensor *td__fval_cut_inner(td_fval *v) {
     return like ? wrap_value(f, like, now.v) : NULL;
 }
 
+/* Elements beside those of an inner tensor are its storage's, which the value of a
+ * written tensor does not have. */
+td_tensor *td__fval_typed_in_storage(td_fval *v) {
+    leaves     outer, inner;
+    td_tensor *value = td__fval_value(v);
+    if (!value || !list_record(v, &outer) || !list_leaves(value, &inner)) return NULL;
+    bool same = outer.n == inner.n;
+    for (int i = 0; same && i < outer.n; i++) {
+        const td_tensor *a = outer.v[i], *b = inner.v[i];
+        same =
+            td__dims_seem_eq(&a->offset, &b->offset, 1) && b->st->bytes >= a->st->bytes;
+    }
+    if (same) return value;
+    td__fail(td__group_of(v)->f->cx, TD_E_UNSUPPORTED,
+             "unsupported in a captured body: as_strided_scatter reads elements beside "
+             "those of a tensor of type %s that was written; use a clone of it",
+             v->of->type->opts.name);
+    return NULL;
+}
+
 /* A value that is put into the inner tensors of a base. */
 typedef struct putting {
     td_tensor *old;                /* the value of the base */
