@@ -96,15 +96,16 @@ static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) 
 }
 
 /* A view that requires grad is rebuilt by its chain of view ops, whose arguments are
- * numbers; such calls need numbers. False also after td__fail. */
+ * numbers, and so are its sizes and those of its base (trace/sym_args.c). False after
+ * td__fail: one of them is marked. */
 static bool may_vary(td_fn *f, td_values args) {
     char why[140], name[80];
     for (int i = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (!t || !t->base || !td__needs_grad(t)) continue;
+        if (!t || !t->base || !td__needs_grad(t) || !t->marks) continue;
         snprintf(why, sizeof why, "%s is a view that requires grad. Pass a clone",
                  td__arg_name(f, i, name));
-        return td__marked_refuse(f, args, why), false;
+        if (!td__marked_refuse_one(f, args, i, why)) return false;
     }
     return true;
 }

@@ -200,8 +200,9 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     return has_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
 }
 
-/* A view whose base was detached since it was made keeps its own grad_fn in
- * eager. The copy gets that of a clone of a fake leaf. */
+/* A view whose base was detached since it was made, or that got another grad_fn than
+ * its base's (set_), keeps its own in eager. The copy gets that of a clone of a fake
+ * leaf. */
 static bool give_own_history(td_faker *f, td_tensor *t) {
     td_tensor *leaf = td__tensor_alias(f->cx, t);
     if (!leaf || td_is_nil(td_set_requires_grad(leaf, true))) return false;
@@ -227,7 +228,8 @@ static td_tensor *copy_view(td_faker *f, td_tensor *real, autograd_state n) {
     if (!t) return NULL;
     t->creation = real->creation;
     copy_flags(t, real);
-    if (n.needs && !n.leaf && !td__has_node(t) && !give_own_history(f, t)) return NULL;
+    bool own = !td__has_node(t) || td__is_apart(real);
+    if (n.needs && !n.leaf && own && !give_own_history(f, t)) return NULL;
     if (n.needs && n.leaf && real->flags & TD_TF_NEEDS_GRAD &&
         td_is_nil(td_set_requires_grad(t, true)))
         return NULL;

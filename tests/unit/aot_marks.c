@@ -165,6 +165,22 @@ TEST(a_marked_dim_that_cannot_be_a_symbol_is_an_error) {
     td_close(cx);
 }
 
+TEST(a_view_that_requires_grad_leaves_marks_of_other_arguments) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, adds, NULL, NULL);
+    td_tensor *y, *w = td_requires_grad_(of(cx, 4)), *v = td_slice(w, 0, 1, 2);
+    for (int64_t n = 4; n < 7; n++) {
+        CHECK(td_invoke(f, TD_ARGS(marked(cx, n), v), &y, 1));
+        CHECK(td_size(y, 0) == n && td_fn_specializations(f) == 1);
+        td_zero_grad(w);
+        td_backward(td_sum(y));
+        CHECK(td_item(td_sum(td_grad_of(w))) == (double)(3 * n));
+    }
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 TEST(two_marked_dims_may_turn_out_to_be_equal) {
     td_ctx    *cx = td_open();
     td_fn     *f = td_aot_function(cx, adds, NULL, NULL);
