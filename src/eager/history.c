@@ -68,6 +68,7 @@ static void put_saved(td_history *h, const td_saved *s) {
     if (!there) return;
     h->stale |= !(s->flags & TD_SV_PLAIN) &&
                 (s->version != td__version(s->t) || s->st != s->t->st);
+    h->stale |= td__saved_is_detached(s);
     td__history_value(h, s->t);
 }
 
@@ -215,7 +216,7 @@ static bool lift(td_history *h, const char **why) {
     for (int i = 0; !*why && i < w->lists.recs.n; i++)
         *why = put_rec(h, w->lists.recs.v[i]);
     h->n_saved = h->values.n;
-    if (!*why && h->stale) *why = "a saved value was written since";
+    if (!*why && h->stale) *why = "a saved value was written or detached since";
     if (!*why && h->packed) *why = "saved-tensor hooks have a value";
     if (*why) return true;
     if (!put_roots(h)) return false;

@@ -27,7 +27,7 @@ typedef struct td_edge {
 /* td_saved.flags */
 enum {
     TD_SV_OUTPUT = 1, /* a result of the node: gets the node as grad_fn when read */
-    TD_SV_LEAF = 2,   /* had no grad_fn */
+    TD_SV_LEAF = 2,   /* had no grad_fn, or is a result: may be detached in place */
     TD_SV_ALIAS = 4,  /* t is an alias without history; else the tensor itself */
     TD_SV_FREED = 8,  /* released by an earlier backward */
     TD_SV_PLAIN = 16  /* stashed: no version check, no history */
@@ -198,6 +198,9 @@ bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
 td_tensor *td__unpack(td_node *n, const td_saved *s);
 bool       td__fail_second(const td_node *n); /* "backward a second time" */
 void       td__saved_free(td_saved *s);
+/* Is it an argument whose grad_fn detach_ took since it was saved? Not for packed
+ * values. */
+bool       td__saved_is_detached(const td_saved *s);
 /* An alias of t without history; the caller owns a reference, no scope does.
  * NULL after td__fail. */
 td_tensor *td__loose_alias(td_tensor *t);

@@ -121,7 +121,7 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     s->version = td__version(t);
     s->st = t->st;
     s->nr = nr;
-    s->flags = output ? TD_SV_OUTPUT : 0;
+    s->flags = output ? TD_SV_OUTPUT | TD_SV_LEAF : td__has_node(t) ? 0 : TD_SV_LEAF;
     const td_saved_hooks *h = packer(cx);
     if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
     if (history) s->flags |= TD_SV_ALIAS;
@@ -175,6 +175,20 @@ static bool fail_version(td_node *n, const td_saved *s) {
     td__buf_free(&made);
     td__buf_free(&remedy);
     return false;
+}
+
+bool td__saved_is_detached(const td_saved *s) {
+    return !(s->flags & (TD_SV_LEAF | TD_SV_PLAIN)) && !td__has_node(s->t);
+}
+
+/* detach_ took the grad_fn of a saved argument, to which gradients of the gradient
+ * would go. PyTorch refuses all of backward, and so does this. */
+static bool fail_detached(td_node *n, const td_saved *s) {
+    n->cx->stale = td_ok(n->cx);
+    return td__fail(n->cx, TD_E_GRAD,
+                    "%s: its backward needs %s (%s), but that was detached in place by "
+                    "detach_ since; use td_detach, which returns another tensor",
+                    n->name, saved_name(n, s), td__type_str(s->t));
 }
 
 /* An alias of a saved result with its node as grad_fn. The result of a write
@@ -236,6 +250,7 @@ bool td__fail_second(const td_node *n) {
 td_tensor *td__unpack(td_node *n, const td_saved *s) {
     if (s->flags & TD_SV_FREED) return td__fail_second(n), NULL;
     if (s->pack) return unpack_hooks(n, s);
+    if (TD_UNLIKELY(td__saved_is_detached(s))) return fail_detached(n, s), NULL;
     if (TD_UNLIKELY(s->version != td__version(s->t) || s->st != s->t->st) &&
         !(s->flags & TD_SV_PLAIN)) {
         fail_version(n, s);

@@ -482,6 +482,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     if (hides) n->cx->packers.n--;
     if (!ok) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
+    s->flags |= TD_SV_LEAF; /* gradients go to the edges of the node */
     return td__now_saved(c, i, t);
 }
 
