@@ -1,6 +1,6 @@
-/* epilogue.c -- writes the live events of the log as a graph: what a call does after
- * its forward code has run, in program order. Views, metadata writes and flags are the
- * program's own ops; values of the forward code replace the ops that computed them. */
+/* epilogue.c -- writes the live events of the log as a graph: the ops that a call runs
+ * after its forward code, in program order. Views, metadata writes and flags are the
+ * program's own ops; outputs of the forward code replace the ops that computed values. */
 #include "joint/joint_int.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool enter(writing *w, td_gregion region) {
     return td__graph_enter(w->g, region);
 }
 
-/* Opens the regions in which grad mode and inference mode are these. */
+/* Opens and closes regions until grad mode and inference mode have these values. */
 static bool use_modes(writing *w, bool grad, bool inference) {
     if (w->grad == grad && w->inference == inference) return true;
     if (!leave_all(w)) return false;
@@ -42,7 +42,8 @@ static bool use_modes(writing *w, bool grad, bool inference) {
     return true;
 }
 
-/* The same for event e. A step that does the same in every mode opens none. */
+/* Opens the regions that event e was recorded in. A step that acts alike in every mode
+ * needs none. */
 static bool use_modes_of(writing *w, const td_event *e) {
     bool any = e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN ||
                (e->kind == TD_EV_WRITE && e->how != TD_HOW_COPY);
@@ -51,7 +52,7 @@ static bool use_modes_of(writing *w, const td_event *e) {
     return use_modes(w, e->grad, e->inference);
 }
 
-/* NULL after td__fail: no step before has made t. */
+/* The value of tensor t in the epilogue. NULL after td__fail: no earlier step makes t. */
 static td_gval *value_of(writing *w, const td_tensor *t) {
     td_gval *v = td__ptrmap_get(&w->vals, t);
     if (!v && td_ok(w->r->cx))
@@ -65,7 +66,7 @@ static bool name_value(writing *w, const td_tensor *t, td_gval *v) {
     return td__ptrmap_put(&w->vals, t, v) || td__fail_memory(w->r->cx);
 }
 
-/* An argument of the log as one of the graph. */
+/* Converts an argument of a logged op call to an argument of the epilogue. */
 static bool arg_of(writing *w, const td_value *v, td_garg *to) {
     td_graph *g = w->g;
     *to = (td_garg){0};
@@ -105,8 +106,8 @@ static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
     return n;
 }
 
-/* The type that a geometry of the log is in g: of an input before the call, or of a
- * tensor after a metadata write. */
+/* Converts a geometry of the log, of an input before the call or of a tensor after a
+ * metadata write, to a type of g. */
 static const td_gtype *type_of(td_graph *g, const td_geom *from) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK], plain[TD_MAX_RANK];
     td__strides_dense(from->rank, from->size, plain);
@@ -118,7 +119,7 @@ static const td_gtype *type_of(td_graph *g, const td_geom *from) {
                   .offset = td__graph_dim(g, from->offset),
                   .storage = -1,
                   .size = size,
-                  .stride = dense ? NULL : stride}; /* as products of the graph's */
+                  .stride = dense ? NULL : stride}; /* in the graph's symbols */
     for (int d = 0; d < from->rank; d++) {
         size[d] = td__graph_dim(g, from->size[d]);
         stride[d] = td__graph_dim(g, from->stride[d]);
@@ -143,8 +144,8 @@ static bool put_op(writing *w, const td_event *e) {
     return true;
 }
 
-/* Counts one write of `self` whose elements another step writes; a bump or assign that
- * stands right before counts it as well. */
+/* Adds 1 to the version of `self`, whose elements another step writes: by a _bump, or by
+ * a larger count of a _bump or _assign of `self` right before it. */
 static bool put_bump(writing *w, const td_event *e, td_garg self) {
     td_gnode *last = w->g->nodes.n ? w->g->nodes.v[w->g->nodes.n - 1] : NULL;
     int       at = !last || last->kind != TD_N_OP ? -1
@@ -158,8 +159,8 @@ static bool put_bump(writing *w, const td_event *e, td_garg self) {
     return true;
 }
 
-/* Writes the elements of e->to, in[0], from the value in[1]; a view that has its
- * history from the write looks it up. */
+/* Writes the value in[1] to the elements of e->to, in[0]. If a view has its grad_fn from
+ * this write (e->touch), a _touch refreshes it. */
 static bool put_write(writing *w, const td_event *e, td_garg *in) {
     in[2] = td__garg_int(1);
     bool ok = e->how == TD_HOW_BUMP     ? put_bump(w, e, in[0])
@@ -171,8 +172,8 @@ static bool put_write(writing *w, const td_event *e, td_garg *in) {
     return in[0].u.v && put(w, e, TD_OP__touch, in, 1);
 }
 
-/* Appends the step by which a value of the forward code becomes a tensor, is written
- * into one, or gives one its history. */
+/* Appends the step that uses an output of the forward code: makes it a tensor, writes it
+ * to one, or sets a grad_fn. */
 static bool put_value(writing *w, const td_event *e) {
     td_gval *k = e->out_nr < 0 ? NULL : w->g->inputs.v[w->r->to->n_primals + e->out_nr];
     td_garg  in[4] = {{0}};
@@ -193,7 +194,7 @@ static bool put_value(writing *w, const td_event *e) {
     return put(w, e, TD_OP__give, in, 4) != NULL;
 }
 
-/* The target that event i binds; -1: none. */
+/* The index of the target that event i binds; -1: none. */
 static int bound_at(const td_joint_run *r, int i) {
     for (int k = 0; k < r->to->n_targets; k++)
         if (r->to->targets[k].leaf && r->to->targets[k].event == i) return k;
@@ -248,7 +249,8 @@ static bool write_inputs(writing *w) {
     return true;
 }
 
-/* Where leaves are bound, one more input: a tensor whose grad_fn is the node. */
+/* If leaves are bound, adds one more input: a tensor whose grad_fn is the compiled
+ * node. */
 static bool write_node(writing *w) {
     td_joint_run *r = w->r;
     if (!binds(r)) return true;
@@ -288,7 +290,7 @@ static bool write_events(writing *w) {
     return leave_all(w);
 }
 
-/* Had leaf t an accumulator before the call? */
+/* Did leaf t have an accumulator before the call? */
 static bool had_accumulator(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_primals; i++)
         if (r->inputs[i].outer == t && td__known_accumulator(r->inputs[i].real))
@@ -297,12 +299,12 @@ static bool had_accumulator(const td_joint_run *r, const td_tensor *t) {
 }
 
 /* Does the call return a tensor that event k made, or a view of it? A view that is only
- * written through is made by the epilogue, and dies in the call. */
+ * written through is a temporary of the epilogue. */
 static bool is_returned(const td_joint_run *r, int k) {
     const td_event *all = r->log.all.v;
     for (int i = 0; i < all[k].n_out; i++) {
         const td_tensor *t = all[k].out[i];
-        if (td__about_tensor(r, t)->result >= 0) return true;
+        if (td__tensor_summary(r, t)->result >= 0) return true;
         for (int m = k + 1; m < r->log.all.n; m++)
             if (all[m].kind == TD_EV_VIEW && all[m].t == t && is_returned(r, m))
                 return true;
@@ -310,7 +312,7 @@ static bool is_returned(const td_joint_run *r, int k) {
     return false;
 }
 
-/* May the history of a tangent lead to leaf t? */
+/* Can the history of a tangent lead to leaf t? */
 static bool may_lead_to(const td_joint_run *r, const td_tensor *t) {
     const td_joint *j = r->to;
     for (int i = 0; i < j->n_targets; i++) {
@@ -321,8 +323,8 @@ static bool may_lead_to(const td_joint_run *r, const td_tensor *t) {
     return true; /* a leaf that the program made */
 }
 
-/* Is a view of the leaf, or a value whose history leads to it, from before event i
- * still alive after the call? */
+/* After the call, does a view of the leaf from before event i still exist, or a value
+ * whose history leads to it? */
 static bool lives_on(const td_joint_run *r, int i) {
     const td_event *all = r->log.all.v;
     bool            leads = may_lead_to(r, all[i].t);

@@ -2,31 +2,31 @@
  * passes over the events need not search them. */
 #include "joint/joint_int.h"
 
-/* The row of t, made if there is none. NULL after td__fail. */
-static td_about_tensor *add_tensor(td_joint_run *r, const td_tensor *t) {
-    td_about_tensor *a = td__ptrmap_get(&r->tensors, t);
+/* The row of t, added if it is missing. NULL after td__fail. */
+static td_tensor_summary *add_tensor(td_joint_run *r, const td_tensor *t) {
+    td_tensor_summary *a = td__ptrmap_get(&r->tensors, t);
     if (a) return a;
     a = td__arena_alloc(&r->log.arena, sizeof *a);
     if (!a || !td__ptrmap_put(&r->tensors, t, a)) return td__fail_memory(r->cx), NULL;
-    *a = (td_about_tensor){.input = -1, .result = -1};
+    *a = (td_tensor_summary){.input = -1, .result = -1};
     return a;
 }
 
-/* The same of a storage. */
-static td_about_storage *add_storage(td_joint_run *r, const td_storage *st) {
-    td_about_storage *a = td__ptrmap_get(&r->storages, st);
+/* The row of a storage, likewise. */
+static td_storage_summary *add_storage(td_joint_run *r, const td_storage *st) {
+    td_storage_summary *a = td__ptrmap_get(&r->storages, st);
     if (a) return a;
     a = td__arena_alloc(&r->log.arena, sizeof *a);
     if (!a || !td__ptrmap_put(&r->storages, st, a)) return td__fail_memory(r->cx), NULL;
-    *a = (td_about_storage){.last_write = -1, .first_meta = -1};
+    *a = (td_storage_summary){.last_write = -1, .first_meta = -1};
     return a;
 }
 
-/* Inputs are visible to the caller from the beginning; one tensor passed twice counts
+/* The caller can observe inputs from the beginning. One tensor passed twice is recorded
  * under its first index. */
 static bool index_inputs(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
-        td_about_tensor *a =
+        td_tensor_summary *a =
             r->inputs[i].outer ? add_tensor(r, r->inputs[i].outer) : NULL;
         if (r->inputs[i].outer && !a) return false;
         if (a && a->input < 0) a->input = i;
@@ -35,23 +35,23 @@ static bool index_inputs(td_joint_run *r) {
     return true;
 }
 
-/* The first index of a tensor among the results; a later one returns the same
+/* Records the first index of each tensor among the results; later ones return the same
  * tensor. */
 static bool index_results(td_joint_run *r) {
     for (int i = 0; i < r->to->n_results; i++) {
         if (r->out[i].kind != TD_K_TENSOR || !r->out[i].u.t) continue;
-        td_about_tensor *a = add_tensor(r, r->out[i].u.t);
+        td_tensor_summary *a = add_tensor(r, r->out[i].u.t);
         if (!a) return false;
         if (a->result < 0) a->result = i;
     }
     return true;
 }
 
-/* Adds what event e says about its tensor, its base, the views it makes, and the
+/* Records the effects of event e on its tensor, its base, the views it makes, and the
  * storages before and after. */
 bool td__log_index_event(td_joint_run *r, const td_event *e) {
-    bool             change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
-    td_about_tensor *t = add_tensor(r, e->t), *of = NULL;
+    bool               change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
+    td_tensor_summary *t = add_tensor(r, e->t), *of = NULL;
     if (!t) return false;
     t->touched |= change || e->kind == TD_EV_FLAG;
     t->observed |= !change && e->kind != TD_EV_MADE;
@@ -62,7 +62,7 @@ bool td__log_index_event(td_joint_run *r, const td_event *e) {
         if (!(of = add_tensor(r, e->out[k]))) return false;
         of->named = true;
     }
-    td_about_storage *was = add_storage(r, e->was), *st = add_storage(r, e->st);
+    td_storage_summary *was = add_storage(r, e->was), *st = add_storage(r, e->st);
     if (!was || !st) return false;
     if (change) was->changed = st->changed = true;
     if (e->kind == TD_EV_META) was->meta = st->meta = true;
@@ -78,17 +78,17 @@ bool td__log_index(td_joint_run *r) {
     return true;
 }
 
-/* Counts event i, which is live, for its storages: that before and that after it. */
+/* Counts the live event i for the storage of its tensor before it and after it. */
 static void index_live(td_joint_run *r, const td_event *e, int i) {
-    td_about_storage *at[2] = {td__ptrmap_get(&r->storages, e->st),
-                               td__ptrmap_get(&r->storages, e->was)};
+    td_storage_summary *at[2] = {td__ptrmap_get(&r->storages, e->st),
+                                 td__ptrmap_get(&r->storages, e->was)};
     for (int k = 0; k < (at[0] == at[1] ? 1 : 2); k++) {
         if (e->kind == TD_EV_META && at[k]->first_meta < 0) at[k]->first_meta = i;
         if (e->kind == TD_EV_WRITE && e->how != TD_HOW_BUMP) at[k]->n_writes++;
     }
     if (e->kind == TD_EV_WRITE && e->how != TD_HOW_BUMP) at[0]->last_write = i;
     if (e->kind == TD_EV_META)
-        ((td_about_tensor *)td__ptrmap_get(&r->tensors, e->t))->meta_written = true;
+        ((td_tensor_summary *)td__ptrmap_get(&r->tensors, e->t))->meta_written = true;
 }
 
 void td__log_index_live(td_joint_run *r) {
@@ -102,12 +102,12 @@ void td__log_index_free(td_joint_run *r) {
     r->tensors = r->storages = (td_ptrmap){0};
 }
 
-const td_about_tensor *td__about_tensor(const td_joint_run *r, const td_tensor *t) {
-    static const td_about_tensor nothing = {.input = -1, .result = -1};
-    const td_about_tensor       *a = td__ptrmap_get(&r->tensors, t);
+const td_tensor_summary *td__tensor_summary(const td_joint_run *r, const td_tensor *t) {
+    static const td_tensor_summary nothing = {.input = -1, .result = -1};
+    const td_tensor_summary       *a = td__ptrmap_get(&r->tensors, t);
     return a ? a : &nothing;
 }
 
-td_about_storage *td__about_storage(const td_joint_run *r, const td_storage *st) {
+td_storage_summary *td__storage_summary(const td_joint_run *r, const td_storage *st) {
     return td__ptrmap_get(&r->storages, st);
 }

@@ -1,6 +1,6 @@
-/* event_log.c -- records the events of a program. The mode is called with what the tape
- * is called with: composites in their parts, each op once. Two kinds of events are no
- * ops; the tape reports them to its listener. */
+/* event_log.c -- records the events of a program. The log is a mode right above the tape
+ * and receives the same calls: composites as their parts, each op once. Two kinds of
+ * events are not ops; the tape reports them to its listener. */
 #include "joint/event_log.h"
 
 #include <string.h>
@@ -21,9 +21,9 @@ static void drop(td_event *e) {
     if (e->was != e->st) td__storage_drop(e->was);
 }
 
-/* Appends an event with the modes and the source location of now, and takes references
- * to its tensors and storages. Its root and wholes are taken over, also on failure.
- * NULL after td__fail. */
+/* Appends an event with the current modes and source location, and takes references to
+ * its tensors and storages. Takes over the references to its root and wholes, also on
+ * failure. NULL after td__fail. */
 static td_event *add(td_log *l, td_event e) {
     const td_ctx *cx = l->cx;
     e.grad = cx->grad_enabled;
@@ -55,8 +55,8 @@ static bool copy_list(td_log *l, td_value *v) {
     return true;
 }
 
-/* Copies the arguments of an op call. Tensors among them are not referenced: they are
- * those of other events, or inputs. */
+/* Copies the arguments of an op call. Tensors among them are not referenced: other
+ * events reference them, or they are inputs. */
 static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
     e->op = c->info->op;
     e->n_in = c->n_in;
@@ -70,13 +70,13 @@ static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
     return true;
 }
 
-/* Sets the value of the event's tensor now. */
+/* Stores the current value of the event's tensor. */
 static bool note_value(td_log *l, td_event *e) {
     return (e->value = td__func_value(l->f, e->t)) != NULL;
 }
 
-/* An alias of t with the history t has now, for the engine to start at; t has one and
- * is not stale. The caller owns it. NULL after td__fail. */
+/* An alias of t with its current grad_fn, at which the engine starts; t has a grad_fn
+ * and is not stale. The caller owns a reference. NULL after td__fail. */
 static td_tensor *root_of(td_tensor *t) {
     td_edge at;
     if (!td__edge_of(t, &at)) return NULL;
@@ -90,8 +90,8 @@ static bool note_root(td_event *e) {
     return (e->root = root_of(e->t)) != NULL;
 }
 
-/* Of a write through a view: value and root of its base, if that covers the view. A
- * base of a type that is no argument is not known: its inner tensors are not read. */
+/* Of a write through a view: stores value and root of its base, if the base covers the
+ * view. Inner tensors of a base of a type are unknown unless it is an argument. */
 static bool note_whole(td_log *l, td_event *e) {
     td_tensor *base = e->t->base;
     if (!base || base->st != e->t->st) return true;
@@ -106,13 +106,13 @@ static bool note_whole(td_log *l, td_event *e) {
 
 /* ---- ops ---------------------------------------------------------------- */
 
-/* A tensor that an op is about to write, as it is before. */
+/* The state of a tensor before an op writes it. */
 typedef struct before {
     td_tensor  *t;
     td_storage *st;    /* referenced */
-    td_node    *fn;    /* referenced; grad_fn of t, or of its base */
-    bool        own;   /* t requires grad for itself, not only its base */
-    td_node    *accum; /* referenced; of a leaf that has one. Then its sizes are: */
+    td_node    *fn;    /* referenced; grad_fn of the base, or of t if it is no view */
+    bool        own;   /* t itself requires grad, not only its base */
+    td_node    *accum; /* referenced; accumulator of a leaf; then its sizes: */
     int         rank;
     int64_t     size[TD_MAX_RANK];
 } before;
@@ -122,8 +122,8 @@ static td_node *node_of(const td_tensor *t) {
     return td__last_node(owner);
 }
 
-/* The state of a tensor that an op is about to write: only the difference to the state
- * after it shows what the op changed. */
+/* Stores the state of a tensor before the op writes it; the op's effects are the
+ * difference to the state after it. */
 static before note_before(td_tensor *t) {
     before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
     b.own = t->flags & TD_TF_NEEDS_GRAD;
@@ -185,12 +185,13 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     bool      recorded = !flag && node_of(b->t) != b->fn;
     if (!to) return false;
     if (e.kind == TD_EV_META && b->accum) to->accum = td__node_ref(b->accum);
-    /* Statistics are written past the tape, also where they require grad. */
+    /* The tape does not record writes of running statistics, even if they require grad. */
     if (!meta && !recorded && td__needs_grad(b->t)) to->grad = false;
     return (!recorded || note_root(to)) && (meta || note_whole(l, to));
 }
 
-/* Events of a call that has run: of the n tensors it wrote and of those it made. */
+/* Adds the events of a call that has run: of the n tensors it wrote, b, and of those it
+ * made. */
 static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
     if (c->def->flags & TD_OPF_VIEW) return log_view(l, c);
     for (int i = 0; i < n; i++)
@@ -203,8 +204,8 @@ static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
     return true;
 }
 
-/* Drops the touches from `first` on of tensors that the op itself wrote: the step that
- * writes them in the epilogue looks their history up as well. */
+/* Drops touches from event `first` on of tensors that the op itself wrote: the step that
+ * writes them in the epilogue refreshes their grad_fn, too. */
 static void forget_touches(td_log *l, int first, const before *b, int n) {
     int at = first;
     for (int i = first; i < l->all.n; i++) {
@@ -216,9 +217,9 @@ static void forget_touches(td_log *l, int first, const before *b, int n) {
     l->all.n = at;
 }
 
-/* The mode itself: notes the written arguments, lets the modes below run the op, then
- * records events for what has changed. Touches that the op itself caused are not events
- * of the program. */
+/* td_mode.call of the log: stores the state of written arguments, runs the op in the
+ * modes below, then adds events for the differences. Touches that the op itself caused
+ * are not events of the program. */
 static bool log_call(td_mode *m, td_opcall *c) {
     td_log *l = (td_log *)m;
     before  b[TD_MAX_ARGS];
@@ -236,21 +237,21 @@ static bool log_call(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-/* ---- events that are no ops --------------------------------------------- */
+/* ---- events that are not ops -------------------------------------------- */
 
-/* The tape has looked up the history of a stale view. */
+/* The tape has recomputed the grad_fn of a stale view. */
 static bool log_touched(void *env, td_tensor *t) {
     return add(env, (td_event){.kind = TD_EV_TOUCH, .t = t}) != NULL;
 }
 
-/* A custom function has given t, which exists, a history or a creation mark. */
+/* A custom function has set the grad_fn or the creation mark of t, an existing tensor. */
 static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
     td_log  *l = env;
     td_event e = {.kind = TD_EV_GIVEN,
                   .t = t,
                   .creation = t->creation,
                   .in_place = in_place};
-    if (!recorded && (in_place || !t->base)) return true; /* nothing is new */
+    if (!recorded && (in_place || !t->base)) return true; /* no change */
     if (!note_value(l, &e)) return false;
     td_event *to = add(l, e);
     return to && (!recorded || note_root(to));
@@ -266,8 +267,8 @@ static bool same_edge(td_tensor *a, td_tensor *b) {
     return same;
 }
 
-/* The event that gave t its history by a root; NULL: a view or metadata op did, or t
- * looked it up in its base. */
+/* The event whose root is the grad_fn of t; NULL: t has its grad_fn from a view op, a
+ * metadata write or its base. */
 static const td_event *root_event(const td_log *l, td_tensor *t) {
     for (int i = l->all.n - 1; i >= 0; i--)
         if (l->all.v[i].root && l->all.v[i].kind != TD_EV_META &&
@@ -276,7 +277,7 @@ static const td_event *root_event(const td_log *l, td_tensor *t) {
     return NULL;
 }
 
-/* The last event that changed t's grad_fn, which no root has; -1: none. */
+/* The last event that set the grad_fn of t without a root; -1: none. */
 static int last_change(const td_log *l, const td_tensor *t) {
     for (int i = l->all.n - 1; i >= 0; i--) {
         const td_event *e = &l->all.v[i];
@@ -288,8 +289,8 @@ static int last_change(const td_log *l, const td_tensor *t) {
     return -1;
 }
 
-/* Makes the grad_fn of t a root, right behind the event that changed it: what was
- * computed from t since has its gradient pass through there. */
+/* Inserts a root for the grad_fn of t right after the event that set it: gradients of
+ * everything computed from t since then pass through it. */
 static bool add_root(td_log *l, td_tensor *t) {
     int at = last_change(l, t) + 1, last = l->all.n;
     if (!log_given(l, t, true, false)) return false;
@@ -299,11 +300,11 @@ static bool add_root(td_log *l, td_tensor *t) {
     return true;
 }
 
-/* A hook is registered on t. The engine of the trace must see the whole gradient that
- * eager's hook sees. That of a root arrives at its node as a tangent. A view and a
- * tensor whose metadata was written get their grad_fn from the epilogue: it is replaced
- * by a root here. After a write through a view, gradients of the base and of the view
- * take different ways in eager, and one in the trace. */
+/* The body registers a hook on t. In the trace it must receive the same whole gradient
+ * as in eager. The gradient of a root arrives at its node as a tangent. A view, or a
+ * tensor whose metadata was written, gets its grad_fn in the epilogue, so a root
+ * replaces that grad_fn here. After a write through a view, gradients of base and view
+ * pass separate nodes in eager and one node in the trace: unsupported. */
 static bool log_hooked(void *env, td_tensor *t) {
     td_log         *l = env;
     const td_event *e = root_event(l, t);

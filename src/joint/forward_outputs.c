@@ -1,6 +1,6 @@
-/* forward_outputs.c -- the outputs of the forward code: a value for each event that the
- * epilogue makes a tensor of or writes, a number for each symbolic size that only run
- * time knows; and a tangent for each value that has a history. */
+/* forward_outputs.c -- the outputs of the forward code: a value for each event that
+ * makes a tensor or writes one, a number for each symbolic size that is known only when
+ * the code runs; and a tangent for each value with a grad_fn. */
 #include "joint/joint_int.h"
 #include "rules/geom.h"
 #include "trace/sym.h"
@@ -16,8 +16,8 @@ void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stri
 }
 
 /* Sorts the dims by the strides of ones_like(t), outermost first: the layout of the
- * gradient that the engine makes for t, and most ops that follow t, so that derivatives
- * see the layout they see in eager. `stride` is scratch, [rank]. */
+ * gradient that the engine makes for t, and that most ops preserve, so that derivatives
+ * read the same layout as in eager. `stride` is scratch, [rank]. */
 static void find_order(td_tangent *to, const td_tensor *t, int64_t *stride) {
     td__strides_like(t->rank, t->size, t->stride, stride);
     for (int i = 0; i < t->rank; i++) {
@@ -28,8 +28,8 @@ static void find_order(td_tangent *to, const td_tensor *t, int64_t *stride) {
     }
 }
 
-/* Adds the tangent of forward output `index`. t is its root: it has the history that
- * the output gets. */
+/* Adds the tangent of forward output `index`. t is the output's root, with its
+ * grad_fn. */
 static bool add_tangent(td_joint_run *r, int index, td_tensor *t) {
     td_joint   *j = r->to;
     td_tangent *to = &j->tangents[j->n_tangents];
@@ -49,18 +49,18 @@ static bool add_tangent(td_joint_run *r, int index, td_tensor *t) {
 
 /* ---- values ------------------------------------------------------------- */
 
-/* Describes the output that event e gives: the result it becomes, the input it is
- * written into, or a tensor that results are views of. */
+/* The descriptor of the output of event e: the result it becomes, the input it is
+ * written to, or a tensor that results are views of. */
 static td_desc desc_of(const td_joint_run *r, const td_event *e) {
-    int input = td__about_tensor(r, e->to)->input;
-    int result = td__about_tensor(r, e->to)->result;
+    int input = td__tensor_summary(r, e->to)->input;
+    int result = td__tensor_summary(r, e->to)->result;
     if (r->order) return TD_PLAIN_DESC;
     if (e->kind == TD_EV_MADE && result >= 0) return r->program->out_desc.v[result];
     if (input >= 0) return (td_desc){TD_D_UPDATE, input, NULL};
     return (td_desc){TD_D_BASE, -1, NULL};
 }
 
-/* Copies a geometry of the log, which goes with the run. */
+/* Copies a geometry of the log, which is freed with the run. */
 static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
     size_t   n = (size_t)from->rank;
     int64_t *dims = td__arena_alloc(&r->to->arena, sizeof *dims * (2 * n + 1));
@@ -73,15 +73,15 @@ static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
     return true;
 }
 
-/* Adds the value of event e as a forward output, with a tangent if it has a history. */
+/* Adds the value of event e as a forward output, with a tangent if it has a grad_fn. */
 static bool add_value(td_joint_run *r, td_event *e) {
     td_joint *j = r->to;
     int       k = e->out_nr = td__joint_output(r, e->put, desc_of(r, e));
     if (k < 0) return false;
     r->values[k] = e->put;
-    td_fwd                *to = &j->fwd[k];
-    const td_about_tensor *t = td__about_tensor(r, e->to);
-    int                    last_write = td__about_storage(r, e->st)->last_write;
+    td_fwd                  *to = &j->fwd[k];
+    const td_tensor_summary *t = td__tensor_summary(r, e->to);
+    int                      last_write = td__storage_summary(r, e->st)->last_write;
     *to = (td_fwd){.made = e->kind == TD_EV_MADE,
                    .input = t->input,
                    .result = t->result,
@@ -92,19 +92,19 @@ static bool add_value(td_joint_run *r, td_event *e) {
     return !e->hist || add_tangent(r, k, e->hist);
 }
 
-/* Finds the inputs whose elements, metadata or flags an event changes, itself or by its
- * storage, and whether one no longer requires grad. */
+/* Finds the inputs whose elements, metadata or flags an event changes, directly or
+ * through their storage. */
 static void find_touched(td_joint_run *r) {
     for (int k = 0; k < r->to->n_primals; k++) {
         if (!r->inputs[k].outer) continue;
-        const td_about_storage *st =
-            td__about_storage(r, r->f.in.v[r->inputs[k].nr].st);
+        const td_storage_summary *st =
+            td__storage_summary(r, r->f.in.v[r->inputs[k].nr].st);
         r->to->primals[k].touched =
-            td__about_tensor(r, r->inputs[k].outer)->touched || (st && st->changed);
+            td__tensor_summary(r, r->inputs[k].outer)->touched || (st && st->changed);
     }
 }
 
-/* ---- sizes that only run time knows ------------------------------------- */
+/* ---- sizes that depend on values ---------------------------------------- */
 
 /* Adds a symbol as a forward output, once. */
 static bool add_symbol(td_joint_run *r, int64_t dim) {
@@ -131,7 +131,7 @@ static bool add_symbols(td_joint_run *r, int64_t dim) {
     return true;
 }
 
-/* Adds those of an argument of the epilogue, or of a result. */
+/* Adds the symbols in an argument of the epilogue, or in a result. */
 static bool add_sizes(td_joint_run *r, const td_value *v) {
     if (v->kind == TD_K_INT) return add_symbols(r, v->u.i);
     for (uint32_t i = 0; v->kind == TD_K_INTS && i < v->n; i++)
@@ -152,8 +152,8 @@ static bool add_all_sizes(td_joint_run *r) {
     return true;
 }
 
-/* Allocates for the most forward outputs there can be: a value for each event, all
- * symbols. */
+/* Allocates for the largest possible number of forward outputs: a value for each event,
+ * and all symbols. */
 static bool allocate(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = (size_t)r->log.all.n + 1;
@@ -164,9 +164,9 @@ static bool allocate(td_joint_run *r) {
     return (j->fwd && r->values && r->numbers) || td__fail_memory(r->cx);
 }
 
-/* From the complete log to the list of forward outputs: merge writes, drop events that
- * nothing observes, choose writes that stay in the graph, then one output for the value
- * of each event that is left. */
+/* From the complete log to the list of forward outputs: merges writes, drops events that
+ * cannot be observed, chooses writes that stay in the graph, then adds one output for
+ * the value of each remaining event. */
 bool td__epilogue_values(td_joint_run *r) {
     find_touched(r);
     if (!td__log_merge(r) || !allocate(r) || !td__log_slice(r)) return false;
@@ -182,7 +182,7 @@ bool td__epilogue_values(td_joint_run *r) {
 
 /* ---- after the trace ---------------------------------------------------- */
 
-/* Turns the tracer's dims of a list into dims of g, in place. */
+/* Converts dims of the trace in a list to dims of g, in place. */
 static void keep_list(td_graph *g, const int64_t *list, int n) {
     int64_t *own = (int64_t *)(uintptr_t)list;
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);

@@ -8,12 +8,13 @@ static td_joint *make(const td_graph *program, const td_value *in) {
     return td__joint(program, in, &o);
 }
 
-/* The same with symbols for sizes, whose guards go to b. */
+/* The same with symbolic sizes, whose guards are printed to b. */
 static td_joint *make_symbolic(const td_graph *program, const td_value *in,
                                td_symenv *e, td_buf *b) {
     td_symargs a;
     td_joint  *j = NULL;
-    bool      *fixed = td__zalloc((size_t)program->inputs.n + 1); /* consts are */
+    bool      *fixed =
+        td__zalloc((size_t)program->inputs.n + 1); /* consts have fixed sizes */
     td_symplan plan = {.dynamic = TD_DYNAMIC_ALL,
                        .by_argument = true,
                        .named_as = program,
@@ -29,7 +30,7 @@ static td_joint *make_symbolic(const td_graph *program, const td_value *in,
     return j;
 }
 
-/* The program as a graph without writes. guards not NULL: with symbolic sizes, whose
+/* The program as a graph without writes. guards not NULL: with symbolic sizes; the
  * guards are printed there. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards) {

@@ -1,19 +1,19 @@
 /* grads.c -- the backward part of a joint graph: tangents are inputs, the engine runs
- * from their roots to the edges of the targets, and the gradients it gives are outputs.
- * A root from which eager's backward fails is marked, and the compiled backward fails
- * alike when its tangent arrives. */
+ * from their roots to the edges of the targets, and the gradients are outputs. If
+ * eager's backward fails from a root, its tangent stores the error, and the compiled
+ * backward fails in the same way when that tangent arrives. */
 #include "core/typed.h"
 #include "joint/joint_int.h"
 #include "trace/sym.h"
 
 #include <stdio.h>
 
-/* The value whose tangent it is. */
+/* The value of which tangent i is the gradient. */
 static td_tensor *tangent_of(const td_joint_run *r, int i) {
     return r->values ? r->values[r->to->tangents[i].index] : NULL;
 }
 
-/* Makes tangent i an input: a tensor without gaps, in a storage of its own. */
+/* Adds tangent i as an input: a tensor without gaps, in its own storage. */
 bool td__joint_tangent(td_joint_run *r, int i) {
     td_tangent *to = &r->to->tangents[i];
     td_ctx     *cx = r->cx;
@@ -42,8 +42,8 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     return td__func_give(&r->f, outer, inner);
 }
 
-/* Adds a target with edge e, unless another has the same: one tensor passed twice is
- * one target. */
+/* Adds a target with edge e, unless another target has the same edge: one tensor passed
+ * twice is one target. */
 static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     for (int k = 0; k < j->n_targets; k++)
         if (td__same_edge(to[k], e)) return;
@@ -51,8 +51,8 @@ static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     j->targets[j->n_targets++] = t;
 }
 
-/* The accumulator that leaf t has after event i (-1: from the start of the call), until
- * set_ gives it another; NULL: nothing reads the leaf meanwhile. */
+/* The accumulator of leaf t after event i (-1: at the start of the call), until set_
+ * replaces it; NULL: no op reads the leaf in that time. */
 static td_node *accumulator_after(const td_joint_run *r, const td_tensor *t, int i) {
     for (int k = i + 1; k < r->log.all.n; k++) {
         const td_event *e = &r->log.all.v[k];
@@ -79,19 +79,20 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         if (!n) continue;
         while (k < j->n_targets && to[k].node != n) k++;
         if (k < j->n_targets && begins && !j->targets[k].leaf)
-            continue; /* was before */
+            continue; /* bound at an earlier event */
         if (k == j->n_targets) {
             if (!td__vec_push(&r->bound, n)) return td__fail_memory(r->cx);
             add_target(j, to, (td_edge){.node = td__node_ref(n)},
                        (td_target){.input = td__joint_input(r, e->t)});
         }
         j->targets[k].leaf = true;
-        j->targets[k].event = i; /* and no longer at an event before */
+        j->targets[k].event = i; /* instead of an earlier event */
     }
     return true;
 }
 
-/* A leaf that nothing had read before the call has its edge since the first read. */
+/* A leaf that had no accumulator before the call gets its edge when an op first reads
+ * it. */
 static void find_first_read(td_joint_run *r, int i) {
     const td_tensor *t = r->inputs[i].real;
     bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
@@ -100,7 +101,7 @@ static void find_first_read(td_joint_run *r, int i) {
         r->inputs[i].edge = (td_edge){.node = td__node_ref(n)};
 }
 
-/* All targets, reached or not; to[] gets their edges. */
+/* Lists all targets, reached by tangents or not; to[] gets their edges. */
 static bool find_edges(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
@@ -114,8 +115,8 @@ static bool find_edges(td_joint_run *r, td_edge *to) {
     return find_bound(r, to);
 }
 
-/* Drops bases and leaves bound inside that no tangent leads to: the call does not touch
- * their gradients. Inputs stay, in order. */
+/* Drops bases and leaves bound in the call that no tangent leads to: the call does not
+ * change their gradients. Inputs stay, in order. */
 static void drop_unreached(td_joint *j, td_edge *to) {
     int n = 0, words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_targets; i++) {
@@ -127,9 +128,9 @@ static void drop_unreached(td_joint *j, td_edge *to) {
     j->n_targets = n;
 }
 
-/* Marks the nodes from `first` on as backward's. A backward inside the program belongs
- * to forward. `expect` nodes are checked in forward already, unless backward has sizes
- * of its own that depend on values. */
+/* Marks the nodes from `first` on as backward. A backward inside the program belongs to
+ * forward. `expect` nodes have been checked in forward, unless backward itself has sizes
+ * that depend on values. */
 static void tag_backward(td_graph *g, int first) {
     bool shows = false;
     for (int i = 0; i < first; i++) g->nodes.v[i]->origin = TD_FROM_FORWARD;
@@ -141,7 +142,7 @@ static void tag_backward(td_graph *g, int first) {
                                     : TD_FROM_FORWARD;
 }
 
-/* Notes how often inputs were written before the backward, and their geometry. */
+/* Stores the write counts of the inputs before the backward, and their geometry. */
 static bool note_inputs(td_joint_run *r, td_geom *to) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_traced_input *of = &r->inputs[i];
@@ -153,8 +154,8 @@ static bool note_inputs(td_joint_run *r, td_geom *to) {
     return true;
 }
 
-/* A custom backward may write elements of an input. A change of its metadata would have
- * to happen when backward runs, which compiled code cannot do. */
+/* The backward of a custom function may write elements of an input. It may not change
+ * metadata: compiled code cannot do that when backward runs. */
 static bool check_geometry(td_joint_run *r, const td_geom *was) {
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->inputs[i].outer) continue;
@@ -169,14 +170,14 @@ static bool check_geometry(td_joint_run *r, const td_geom *was) {
     return true;
 }
 
-/* The storage of result i; NULL: the result is no tensor, or an input has that storage
- * and td__joint_add_late_writes handles it. */
+/* The storage of result i; NULL: the result is not a tensor, or shares the storage of an
+ * input, whose writes td__joint_add_late_writes handles. */
 static td_storage *own_storage(const td_joint_run *r, int i) {
     td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
     return t && !td__joint_is_input(r, t->st) ? t->st : NULL;
 }
 
-/* Notes how often results were written before the backward. NULL after td__fail. */
+/* Stores the versions of the results before the backward. NULL after td__fail. */
 static uint64_t *note_results(td_joint_run *r) {
     int       n = r->to->n_results;
     uint64_t *to = td__arena_zalloc(&r->to->arena, sizeof *to * ((size_t)n + 1));
@@ -186,8 +187,8 @@ static uint64_t *note_results(td_joint_run *r) {
     return to;
 }
 
-/* A custom backward may not write a result (a saved one, say): by then the result is
- * the caller's. */
+/* A custom backward may not write a result, for example a saved one: the caller has the
+ * result by then. */
 static bool check_results(const td_joint_run *r, const uint64_t *was) {
     for (int i = 0; i < r->to->n_results; i++)
         if (own_storage(r, i) && td__version(r->out[i].u.t) != was[i])
@@ -202,15 +203,15 @@ static bool is_input(const void *env, const td_storage *st) {
     return td__joint_is_input(env, st);
 }
 
-/* Versions of the body's own tensors that hooks read; writes to inputs are
- * td__joint_add_late_writes's. */
+/* The sum of the versions of the body's own tensors that hooks read. Writes to inputs
+ * are handled by td__joint_add_late_writes. */
 static uint64_t hooked_versions(const td_joint_run *r) {
     return td__hooks_versions(r->cx, r->cx->hooks_before, is_input, r);
 }
 
-/* A hook may return a tensor of the body as the gradient, and a hook behind it write
- * that gradient. Eager's next hook, and the next backward, read what was written; in a
- * graph each backward begins with the values of the call. */
+/* A hook may return a tensor of the body as the gradient, and a later hook may write
+ * that gradient. In eager, the next hook and the next backward read the new elements; in
+ * a graph each backward starts with the values of the call. */
 static bool check_hooked(const td_joint_run *r, uint64_t was) {
     return hooked_versions(r) == was ||
            td__fail(
@@ -221,7 +222,7 @@ static bool check_hooked(const td_joint_run *r, uint64_t was) {
                r->program->name);
 }
 
-/* One output for each target; none where the engine gave no gradient. */
+/* Adds one output for each target, NONE if the engine gave no gradient. */
 static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     for (int i = 0; i < r->to->n_targets; i++) {
         td_desc d = {TD_D_GRAD, (int32_t)i, NULL};
@@ -242,9 +243,9 @@ static bool arrives(const td_joint_run *r, int i) {
     return !loss || r->to->fwd[r->to->tangents[i].index].result == o->loss - 1;
 }
 
-/* Puts the roots whose tangents arrive into roots[], the tangents into with[]. If all
- * are missing, a gradient arrived without a value, of which result is unknown: each
- * root's node runs without one, and a custom backward gets zeros. */
+/* Fills roots[] with the roots whose tangents arrive, and with[] with the tangents. If
+ * all are missing, a gradient without a value arrived at an unknown result: the node of
+ * each root runs without a gradient, and custom backwards receive zeros. */
 static int choose_roots(const td_joint_run *r, const uint64_t *missing,
                         td_tensor **roots, td_tensor **with) {
     const td_joint *j = r->to;
@@ -277,8 +278,8 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
     return ok;
 }
 
-/* The engine failed from one root. Eager may not: of a branch that does not run, no
- * gradient arrives at the operands. */
+/* The engine failed from one root. Eager may not fail: no gradient arrives at the
+ * operands of a branch that does not run. */
 static void note_branches(const td_joint_run *r) {
     const td_graph *g = r->to->g;
     for (int i = 0; i < g->nodes.n; i++)
@@ -290,8 +291,8 @@ static void note_branches(const td_joint_run *r) {
         }
 }
 
-/* The engine failed: finds the roots from which it fails, one by one, and marks them;
- * then runs it from the others. */
+/* The engine failed: finds the roots from which it fails, one by one, and stores their
+ * errors; then runs it from the others. */
 static bool find_broken(td_joint_run *r, td_tensor **grads) {
     td_joint *j = r->to;
     td_clear(r->cx);
@@ -305,15 +306,14 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         j->tangents[i].broken = td__arena_strdup(&j->arena, td__message(r->cx));
         td_clear(r->cx);
         if (!j->tangents[i].broken) return td__fail_memory(r->cx);
-        if (!td__joint_check_leaves(r, true)) return false; /* perhaps not eager's */
+        if (!td__joint_check_leaves(r, true)) return false; /* eager may not fail */
     }
     memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
     return td__joint_go_back(r, NULL, grads);
 }
 
-/* The edges that gradients go to: of inputs, of their bases, and of leaves made inside.
- * Targets that no tangent reaches are dropped, because eager would give them no
- * gradient. */
+/* Finds the edges that gradients go to: of inputs, of their bases, and of leaves made in
+ * the call. Drops targets that no tangent reaches: eager gives them no gradient. */
 bool td__joint_targets(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = 2 * (size_t)j->n_primals + (size_t)r->log.all.n + 1;

@@ -1,7 +1,7 @@
 /* graph_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
- * end, after all reads: writes of the program without a history (keep_mutations), which
- * the epilogue only counts, and writes by the backward of a custom function or by a
- * hook. */
+ * end, after all reads: writes of the program that record no gradient (keep_mutations;
+ * the epilogue only increases versions), and writes by the backward of a custom function
+ * or by a hook. */
 #include "joint/joint_int.h"
 
 /* The input whose elements event e writes: the tensor itself, or an input that covers
@@ -10,7 +10,7 @@ static int input_of(const td_joint_run *r, const td_event *e) {
     const td_tensor *t = e->to;
     td_geom          at = td__geom_of(t);
     int              shows = -1;
-    bool             moved = td__about_storage(r, e->st)->meta;
+    bool             moved = td__storage_summary(r, e->st)->meta;
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->inputs[i].outer || r->f.in.v[r->inputs[i].nr].st != e->st) continue;
         if (!r->to->primals[i].written || td__overlaps_itself(r->inputs[i].real))
@@ -22,24 +22,24 @@ static int input_of(const td_joint_run *r, const td_event *e) {
     return shows;
 }
 
-/* The code writes before the epilogue runs. So no other write of the storage may be in
- * the epilogue, and no earlier change of metadata there. */
+/* The code writes before the epilogue runs, so the epilogue may have no other write of
+ * the storage, and no earlier metadata write. */
 static bool is_first(const td_joint_run *r, const td_event *e) {
-    const td_about_storage *st = td__about_storage(r, e->st);
+    const td_storage_summary *st = td__storage_summary(r, e->st);
     bool meta = st->first_meta >= 0 && st->first_meta < (int)(e - r->log.all.v);
     return st->n_writes == 1 && !meta;
 }
 
-/* With keep_mutations: writes without history to an input that nothing observes earlier
- * stay in the graph; the epilogue only counts the version. Elements that overlap are
- * excluded, because loops store in another order. */
+/* With keep_mutations: a write without history to an input stays in the graph if nothing
+ * observes the old elements after it; the epilogue only increases the version. Inputs
+ * whose elements overlap are excluded, because loops store in another order. */
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
         bool      plain = e->live && e->kind == TD_EV_WRITE && e->put && !e->hist;
         int       input = plain ? input_of(r, e) : -1;
         if (input < 0 || !is_first(r, e)) continue;
-        /* The epilogue writes inner tensors, in the order of the program. */
+        /* The epilogue writes inner tensors, in program order. */
         if (r->inputs[input].real->typed || r->inputs[input].shared) continue;
         /* Of elements that share a place the last one stays: generated loops have
          * another order, so the epilogue writes them. */
@@ -49,7 +49,7 @@ bool td__joint_choose_writes(td_joint_run *r) {
         r->inputs[input].write = td__record_value(&r->rec, &value, "an update");
         if (!r->inputs[input].write) return false;
         e->how = TD_HOW_BUMP;
-        td__about_storage(r, e->st)->n_writes--;
+        td__storage_summary(r, e->st)->n_writes--;
         e->put = NULL;
     }
     return true;
@@ -74,15 +74,15 @@ bool td__joint_add_writes(td_joint_run *r) {
     return true;
 }
 
-/* The backward wrote input i, which is number nr of functionalization. */
+/* The backward wrote input i, which is input nr of the functional mode. */
 static bool add_late_write(td_joint_run *r, int i, int nr) {
     td_tensor *t = td__func_given_value(&r->f, nr);
     td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
     return v && add_write(r, i, v);
 }
 
-/* The graph writes a storage by `copies` nodes, of which input i is one, and the
- * backward wrote it `writes` times: its version counts these. */
+/* The graph writes a storage by `copies` nodes, one of them to input i, and the backward
+ * wrote it `writes` times: adds the difference to its version. */
 static bool count_late_writes(td_joint_run *r, int i, uint64_t writes, int copies) {
     td_graph *g = r->to->g;
     int64_t   more = (int64_t)writes - copies;
@@ -100,7 +100,7 @@ static bool is_late(const td_joint_run *r, int i) {
            td__func_writes(&r->f, in->nr) != in->before;
 }
 
-/* Counts the writes of the storage of input i, if it is the first in it. */
+/* Counts the writes of the storage of input i, if i is the first written input in it. */
 static bool count_storage(td_joint_run *r, int i) {
     const td_storage *st = r->inputs[i].outer->st;
     int               copies = 0;
@@ -113,7 +113,7 @@ static bool count_storage(td_joint_run *r, int i) {
                              copies);
 }
 
-/* Primals and tangents that the backward wrote; the backward half writes them. */
+/* Primals and tangents that the backward wrote are written by the backward half. */
 bool td__joint_add_late_writes(td_joint_run *r) {
     int n = r->to->n_primals;
     for (int i = 0; i < n; i++) {

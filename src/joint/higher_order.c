@@ -1,16 +1,15 @@
 /* higher_order.c -- joint graphs of gradients. When a backward records a history
- * (create_graph), the gradients of a program are differentiated from the program
- * itself. It is replayed under the tape as for its own joint graph, and the engine runs
- * with create_graph from the roots of the tangents that arrive. Its gradients are the
- * results of the next order, and the tangents are inputs of it. Where history ends
- * (no_grad, detach, custom functions) is on the tape of that replay, so it is not
- * reconstructed. */
+ * (create_graph), the gradients of a program are differentiated from the program itself:
+ * it is replayed under the tape as for its own joint graph, and the engine runs with
+ * create_graph from the roots of the tangents that arrive. The gradients are the results
+ * of the next order, and the tangents are inputs of it. The tape of that replay contains
+ * where history ends (no_grad, detach, custom functions). */
 #include "joint/joint_int.h"
 
 /* ---- tangents become inputs --------------------------------------------- */
 
-/* The tangents of this order become primals of the next: both lists by input grow by
- * as many. After td__fail they are as they were: the end of the trace reads them. */
+/* The tangents of this order become primals of the next: grows both lists of inputs by
+ * `more`. After td__fail they are unchanged: the end of the trace reads them. */
 static bool lengthen_inputs(td_joint_run *r, int more) {
     td_joint        *j = r->to;
     size_t           n = (size_t)j->n_primals, all = n + (size_t)more + 1;
@@ -24,7 +23,7 @@ static bool lengthen_inputs(td_joint_run *r, int more) {
     return true;
 }
 
-/* Tangent i is input n_primals + i, which the caller counts when all are there. */
+/* Tangent i becomes input n_primals + i; the caller counts them afterwards. */
 static bool add_tangent(td_joint_run *r, int i, bool grad) {
     td_joint *j = r->to;
     int       at = j->n_primals + i, nr = r->f.in.n;
@@ -51,7 +50,7 @@ static bool add_tangents(td_joint_run *r, const td_grad_order *o) {
 
 /* ---- gradients become results ------------------------------------------- */
 
-/* The engine, under a log of its own, from the roots whose tangents arrive. */
+/* Runs the engine, under a log of its own, from the roots whose tangents arrive. */
 static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) {
     if (!td__vec_push(&r->logs, r->log)) return td__fail_memory(r->cx);
     td__log_begin(&r->log, r->cx, &r->f);
@@ -60,7 +59,7 @@ static bool go_back(td_joint_run *r, const td_grad_order *o, td_tensor **grads) 
     return ok;
 }
 
-/* The targets so far, then the tangents that require grad. */
+/* The targets of the order below, then the tangents that require grad. */
 static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     td_joint  *j = r->to;
     size_t     n = (size_t)j->n_targets, all = n + (size_t)j->n_tangents + 1;
@@ -69,7 +68,7 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     if (!goal || !targets) return td__fail_memory(r->cx);
     if (n) memcpy(goal, r->goal, sizeof *goal * n);
     if (n) memcpy(targets, j->targets, sizeof *targets * n);
-    for (size_t i = 0; i < n; i++) targets[i].event = -1; /* of another log */
+    for (size_t i = 0; i < n; i++) targets[i].event = -1; /* events of the log below */
     r->goal = goal;
     j->targets = targets;
     for (int i = 0; i < j->n_tangents; i++) {
@@ -85,9 +84,9 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     return true;
 }
 
-/* A leaf that began to require grad after an op saved it: the backward with
- * create_graph reads it, and only there it comes to have a gradient. The order below
- * has no target for it, so the history of its gradients cannot lead to it. */
+/* Refuses a leaf that began to require grad after an op saved it: it has a gradient only
+ * in the backward with create_graph. The order below has no target for it, so the
+ * history of the gradients cannot lead to it. */
 static bool check_new_leaves(const td_joint_run *r) {
     const td_log *l = &r->logs.v[r->logs.n - 1];
     for (int i = 0; i < l->all.n; i++) {
@@ -108,7 +107,7 @@ static bool check_new_leaves(const td_joint_run *r) {
     return true;
 }
 
-/* What gradients of the order below become: results. */
+/* The gradients of the order below become the results of this one. */
 static bool take_results(td_joint_run *r, td_tensor *const *grads, int n) {
     td_joint *j = r->to;
     r->out = td__arena_zalloc(&j->arena, sizeof *r->out * ((size_t)n + 1));
@@ -123,11 +122,11 @@ static bool take_results(td_joint_run *r, td_tensor *const *grads, int n) {
 
 /* ---- tensors from before ------------------------------------------------ */
 
-/* A tensor that a backward has from the program (a saved value, say) is made anew where
- * it is first viewed or returned: before event `at`. */
+/* A tensor that a backward takes from the program (a saved value, for example) is made
+ * again where it is first viewed or returned: before event `at`. */
 static bool name(td_joint_run *r, td_tensor *t, int at) {
     td_log *l = &r->log;
-    if (td__about_tensor(r, t)->named) return true;
+    if (td__tensor_summary(r, t)->named) return true;
     if (!td__log_made(l, t)) return false;
     td_event e = l->all.v[l->all.n - 1];
     e.grad = true;
@@ -136,7 +135,8 @@ static bool name(td_joint_run *r, td_tensor *t, int at) {
     return td__log_index_event(r, &e);
 }
 
-/* Every tensor that the epilogue of this order reads is an input or made in the log. */
+/* Adds made events until every tensor that the epilogue of this order reads is an input
+ * or made in the log. */
 static bool name_all(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
@@ -150,12 +150,12 @@ static bool name_all(td_joint_run *r) {
 
 /* ---- one order ---------------------------------------------------------- */
 
-/* Turns the run into that of the next order: runs backward with create_graph, whose
- * gradients become the results, and whose tangents become primals. Called once per
- * order, before the joint graph is finished. */
+/* Raises the run to the next order: runs backward with create_graph; its gradients
+ * become the results, and its tangents become primals. Called once per order, before the
+ * joint graph is finished. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     td_joint *j = r->to;
-    r->first = j->g->nodes.n; /* nodes before have run: program, orders below */
+    r->first = j->g->nodes.n; /* program and orders below come before */
     if (!add_tangents(r, o) || (!r->order && !td__joint_targets(r))) return false;
     int         n = j->n_targets, more = j->n_tangents;
     td_tensor **grads = td__arena_zalloc(&j->arena, sizeof *grads * ((size_t)n + 1));

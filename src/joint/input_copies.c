@@ -39,8 +39,8 @@ static bool is_empty(const td_gtype *l) {
     return empty;
 }
 
-/* A copy of the elements of v, which must be saved, not recomputed: by backward the
- * input has other elements. */
+/* Adds a copy of the elements of v, which must be saved and not recomputed: in backward
+ * the input has other elements. */
 static td_gval *add_copy(td_graph *g, td_gval *v) {
     td_gnode *n = td__graph_copy(g, v);
     if (!n) return NULL;
@@ -54,7 +54,7 @@ static bool is_written(const td_joint *j, const td_gval *v) {
 
 /* ---- copies of storages ------------------------------------------------- */
 
-/* as_strided_scatter copies the storage, so values before it are addressed, too. */
+/* as_strided_scatter copies the whole storage, so it addresses earlier values, too. */
 const td_gval *td__joint_addressed(const td_gnode *n) {
     bool     places = td__row(n->op)->flags & TD_OPF_PLACES;
     td_gval *v = places && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
@@ -66,7 +66,7 @@ const td_gval *td__joint_addressed(const td_gnode *n) {
     return v;
 }
 
-/* The elements of that storage that n addresses. */
+/* The elements of that storage that n addresses, as a geometry. */
 static td_geom addressed(const td_gnode *n) {
     td_geom at = n->out[0]->type->geom;
     if (n->op != TD_OP_as_strided_scatter) return at;
@@ -77,8 +77,8 @@ static td_geom addressed(const td_gnode *n) {
     return at;
 }
 
-/* The dtype with the smallest elements as which the graph reads the storage of v. A
- * storage has a whole number of them, and perhaps not of larger ones. */
+/* The dtype with the smallest elements in which the graph reads the storage of v: the
+ * storage has a whole number of them, which need not hold for larger ones. */
 static td_dtype finest_dtype(const td_graph *g, const td_gval *v) {
     td_dtype dt = v->type->dtype;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -100,16 +100,16 @@ int64_t td__joint_extent(td_graph *of, const td_geom *g) {
     return end;
 }
 
-/* How many elements of `item` bytes, at most those of g, the storage must have for
- * those at g; a dim of `of`, like the sizes of g. */
+/* How many elements of `item` bytes, at most those of g, the storage must have to
+ * contain the elements of g; a dim of `of`, like the sizes of g. */
 static int64_t elements_to(td_graph *of, const td_geom *g, int64_t item) {
     int64_t end = td__joint_extent(of, g);
     int64_t fit = td__dtype_bytes[g->dtype] / item;
     return fit == 1 ? end : td__gdim_make(of, TD_DIM_MUL, end, fit);
 }
 
-/* How many elements of v's storage, of dtype dt, a copy needs, if the graph addresses
- * the storage or elements of v overlap. 0: a copy of v will do. */
+/* How many elements of dtype dt of v's storage a copy needs, if the graph addresses the
+ * storage or elements of v overlap. 0: a copy of v alone suffices. */
 static int64_t storage_needed(td_graph *g, const td_gval *v, td_dtype dt) {
     int64_t item = td__dtype_bytes[dt], end = 0;
     if (overlaps(v->type)) end = elements_to(g, &v->type->geom, item);
@@ -123,7 +123,7 @@ static int64_t storage_needed(td_graph *g, const td_gval *v, td_dtype dt) {
     return end;
 }
 
-/* The n first elements, of dtype dt, of the storage of v, as a list. */
+/* The first n elements, of dtype dt, of the storage of v, as a 1-d view. */
 static td_gval *list_of(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     td_gtype list = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
     list.device = v->type->device;
@@ -131,7 +131,7 @@ static td_gval *list_of(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     return td__joint_view(g, v, list);
 }
 
-/* The list read as another dtype; `n` is the number of elements then. */
+/* The list read as another dtype; n is its number of elements in that dtype. */
 static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
     td_gtype l = {.kind = TD_K_TENSOR, .dtype = dt, .rank = 1};
     td_garg  in[2] = {td__garg_value(list), td__garg_dtype(dt)};
@@ -142,8 +142,8 @@ static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
     return as && (as->out[0]->type = td__graph_type_of(g, l)) ? as->out[0] : NULL;
 }
 
-/* v over a copy of its storage, of which n elements of dtype dt are copied as a list.
- * Where v has larger elements, the storage is read as dt through its first element. */
+/* v over a copy of its storage, of which n elements of dtype dt are copied as a list. If
+ * v has larger elements, the storage is read as dt through its first element. */
 static td_gval *copy_storage(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     td_dtype own = v->type->dtype;
     int64_t  one = !is_empty(v->type);
@@ -167,7 +167,7 @@ static const td_gval *written_whole(const td_joint *j, const td_gval *v) {
     return u != v && !u->node && is_written(j, u) ? u : NULL;
 }
 
-/* The inner tensor v of an input, by nodes of its own. */
+/* Takes the inner tensor v of an input out of it, by _inner nodes. */
 static td_gval *take_inner(td_graph *g, td_gval *v) {
     if (!v->node) return v;
     td_garg in[2] = {td__garg_value(take_inner(g, v->node->in[0].u.v)), v->node->in[1]};
@@ -176,8 +176,8 @@ static td_gval *take_inner(td_graph *g, td_gval *v) {
     return n ? n->out[0] : NULL;
 }
 
-/* A written input of a type is read through a copy of its inner tensors. An inner
- * tensor whose storage the graph addresses is read through a copy of that storage. */
+/* Reads a written input of a type through copies of its inner tensors. An inner tensor
+ * whose storage the graph addresses is read through a copy of that storage. */
 static bool copy_inner(td_joint *j, int n_nodes, td_gval **copies) {
     td_graph *g = j->g;
     bool      ok = true;
@@ -195,8 +195,8 @@ static bool copy_inner(td_joint *j, int n_nodes, td_gval **copies) {
 
 /* ---- all inputs --------------------------------------------------------- */
 
-/* All readers of a copied input read the copy instead; nodes that write the input stay.
- * The copies, nodes from n on, come first. */
+/* Replaces each copied input by its copy in all readers; nodes that write the input stay
+ * unchanged. The copies, nodes from n on, move to the front. */
 static bool read_copies(td_graph *g, int n, td_gval **copies) {
     for (int i = 0; i < n; i++) {
         td_gnode *node = g->nodes.v[i];
@@ -232,7 +232,7 @@ bool td__joint_copy_inputs(td_joint *j) {
 
 /* ---- copies that are not needed ----------------------------------------- */
 
-/* Does no reader of v depend on its offset, as views do? */
+/* Are there only readers of v that do not depend on its offset, unlike views? */
 static bool has_free_offset(const td_gval *v) {
     for (const td_guse *u = v->uses; u; u = u->next) {
         const td_gnode *n = u->node;
@@ -267,7 +267,7 @@ bool td__joint_drop_copies(td_joint *j) {
 
 /* ---- writes ------------------------------------------------------------- */
 
-/* Is v unchanged after the writes of other inputs? */
+/* Does v keep its elements while other inputs are written? */
 static bool stays(const td_joint *j, td_gval *v) {
     const td_gval *root = td__joint_root(v);
     if (root->node) return !td__joint_is_input_copy(root->node);
@@ -284,7 +284,7 @@ static bool same_sizes(const td_gtype *a, const td_gtype *b) {
     return a && b && a->dtype == b->dtype && td__sizes_identical(&a->geom, &b->geom);
 }
 
-/* An input gets the value itself, not a copy laid out as the input is. */
+/* Writes the value itself to an input, instead of a copy in the input's layout. */
 bool td__joint_write_plain(td_joint *j) {
     td_graph *g = j->g;
     for (int i = g->nodes.n - 1; i >= 0 && writes(g->nodes.v[i]); i--) {
@@ -300,7 +300,7 @@ bool td__joint_write_plain(td_joint *j) {
     return td__graph_dce(g);
 }
 
-/* ---- after the cut ------------------------------------------------------ */
+/* ---- after the partition ------------------------------------------------ */
 
 /* Removes copies of inputs that the forward half does not save for backward. A copy
  * whose strides differ from its input's stays: its views were traced with them. */

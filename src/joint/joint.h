@@ -11,15 +11,15 @@
  * derivative of. A program with nothing to differentiate has neither tangents nor
  * targets: the graph is its inference graph.
  *
- * What a call does besides running code (writes of inputs, views, metadata, flags) is
- * the epilogue, a graph of eager's own ops. */
+ * The effects of a call apart from running code (writes of inputs, views, metadata,
+ * flags) are the epilogue, a graph of eager's own ops. */
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
 #include "eager/node.h"
 #include "func/func.h"
 
-/* Sets of tangents: a bit each, in words (td__set_words of all tangents there are). */
+/* Sets of tangents: one bit each, in td__set_words(number of tangents) words. */
 static inline int  td__set_words(int n_tangents) { return n_tangents / 64 + 1; }
 static inline bool td__set_has(const uint64_t *s, int i) {
     return s[i / 64] >> i % 64 & 1;
@@ -50,18 +50,18 @@ static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int wor
 /* What the call does to an input. */
 typedef struct td_primal {
     int       same;    /* the first input that is the same tensor */
-    bool      written; /* its elements change, also by an alias */
-    bool      touched; /* ...or metadata or flags, or its storage does */
+    bool      written; /* its elements change, directly or through an alias */
+    bool      touched; /* its elements, metadata, flags or storage change */
     uint64_t *saved;   /* a set: tangents whose history has a node that saves it */
 } td_primal;
 
-/* Where a gradient goes: the edge of an input, that of its base, or that of a leaf
- * which exists inside the call only. */
+/* Where a gradient goes: the edge of an input, of its base, or of a leaf that exists only
+ * inside the call. */
 typedef struct td_target {
     int       input; /* -1: a leaf that the program makes */
     bool      base;  /* of its base */
-    bool      leaf;  /* the epilogue binds it, */
-    int       event; /* ...at this event of the log; -1: it is bound already */
+    bool      leaf;  /* the epilogue binds it as a leaf, */
+    int       event; /* ...at this event of the log; -1: bound before the call */
     uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 
@@ -75,28 +75,28 @@ typedef struct td_tangent {
     uint64_t   *feeds;  /* a set: tangents of values computed from its output */
 } td_tangent;
 
-/* A forward output, which the epilogue makes a tensor of or writes into one. */
+/* A forward output: the epilogue makes it a tensor, or writes it to one. */
 typedef struct td_fwd {
-    bool      made;          /* it becomes a tensor; else its elements are copied */
-    bool      written;       /* the epilogue writes into it: nothing else may read it */
-    bool      meta_written;  /* the epilogue changes its metadata */
-    int       tangent;       /* the result of the compiled node it is; -1: no history */
-    int       input, result; /* the first it becomes or is written into; -1: none */
+    bool      made;    /* it becomes a tensor; else the epilogue copies its elements */
+    bool      written; /* the epilogue writes it: no other code may read it */
+    bool      meta_written; /* the epilogue changes its metadata */
+    int       tangent; /* its tangent, a result of the compiled node; -1: no grad_fn */
+    int       input, result; /* the first one it is written to or becomes; -1: none */
     td_geom   geom;          /* made: that of eager's tensor */
     uint64_t *saved;         /* as td_primal.saved */
 } td_fwd;
 
-/* A forward output that the epilogue does not read. */
+/* td_fwd index of an output that the epilogue does not read. */
 #define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1})
 
-/* Strides without gaps for these sizes, in the tangent's order of dims. */
+/* Strides without gaps for these sizes, with the tangent's order of dims. */
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride);
 
 typedef struct td_joint {
     td_ctx     *cx;
     td_arena    arena;
     td_graph   *g;
-    /* What the call does after the forward code. Its inputs are the program's, then
+    /* The effects of the call. Its inputs are those of the program, then
      * the forward outputs, then, where it binds leaves, a result of the node. */
     td_graph   *epilogue;
     td_fwd     *fwd;   /* by forward output */
@@ -108,12 +108,11 @@ typedef struct td_joint {
     td_tangent *tangents; /* inputs n_primals.. of g, in order */
     td_target  *targets;  /* outputs n_fwd.. of g, in order */
     uint32_t   *varies;   /* by result: a bit per dim whose size is a symbol */
-    int         left;     /* grad mode after it: td_graph.left of the program */
+    int         left;     /* grad mode after the call: td_graph.left of the program */
     int         order;    /* td_joint_opts.n_orders */
 } td_joint;
 
-/* One order of differentiation below the one a joint graph is made for: its tangents,
- * as sets. */
+/* One order of differentiation below that of a joint graph: its tangents, as sets. */
 typedef struct td_grad_order {
     const uint64_t *missing; /* those that do not arrive */
     const uint64_t *grad;    /* those that require grad */
@@ -156,13 +155,13 @@ typedef struct td_joint_opts {
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts);
 void      td__joint_drop(td_joint *j); /* NULL is fine */
-/* The functional form: td__joint with train off. guards: sizes of inputs are symbols,
- * and the text of their guards is added to it. */
+/* The functional form: td__joint with train off. guards: makes sizes of inputs symbolic
+ * and appends the text of their guards to it. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards);
 /* An input while the program is traced. */
 typedef struct td_traced_input {
-    td_tensor *real;            /* as it was passed; NULL: it is no tensor */
+    td_tensor *real;            /* the tensor passed; NULL: not a tensor */
     td_tensor *outer;           /* its copy in the trace, and */
     td_tensor *alias;           /* ...its value there, an alias of real */
     bool       shares;          /* it shares bytes with another input: its copy is a
@@ -170,17 +169,17 @@ typedef struct td_traced_input {
     td_edge    edge, base_edge; /* before the call, referenced */
     td_geom    geom;            /* of the copy before the call */
     int        nr;              /* index in td_func.in */
-    int        before;          /* writes before the order, or the backward, that is
+    int        before;          /* number of writes before the order or backward that is
                                    traced */
-    uint64_t   version;         /* of the copy's storage then */
-    td_gval   *write;  /* what the graph itself writes into it; NULL: nothing */
-    bool       shared; /* it shares an inner tensor with an input that is written */
+    uint64_t   version;         /* of the copy's storage at that point */
+    td_gval   *write;  /* the value that the graph itself writes to it; NULL: none */
+    bool       shared; /* it shares an inner tensor with a written input */
 } td_traced_input;
 
-/* What a trace knows when the program has run, before anything is made of it. */
+/* A program that has been replayed, before a joint graph is made of it. */
 typedef struct td_replayed {
     const td_graph        *program;
-    const td_graph        *g; /* what the functional mode has recorded of it */
+    const td_graph        *g; /* the functional graph recorded so far */
     td_ctx                *cx;
     const td_func         *f;
     const struct td_log   *log;
@@ -191,26 +190,27 @@ typedef struct td_replayed {
 typedef bool td_look_fn(void *env, const td_replayed *r);
 
 /* Replays the program as td__joint does, calls `look` in the modes of the call, and
- * stops. False after td__fail, and if `look` returns false. */
+ * stops. False after td__fail, or if `look` returns false. */
 bool td__joint_look(const td_graph *program, const td_value *in, td_look_fn *look,
                     void *env);
 
-/* Gives every forward output that becomes a tensor a storage of its own: no input's, no
- * other output's. To be called again after passes that merge values. */
+/* Gives every forward output that becomes a tensor a storage of its own, shared with no
+ * input and no other output. Call again after a pass that merges values. */
 bool               td__joint_separate(td_joint *j);
 /* The value whose storage v shares: the end of a chain of views. */
 td_gval           *td__joint_root(td_gval *v);
-/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
+/* Has the type no gaps? With symbolic sizes only a row-major layout is known to have
+ * none. */
 bool               td__gtype_is_packed(const td_gtype *l);
-/* Does it switch requires_grad off? */
+/* Does the node switch requires_grad off? */
 static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
            !n->in[1].u.i;
 }
 /* Is it the copy through which a written input is read (input_copies.c)? */
 bool           td__joint_is_input_copy(const td_gnode *n);
-/* The value whose storage n addresses from its start (as_strided), not only by its
- * elements; NULL: none. */
+/* The value whose whole storage n may address (as_strided), not only its elements; NULL:
+ * none. */
 const td_gval *td__joint_addressed(const td_gnode *n);
 /* Takes those copies out of a forward half that saves none of them. */
 bool           td__half_drop_input_copies(td_graph *g);
@@ -219,8 +219,8 @@ bool           td__graph_fix_storages(td_graph *g);
 /* Dead code elimination, CSE (unless off) and short chains of views. May be repeated;
  * the graph stays readable. */
 bool           td__joint_tidy(td_joint *j, bool cse);
-/* The same, and then, once, the copies that partitioning needs: of written inputs, and
- * of outputs that share storage. */
+/* td__joint_tidy, and then, once, the copies that partitioning needs: of written inputs,
+ * and of outputs that share storage. */
 bool           td__joint_clean(td_joint *j, bool cse);
 
 #endif

@@ -1,13 +1,13 @@
 /* merge.c -- merges writes before the epilogue is written. Writes of one storage that
- * nothing observes in between become one; the others only move the version counter. A
- * tensor written in the run it is made in is made with the last value.
+ * nothing observes in between become one write; the others only increase the version. A
+ * tensor that is made and written in one run is made with its last value.
  *
- * A run is a sequence of writes of one storage without an event between them that reads
- * or changes metadata, flags or storages of its tensors, or sets histories by a custom
- * function. Views made inside a run do not end it: they are stale after the next write
- * and look up their history in their base. Views of a result of a multi-output view do:
- * eager refuses to look up its history once its base has one, and the run may give the
- * base its history earlier than the program does. */
+ * A run is a sequence of writes of one storage. An event that reads or changes metadata,
+ * flags or storages of its tensors ends it, and so does a grad_fn that a custom function
+ * sets. A view made inside a run does not: it is stale after the next write and
+ * recomputes its grad_fn from its base. A view of a multi-output view does: eager refuses
+ * to recompute its grad_fn once its base has one, and the run may give the base a grad_fn
+ * earlier than the program does. */
 #include "joint/joint_int.h"
 
 /* ---- one run ------------------------------------------------------------ */
@@ -15,8 +15,8 @@
 typedef struct run {
     int         first, last; /* events; first -1: no write so far */
     int         made;  /* the event that makes a tensor of the storage; -1: none */
-    bool        same;  /* all writes are of one tensor */
-    bool        whole; /* ...or of views of one tensor, `base`, or of that */
+    bool        same;  /* all writes are of the same tensor */
+    bool        whole; /* all writes are of `base` or of views of it */
     td_tensor  *t, *base;
     struct run *next; /* all */
 } run;
@@ -29,13 +29,13 @@ typedef struct merging {
     td_arena      arena;
 } merging;
 
-/* Is t a view outside of the trace? An input's copy in it may be none. */
+/* Is t a view outside of the trace? The copy of an input need not be a view. */
 static bool is_view(const td_joint_run *r, const td_tensor *t) {
     int input = td__joint_input(r, t);
     return (input < 0 ? t : r->inputs[input].real)->base != NULL;
 }
 
-/* The value, and below the root, that event e gives tensor `to`: e->t or its base. */
+/* The value that event e gives `to`, which is e->t or its base; below, the root. */
 static td_tensor *value_for(const td_event *e, const td_tensor *to) {
     return e->t == to ? e->value : e->whole;
 }
@@ -44,24 +44,24 @@ static td_tensor *root_for(const td_event *e, const td_tensor *to) {
     return e->t == to ? e->root : e->whole_root;
 }
 
-/* The tensor that one write can replace all writes of the run for; NULL: none. */
+/* The tensor whose write can replace all writes of the run; NULL: none. */
 static td_tensor *target_of(const merging *m, const run *u) {
     const td_event *all = m->r->log.all.v;
     if (u->whole && u->base && u->made >= 0 && all[u->made].t == u->base)
         return u->base;
     if (u->same) return u->t;
-    /* What an input is a view of has no name, unless it is passed itself. */
-    bool named = u->base && td__about_tensor(m->r, u->base)->named;
+    /* The base of an input is not a value of the epilogue, unless it is passed, too. */
+    bool named = u->base && td__tensor_summary(m->r, u->base)->named;
     return u->whole && named ? u->base : NULL;
 }
 
-/* A recorded write gives the view it went through a history, which is not stale until
- * the next write. A stale history shows only if the base loses its own (requires_grad_,
- * detach_): the view still requires grad then. If the write became a bump, the epilogue
- * has the view look up its history after the write at `at`. */
+/* A recorded write sets the grad_fn of the view it went through, which is current until
+ * the next write. A stale grad_fn is observable only if the base loses its own
+ * (requires_grad_, detach_): the view still requires grad then. If the write became a
+ * bump, the epilogue recomputes the grad_fn of the view after the write at `at`. */
 static void keep_touches(const merging *m, const run *u, const td_event *at) {
     td_event *all = m->r->log.all.v;
-    bool      flagged = td__about_storage(m->r, all[u->first].st)->flagged;
+    bool      flagged = td__storage_summary(m->r, all[u->first].st)->flagged;
     for (int i = u->first; i >= 0; i = m->next[i]) {
         td_event *e = &all[i];
         bool      last = i == u->last;
@@ -71,7 +71,7 @@ static void keep_touches(const merging *m, const run *u, const td_event *at) {
     }
 }
 
-/* Chooses how the epilogue does the writes of a run that has ended. */
+/* Chooses how the epilogue performs the writes of a run that has ended. */
 static void close_run(const merging *m, const run *u) {
     td_event  *all = m->r->log.all.v;
     td_tensor *to = u->first < 0 ? NULL : target_of(m, u);
@@ -118,7 +118,7 @@ static bool end_run(merging *m, const td_storage *st) {
     return true;
 }
 
-/* Event i, a write, is the last of its storage's run. */
+/* Appends event i, a write, to the run of its storage. */
 static bool add_write(merging *m, int i) {
     const td_event *e = &m->r->log.all.v[i];
     run            *u = run_of(m, e->st);
@@ -138,18 +138,17 @@ static bool add_write(merging *m, int i) {
     return m->r->opts.merge_writes || end_run(m, e->st);
 }
 
-/* A view made before its base had a history has none once the base loses it again
- * (requires_grad_, detach_): then the base must not be made with its later history. A
+/* A view made before its base had a grad_fn has none after the base loses it
+ * (requires_grad_, detach_): then the base must not be made with its later grad_fn. A
  * view of a multi-output view ends the run, see above. */
 static bool add_view(merging *m, const td_event *e) {
     run *u = run_of(m, e->st);
-    if (u && td__about_storage(m->r, e->st)->flagged) u->made = -1;
+    if (u && td__storage_summary(m->r, e->st)->flagged) u->made = -1;
     return u && (!e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st));
 }
 
-/* Adds the event to the run of writes of its storage, or ends runs that the event
- * observes. By default an event is performed as it was (TD_HOW_COPY); merging changes
- * that. */
+/* Adds the event to the run of writes of its storage, or ends the runs that it observes.
+ * Writes that are not merged are performed by copy_ (TD_HOW_COPY). */
 static bool add_event(merging *m, int i) {
     td_event *e = &m->r->log.all.v[i];
     e->how = TD_HOW_COPY;
@@ -172,9 +171,8 @@ static bool add_event(merging *m, int i) {
     return true;
 }
 
-/* A run is a sequence of writes of one storage that nothing observes in between.
- * Closing a run leaves one write with the last value and history; the others only count
- * versions. */
+/* Replaces each run of writes by one write with the last value and grad_fn; the others
+ * only increase versions. */
 bool td__log_merge(td_joint_run *r) {
     merging m = {.r = r};
     m.next = td__arena_alloc(&m.arena, sizeof *m.next * (size_t)(r->log.all.n + 1));

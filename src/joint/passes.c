@@ -16,7 +16,7 @@ td_gval *td__joint_root(td_gval *v) {
     return v;
 }
 
-/* ---- outputs of their own ----------------------------------------------- */
+/* ---- outputs with their own storage ------------------------------------- */
 
 bool td__gtype_is_packed(const td_gtype *l) {
     bool symbolic =
@@ -64,7 +64,7 @@ td_gval *td__joint_view(td_graph *g, td_gval *v, td_gtype l) {
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     int64_t       end = td__joint_extent(g, geom);
     const int64_t one = 1;
-    /* A size that depends on values may be 0. */
+    /* A size that depends on values can be 0. */
     if (td__dim_is_sym(end)) end = td__gdim_make(g, TD_DIM_MAX, end, 0);
     td_gtype  l = {.kind = TD_K_TENSOR, .dtype = v->type->dtype, .rank = 1};
     td_garg   shape[3] = {td__garg_ints(&end, 1), td__garg_ints(&one, 1),
@@ -98,15 +98,15 @@ bool td__joint_move_nodes(td_graph *g, int first, int to) {
     return true;
 }
 
-/* Moves the nodes from `first` on before the writes at the end of the graph, which
- * would change what they read. */
+/* Moves the nodes from `first` on to before the writes at the end of the graph, which
+ * would change the elements they read. */
 static bool move_up(td_graph *g, int first) {
     int to = first;
     while (to > 0 && td__opinfo(g->nodes.v[to - 1]->op)->writes) to--;
     return td__joint_move_nodes(g, first, to);
 }
 
-/* Has the value eager's strides and offset? Views of the result are made by them. */
+/* Has the value eager's strides and offset? The epilogue makes views of it by them. */
 static bool same_layout(const td_gtype *l, const td_geom *g) {
     bool same = true, empty = false;
     for (int d = 0; d < g->rank; d++) {
@@ -116,7 +116,7 @@ static bool same_layout(const td_gtype *l, const td_geom *g) {
     return l->offset == g->offset && (same || empty);
 }
 
-/* Takes the storages of the tensors that v consists of: its own, or those of its inner
+/* Claims the storages of the tensors that v consists of: its own, or those of its inner
  * tensors. False: an output has one of them already, or an input. */
 static bool take_storages(const td_gval *v, bool *taken) {
     const td_gnode *n = v->node;
@@ -148,7 +148,7 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     return copy != NULL;
 }
 
-/* Do elements share memory? A copy has strides of its own then. */
+/* Do elements overlap in memory? Then a copy has other strides. */
 static bool repeats(const td_geom *g) {
     bool repeats = false, empty = false;
     for (int d = 0; d < g->rank; d++) {
@@ -158,10 +158,10 @@ static bool repeats(const td_geom *g) {
     return repeats && !empty;
 }
 
-/* All outputs that become tensors. Others are only read, and inputs that the epilogue
- * writes are read through copies (input_copies.c). */
+/* Separates all outputs that become tensors. The other outputs are only read, and inputs
+ * that the epilogue writes are read through copies (input_copies.c). */
 static bool separate_all(td_joint *j, bool *taken) {
-    for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
+    for (int last = 0; last < 2; last++) /* outputs that cannot be copied first */
         for (int i = 0; i < j->n_fwd; i++) {
             const td_geom *g = &j->fwd[i].geom;
             if (!j->fwd[i].made || repeats(g) == (last == 1)) continue;
@@ -184,7 +184,7 @@ bool td__joint_separate(td_joint *j) {
 
 /* ---- storages ----------------------------------------------------------- */
 
-/* Gives v the storage number of what it is a view of; a pass may have replaced that. */
+/* Sets the storage number of v to that of its base, which a pass may have replaced. */
 static bool follow(td_graph *g, td_gval *v, int32_t storage) {
     if (!v->type || v->type->storage == storage) return true;
     td_gtype l = *v->type;

@@ -1,11 +1,11 @@
-/* reach.c -- what the tape says about tangents before the engine runs: to which targets
- * the history of each leads, which of them share saved values, and which results lie on
- * the way of others.
+/* reach.c -- follows the tape from each tangent before the engine runs: which targets
+ * its history leads to, which tangents share saved values, and which results the
+ * gradients of other results pass through.
  *
  * td_target.from decides which edges a backward visits at all. td_tangent.clash decides
  * whether a second backward finds the saved values it needs. The `feeds` sets name the
- * results that eager sends other results' gradients through: a compiled call is one
- * node and cannot, so asking for the gradient of such a result is refused. */
+ * results that gradients of other results pass through in eager: a compiled call is one
+ * node, so td_grad with respect to such a result is unsupported. */
 #include "joint/joint_int.h"
 
 /* A node of the history, and the tangents that lead to it, a set. */
@@ -14,9 +14,9 @@ typedef struct reached {
     uint64_t *from;
 } reached;
 
-/* The edge of a result or written input, and the tangents that pass it. */
+/* The edge of a result or written input, and the tangents whose gradients pass it. */
 typedef struct watched {
-    td_edge   at; /* referenced; node NULL: it has no history that anything can pass */
+    td_edge   at;   /* referenced; node NULL: no gradient can pass it */
     uint64_t *from; /* a set */
 } watched;
 
@@ -37,7 +37,7 @@ static uint64_t *make_set(reaching *w) {
     return td__arena_zalloc(&w->arena, sizeof(uint64_t) * (size_t)w->words);
 }
 
-/* Is e the edge of a target? Gradients stop there. */
+/* Is e the edge of a target? Gradients end there. */
 static bool stops(reaching *w, td_edge e, const uint64_t *from) {
     td_joint *j = w->r->to;
     bool      stop = false;
@@ -49,8 +49,9 @@ static bool stops(reaching *w, td_edge e, const uint64_t *from) {
     return stop;
 }
 
-/* Tangents `from` lead to e; if any is new to the node, its edges are followed. */
-static bool arrive(reaching *w, td_edge e, const uint64_t *from) {
+/* Tangents `from` lead to e: if the node does not have all of them yet, its edges are
+ * followed again. */
+static bool reach_edge(reaching *w, td_edge e, const uint64_t *from) {
     if (!e.node || stops(w, e, from)) return true;
     uintptr_t nr = (uintptr_t)td__ptrmap_get(&w->at, e.node);
     if (!nr) {
@@ -65,28 +66,28 @@ static bool arrive(reaching *w, td_edge e, const uint64_t *from) {
     return td__vec_push(&w->open, (int)nr - 1);
 }
 
-static void pass(reaching *w, td_edge e, const uint64_t *from) {
+static void note_passing(reaching *w, td_edge e, const uint64_t *from) {
     if (!e.node || !td__ptrmap_get(&w->watches, e.node)) return;
     for (int i = 0; i < w->n_watch; i++)
         if (td__same_edge(w->watch[i].at, e))
             td__set_join(w->watch[i].from, from, w->words);
 }
 
-/* Propagates sets of tangents along edges until nothing changes: each node is visited
- * again only if its set grew. */
+/* Propagates sets of tangents along edges until nothing changes: a node is visited again
+ * only if its set grew. */
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
         for (int i = 0; i < now.node->n_edge; i++) {
-            pass(w, now.node->edge[i], now.from);
-            if (!arrive(w, now.node->edge[i], now.from)) return false;
+            note_passing(w, now.node->edge[i], now.from);
+            if (!reach_edge(w, now.node->edge[i], now.from)) return false;
         }
     }
     return true;
 }
 
-/* Notes the inputs and results whose bytes a node has saved: a backward from one of
- * these tangents fails in eager if they are written before. */
+/* Records the inputs and results whose storage a node has saved: in eager a backward
+ * from one of these tangents fails if they are written before. */
 static void note_saved(const reaching *w, const td_node *n, const uint64_t *from) {
     td_joint *j = w->r->to;
     for (int k = 0; k < n->n_saved; k++) {
@@ -104,8 +105,8 @@ static void note_saved(const reaching *w, const td_node *n, const uint64_t *from
     }
 }
 
-/* Two tangents whose histories share a node that saves values clash: a backward from
- * one, unless it retains the graph, frees what the other needs. */
+/* Two tangents whose histories share a node that saves values clash: a backward from one
+ * frees the values that the other needs, unless it retains the graph. */
 static void find_clashes(const reaching *w) {
     td_joint *j = w->r->to;
     for (int i = 0; i < w->all.n; i++) {
@@ -118,7 +119,7 @@ static void find_clashes(const reaching *w) {
     }
 }
 
-/* All sets of the joint graph, empty, in one block; false: no memory. */
+/* Allocates all sets of the joint graph, empty, in one block; false: out of memory. */
 static bool make_sets(td_joint *j, int words) {
     int       sets = 2 * j->n_tangents + j->n_targets + j->n_primals + j->n_fwd + 1;
     size_t    n = (size_t)sets * (size_t)words;
@@ -133,15 +134,15 @@ static bool make_sets(td_joint *j, int words) {
     return at != NULL;
 }
 
-/* Is t a view that the epilogue makes, with a history that gradients can pass? A stale
+/* Is t a view that the epilogue makes, with a grad_fn that gradients can pass? A stale
  * view has none. */
 static bool is_view(const td_tensor *t) {
     return t && t->base && td__has_node(t) && !td__is_behind(t);
 }
 
-/* Finds the edge of t, to be watched as entry i. A view that eager refuses to ask for
- * its history has none. False after td__fail, or where there is no memory. */
-static bool find_place(reaching *w, int i, td_tensor *t) {
+/* Finds the edge of t and watches it as entry i. A view whose grad_fn eager refuses to
+ * recompute has none. False after td__fail, or if out of memory. */
+static bool watch_edge(reaching *w, int i, td_tensor *t) {
     td_edge *at = &w->watch[i].at;
     if (!(w->watch[i].from = make_set(w))) return false;
     if (!td__edge_of(t, at)) {
@@ -151,25 +152,25 @@ static bool find_place(reaching *w, int i, td_tensor *t) {
     return !at->node || td__ptrmap_put(&w->watches, at->node, at->node);
 }
 
-/* The edges that are watched: roots of tangents, and results that are views. A gradient
- * that passes one of these passes through another result. */
-static bool find_places(reaching *w) {
+/* Watches the roots of tangents, and the results that are views. A gradient that passes
+ * one of their edges passes through another result. */
+static bool watch_edges(reaching *w) {
     const td_joint *j = w->r->to;
     bool            ok = true;
     w->n_watch = j->n_tangents + j->n_results;
     w->watch = td__zalloc(sizeof *w->watch * ((size_t)w->n_watch + 1));
     if (!w->watch) return w->n_watch = 0, false;
-    for (int i = 0; ok && i < j->n_tangents; i++) ok = find_place(w, i, w->r->roots[i]);
+    for (int i = 0; ok && i < j->n_tangents; i++) ok = watch_edge(w, i, w->r->roots[i]);
     for (int i = 0; ok && i < j->n_results; i++) {
         td_tensor *t = w->r->out[i].kind == TD_K_TENSOR ? w->r->out[i].u.t : NULL;
-        if (is_view(t)) ok = find_place(w, j->n_tangents + i, t);
+        if (is_view(t)) ok = watch_edge(w, j->n_tangents + i, t);
     }
     return ok;
 }
 
-/* Stores which tangents pass through which root or result, so that the runtime can
- * refuse to give their gradient. */
-static void note_passes(const reaching *w) {
+/* Stores which tangents pass through which root or result; the runtime refuses gradients
+ * with respect to them. */
+static void store_feeds(const reaching *w) {
     td_joint *j = w->r->to;
     size_t    bytes = sizeof(uint64_t) * (size_t)w->words;
     for (int i = 0; i < j->n_tangents; i++)
@@ -196,14 +197,14 @@ static void free_reaching(reaching *w) {
 bool td__joint_reach(td_joint_run *r, const td_edge *to) {
     reaching  w = {.r = r, .to = to, .words = td__set_words(r->to->n_tangents)};
     uint64_t *one = make_set(&w);
-    bool      ok = one && make_sets(r->to, w.words) && find_places(&w);
+    bool      ok = one && make_sets(r->to, w.words) && watch_edges(&w);
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
         td__set_add(one, i);
-        ok = arrive(&w, w.watch[i].at, one) && follow(&w);
+        ok = reach_edge(&w, w.watch[i].at, one) && follow(&w);
         one[i / 64] = 0;
     }
     if (ok) find_clashes(&w);
-    if (ok) note_passes(&w);
+    if (ok) store_feeds(&w);
     free_reaching(&w);
     return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
 }

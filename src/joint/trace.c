@@ -1,7 +1,7 @@
 /* trace.c -- makes a joint graph: the program is replayed under log, tape, functional
- * mode and recorder, then the engine runs, and the recorder writes all of it down. The
- * program works on outer tensors, which have eager's metadata, aliasing and history.
- * The recorder, below the functional mode, sees pure ops on inner tensors only. */
+ * mode and recorder, then the engine runs while the recorder continues. The program
+ * works on outer tensors, which have eager's metadata, aliasing and history. The
+ * recorder, below the functional mode, receives only pure ops on inner tensors. */
 #include "joint/joint_int.h"
 #include "ops/call.h"
 
@@ -9,8 +9,8 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Finds the inputs that are one tensor, and those that share bytes with another: the
- * copies of these stay views of their base. */
+/* Finds inputs that are the same tensor, and inputs that share bytes: their copies stay
+ * views of their base. */
 static bool find_aliases(td_joint_run *r) {
     td_ptrmap first = {0}; /* by tensor, and by bytes: 1 + the first such input */
     bool      ok = true;
@@ -33,14 +33,15 @@ static bool find_aliases(td_joint_run *r) {
     return ok || td__fail_memory(r->cx);
 }
 
-/* What a program does that decides whether views may be copied as plain tensors. */
+/* Properties of a program that decide whether views may be copied as plain tensors. */
 typedef struct traits {
-    bool leaves;  /* it may make a view a leaf of its own: by requires_grad_, or by set_
+    bool leaves;  /* it may make a view a leaf: by requires_grad_, or by set_
                      to the storage of a tensor that requires grad */
-    bool meta;    /* it writes metadata, */
-    bool no_grad; /* ...perhaps under no_grad */
-    bool places;  /* it reads storages beside the elements of a tensor */
-    bool hooks;   /* it registers hooks: one on a view sees no gradients of its base */
+    bool meta;    /* it writes metadata */
+    bool no_grad; /* it may write metadata under no_grad */
+    bool places;  /* it reads elements of a storage outside of a tensor */
+    bool
+        hooks; /* it registers hooks: a hook on a view receives no gradients of the base */
 } traits;
 
 static traits traits_of(const td_graph *p) {
@@ -58,8 +59,7 @@ static traits traits_of(const td_graph *p) {
     return to;
 }
 
-/* The input of a program that a writer writes, as such and not through a view; NULL:
- * none. */
+/* The input that a writing node writes directly, not through a view; NULL: none. */
 static const td_gval *written_input(const td_gnode *n) {
     const td_gval *v = n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
     while (v && v->node && td__opinfo(v->node->op)->writes &&
@@ -68,14 +68,14 @@ static const td_gval *written_input(const td_gnode *n) {
     return v && !v->node ? v : NULL;
 }
 
-/* Marks the inputs that detach_ is called on: it fails on views, so they stay views.
- * Where the op's operand is no input, all views may be meant. */
+/* Marks the inputs that detach_ is called on: it fails on views, so views stay views. If
+ * the op's operand is not an input, it may be any view. */
 static void find_detached(const td_joint_run *r) {
     const td_graph *p = r->program;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
-        const td_gval *v = written_input(n); /* NULL: perhaps what an op gave back */
+        const td_gval *v = written_input(n); /* NULL: maybe the result of an op */
         for (int k = 0; k < r->to->n_primals; k++) {
             const td_tensor *t = r->inputs[k].real;
             if (t && (v ? t == r->inputs[v->nr].real : t->base != NULL))
@@ -84,25 +84,26 @@ static void find_detached(const td_joint_run *r) {
     }
 }
 
-/* Does the program treat view t like a tensor that is no view? Then its copy for the
- * trace is none, which keeps the graph free of its base: t may be written, and its
- * history, if it has one, is an ordinary one. */
+/* Does view t behave in this program like a tensor that is not a view? Then its copy is
+ * not a view, which keeps the base out of the graph: t may be written, and its history,
+ * if any, is that of an ordinary tensor. */
 static bool is_plain(const traits *p, const td_tensor *t) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
-    if (t->base->st != t->st) return !td__needs_grad(t); /* a write leads to its base */
+    if (t->base->st != t->st)
+        return !td__needs_grad(t); /* a write records a node for the base */
     if (!td__needs_grad(t)) return !p->leaves;
-    if (td__overlaps_itself(t)) return false; /* elements of its base do not */
-    /* elements beside the view have the history of the base, and so have writes after
+    if (td__overlaps_itself(t)) return false; /* the base does not overlap */
+    /* elements outside the view have the history of the base, and so have writes after
      * set_ */
     if (p->places || p->hooks) return false;
-    /* a view has the history of its base; geometry of views of a leaf is fixed */
+    /* the view's history is that of its base; views of leaves keep their geometry */
     return td__has_node(t) && td__needs_grad(t->base) && !p->no_grad &&
            (!p->meta || td__has_node(t->base));
 }
 
-/* Makes the outer tensors: copies of the inputs without bytes. Gradients that inputs
- * keep (.grad) come first, because their owners are copied with them. */
+/* Makes the outer tensors: fake copies of the inputs. Copies of .grad inputs come first,
+ * because copying a tensor copies its .grad. */
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     traits          of = traits_of(p);
@@ -111,7 +112,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         if (r->in[i].kind == TD_K_TENSOR) r->inputs[i].real = r->in[i].u.t;
     if (!find_aliases(r)) return false;
     find_detached(r);
-    for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
+    for (int grads = 1; grads >= 0; grads--) /* .grad inputs first */
         for (int i = 0; i < p->inputs.n; i++) {
             td_traced_input *to = &r->inputs[i];
             bool             grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
@@ -123,8 +124,8 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
     return true;
 }
 
-/* Adds input i to the graph and tells the functional mode which inner tensor is its
- * value: an alias without history, one for a tensor that is passed twice. */
+/* Adds input i to the graph and registers its inner tensor with the functional mode: an
+ * alias without history, one alias for a tensor that is passed twice. */
 static bool give_tensor(td_joint_run *r, int i) {
     td_graph        *g = r->to->g;
     td_traced_input *to = &r->inputs[i];
@@ -138,7 +139,7 @@ static bool give_tensor(td_joint_run *r, int i) {
     td_desc *d = &g->in_desc.v[i];
     v->type = td__graph_type(g, t, td__needs_grad(to->outer), v->type->storage);
     *d = r->program->in_desc.v[i];
-    if (d->kind == TD_D_CONST) /* the caller passes it like any other */
+    if (d->kind == TD_D_CONST) /* the caller passes a const like an argument */
         *d = (td_desc){TD_D_PARAM, -1, v->name};
     if (!v->type || (d->name && !(d->name = td__graph_str(g, d->name)))) return false;
     if (TD_UNLIKELY(t->typed) && same == i && !td__func_unwrap(&r->rec, t))
@@ -165,10 +166,9 @@ static bool give_inputs(td_joint_run *r) {
     return true;
 }
 
-/* Finds the gradient edges of inputs and of their bases before the program runs. A
- * stale view has none yet: asking for its edge would bring it up to date, which eager
- * does at its first use only. A leaf without accumulator has its edge from the first
- * read on. */
+/* Finds the gradient edges of inputs and of their bases before the program runs. A stale
+ * view has none yet: reading its edge would recompute its grad_fn, which eager does at
+ * its first use. A leaf without accumulator gets its edge when an op first reads it. */
 static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_traced_input *of = &r->inputs[i];
@@ -202,7 +202,7 @@ int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-/* Ends the modes; edges go first, while the tape that made them is there. */
+/* Ends the modes. Edges are dropped first, while the tape that made them exists. */
 static void end_recording(td_joint_run *r) {
     td_ctx *cx = r->cx;
     drop_edges(r);
@@ -211,8 +211,8 @@ static void end_recording(td_joint_run *r) {
     td__record_end(&r->rec);
 }
 
-/* Refuses a storage that grows while sizes are symbols: how far it grows, and which
- * bytes are new, follow from the numbers. */
+/* Refuses a storage that grows while sizes are symbolic: its new size, and which bytes
+ * are new, depend on the numbers. */
 static bool check_growth(td_joint_run *r) {
     for (int i = 0; td__dim_tracing() && i < r->to->n_primals; i++) {
         const td_func_in *in = r->inputs[i].outer ? &r->f.in.v[r->inputs[i].nr] : NULL;
@@ -226,8 +226,8 @@ static bool check_growth(td_joint_run *r) {
     return true;
 }
 
-/* After the replay: finds written inputs, forward outputs and tangents of the order
- * that is traced. */
+/* After the replay: finds written inputs, forward outputs and tangents of the current
+ * order. */
 static bool plan_order(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
@@ -247,7 +247,7 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     bool    ok = give_inputs(r) && find_edges(r);
     td__modes_resume(cx, outside);
-    cx->whole = r->opts.n_orders > 0; /* a gradient is differentiated op by op */
+    cx->whole = r->opts.n_orders > 0; /* gradients are differentiated op by op */
     cx->grad_enabled &= r->opts.train;
     r->grad = cx->grad_enabled;
     r->inference = cx->inference;
@@ -260,7 +260,7 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
     return ok;
 }
 
-/* Shows the replayed program to td__joint_look's caller. */
+/* Passes the replayed program to the callback of td__joint_look. */
 static bool look_at(td_joint_run *r, const td_ambient *outside) {
     td_replayed to = {.program = r->program,
                       .g = r->to->g,
@@ -275,8 +275,8 @@ static bool look_at(td_joint_run *r, const td_ambient *outside) {
     return ok;
 }
 
-/* Which sizes of results may differ between calls. Gradients, the results of an order
- * above the first, go to tensors that exist. */
+/* Finds sizes of results that may differ between calls. The results of an order above
+ * the first are gradients, whose sizes are those of existing tensors. */
 static bool find_varying(td_joint_run *r) {
     td_joint *j = r->to;
     j->varies =
@@ -297,15 +297,15 @@ bool td__joint_is_input(const td_joint_run *r, const td_storage *st) {
     return false;
 }
 
-/* A hook runs in backward and reads tensors as they are then. The values of the call
- * are these only for tensors that nobody else can write, or that the caller gave and
- * the program leaves alone: those are saved, and their version is checked. */
+/* A hook runs in backward and reads the elements that its tensors have then. These equal
+ * the values of the call for tensors that nobody else can write, and for arguments that
+ * the program does not write: they are saved, and backward checks their versions. */
 static bool check_hooks(const td_joint_run *r) {
     td_ctx *cx = r->cx;
     if (cx->last_hook == cx->hooks_before) return true;
     for (int i = 0; i < r->to->n_primals; i++) {
-        const td_tensor        *t = r->inputs[i].outer;
-        const td_about_storage *st = t ? td__about_storage(r, t->st) : NULL;
+        const td_tensor          *t = r->inputs[i].outer;
+        const td_storage_summary *st = t ? td__storage_summary(r, t->st) : NULL;
         if (t && !r->opts.n_orders) td__hooks_note_given(cx, cx->hooks_before, t->st);
         if (!st || !st->changed || !td__hooks_read(cx, cx->hooks_before, t->st))
             continue;
@@ -340,8 +340,8 @@ static bool finish(td_joint_run *r) {
            td__joint_keep_sizes(j) && find_varying(r);
 }
 
-/* An effect has happened in the call. Where gradients of gradients read its result,
- * computing it again would repeat the effect. */
+/* An effect has happened in the call. If gradients of gradients read its result,
+ * recomputing the result would repeat the effect. */
 static bool refuse_repeats(td_graph *g, const td_gnode *n) {
     return !td__gnode_has_effect(n) ||
            td__fail(g->cx, TD_E_UNSUPPORTED,
@@ -352,8 +352,9 @@ static bool refuse_repeats(td_graph *g, const td_gnode *n) {
                     g->name, td__row(n->op)->name);
 }
 
-/* What could fail in the program has run in the call, with the same values, and so have
- * effects: of an order above the first, only what gradients are computed from stays. */
+/* The program has run in the call with the same values: its checks passed and its
+ * effects happened. Of an order above the first, only nodes that gradients are computed
+ * from stay. */
 static bool drop_program_effects(td_joint_run *r) {
     td_graph *g = r->to->g;
     for (int i = 0; i < r->first; i++) g->nodes.v[i]->origin = TD_FROM_BEFORE;
@@ -404,8 +405,8 @@ static bool run(td_joint_run *r, const td_value *in) {
     return ok;
 }
 
-/* Begins a run. NULL after td__fail. It is allocated: it is too large for small
- * stacks. */
+/* Begins a run, allocated because it is too large for small stacks. NULL after
+ * td__fail. */
 static td_joint_run *begin(const td_graph *program, const td_joint_opts *opts) {
     td_joint_run *r = td__zalloc(sizeof *r);
     td_joint     *j = r ? td__zalloc(sizeof *j) : NULL;
@@ -430,14 +431,15 @@ static td_joint *end(td_joint_run *r, const td_value *in, bool *typed) {
     return NULL;
 }
 
-/* Runs it. *typed: tangents are of the types of their values. */
+/* Makes a joint graph. *typed: some tangents have the type of their value. */
 static td_joint *join(const td_graph *program, const td_value *in,
                       const td_joint_opts *opts, bool *typed) {
     td_joint_run *r = begin(program, opts);
     return r ? end(r, in, typed) : NULL;
 }
 
-/* Gradients of a type that computes with plain tensors are mostly plain. */
+/* Tangents of a typed value have its type first. If that is unsupported, they are plain:
+ * a type that computes with plain tensors mostly has plain gradients. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
     td_joint_opts plain = *opts;

@@ -27,10 +27,10 @@ bool td__joint_type_tangent(td_joint_run *r, td_tensor *t, const td_tensor *valu
 
 /* ---- inner tensors that share elements ---------------------------------- */
 
-/* Of a storage: the inputs that have it. */
+/* The inputs that use a storage. */
 typedef struct sharers {
     int  writer, last_writer; /* the first and last that the call writes; -1: none */
-    bool typed;               /* as an inner tensor */
+    bool typed;               /* one of them uses it as an inner tensor */
 } sharers;
 
 typedef struct sharing {
@@ -65,7 +65,7 @@ static bool note_leaf(void *env, td_tensor *leaf) {
     return true;
 }
 
-/* An input of which another input's write changes elements counts as written: the
+/* Counts an input as written if the write of another input changes its elements: the
  * graph reads a copy of it. */
 static bool mark_leaf(void *env, td_tensor *leaf) {
     sharing       *s = env;
