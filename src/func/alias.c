@@ -1,5 +1,5 @@
-/* alias.c -- records of outer tensors and their alias groups: which tensors may share
- * elements with whom, and what a piece of a storage is a piece of. */
+/* alias.c -- records of outer tensors, and their alias groups: which tensors may share
+ * elements, and which record a piece of a storage is read from. */
 #include "core/typed.h"
 #include "func/func_int.h"
 
@@ -64,7 +64,7 @@ td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *
     return v;
 }
 
-/* Sets the functional value of v and marks it as up to date with its group. */
+/* Sets the functional value of v, current as of the group's last write. */
 bool td__fval_hold(td_fval *v, td_tensor *inner) {
     td__ref(inner);
     if (v->inner) td__unref(v->inner);
@@ -85,7 +85,8 @@ bool td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner) {
     return inner && td__fval_hold(v, inner);
 }
 
-/* A tensor of a known storage that no op of ours made: the base of an argument. */
+/* Adds a record for a tensor of a known storage that no op of the run made: the base of
+ * an argument. */
 static td_fval *adopt_piece(td_func *f, td_group *first, td_tensor *t) {
     td_fval *v = td__fval_make(f, TD_F_PIECE, first, t);
     if (!v) return NULL;
@@ -96,15 +97,15 @@ static td_fval *adopt_piece(td_func *f, td_group *first, td_tensor *t) {
     return v;
 }
 
-/* A record for a tensor that the run has not seen: a view into a known storage, or a
- * tensor that the body closes over. A fake tensor cannot be either. */
+/* A record for a tensor without one: a view into a known storage, or a tensor that the
+ * body closes over. A fake tensor can be neither. */
 static td_fval *adopt(td_func *f, td_tensor *t) {
     td_group *first = td__ptrmap_get(&f->groups, t->st);
     if (first) return adopt_piece(f, first, t);
     if (td__is_fake(t)) {
         td__fail(f->cx, TD_E_TRACE,
-                 "a tensor without bytes that is neither an argument "
-                 "nor a result of the program");
+                 "internal error: an op of the program reads a fake tensor that is "
+                 "neither an argument nor a result. Please report the program");
         return NULL;
     }
     return td__fval_fresh(f, t, t) ? t->payload : NULL;
@@ -117,7 +118,7 @@ td_fval *td__fval_of(td_func *f, td_tensor *t) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Group h becomes part of g: set_ made their storages one. Records of h find g through
+/* Makes group h part of g: set_ gave them the same storage. Records of h find g through
  * `into`. */
 static void merge(td_group *g, td_group *h) {
     h->into = g;
@@ -126,8 +127,9 @@ static void merge(td_group *g, td_group *h) {
     if (g->gen < h->gen) g->gen = h->gen;
 }
 
-/* The group of an argument: that of all arguments it overlaps, made one. Arguments of a
- * type have groups of their own; they share inner tensors (td__func_share_write). */
+/* The group of an argument: the union of the groups of all arguments that it overlaps.
+ * Arguments of a type have separate groups; they share inner tensors
+ * (td__func_share_write). */
 static td_group *find_group(td_func *f, const td_tensor *outer) {
     td_group *found = NULL;
     td_geom   geom = td__geom_of(outer);
@@ -146,7 +148,7 @@ static td_group *find_group(td_func *f, const td_tensor *outer) {
     return found;
 }
 
-/* Which of the root and the newcomer can stand for both? */
+/* Makes the root of the group cover v too, if the root or v covers the other. */
 static void choose_root(td_group *g, td_fval *v) {
     td_fval *root = g->root;
     if (!root) return;
@@ -162,8 +164,8 @@ static void choose_root(td_group *g, td_fval *v) {
     }
 }
 
-/* The first tensor of a storage is the root of its group; others are pieces of it.
- * `given` remembers the value that the elements had at the call. */
+/* Adds the record of an argument. The first tensor of a storage is the root of its
+ * group; others are pieces of it. `given` is the value at the call. */
 static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_group *g = find_group(f, outer);
     bool      alone = !g;
@@ -177,9 +179,9 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     return td__fval_hold(v, inner) ? v : NULL;
 }
 
-/* Registers an argument with its inner tensor. References to an alias, to the inner
- * tensor and to the storage are held until the run ends: the body may transpose, resize
- * or set_ the argument. */
+/* Registers an argument with its inner tensor. References an alias, the inner tensor and
+ * the storage until the run ends, because the body may transpose, resize or set_ the
+ * argument. */
 bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
@@ -204,7 +206,7 @@ static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
     return t->dtype == dt ? t : td__func_call1(f, TD_OP_view_dtype, in, 2);
 }
 
-/* The list of n elements from the start of the storage. */
+/* The n elements of the storage from `offset` on, as a 1-d view. */
 static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     const int64_t one = 1;
     td_value      in[4] = {td_value_tensor(t), td__ints(&n, 1), td__ints(&one, 1),
@@ -212,8 +214,8 @@ static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     return td__func_call1(f, TD_OP_as_strided, in, 4);
 }
 
-/* A copy of `to` with `value` written at the geometry g and the offset `at`. Of
- * elements that overlap (stride 0) the last one is written, as in eager. */
+/* A copy of `to` with `value` written at the geometry g and the offset `at`. Where
+ * elements overlap (stride 0) the last one is written, as in eager. */
 td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_geom *g,
                         int64_t at) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
@@ -245,7 +247,7 @@ static bool is_beyond(const td_tensor *t, int64_t at, int64_t n) {
     return (at + n) * td__dtype_bytes[t->dtype] > (int64_t)t->st->bytes;
 }
 
-/* The storage as it is now: its value at the call, with the writes since. */
+/* The current elements of the storage: its value at the call, with the writes since. */
 static td_tensor *storage_now(td_group *g, int64_t n) {
     td_func   *f = g->f;
     td_group  *first = td__ptrmap_get(&f->groups, g->st);
@@ -255,8 +257,9 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
         int64_t    at = td__dim_sub(root->offset, g->root->geom.offset);
         if (td__dim_lt(at, 0) || is_beyond(root, at, n))
             return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "reads elements of a storage beside the tensor that was "
-                            "written; pass or return the whole"),
+                            "unsupported: an op reads elements of a storage outside of "
+                            "the tensor that the program wrote; write or return the "
+                            "tensor that has all of them"),
                    NULL;
         return list_of(f, root, at, n);
     }
@@ -266,7 +269,7 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
     return list;
 }
 
-/* A root record that shows a whole storage as n contiguous elements. */
+/* A root record that covers a whole storage as n contiguous elements. */
 static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
     td_fval *v = make_record(g->f, TD_F_ROOT, g);
     int64_t *dims = td__arena_alloc(&g->f->arena, sizeof *dims * 2);
@@ -277,13 +280,13 @@ static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
     return v;
 }
 
-/* All groups of the storage become one; their roots are pieces of the list. */
+/* Merges all groups of the storage; their roots become pieces of the list. */
 static void join(td_group *g, td_fval *list) {
     bool several = false;
     for (td_group *h = td__ptrmap_get(&g->f->groups, g->st); h; h = h->next) {
         if (h->into) continue;
         if (h->root) {
-            h->root->kind = TD_F_PIECE; /* of another dtype: to be placed */
+            h->root->kind = TD_F_PIECE; /* of another dtype: td__fval_place sets `up` */
             h->root->up = h->root->geom.dtype == list->geom.dtype ? list : NULL;
         }
         if (h == g) continue;
@@ -294,20 +297,21 @@ static void join(td_group *g, td_fval *list) {
     g->root = list;
 }
 
-/* A list that has grown ends in a whole element, also where the storage does not. */
+/* Does a list of `size` elements hold n? A list that has grown ends in a whole element,
+ * even if the storage does not. */
 static bool has_room(int64_t size, int64_t n) {
     bool known = !td__dim_is_sym(size) && !td__dim_is_sym(n);
     return known ? size == n || size == n + 1 : td__dim_eq(size, n);
 }
 
-/* Known to have no elements: its storage has no bytes then, and that is its size. */
+/* Has the group no elements for certain? Then its storage really has 0 bytes. */
 static bool is_empty(const td_group *g) {
     int64_t n = g->root ? td__numel(g->root->geom.rank, g->root->geom.size) : 1;
     return !td__dim_is_sym(n) && n == 0;
 }
 
-/* Replaces the root of the group by a flat list of `bytes` bytes, if it does not show
- * the whole storage already. Needed when a program reads elements that no known view
+/* Replaces the root of the group by a flat list of `bytes` bytes, unless it covers the
+ * whole storage already. Needed when a program reads elements that no known view
  * covers. */
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func       *f = g->f;
@@ -316,14 +320,18 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
     if (g->given) dt = (td_dtype)g->given->dtype;
     else if (root) dt = (td_dtype)root->geom.dtype;
     else
-        return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "a storage of which no piece is known is read as a whole");
+        return td__fail(
+            f->cx, TD_E_UNSUPPORTED,
+            "unsupported: an op reads a whole storage of which the program has "
+            "no tensor; pass a tensor that covers it");
     int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (root && td__geom_is_list(&root->geom) && has_room(root->geom.size[0], n))
         return true;
     if (bytes == 0 && !is_empty(g))
-        return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "a piece of a storage whose size depends on values");
+        return td__fail(
+            f->cx, TD_E_UNSUPPORTED,
+            "unsupported: an op addresses the storage of a tensor whose size "
+            "depends on values; call it on a clone of the tensor");
     td_fval   *list = make_list(g, dt, n);
     td_tensor *now = list ? storage_now(g, n) : NULL;
     if (!now) return false;
@@ -331,19 +339,24 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
     return td__fval_hold(list, now);
 }
 
-/* resize_ or as_strided made the storage grow from `was` bytes: the flat list is
- * extended by zeros. `gen` increases, so that values of its views are recomputed. */
+/* Extends the flat list by zeros after resize_ or as_strided grew the storage from `was`
+ * bytes. `gen` increases, so that values of its views are recomputed. */
 bool td__group_grow(td_group *g, size_t was) {
     td_func *f = g->f;
     if (g->st->bytes <= was) return true;
     if (was && !td__group_flatten(g, (int64_t)was)) return false;
     if (!g->root)
-        return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "a storage that grows and of which no piece is known");
+        return td__fail(
+            f->cx, TD_E_UNSUPPORTED,
+            "unsupported: a storage grows of which the program has no tensor; "
+            "resize it before the call");
     td_dtype dt = g->root->geom.dtype;
     int64_t  item = td__dtype_bytes[dt], had = was ? g->root->geom.size[0] : 0;
     if (td__dim_is_sym(had))
-        return td__fail(f->cx, TD_E_UNSUPPORTED, "a storage of symbolic size grows");
+        return td__fail(
+            f->cx, TD_E_UNSUPPORTED,
+            "unsupported: a storage of symbolic size grows; resize it before "
+            "the call, or compile for fixed sizes (dynamic=off)");
     int64_t n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
     if (more <= 0) return true;
     td_value   shape[2] = {td__ints(&more, 1), td__value_dtype(dt)};
@@ -358,7 +371,7 @@ bool td__group_grow(td_group *g, size_t was) {
     return td__fval_hold(list, all);
 }
 
-/* A list of n elements made of `up` by a view op; in[0] is left out. */
+/* A list of n elements that a view op makes of `up`; the op's argument 0 is left out. */
 static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
                         const td_value *in, int n_in) {
     td_group *g = td__group_of(up);
@@ -371,8 +384,8 @@ static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
     return v;
 }
 
-/* The list read as another dtype, to cut pieces from; bytes at the end that make no
- * element of it are left out. */
+/* The list viewed as another dtype, from which pieces are taken. Bytes at the end that
+ * are no whole element are left out. */
 static td_fval *list_as(td_group *g, td_dtype dt) {
     td_fval *list = g->root;
     int64_t  n = list->geom.size[0], item = td__dtype_bytes[list->geom.dtype];
@@ -395,7 +408,7 @@ bool td__fval_place(td_fval *v) {
     td_group *g = td__group_of(v);
     if (v->kind != TD_F_PIECE || v->up) return true;
     if (v->from && td__geom_covers(&v->from->geom, &v->geom)) {
-        v->up = v->from; /* and not another argument there, of another history */
+        v->up = v->from; /* not another argument that covers it: its history differs */
         return true;
     }
     if (!g->root || !td__geom_covers(&g->root->geom, &v->geom)) {

@@ -1,8 +1,8 @@
-/* func/func.h -- functionalization. A mode replaces writes by new values. The body
- * works on outer tensors, which have eager's metadata and aliasing but no bytes; the
- * mode has for each an inner value, which pure ops below the mode compute. With a
- * recorder below it, the functional graph is recorded; with the tape above it, flags
- * and histories are those of eager. */
+/* func/func.h -- functionalization. A mode replaces writes by new values. The body works
+ * on outer tensors, which have eager's metadata and aliasing but no bytes; for each outer
+ * tensor the mode has an inner tensor, its value, which pure ops below the mode compute.
+ * A recorder below it records the functional graph; the tape above it gives the outer
+ * tensors eager's flags and histories. */
 #ifndef TD_FUNC_H
 #define TD_FUNC_H
 
@@ -15,7 +15,7 @@ typedef struct td_group td_group; /* outer tensors that may share elements */
 /* An argument as it was passed, to find out how the program changed it. */
 typedef struct td_func_in {
     td_tensor  *t;     /* outer: an alias with its metadata at the call, referenced */
-    td_fval    *given; /* its first record */
+    td_fval    *given; /* the record it had at the call */
     td_tensor  *inner; /* referenced: its value at the call */
     td_storage *st;    /* referenced: its storage at the call */
     size_t      bytes; /* of st then */
@@ -25,9 +25,10 @@ struct td_func {
     td_mode   mode; /* first: the mode is this */
     td_ctx   *cx;
     td_arena  arena;
-    td_ptrmap groups;              /* by outer storage: the first group of it */
-    td_fval  *all;                 /* every record; they reference inner values */
-    TD_VEC(td_storage *) storages; /* referenced, so that their addresses stay theirs */
+    td_ptrmap groups; /* by outer storage: its first group */
+    td_fval  *all;    /* every record; they reference inner values */
+    TD_VEC(td_storage *)
+    storages; /* referenced, so that their addresses are not reused */
     TD_VEC(td_func_in) in;
 };
 
@@ -36,23 +37,23 @@ struct td_func {
 void       td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g);
 /* Frees all records; outer tensors that live on are ordinary fake ones. */
 void       td__func_end(td_func *f);
-/* `outer`, a tensor without bytes, becomes an argument with this value. All arguments
- * come before the first op; those that overlap are one group. */
+/* `outer`, a tensor without bytes, becomes an argument with the value `inner`. Call it
+ * for all arguments before the first op; overlapping arguments are one group. */
 bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
-/* Makes the inner tensors of a recorded input t of a type values of the graph, by
- * nodes _inner: what the type computes of them is recorded (typed_values.c). */
+/* Makes the inner tensors of a recorded input t of a type values of the graph, by _inner
+ * nodes: the recorder records what the type computes with them (typed_values.c). */
 bool       td__func_unwrap(td_record *rec, td_tensor *t);
-/* The value of an outer tensor now; NULL after td__fail. */
+/* The current value of an outer tensor; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
 /* Is it an argument, or a tensor that an op of the run made? */
 bool td__func_knows(const td_func *f, const td_tensor *outer);
 
-/* ---- what became of argument nr ----------------------------------------- */
+/* ---- changes of argument nr --------------------------------------------- */
 
-int        td__func_writes(const td_func *f, int nr);       /* to its elements, */
-int        td__func_quiet_writes(const td_func *f, int nr); /* ...with gradients off */
-/* Its elements now, in the geometry it was passed with; NULL after td__fail. */
+int td__func_writes(const td_func *f, int nr);       /* of its elements */
+int td__func_quiet_writes(const td_func *f, int nr); /* of those, under no_grad */
+/* Its current elements, in the geometry it was passed with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
 
 #endif

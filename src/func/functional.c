@@ -1,16 +1,16 @@
-/* functional.c -- the mode that makes writes disappear. Each op is first run on the
- * outer tensors without bytes, exactly as eager would run it: its checks, its errors,
- * its views and versions. Then its meaning is computed on the inner values. */
+/* functional.c -- the mode that replaces writes by new values. Each op first runs on the
+ * outer tensors without bytes exactly as in eager: with its checks, errors, views and
+ * versions. Then its functional form computes the inner values. */
 #include "func/func_int.h"
 #include "ops/call.h"
 #include "trace/sym.h"
 
 #include <string.h>
 
-/* ---- the outer world ---------------------------------------------------- */
+/* ---- outer tensors ------------------------------------------------------ */
 
-/* Runs the op on the outer tensors, which are fake: for its checks and the metadata of
- * its results. */
+/* Runs the op on the outer, fake tensors: for its checks and the metadata of its
+ * results. */
 static bool run_outer(td_opcall *c) {
     td_ctx  *cx = c->cx;
     bool     was = cx->fake;
@@ -22,14 +22,14 @@ static bool run_outer(td_opcall *c) {
     return ok;
 }
 
-/* The tensors among the arguments of a call, one after the other. */
+/* An iteration over the tensors among the arguments of a call. */
 typedef struct tensors {
     const td_opcall *c;
     int              i;
     uint32_t         k;
 } tensors;
 
-/* The next of them; NULL: there is none. */
+/* The next tensor; NULL: the end. */
 static td_tensor *next_tensor(tensors *a) {
     for (; a->i < a->c->n_in; a->i++, a->k = 0) {
         const td_value *v = &a->c->in[a->i];
@@ -43,15 +43,15 @@ static td_tensor *next_tensor(tensors *a) {
     return NULL;
 }
 
-/* Every tensor among the arguments gets a record. */
-static bool know_args(td_func *f, const td_opcall *c) {
+/* Makes sure that every tensor among the arguments has a record. */
+static bool record_args(td_func *f, const td_opcall *c) {
     tensors a = {c, 0, 0};
     for (td_tensor *t; (t = next_tensor(&a));)
         if (!td__fval_of(f, t)) return false;
     return true;
 }
 
-/* ---- the inner world ---------------------------------------------------- */
+/* ---- inner values ------------------------------------------------------- */
 
 /* Replaces the tensors of a list by their current functional values. */
 static bool inner_list(td_func *f, td_value *v) {
@@ -66,8 +66,8 @@ static bool inner_list(td_func *f, td_value *v) {
     return true;
 }
 
-/* Deriving one argument may make the whole storage the root, and what was derived
- * before it old: nothing is taken until all have been derived. */
+/* Computing the value of one argument may make the whole storage the root, which
+ * outdates values computed before: so all are computed before any is used. */
 static bool derive_args(td_func *f, const td_opcall *c) {
     tensors a = {c, 0, 0};
     for (td_tensor *t; (t = next_tensor(&a));)
@@ -96,8 +96,8 @@ static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
 
 /* ---- ops without aliases ------------------------------------------------ */
 
-/* A result that takes over bytes nobody else reads gets a storage of its own. */
-static bool part_storage(td_opcall *c) {
+/* Gives a result that took over bytes of an argument no longer in use its own storage. */
+static bool separate_storage(td_opcall *c) {
     td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
     if (!st) return td__fail_memory(c->cx);
     st->span = c->out[0]->st->span;
@@ -126,7 +126,7 @@ static bool call_plain(td_func *f, td_opcall *c) {
     bool     late = c->def->flags & TD_OPF_DYNAMIC;
     td_value in[TD_MAX_ARGS];
     if (!late && !run_outer(c)) return false;
-    if (c->def->flags & TD_OPF_SHARE && !part_storage(c)) return false;
+    if (c->def->flags & TD_OPF_SHARE && !separate_storage(c)) return false;
     size_t      bytes = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
     td_tensor **out = td__arena_alloc(&f->cx->scratch, bytes);
     if (!out) return td__fail_memory(f->cx);
@@ -174,7 +174,7 @@ static bool make_piece(td_func *f, td_fval *up, td_tensor *t) {
     return (t->payload = v) != NULL;
 }
 
-/* A record of `t`, made of `up` by the step. */
+/* A record of `t`, made from `up` by step s, as its result nr. */
 static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, int nr) {
     td_fkind kind = kind_of(s->op);
     if (kind == TD_F_PIECE) return make_piece(f, up, t) ? t->payload : NULL;
@@ -209,7 +209,7 @@ static bool call_view(td_func *f, td_opcall *c) {
     return true;
 }
 
-/* ---- writes of geometry ------------------------------------------------- */
+/* ---- metadata writes ---------------------------------------------------- */
 
 /* set_ moves t into the group of the source's storage: as the source itself, or as a
  * piece if sizes, strides or an offset are given. */
@@ -262,12 +262,13 @@ static bool may_write(td_opcall *c) {
         if (c->info->s.in[i].write && td__in(c, i) && !td__is_traced(td__in(c, i)))
             return td__op_fail(
                 c, TD_E_TRACE,
-                "argument %s is written, but is no argument of the program",
+                "argument %s is a tensor from outside of the program, which cannot "
+                "write it; pass it as an argument",
                 c->info->s.in[i].name);
     return true;
 }
 
-/* The value as one of the type of the written tensor, whose value so far v has. */
+/* Converts the value to the type of the written tensor, whose record is v. */
 static td_tensor *typed_value(td_func *f, td_fval *v, td_tensor *value) {
     td_tensor *old = td__fval_value(v);
     if (!old) return NULL;
@@ -278,7 +279,7 @@ static td_tensor *typed_value(td_func *f, td_fval *v, td_tensor *value) {
     return value;
 }
 
-/* The written tensor t has a new value. */
+/* Stores the new value of the written tensor t. */
 static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     td_fval *v = td__fval_of(f, t);
     td_ctx  *cx = f->cx;
@@ -296,7 +297,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     return true;
 }
 
-/* Batch norm writes its running statistics: two arguments, beside its results. */
+/* Batch norm writes two arguments, its running statistics, and returns results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
     td_value   in[TD_MAX_ARGS];
@@ -318,11 +319,12 @@ static bool takes_gradients(const td_opcall *c) {
     return any && td__recording(c->cx);
 }
 
-/* Of results for one place only the last is stored, so only that one has a gradient. A
- * compiled call hands over all elements of the written tensor and cannot tell them
- * apart. Where elements of the base of a written view overlap, its gradient is divided
- * by how many share a place, and multiplied only by a write that reads the base: the
- * epilogue's copy_ does not. A fill is no problem: all its elements are one number. */
+/* Where elements overlap in memory only the last one written is stored, so only that one
+ * gets a gradient. A compiled call copies all elements of the written tensor and does
+ * not know which one is the last. Where elements of the base of a written view overlap,
+ * eager divides its gradient by their number, and multiplies it back only if the write
+ * reads the base, which the epilogue's copy_ does not. A fill is supported: all its
+ * elements are equal. */
 static bool check_places(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     bool       fills =
@@ -345,7 +347,9 @@ static bool call_write(td_func *f, td_opcall *c) {
     if (!may_write(c) || !run_outer(c) || !check_places(f, c)) return false;
     if (c->info->op == TD_OP__batch_norm_train) return call_batch_norm(f, c);
     if (c->info->pure == TD_OP_COUNT)
-        return td__op_fail(c, TD_E_UNSUPPORTED, "a writer without a functional twin");
+        return td__op_fail(
+            c, TD_E_UNSUPPORTED,
+            "unsupported: this op writes its argument and has no functional form");
     if (!inner_args(f, c, in)) return false;
     td_tensor *value = td__func_call1(f, c->info->pure, in, c->n_in);
     return value && write(f, td__in(c, 0), value);
@@ -357,10 +361,11 @@ static bool call_writer(td_func *f, td_opcall *c) {
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 
-/* The mode itself. Sizes that are created during the call are named after the op. */
+/* td_mode.call. Symbols for sizes that are created during the call are named after the
+ * op. */
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
-    if (!know_args(f, c)) return false;
+    if (!record_args(f, c)) return false;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)
@@ -369,8 +374,8 @@ static bool func_call(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-/* Begins a functional run: ops go through the tape, this mode and the recorder, which
- * records into g. Gradient modes of the caller are switched off; the program sets its
+/* Begins a functional run: ops pass through the tape, this mode and the recorder, which
+ * records into g. The grad modes of the caller are switched off; the program sets its
  * own. */
 void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
     cx->grad_enabled = cx->inference = false;
@@ -407,8 +412,8 @@ bool td__func_knows(const td_func *f, const td_tensor *outer) {
     return v && v->owner == &f->mode;
 }
 
-/* Drops all references of the run and removes its records from the tensors of the
- * context, which may outlive it. */
+/* Drops all references of the run and removes its records from tensors of the context
+ * that may outlive it. */
 void td__func_end(td_func *f) {
     for (td_tensor *t = f->cx->all; t; t = t->next) {
         td_mode **owner = t->payload;

@@ -1,11 +1,11 @@
-/* functional_nested.c -- ops that take graphs, in the functional mode: their graphs
- * become functional too, each by a run of its own. */
+/* functional_nested.c -- ops that take graphs, in the functional mode: each graph is
+ * functionalized by a run of its own. */
 #include "core/typed.h"
 #include "func/func_int.h"
 #include "ops/call.h"
 
-/* One run of a nested graph. Operands are never written, so that nothing has to be put
- * back: what it gives is a graph of its results. */
+/* The functional run of one nested graph. Operands are never written, so the graph has
+ * outputs for its results only. */
 typedef struct run {
     const td_graph *g;
     td_graph       *to;
@@ -67,8 +67,8 @@ static bool put_results(run *r) {
     return true;
 }
 
-/* Writes of a nested graph to its operands are returned as values by the op that
- * contains it; a write that remains here cannot be expressed. */
+/* Writes of a nested graph to its operands were turned into results when it was captured;
+ * a write that remains is unsupported. */
 static bool check_writes(run *r) {
     for (int i = 0; i < r->f.in.n; i++)
         if (td__func_writes(&r->f, i))
@@ -79,8 +79,8 @@ static bool check_writes(run *r) {
     return true;
 }
 
-/* The mode stack becomes tape, functional mode, recorder. Gradients are the business of
- * the tape that hears the call. */
+/* The mode stack becomes tape, functional mode, recorder. Grad mode is off: the tape of
+ * the enclosing trace records the call. */
 static bool trace(run *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     td__func_record(&r->f, cx, &r->rec, r->to);
@@ -93,11 +93,11 @@ static bool trace(run *r, const td_ambient *outside) {
     ok = ok && put_results(r);
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    td__modes_tape(cx, NULL); /* the modes below it ended */
+    td__modes_tape(cx, NULL); /* the modes below it have ended */
     return ok && td__graph_verify(r->to, TD_STAGE_FUNCTIONAL);
 }
 
-/* Results require grad as in `from`: the tape that records the call reads it. */
+/* Results require grad as in `from`: the tape that records the call reads these flags. */
 static bool copy_flags(td_graph *to, const td_graph *from) {
     for (int i = 0; i < from->outputs.n; i++) {
         const td_garg *a = &from->outputs.v[i], *b = &to->outputs.v[i];
@@ -159,7 +159,7 @@ static bool is_sum(const td_graph *g, int i) {
            n->in[1].u.v == g->inputs.v[g->outputs.n + i];
 }
 
-/* Does the type of t add up inner tensors, and nothing else? */
+/* Does the type of t implement add as add of its inner tensors? */
 static bool adds_inner(td_ctx *cx, td_tensor *t, bool *yes) {
     td_tensor *ts[2] = {t, t};
     td_value   in = td__value_tensors((td_tensors){ts, 2});
@@ -178,8 +178,8 @@ static bool adds_inner(td_ctx *cx, td_tensor *t, bool *yes) {
     return ok;
 }
 
-/* The double backward of a loop adds gradients of iterations up itself: those of inner
- * tensors, where they are of a type. */
+/* The double backward of a loop adds gradients of iterations itself; of typed gradients,
+ * it adds the inner tensors. */
 static bool check_sums(const td_opcall *c) {
     bool yes = true;
     if (c->info->op != TD_OP_while_loop_double_backward) return true;
@@ -206,8 +206,8 @@ static bool call_below(td_func *f, const td_graph_call *k, td_tensor **out, int 
                  : td__func_call(f, k->op, k->in, k->n_in, out, n_out);
 }
 
-/* What the outputs of a forward half consist of: the outer tensors of the call c, of
- * which those behind the n results are outputs saved[]. NULL after td__fail. */
+/* The tensors that the outputs of a forward half are built like: the outer results of
+ * call c; those after the n results are outputs saved[]. NULL after td__fail. */
 static td_tensor **like_outer(const td_opcall *c, int n, const td_value *saved,
                               int all) {
     size_t      bytes = sizeof(td_tensor *) * ((size_t)all + 1);
@@ -220,7 +220,7 @@ static td_tensor **like_outer(const td_opcall *c, int n, const td_value *saved,
 }
 
 /* The forward half of a region is a call of its graph. A saved value that is an operand
- * or a result is that value, whatever is written to it afterwards. */
+ * or a result is that value, even if it is written later. */
 static bool call_half(td_func *f, const td_opcall *c, const td_value *in,
                       td_tensor **out) {
     const td_graph *g = in[TD_CALL_FORWARD].u.g;
@@ -256,7 +256,7 @@ static bool call_functional(td_func *f, const td_graph_call *k, td_tensor **out,
     return ok;
 }
 
-/* A cond that hands values to its backward is a cond of the forward halves. */
+/* Calls the forward halves of a cond that passes values to its backward. */
 static bool call_branches(td_func *f, const td_opcall *c, const td_value *in,
                           td_tensor **out) {
     td_value    args[] = {in[TD_COND_PRED], in[TD_COND_YES_FORWARD],

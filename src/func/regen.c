@@ -1,5 +1,5 @@
 /* regen.c -- functional values of views: recomputed from their base after a write to
- * another alias; a write to a view gives its bases new values, up to the root. */
+ * another alias. A write to a view computes new values of its bases, up to the root. */
 #include "core/typed.h"
 #include "func/func_int.h"
 #include "ops/call.h"
@@ -46,9 +46,9 @@ static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *str
     return empty ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
-/* The value of a tensor with gaps may be dense, in the same order of dims: views by op
- * do not depend on gaps, and views by geometry (as_strided) are not taken of it. A copy
- * of a tensor of a type might be of another, as its op copy is. */
+/* The value of a tensor with gaps may be dense if the order of dims is equal: view ops do
+ * not depend on gaps, and views by geometry (as_strided) are not computed from it. A copy
+ * of a typed tensor might have another type, because the type defines its copy. */
 td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     int64_t like[TD_MAX_RANK];
     if (has_strides(value, v->geom.stride)) return value;
@@ -58,7 +58,7 @@ td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     return has_strides(value, like) ? value : copy_of(v, value, like);
 }
 
-/* Does the offset allow a view as another dtype wherever that of v does? */
+/* Can the value be viewed as another dtype wherever v can, given its offset? */
 static bool has_usable_offset(const td_fval *v, const td_tensor *value) {
     return td__dim_same(value->offset, 0) ||
            td__dim_same(value->offset, v->geom.offset);
@@ -83,14 +83,14 @@ static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
     return same ? value : td__func_call1(td__group_of(v)->f, TD_OP_as_strided, in, 4);
 }
 
-/* ---- down: deriving ----------------------------------------------------- */
+/* ---- computing values from the root ------------------------------------- */
 
 static bool is_current(const td_fval *v) {
     return v->inner && v->gen == td__group_of(v)->gen;
 }
 
-/* Calls a view op; results that have records are all known then. A value that is
- * current stays: a call under way may be about to read it. */
+/* Calls a view op; sets the values of all its results that have records. A current value
+ * stays: a running call may be about to read it. */
 static bool derive_view(td_fval *v) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
@@ -123,7 +123,7 @@ static bool derive_piece(td_fval *v) {
         return t && td__fval_hold(v, t);
     }
     int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
-    if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* it may lie anywhere */
+    if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* any offset is valid */
     td_value   in[4] = {td_value_tensor(from), td__ints(g->size, g->rank),
                         td__ints(g->stride, g->rank), td_value_int(at)};
     td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
@@ -147,7 +147,7 @@ static bool derive(td_fval *v) {
     return ok;
 }
 
-/* Without recursion: chains of views may be long. */
+/* Without recursion, because chains of views may be long. */
 static bool derive_chain(td_func *f, td_fval *v) {
     int      n = 0;
     td_fval *u = v;
@@ -172,9 +172,9 @@ td_tensor *td__fval_value(td_fval *v) {
     return ok ? v->inner : NULL;
 }
 
-/* ---- up: storing -------------------------------------------------------- */
+/* ---- storing values up to the root -------------------------------------- */
 
-/* The record v is a piece of, placed where it can be cut out by geometry. */
+/* The record that v is a piece of, such that v can be read from it by geometry. */
 static td_fval *base_of(td_fval *v) {
     td_fval piece = *v;
     piece.kind = TD_F_PIECE;
@@ -182,7 +182,7 @@ static td_fval *base_of(td_fval *v) {
     return td__fval_place(&piece) ? piece.up : NULL;
 }
 
-/* The value as a piece of the whole storage, for ops that read or copy elements around
+/* The value as a view of the whole storage, for ops that read or copy elements around
  * it. Borrowed until the next call. */
 td_tensor *td__fval_in_storage(td_fval *v) {
     td_group *g = td__group_of(v);
@@ -207,7 +207,7 @@ static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     return td__func_put(td__group_of(v)->f, to, value, g, at);
 }
 
-/* inverse(base, new view, number of the result where there are several, arguments) */
+/* Calls the inverse op: inverse(base, new view, result number if several, arguments). */
 static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
@@ -230,9 +230,9 @@ static td_tensor *lay_out_inner(td_func *f, td_tensor *value, td_tensor *like) {
     return td__func_typed_as(f, value, like);
 }
 
-/* The new value of a base of a type, after view v of it got the value `part`: put into
- * the inner tensors, as eager does, or, where these are laid out otherwise, computed by
- * the type. */
+/* The new value of a base of a type, after its view v got the value `part`: written to
+ * the inner tensors, as in eager, or, if these have another layout, computed by the
+ * type. */
 static td_tensor *put_typed(td_fval *v, td_fval *base, td_tensor *part) {
     bool put = true;
     if (v->kind != TD_F_PIECE && !td__fval_may_put_inner(v, base, part, &put))
@@ -241,11 +241,12 @@ static td_tensor *put_typed(td_fval *v, td_fval *base, td_tensor *part) {
     td_tensor *value = put_by_inverse(v, part);
     if (!value || td__typed_same_inside(base->inner->typed, value->typed))
         return lay_out_inner(td__group_of(base)->f, value, base->inner);
-    return td__fval_put_inner(v, base, part); /* fails */
+    return td__fval_put_inner(v, base, part); /* reports the error */
 }
 
-/* One step towards the root: the new value of *v's base. Where elements of a view on
- * the way overlap, an inverse could not know which of them was written. */
+/* One step towards the root: the new value of *v's base. If elements of a view on the way
+ * overlap, an inverse op would not know which of them was written, so the value is
+ * written by geometry. */
 static td_tensor *step_up(td_fval **v, td_tensor *value) {
     td_fval *u = *v;
     if (u->kind == TD_F_PIECE || (u->overlap && u->kind != TD_F_SAME)) {
@@ -269,12 +270,13 @@ typedef struct stop {
 
 /* An upper bound of the number of records between v and its root. */
 static int max_steps_up(const td_fval *v) {
-    int n = 3; /* a list, and the list as another dtype, may come in between */
+    int n = 3; /* a list, and the list as another dtype, may be added */
     for (; v; v = v->up) n++;
     return n;
 }
 
-/* Records whose new value has their strides keep it; others will be derived. */
+/* Stores the values of records whose strides they have; the others are recomputed when
+ * they are read. */
 static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
     td__group_of(root)->gen++;
     for (int i = 0; i < n; i++) {
@@ -286,7 +288,7 @@ static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
 }
 
 /* Propagates a written value upwards: each base gets a new value by the inverse of its
- * view, up to the root. Then all records on the way are current. */
+ * view, up to the root. Afterwards all records on the way are current. */
 static bool store(td_func *f, td_fval *v, td_tensor *value) {
     int   n = 0;
     stop *way = td__arena_alloc(&f->cx->scratch, sizeof *way * (size_t)max_steps_up(v));
@@ -299,8 +301,8 @@ static bool store(td_func *f, td_fval *v, td_tensor *value) {
     return value && settle(way, n, v, value);
 }
 
-/* A root whose elements overlap becomes a piece of its storage: the new value may have
- * several elements for one address, and only the storage has one for each. */
+/* Makes a root whose elements overlap a piece of its storage: the new value may have
+ * several elements for one address, and the storage has exactly one. */
 static bool flatten_overlap(td_fval *v) {
     const td_fval *root = td__group_of(v)->root;
     if (!root || !td__geom_overlaps_itself(&root->geom)) return true;

@@ -1,18 +1,18 @@
-/* typed_values.c -- tensors of a type in functional graphs. An input of a type is a
- * value of the graph, and so is each of its inner tensors, by a node _inner: the type
- * computes with these. What it makes of them enters the graph by nodes _wrap
- * (ops/typed.c), so that outputs of a type need nothing.
+/* typed_values.c -- tensors of a type in functional graphs. An input of a type is a value
+ * of the graph, and each of its inner tensors is one too, by an _inner node: the type
+ * computes with these. Its results enter the graph by _wrap nodes (ops/typed.c), so
+ * typed outputs need no further handling.
  *
- * The graphs of branches, loops and calls have inner tensors in place of tensors of a
- * type (trace/flat_graph.c), as compiled code has: the op takes the inner tensors of
- * its operands, and its results are put together again by nodes _wrap. */
+ * Graphs of branches, loops and calls have inner tensors in place of typed tensors
+ * (trace/flat_graph.c), like compiled code: the op takes the inner tensors of its
+ * operands, and _wrap nodes build its results. */
 #include "core/typed.h"
 #include "func/func_int.h"
 #include "ops/call.h"
 
 /* ---- inputs ------------------------------------------------------------- */
 
-/* Gives t, a recorded value, other inner tensors. */
+/* Replaces the inner tensors of t, a recorded value. */
 static bool replace_inner(td_tensor *t, td_tensor *const *inner) {
     td_typed *d = td__typed_make(t->cx, t->typed->type, inner, t->typed->metadata);
     if (!d) return false;
@@ -21,7 +21,7 @@ static bool replace_inner(td_tensor *t, td_tensor *const *inner) {
     return true;
 }
 
-/* Types nest: an inner tensor may be of a type, too. */
+/* Makes all inner tensors of t values; types may nest. */
 static bool unwrap(td_ctx *cx, td_tensor *t) {
     td_tensor *inner[TD_MOST_INNER];
     for (int i = 0; i < t->typed->n; i++) {
@@ -43,8 +43,7 @@ bool td__func_unwrap(td_record *rec, td_tensor *t) {
     return ok;
 }
 
-/* Puts a value like `like` together from the next plain results. NULL after
- * td__fail. */
+/* Builds a value like `like` from the next plain results. NULL after td__fail. */
 static td_tensor *put_together(td_tensor *like, td_tensor **got, int *at) {
     td_tensor *inner[TD_MOST_INNER];
     if (!like->typed) return got[(*at)++];
@@ -58,7 +57,7 @@ static td_tensor *put_together(td_tensor *like, td_tensor **got, int *at) {
 
 /* ---- inner tensors that arguments share --------------------------------- */
 
-/* A list of tensors that are plain; without memory they are counted. */
+/* A list of plain tensors; v NULL: only counts them. */
 typedef struct leaves {
     td_tensor **v;
     int         n;
@@ -71,7 +70,7 @@ static bool add_leaf(void *env, td_tensor *leaf) {
     return true;
 }
 
-/* What t consists of, in scratch memory. */
+/* Lists the leaves of t, in scratch memory. */
 static bool list_leaves(td_tensor *t, leaves *l) {
     *l = (leaves){0};
     td__typed_leaves(t, add_leaf, l);
@@ -86,8 +85,7 @@ static bool overlap(const td_tensor *a, const td_tensor *b) {
     return a->st == b->st && td__geom_overlap(&x, &y);
 }
 
-/* A value like `like`, with leaf `nr` replaced; *at counts leaves. NULL after
- * td__fail. */
+/* A value like `like` with leaf `nr` replaced; *at counts leaves. NULL after td__fail. */
 static td_tensor *replace_leaf(td_tensor *like, int nr, td_tensor *leaf, int *at) {
     td_tensor *inner[TD_MOST_INNER];
     if (!like->typed) return (*at)++ == nr ? leaf : like;
@@ -99,7 +97,7 @@ static td_tensor *replace_leaf(td_tensor *like, int nr, td_tensor *leaf, int *at
     return td_is_nil(t) ? NULL : t;
 }
 
-/* Leaf nr of argument `to`, the root of its group, has this value now. */
+/* Sets the value of leaf nr of argument `to`, the root of its group. */
 static bool put_leaf(td_func *f, const td_func_in *to, int nr, td_tensor *value) {
     td_group *g = td__group_of(to->given);
     td_fval  *root = g->root;
@@ -120,7 +118,7 @@ static bool put_leaf(td_func *f, const td_func_in *to, int nr, td_tensor *value)
     return td__fval_hold(root, now);
 }
 
-/* One written tensor with elements that argument `to` has, too, as leaf nr. */
+/* A written tensor whose elements overlap leaf nr of argument `to`. */
 typedef struct shared_leaf {
     const td_func_in *from, *to;
     td_tensor        *written, *leaf; /* outer */
@@ -135,12 +133,13 @@ static td_tensor *leaf_value(const td_func_in *of, int nr) {
     return value && list_leaves(value, &l) ? l.v[nr] : NULL;
 }
 
-/* Where elements with offset `offset` begin in t, the value of elements at `in`. */
+/* The offset in t, the value of elements at `in`, at which elements with offset `offset`
+ * begin. */
 static int64_t place_in(const td_tensor *t, const td_geom *in, int64_t offset) {
     return td__dim_add(td__dim_sub(offset, in->offset), t->offset);
 }
 
-/* The elements at `of`, a part of those at `in`, which have the value t. */
+/* The elements at `of`, a subset of those at `in`, whose value is t. */
 static td_tensor *cut_out(td_func *f, td_tensor *t, const td_geom *in,
                           const td_geom *of) {
     td_value args[4] = {td_value_tensor(t), td__ints(of->size, of->rank),
@@ -169,7 +168,8 @@ static td_tensor *typed_leaf(td_func *f, const shared_leaf *s) {
     return NULL;
 }
 
-/* Inner tensors and plain arguments of one storage are pieces of it. */
+/* Updates leaf s->nr: plain arguments and inner tensors of one storage are pieces of
+ * it. */
 static bool share_leaf(td_func *f, const shared_leaf *s) {
     bool       plain = !s->from->t->typed, to = s->to->t->typed != NULL;
     td_group  *g = td__group_of(to ? s->from->given : s->to->given);
@@ -184,7 +184,7 @@ static bool share_leaf(td_func *f, const shared_leaf *s) {
     return value && put_leaf(f, s->to, s->nr, value);
 }
 
-/* What the written argument has in common with argument `to`. */
+/* Updates the leaves of argument `to` that overlap the written argument `from`. */
 static bool share_with(td_func *f, const td_func_in *from, const td_func_in *to) {
     leaves     a, b, now;
     td_tensor *value = td__fval_value(from->given);
@@ -201,7 +201,7 @@ static bool share_with(td_func *f, const td_func_in *from, const td_func_in *to)
 
 /* ---- views of inner tensors --------------------------------------------- */
 
-/* What the outer tensor of a record consists of. */
+/* Lists the leaves of the outer tensor of a record. */
 static bool list_record(const td_fval *v, leaves *l) {
     td_ctx *cx = td__group_of(v)->f->cx;
     *l = (leaves){0};
@@ -213,8 +213,8 @@ static bool list_record(const td_fval *v, leaves *l) {
     return true;
 }
 
-/* Are view and base of one type, and the inner tensors of the value laid out as those
- * of the base, so that geometries of one are places in the other? */
+/* Are view and base of one type, and the inner tensors of the value laid out as those of
+ * the base, so that geometries of one are valid in the other? */
 static bool are_places(const leaves *part, const leaves *all, const leaves *now) {
     bool same = part->n == all->n && all->n == now->n;
     for (int i = 0; same && i < all->n; i++) {
@@ -236,7 +236,7 @@ static void fail_places(const td_fval *base) {
         base->of->type->opts.name);
 }
 
-/* A fake tensor that consists of what the outer tensor of v does. */
+/* A fake tensor with the type and inner types of the outer tensor of v. */
 static td_tensor *like_record(const td_fval *v) {
     td_meta    m = td__geom_meta(&v->geom);
     td_tensor *t = td__tensor_make(td__group_of(v)->f->cx, &m, true);
@@ -244,7 +244,7 @@ static td_tensor *like_record(const td_fval *v) {
     return t;
 }
 
-/* A value like `like` of these plain values, made by the mode below. */
+/* A value like `like` built from these plain values by the mode below. */
 static td_tensor *wrap_value(td_func *f, td_tensor *like, td_tensor **got) {
     td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);
     int           at = 0;
@@ -303,7 +303,7 @@ td_tensor *td__fval_typed_in_storage(td_fval *v) {
     return NULL;
 }
 
-/* A value that is put into the inner tensors of a base. */
+/* Arguments of writing a value to the inner tensors of a base. */
 typedef struct putting {
     td_tensor *old;                /* the value of the base */
     leaves     part, all, now, to; /* outer: of view and base; of value and old */
@@ -344,8 +344,8 @@ td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value)
 
 /* ---- writes ------------------------------------------------------------- */
 
-/* A write copies inner tensors one after the other: of those that share elements the
- * last one stays. */
+/* A write copies inner tensors one after the other: of those that share elements, the
+ * last one determines them. */
 static bool share_inside(td_func *f, const td_func_in *of) {
     leaves l;
     if (!of->t->typed) return true;
@@ -376,7 +376,7 @@ bool td__func_share_write(td_func *f, td_group *g) {
 
 /* ---- ops that take graphs ----------------------------------------------- */
 
-/* Does the call have tensors of a type, or graphs with values of one? */
+/* Has the call typed tensors, or graphs with typed values? */
 bool td__func_is_typed(const td_graph_call *k) {
     bool any = false;
     for (int i = 0; i < k->n_in; i++) {
@@ -392,7 +392,7 @@ static void add_leaves(leaves *l, const td_value *list) {
     for (uint32_t k = 0; k < list->n; k++) td__typed_leaves(list->u.ts[k], add_leaf, l);
 }
 
-/* Replaces the tensors of a list by what they consist of. */
+/* Replaces the tensors of a list by their leaves. */
 static bool flatten_list(td_func *f, td_value *list) {
     leaves l = {0};
     add_leaves(&l, list);
@@ -404,7 +404,7 @@ static bool flatten_list(td_func *f, td_value *list) {
     return true;
 }
 
-/* The backward of a loop has sums as the last of its gradients, and their number. */
+/* The last gradients of a loop's backward are sums; updates their number to leaves. */
 static void count_sums(td_op op, td_value *in) {
     enum { GRADS = 5, SUMS };
     leaves l = {0};
@@ -432,15 +432,15 @@ static td_graph *make_flat(const td_graph *g) {
     return flat;
 }
 
-/* Calls of one graph share its flat one, as they share the code of a plain graph. */
+/* The flat graph of g, cached in g: calls of one graph share it. */
 static td_graph *flat_graph(td_graph *g) {
     if (!g->flat && !(g->flat = make_flat(g))) return NULL;
     td__graph_keep(g->flat);
     return g->flat;
 }
 
-/* Replaces graphs and lists of operands. made[i]: graph argument i, owned by the
- * caller. */
+/* Replaces graphs and lists of operands. made[i]: the flat graph of argument i, owned by
+ * the caller. */
 static bool flatten(td_func *f, const td_graph_call *k, td_graph **made) {
     count_sums(k->op, k->in);
     for (int i = 0; i < k->n_in; i++) {
@@ -453,7 +453,7 @@ static bool flatten(td_func *f, const td_graph_call *k, td_graph **made) {
     return true;
 }
 
-/* The results from the plain ones, by the mode below. */
+/* Builds the results from the plain ones, by the mode below. */
 static bool wrap_results(td_func *f, td_tensor *const *like, td_tensor **got,
                          td_tensor **out, int n_out) {
     td_mode_scope outer = td__modes_enter_plain(f->cx, f->mode.below);

@@ -56,9 +56,11 @@ static bool use_modes_of(writing *w, const td_event *e) {
 static td_gval *value_of(writing *w, const td_tensor *t) {
     td_gval *v = td__ptrmap_get(&w->vals, t);
     if (!v && td_ok(w->r->cx))
-        td__fail(w->r->cx, TD_E_TRACE,
-                 "@%.60s: the plan reads a tensor it has not made",
-                 w->r->program->name);
+        td__fail(
+            w->r->cx, TD_E_TRACE,
+            "@%.60s: internal error: the epilogue reads a tensor that no step makes. "
+            "Please report the program",
+            w->r->program->name);
     return v;
 }
 
