@@ -37,14 +37,15 @@ int td_rank(const td_tensor *t) {
 }
 bool td_is_view(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    if (td__from_outside(t) && !td__may_ask(t, "td_is_view", "whether it is a view"))
+    if (td__from_outside(t) &&
+        !td__may_read_tensor(t, "td_is_view", "whether it is a view"))
         return false;
     t = seen(t);
     return t->base != NULL;
 }
 td_tensor *td_base(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
-    if (td__from_outside(t) && !td__may_ask(t, "td_base", "the base"))
+    if (td__from_outside(t) && !td__may_read_tensor(t, "td_base", "the base"))
         return TD_NIL(t->cx, TENSOR);
     (void)seen(t); /* notes the use of t; its base counts when it is used itself */
     return t->base ? t->base : &t->cx->nil;
@@ -59,7 +60,7 @@ bool td__from_outside(const td_tensor *t) {
 
 /* Keys of compiled calls do not compare `what`, so a body that depends on it
  * would behave the same in later calls where it differs. */
-bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
+bool td__may_read_tensor(const td_tensor *t, const char *who, const char *what) {
     if (TD_LIKELY(!t->cx->fake)) return true;
     if (!td__from_outside(t) && !(t->base && td__from_outside(t->base))) return true;
     return td__fail(t->cx, TD_E_TRACE,
@@ -124,7 +125,7 @@ td_ints(td_strides)(const td_tensor *t) {
 }
 int64_t(td_offset)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    if (!td__may_ask(t, "td_offset", "the offset")) return 0;
+    if (!td__may_read_tensor(t, "td_offset", "the offset")) return 0;
     t = seen(t);
     return number(t, t->offset);
 }
@@ -135,7 +136,8 @@ int64_t(td_numel)(const td_tensor *t) {
 }
 size_t td_storage_bytes(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    if (!td__may_ask(t, "td_storage_bytes", "the size of the storage")) return 0;
+    if (!td__may_read_tensor(t, "td_storage_bytes", "the size of the storage"))
+        return 0;
     return TD_UNLIKELY(t->st->open) ? (size_t)number(t, t->st->span) : t->st->bytes;
 }
 
@@ -168,7 +170,7 @@ bool td_is_contiguous(const td_tensor *t) {
 
 uint64_t td_version(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    if (!td__may_ask(t, "td_version", "the version")) return 0;
+    if (!td__may_read_tensor(t, "td_version", "the version")) return 0;
     return td__version(t);
 }
 

@@ -289,7 +289,7 @@ td_tensor *td__seen_as(const td_tensor *t);
 bool       td__from_outside(const td_tensor *t);
 /* May `who` read `what` of t? Not in a captured body if the program could not
  * reproduce it. False after td__fail. */
-bool       td__may_ask(const td_tensor *t, const char *who, const char *what);
+bool       td__may_read_tensor(const td_tensor *t, const char *who, const char *what);
 /* State that is in no tensor (settings, the generator, files, other objects): compiled
  * code neither reads it again nor repeats a change. A public function that reads or
  * changes such state either makes it part of the key (td_deps, td__modes_of) or calls

@@ -135,7 +135,8 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     if (!td__state(leaf)) return td__unref(g), false;
     td_tensor *old = leaf->ag->grad;
     bool       came = !(leaf->ag->use & TD_GRAD_SET);
-    leaf->ag->use |= (uint8_t)(came ? TD_GRAD_FED | TD_GRAD_ASKED : TD_GRAD_FED);
+    leaf->ag->use |=
+        (uint8_t)(came ? TD_GRAD_ACCUMULATED | TD_GRAD_READ : TD_GRAD_ACCUMULATED);
     if (!old) return first(leaf, g);
     bool in_place = !td__recording(cx) && td__typed_same_inside(old->typed, g->typed);
     td_tensor *sum =

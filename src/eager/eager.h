@@ -23,19 +23,19 @@ static inline bool td__recording(const td_ctx *cx) {
 
 /* ---- the .grad of a tensor (gradmode.c) --------------------------------- */
 
-/* How the .grad of a tensor was used since td__grad_came. A capture reads it from its
+/* How the .grad of a tensor was used since td__grad_at_entry. A capture reads it from its
  * fake copies to learn what the body did with the .grad of its arguments. */
 typedef enum td_grad_use {
-    TD_GRAD_ASKED = 1, /* the result depends on the .grad at entry, or its absence */
-    TD_GRAD_FED = 2,   /* a backward accumulated into it */
-    TD_GRAD_SET = 4,   /* it was replaced or cleared */
-    TD_GRAD_WANTED = 8 /* td_grad computed the tensor's gradient */
+    TD_GRAD_READ = 1, /* the result depends on the .grad at entry, or its absence */
+    TD_GRAD_ACCUMULATED = 2, /* a backward accumulated into it */
+    TD_GRAD_SET = 4,         /* it was replaced or cleared */
+    TD_GRAD_WANTED = 8       /* td_grad computed the tensor's gradient */
 } td_grad_use;
 unsigned   td__grad_use(const td_tensor *t);
 /* Sets the .grad that t, a fake copy, has at entry. Its sizes may differ from
  * t's, if the original's sizes were changed after the backward. False after
  * td__fail. */
-bool       td__grad_came(td_tensor *t, td_tensor *g);
+bool       td__grad_at_entry(td_tensor *t, td_tensor *g);
 /* After set_ gave a leaf other sizes: ops that read it from now on send
  * gradients of the new sizes to a new accumulation node; earlier ops keep the
  * old one. */

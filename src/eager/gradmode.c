@@ -144,7 +144,7 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
 /* ---- .grad -------------------------------------------------------------- */
 
 unsigned td__grad_use(const td_tensor *t) { return t->ag ? t->ag->use : 0; }
-bool     td__grad_came(td_tensor *t, td_tensor *g) {
+bool     td__grad_at_entry(td_tensor *t, td_tensor *g) {
         if (!td__state(t)) return false;
     if (t->ag->grad) td__unref(t->ag->grad);
     t->ag->grad = td__ref(g);
@@ -186,7 +186,7 @@ bool td_has_grad(td_tensor *t) {
 
 td_tensor *(td_grad_of)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
-    if (TD_UNLIKELY(td_is_nil(t = td__stand_in(t))) || !note(t, TD_GRAD_ASKED))
+    if (TD_UNLIKELY(td_is_nil(t = td__stand_in(t))) || !note(t, TD_GRAD_READ))
         return &t->cx->nil;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
     if (!g) return no_gradient(t);

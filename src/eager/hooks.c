@@ -314,11 +314,11 @@ bool td_retain_grad(td_tensor *t) {
 bool td__retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
 
 /* In a captured body, of an outside tensor: fails, because no key compares it
- * (td__may_ask). */
+ * (td__may_read_tensor). */
 bool td_retains_grad(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
     if (TD_UNLIKELY(td__from_outside(t)) &&
-        !td__may_ask(t, "td_retains_grad", "whether its gradient is retained"))
+        !td__may_read_tensor(t, "td_retains_grad", "whether its gradient is retained"))
         return false;
     return td__retains_grad(t);
 }

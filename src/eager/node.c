@@ -297,7 +297,7 @@ static td_node *fn_for(td_tensor *t, const char *who) {
     td_tensor *copy = td__seen_as(t);
     td_node   *fn = td__grad_fn(copy ? copy : t);
     if (!fn || !td__from_outside(t)) return fn;
-    return td__may_ask(t, who, "the op that made it") ? fn : NULL;
+    return td__may_read_tensor(t, who, "the op that made it") ? fn : NULL;
 }
 
 td_node *td_grad_fn(td_tensor *t) {

@@ -1,6 +1,6 @@
-/* capture.c -- runs a body once on fake tensors, under the recorder and the
- * tape, and returns the graph. Also td_call_body, which runs a body eagerly,
- * and what a body may ask of its td_call.
+/* capture.c -- runs a body once on fake tensors, under the recorder and the tape, and
+ * returns the graph. Also td_call_body, which runs a body eagerly, and the accessors of
+ * td_call.
  *
  * Whether the capture succeeds or fails, the context's modes, scopes and
  * generator are restored; only an error remains. */
@@ -43,8 +43,9 @@ static bool is_stand_in(td_value v) {
            v.u.t->flags & TD_TF_NUMBER;
 }
 
-/* The kind of argument i; a NULL tensor counts as absent, a tensor that stands for a
- * number as the number, an index out of range as a string: no accessor accepts it. */
+/* The kind of argument i. A NULL tensor counts as absent, and a tensor that stands for a
+ * number as that number. For an index out of range it is TD_K_STR, which no accessor
+ * accepts. */
 static td_kind kind_of(const td_call *c, int i) {
     if (i < 0 || i >= c->args.n) return TD_K_STR;
     const td_value *v = &c->args.v[i];
@@ -63,7 +64,7 @@ static const char *kind_name(td_kind k) {
     }
 }
 
-/* Records the error of accessor `who` for argument i. `wants`: the kind it
+/* Records the error of accessor `who` for argument i; `wants` names the kind that it
  * returns. */
 static void fail_arg(td_call *c, const char *who, int i, const char *wants) {
     if (i < 0 || i >= c->args.n)
@@ -142,8 +143,8 @@ bool td_arg_absent(const td_call *c, int i) {
     return kind_of(c, i) == TD_K_NONE;
 }
 
-/* The op `expect` knows ==, !=, < and >=. Here x <= n is x < n + 1 and x > n is
- * x >= n + 1; sizes are integers. */
+/* The op `expect` has ==, !=, < and >=. Because sizes are integers, x <= n is x < n + 1,
+ * and x > n is x >= n + 1. */
 bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
     if (!TD_ENTER(t, TENSOR) || !td__has(t->cx, "td_expect", "the relation", rel))
         return false;
@@ -411,8 +412,8 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
     return ok;
 }
 
-/* Tensors that an earlier body of the same op lifted are inputs of this one as
- * well, although this body does not read them. */
+/* Adds an input for each tensor that an earlier body of the same op lifted, even if this
+ * body does not read it. */
 static bool take_lifted(td_record *r) {
     char name[24];
     for (int i = 0; r->lift && i < r->lift->tensors.n; i++) {
@@ -470,8 +471,8 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     return ok;
 }
 
-/* A result whose size depends on values takes an environment for its symbol: where no
- * trace around this one has begun one, the capture does. */
+/* Captures with an environment for symbols: a result whose size depends on values needs
+ * one. If an enclosing trace has none, the capture begins one. */
 static bool capture_served(td_graph *g, td_body *body, void *env, td_values args,
                            const capture_opts *how) {
     if (td__dim_served()) return capture_into(g, body, env, args, how);
@@ -484,8 +485,7 @@ static bool capture_served(td_graph *g, td_body *body, void *env, td_values args
     return ok;
 }
 
-/* Captures into a new graph; NULL after td__fail, also when an error was there
- * before. */
+/* Captures into a new graph. NULL after td__fail, or if an error was recorded before. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
                          const capture_opts *how) {
     td_graph *g = td_ok(cx) ? td__graph_make(cx, "f") : NULL;

@@ -20,10 +20,10 @@ static bool shares_storage(const td_tensor *t, const td_value *v, int n) {
     return false;
 }
 
-/* Clones results that are views, operands, written, or share storage with an
- * operand or an earlier result. Then a result has the same properties whichever
- * branch it comes from. Whether a closed-over tensor is written no key tells: a
- * captured branch cannot return one. */
+/* Clones results that are views, operands, written, or share storage with an operand or
+ * an earlier result, so that a result has the same properties whichever branch it is
+ * from. No key contains whether a closed-over tensor is written, so a captured branch
+ * cannot return one. */
 static bool own_results(td_ctx *cx, td_values args, td_value *out, int n) {
     for (int i = 0; i < n; i++) {
         bool outside;
@@ -90,8 +90,8 @@ typedef struct branch {
     int         n_out;
     const int  *same;    /* by argument: the first that is the same tensor */
     const bool *written; /* by argument: pass a copy; NULL: first capture, none */
-    uint64_t   *writes;  /* by argument: gets how often the branch writes it */
-    td_graph   *g;       /* the body as captured before; NULL: call the body */
+    uint64_t   *writes;  /* by argument: receives the number of writes */
+    td_graph   *g;       /* the body, captured earlier; NULL: call the body */
     td_lift    *lift;    /* tensors that g closes over */
     td_tensor  *rng;     /* the generator's state before the branch; NULL: not set */
 } branch;
@@ -111,8 +111,8 @@ static bool replay_branch(const branch *b, td_values args, td_value *out) {
     return ok;
 }
 
-/* The body gets a tensor that is passed twice as one tensor; the graph has one input
- * for it, the first. */
+/* Replays or calls the body. A tensor that is passed twice is one tensor for the body,
+ * and one input of the graph, the first. */
 static bool run_branch(td_ctx *cx, const branch *b, td_value *in, int n,
                        td_value *out) {
     if (b->g) return replay_branch(b, (td_values){in, n}, out);
@@ -121,8 +121,8 @@ static bool run_branch(td_ctx *cx, const branch *b, td_value *in, int n,
     return call_branch(cx, &b->of, b->nr, (td_values){in, n}, out, b->n_out);
 }
 
-/* In the first capture: takes the version counters before the branch runs, and what it
- * added to them after it. */
+/* In the first capture: before the branch runs, stores the versions of the arguments;
+ * after it, the number of writes. */
 static void count_writes(const branch *b, td_values args, bool after) {
     for (int i = 0; i < args.n && !b->written; i++) {
         if (args.v[i].kind != TD_K_TENSOR || !args.v[i].u.t) continue;
@@ -131,9 +131,9 @@ static void count_writes(const branch *b, td_values args, bool after) {
     }
 }
 
-/* The body that is captured for a branch: clones the arguments it writes, runs
- * it on the clones, and returns its results followed by clones of the clones: a graph
- * has the type of a value before it is written, which may give it a history. */
+/* The body that is captured for a branch: clones the arguments that it writes, runs on
+ * the clones, and returns its results, then clones of those clones. The second clone
+ * gives the output the type it has after the write, which may add a history. */
 static bool branch_body(td_call *c) {
     td_ctx       *cx = td_call_ctx(c);
     const branch *b = td_call_env(c);
@@ -222,7 +222,7 @@ static bool check_results(const cond_call *k, const td_graph *g) {
                     i, g->name);
 }
 
-/* Another input that shares storage with input i; -1: none. */
+/* An input that shares storage with input i; -1: none. */
 static int sharer(const td_graph *g, int i) {
     for (int j = 0; j < g->inputs.n; j++)
         if (j != i && g->inputs.v[j]->type->storage >= 0 &&
@@ -312,15 +312,15 @@ static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     return ok;
 }
 
-/* How often argument i counts as written: as often as both branches write it, once
- * where they differ. */
+/* How many writes of argument i the call counts: as many as both branches do, one if
+ * they differ. */
 static uint64_t times_written(const cond_call *k, int i) {
     return k->writes[0][i] == k->writes[1][i] ? k->writes[0][i] : 1;
 }
 
-/* Copies the final values into the arguments. An argument that branches write
- * under no_grad only is copied under no_grad. A copy for each write, of which a
- * compiled function performs the last, moves the version counter as eager does. */
+/* Copies the final values into the arguments, under no_grad if all writes are under
+ * no_grad. One copy for each write increases the version as in eager; a compiled function
+ * performs only the last. */
 static bool write_back(cond_call *k, td_tensor **out) {
     for (int i = 0, at = k->n_out; i < k->args.n; i++) {
         if (!k->written[i]) continue;
@@ -336,7 +336,7 @@ static bool write_back(cond_call *k, td_tensor **out) {
     return true;
 }
 
-/* Leaves tensors that are passed again out of the arguments. */
+/* Leaves repeated tensors out of the arguments. */
 static void find_same(cond_call *k, td_value *to) {
     for (int i = 0; i < k->args.n; i++) {
         to[i] = k->args.v[i];
@@ -366,9 +366,9 @@ static bool make_arrays(cond_call *k) {
     return true;
 }
 
-/* The backward of a branch recomputes it. A branch that draws, and through which
- * gradients may pass, sets the generator first, to the state that it has there: then it
- * draws the same numbers whenever it runs. */
+/* The backward of a branch recomputes it. If the branch draws random numbers, and
+ * gradients may pass through it, it first sets the generator to its state at the call:
+ * then it draws the same numbers whenever it runs. */
 static bool note_state(cond_call *k) {
     bool grads = false;
     for (int i = 0; i < k->args.n; i++)
@@ -383,7 +383,7 @@ static bool note_state(cond_call *k) {
 }
 
 /* td_cond in a capture. Branches that write or draw are captured twice: first to find
- * out what they do, then on copies of what they write. */
+ * their writes and draws, then on copies of what they write. */
 static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     if (!make_arrays(k)) return false;
     if (!capture_branches(k, NULL) || !find_writes(k) || !note_state(k)) return false;
@@ -400,7 +400,7 @@ static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
 
 /* ---- td_cond ------------------------------------------------------------ */
 
-/* Outside of a capture a condition is an ordinary branch: only the chosen body runs. */
+/* Outside of a capture td_cond is an ordinary branch: only the chosen body runs. */
 static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     bool on = (td_item)(pred) != 0.0;
     if (!td_ok(k->cx)) return false;

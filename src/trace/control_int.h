@@ -1,4 +1,5 @@
-/* control_int.h -- backward graphs of branches and loops; for control*_vjp.c. */
+/* control_int.h -- backward graphs of branches and loops; for control_vjp.c and
+ * control_loop*.c. */
 #ifndef TD_CONTROL_INT_H
 #define TD_CONTROL_INT_H
 
@@ -13,15 +14,15 @@ typedef struct td_backward_job {
     int             sums; /* operands from this one on get a running sum as input */
     bool       *reached;  /* by operand: set where gradients reach it; NULL: unused */
     int         skipped;  /* arguments between the operands and the gradients */
-    /* By operand, for gradients that are of a type (td__grads_make); NULL: unused. */
-    td_tensor **made;       /* gets the gradient where there is one; referenced */
-    td_tensor *const *like; /* what zeros for a missing one consist of; NULL: as the
+    /* By operand, for typed gradients (td_grad_types); NULL: unused. */
+    td_tensor **made;       /* receives the gradient, if there is one; referenced */
+    td_tensor *const *like; /* the type of zeros for a missing one; NULL: that of the
                              * operand */
 } td_backward_job;
 
-/* By operand: what its gradient consists of, found by a capture. */
+/* By operand: its gradient in a first capture, whose type later captures use. */
 typedef struct td_grad_types {
-    td_tensor **v; /* referenced; NULL: no gradient was there */
+    td_tensor **v; /* referenced; NULL: no gradient arrived */
     int         n;
 } td_grad_types;
 
@@ -30,7 +31,7 @@ void td__grad_types_free(td_grad_types *g);
 
 /* Appends a template of t (td__template) to to[]. */
 bool      td__add_template(td_value *to, int *n, td_tensor *t, bool grad);
-/* May backward recompute graph g of an op? Not where that would draw other numbers, or
+/* May backward recompute graph g of an op? Fails if that would draw other numbers or
  * repeat an effect. `what` is as below. */
 bool      td__check_repeats(td_ctx *cx, const td_graph *g, const char *what);
 /* Captures the backward graph of j->g, which is the graph argument `what` of an

@@ -11,13 +11,13 @@
 /* One call of td_while. */
 typedef struct loop_call {
     td_ctx   *cx;
-    td_loop   of;           /* the user's test and body */
-    int       n;            /* tensors in the state */
-    int       rng;          /* 1: captured with one more, the state of the generator */
+    td_loop   of;  /* the user's test and body */
+    int       n;   /* tensors in the state */
+    int       rng; /* 1: captured with the generator's state as one more state */
     td_value *state, *next; /* [n + 1]: before and after an iteration */
     uint64_t *version;      /* [n]: of the state's storages before an iteration */
-    bool     *need;         /* [n]: requires grad in at least one iteration */
-    bool      copies;       /* the captured body gets copies, because it writes them */
+    bool     *need;         /* [n]: the state requires grad in at least one iteration */
+    bool      copies;       /* the captured body writes its state and receives copies */
     td_lift   lift;         /* tensors that test and body close over */
     td_graph *test, *body;  /* owned */
 } loop_call;
@@ -47,8 +47,8 @@ static bool copy_all(td_value *v, int n) {
     return true;
 }
 
-/* Did the body write the storage of t? Writes of the state before it do not count: the
- * key of a compiled function does not tell them. */
+/* Did the body write the storage of t? Earlier writes of the state do not count: no key
+ * of a compiled function contains them. */
 static bool is_written(const loop_call *l, td_values args, const td_tensor *t) {
     uint64_t since = 0;
     for (int i = 0; i < l->n; i++)
@@ -88,7 +88,7 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b) {
     return same;
 }
 
-/* ...and inner tensors? */
+/* Same dtype, sizes and inner types? */
 static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = same_sizes(a, b) && td__typed_same(a->typed, b->typed);
     for (int i = 0; same && a->typed && i < a->typed->n; i++)
@@ -126,8 +126,8 @@ static bool run_body(loop_call *l, td_values args, td_value *out) {
 
 /* ---- eager execution ---------------------------------------------------- */
 
-/* One iteration in a scope of its own, so that its temporaries are freed: keep[] gets a
- * reference to each tensor of the new state, NULL where the loop ended (*on false). */
+/* One iteration in a scope of its own, so that its temporaries are freed. keep[] receives
+ * a reference to each tensor of the new state, NULL if the loop ended (*on false). */
 static bool iterate(loop_call *l, td_tensor **keep, bool *on) {
     td_value  flag = TD_NONE;
     td_values args = {l->state, l->n};
@@ -149,7 +149,7 @@ static void take(loop_call *l, td_tensor **keep, td_tensor **held) {
     }
 }
 
-/* The state belongs to the caller's scope from now on. */
+/* Gives the state to the caller's scope. */
 static bool finish(loop_call *l, td_tensor **out) {
     for (int i = 0; i < l->n; i++) {
         td_tensor *t = out[i] = l->state[i].u.t;
@@ -160,8 +160,8 @@ static bool finish(loop_call *l, td_tensor **out) {
     return true;
 }
 
-/* Runs the test and the body until the test is false. References to the state of the
- * last iteration are held, so that the scopes of iterations can be freed. */
+/* Runs test and body until the test is false, with references to the state of the last
+ * iteration, because each iteration's scope is freed. */
 static bool eager_loop(loop_call *l, td_tensor **out) {
     td_tensor **held = td__zalloc(sizeof *held * (size_t)(2 * l->n + 1));
     bool        ok = held != NULL || td__fail_memory(l->cx), on = ok;
@@ -210,8 +210,8 @@ static bool writes_state(const loop_call *l, const td_graph *g, bool *yes) {
     return by != NULL;
 }
 
-/* Fails if a captured test or body writes an input or changes the grad mode. The body
- * has copies of a state that it writes. */
+/* Fails if a captured test or body writes an input or changes the grad mode. A body that
+ * writes its state has received copies, which it may write. */
 static bool check_graph(const loop_call *l, const td_graph *g) {
     td_input_write *by = td__graph_writes(g, false);
     char            at[120];
@@ -254,8 +254,8 @@ static td_graph *capture_one(loop_call *l, td_body *body, const char *name) {
     return NULL;
 }
 
-/* Marks states to which an iteration gives a grad_fn that they do not have at first;
- * *more: there are some. */
+/* Marks states to which an iteration gives a grad_fn and that had none; *more: there
+ * are some. */
 static void note_need(loop_call *l, bool *more) {
     for (int i = 0; i < l->n; i++) {
         bool now = l->body->outputs.v[i].u.v->type->grad && !l->need[i];
@@ -264,10 +264,10 @@ static void note_need(loop_call *l, bool *more) {
     }
 }
 
-/* Captures the body until nothing changes: again with requires_grad set where an
- * iteration gives a state a grad_fn, which each round does for at least one; and again
- * on copies of the state if the body writes it. Such a write may fail the first time,
- * because the state that is written seems a leaf. */
+/* Captures the body until nothing changes: once more with requires_grad set where an
+ * iteration gives a state a grad_fn (each round finds at least one), and once more on
+ * copies of the state if the body writes it. The first capture of such a write may fail,
+ * because the written state is a leaf there. */
 static bool capture_body(loop_call *l) {
     bool more = true;
     for (int i = 0; i < l->n; i++) l->need[i] = td__needs_grad(l->state[i].u.t);
@@ -285,9 +285,9 @@ static bool capture_body(loop_call *l) {
     return true;
 }
 
-/* The backward of a loop recomputes it. If the body draws, and gradients may pass, the
- * state of the generator becomes part of the loop's state: an iteration sets it first,
- * to what it is there, and draws the same numbers whenever it runs. */
+/* The backward of a loop recomputes it. If the body draws random numbers, and gradients
+ * may pass, the generator's state becomes part of the loop's state: an iteration first
+ * sets the generator to it, so it draws the same numbers whenever it runs. */
 static bool note_state(loop_call *l) {
     bool grads = false;
     for (int i = 0; i < l->n; i++) grads |= l->need[i];
@@ -331,10 +331,10 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* Does eager fail in the same way as the capture? It calls the test at least once, the
- * body perhaps never. The test must have been captured for states like the initial
- * ones: not for states that require grad only later; and as they are leaves in a
- * capture, errors of autograd do not count. */
+/* Would eager fail in the same way as the capture? Eager calls the test at least once,
+ * the body perhaps never. The test must have been captured for states like the initial
+ * ones, not for states that require grad only later. Errors of autograd do not count,
+ * because states are leaves in a capture. */
 static bool fails_in_eager(const loop_call *l) {
     bool test = l->body && !l->test && td__error(l->cx) != TD_E_GRAD;
     for (int i = 0; test && i < l->n; i++)

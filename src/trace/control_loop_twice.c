@@ -7,13 +7,13 @@
 /* Arguments of while_loop_backward. */
 enum { BODY = 1, BACK, STATE, FIXED, GRADS };
 
-/* One call of the rule. Operands of `back` are states, fixed tensors and gradients; for
- * each: does it get a gradient, does one reach it? */
+/* One call of the rule. Operands of `back` are states, fixed tensors and gradients; need:
+ * the operand gets a gradient; reached: gradients lead to it. */
 typedef struct twice {
     td_vjp       *v;
     int           n, n_fixed, n_grads;
     bool         *need, *reached; /* [n + n_fixed + n_grads] */
-    bool         *by_body;        /* [n + n_fixed]: reached by way of the body */
+    bool         *by_body;        /* [n + n_fixed]: reached through the body */
     bool         *have;           /* [n_grads]: its result has a tangent */
     bool         *later;          /* [n]: a gradient arrives at the next state */
     td_value     *args;
@@ -29,16 +29,16 @@ static td_tensor *operand(const twice *t, int i) {
     return i < t->n_fixed ? v->in[FIXED].u.ts[i] : v->in[GRADS].u.ts[i - t->n_fixed];
 }
 
-/* What the gradient of operand i, or the tangent of a result of its type, is like: as
- * it arrived, or as an iteration gave it. */
+/* A tensor of the type that the gradient of operand i has, or the tangent of a result of
+ * its type: the one that arrived, or the one an iteration computed. */
 static td_tensor *grad_shown(const twice *t, int i) {
     int        first = t->n + t->n_fixed;
     td_tensor *given = i >= first ? t->v->g[i - first] : NULL;
     return given ? given : t->types.v[i] ? t->types.v[i] : operand(t, i);
 }
 
-/* The backward graph of `back`, for the tangents in t->have. t->reached gets the
- * operands that gradients reach. NULL after td__fail. */
+/* The backward graph of `back` for the tangents in t->have; fills t->reached. NULL after
+ * td__fail. */
 static td_graph *capture_of_back(twice *t) {
     int  n_in = t->n + t->n_fixed + t->n_grads, n = 0;
     bool ok = true;
@@ -61,8 +61,8 @@ static td_graph *capture_of_back(twice *t) {
     return td__capture_backward(t->v->cx, &j, (td_values){t->args, n}, "body");
 }
 
-/* The backward graph of the body, for gradients of the states in t->later. It takes all
- * operands of the op, of which it does not read gradients and tangents. */
+/* The backward graph of the body for gradients of the states in t->later. It takes all
+ * operands of the op and does not read gradients and tangents. */
 static td_graph *capture_of_body(twice *t) {
     int  n_in = t->n + t->n_fixed, n_all = n_in + t->n_grads, n = 0;
     bool ok = true;
@@ -89,7 +89,7 @@ static td_graph *capture_of_body(twice *t) {
     return td__capture_backward(t->v->cx, &j, (td_values){t->args, n}, "body");
 }
 
-/* Adds reached[0..n) to set[]; were there new ones? */
+/* Adds reached[0..n) to set[]; true: some are new. */
 static bool add_reached(bool *set, const bool *reached, int n) {
     bool more = false;
     for (int i = 0; i < n; i++) {
@@ -100,7 +100,7 @@ static bool add_reached(bool *set, const bool *reached, int n) {
 }
 
 /* Tangents pass from iteration to iteration, and so do gradients of states: finds those
- * that are there in some iteration. Zeros in place of the others would become NaN at
+ * that exist in some iteration. Zeros in place of the others would become NaN at
  * poles. */
 static bool find_reached(twice *t) {
     int first = t->n + t->n_fixed;

@@ -20,7 +20,8 @@ static bool add_grad(loop_grad *l, td_tensor *g) {
     return !td_is_nil(g) && td__add_template(l->args, &l->n_args, g, td__needs_grad(g));
 }
 
-/* What the gradient of operand i of the body consists of; t is that operand. */
+/* A tensor of the type that the gradient of operand i of the body has; t is that
+ * operand. */
 static const td_tensor *grad_like(const loop_grad *l, int i, const td_tensor *t) {
     const td_tensor *g = i < l->types.n ? l->types.v[i] : NULL;
     return g ? g : t;
@@ -43,14 +44,15 @@ static bool add_sum(loop_grad *l, int i, const td_tensor *t) {
     return add_grad(l, td__filled_like(grad_like(l, i, t), -0.0));
 }
 
-/* What the gradient of state i is like: as it arrived, or as an iteration gave it. */
+/* A tensor of the type that the gradient of state i has: the one that arrived, or the one
+ * an iteration computed. */
 static td_tensor *grad_shown(const td_vjp *v, const loop_grad *l, int i) {
     td_tensor *made = i < l->types.n ? l->types.v[i] : NULL;
     return v->g[i] ? v->g[i] : made ? made : v->in[2].u.ts[i];
 }
 
-/* One iteration backwards, to see which states gradients reach: have[] gets more of
- * them, in *more whether it does. */
+/* Captures one iteration backwards to find the states that gradients reach, and adds
+ * them to have[]; *more: there were new ones. */
 static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
                          bool *more) {
     td_value state = v->in[2], fixed = v->in[3];
@@ -82,10 +84,10 @@ static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
     return g != NULL;
 }
 
-/* Decides for which states there are gradients: floating-point ones that the gradients
- * which arrived reach in some iteration. A state beside them has none: zeros would
- * become NaN where the body has a pole, and be added to gradients of other states. At
- * least one iteration shows of which types gradients are, if there are any types. */
+/* Finds the states that have gradients: floating-point ones that the arrived gradients
+ * reach in some iteration. Other states have none: zeros would become NaN where the body
+ * has a pole, and would be added to gradients of other states. If there are typed
+ * tensors, at least one iteration is captured, for the types of the gradients. */
 static bool find_states(td_vjp *v, loop_grad *l) {
     int   n = (int)v->in[2].n, n_in = n + (int)v->in[3].n;
     bool  more = false, types = v->cx->n_typed > 0;
@@ -133,9 +135,8 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
-/* Marks incoming gradients that require grad from the second iteration on, since what
- * `back` computes for them does, and makes their templates anew. *more: there are
- * some. */
+/* Marks incoming gradients that require grad from the second iteration on, because `back`
+ * returns gradients that do, and renews their templates. *more: there are some. */
 static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
     int first = l->n_args - l->n_grads;
     *more = false;
@@ -150,7 +151,7 @@ static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
 }
 
 /* The backward graph of one iteration; NULL after td__fail. With create_graph it is
- * captured until it is clear which gradients require grad; each round adds one. */
+ * captured until no further gradient requires grad; each round adds at least one. */
 static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
     int             n = (int)v->in[2].n;
     td_backward_job j = {.g = v->in[1].u.g,

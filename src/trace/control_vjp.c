@@ -79,7 +79,7 @@ bool td__is_dense_inside(td_tensor *t) {
     return is_dense(NULL, t) && td__typed_leaves(t, is_dense, NULL);
 }
 
-/* Notes what the gradients consist of. */
+/* Stores the gradients for j->made, whose types later captures use. */
 static void note_made(const td_backward_job *j, const buffers *r) {
     for (int i = 0, at = 0; i < j->n_in && j->made; i++) {
         if (!j->need[i]) continue;
@@ -104,7 +104,7 @@ bool td__private_grads(td_call *c, td_tensor **g, int n) {
     return true;
 }
 
-/* Gradients that are missing become zeros; j->reached gets the others. */
+/* Replaces missing gradients by zeros; marks the others in j->reached. */
 static bool fill_missing(const td_backward_job *j, buffers *r) {
     for (int i = 0, at = 0; i < j->n_in; i++) {
         if (!j->need[i]) continue;
@@ -118,8 +118,8 @@ static bool fill_missing(const td_backward_job *j, buffers *r) {
     return true;
 }
 
-/* May the hooks that the branch registered, after the hook with id `after`, read what
- * they do? Eager's read results of the branch as later writes have left them. */
+/* Fails if a hook that the branch registered after hook `after` reads a result of the
+ * branch: eager's hook reads the elements after later writes. */
 static bool check_hooks(const td_graph *g, const buffers *r, uint64_t after) {
     for (int i = 0; i < g->outputs.n; i++) {
         const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
@@ -129,8 +129,8 @@ static bool check_hooks(const td_graph *g, const buffers *r, uint64_t after) {
     return true;
 }
 
-/* Replays the forward graph. One that draws sets the generator (td__check_repeats),
- * which is restored. */
+/* Replays the forward graph. A graph that draws sets the generator (td__check_repeats),
+ * which is restored afterwards. */
 static bool replay_forward(td_ctx *cx, const td_graph *g, buffers *r) {
     bool       draws = td__graph_draws(g);
     td_tensor *was = draws ? td_op_random_state(cx, NULL) : NULL;
@@ -164,8 +164,7 @@ static bool backward_body(td_call *c) {
     buffers                r = {0};
     bool                   whole = cx->whole;
     if (!make_buffers(cx, j, &r)) return false;
-    cx->whole =
-        true; /* regions op by op: the halves of one have no second derivative */
+    cx->whole = true; /* regions op by op: halves have no second derivative */
     bool ok = differentiate(c, j, &r);
     cx->whole = whole;
     td__free(r.in);
@@ -180,8 +179,8 @@ bool td__add_template(td_value *to, int *n, td_tensor *t, bool grad) {
     return true;
 }
 
-/* Arguments to capture the backward of a branch with: operands, then gradients
- * that arrived, which require grad with create_graph. */
+/* Arguments for capturing the backward of a branch: operands, then the gradients that
+ * arrived, which require grad with create_graph. */
 static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     td_value ops = v->in[3];
     for (uint32_t i = 0; i < ops.n; i++)
@@ -192,8 +191,8 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     return true;
 }
 
-/* Does each draw of g come after g set the generator to the state in an input, so that
- * it draws the same whenever it runs? Nested graphs are for themselves; hooks draw in
+/* Does g set the generator to the state in an input before each draw, so that it draws
+ * the same numbers whenever it runs? Nested graphs are checked separately; hooks draw in
  * backward only. */
 static bool sets_generator(const td_graph *g) {
     bool set = false;
@@ -227,8 +226,8 @@ bool td__check_repeats(td_ctx *cx, const td_graph *g, const char *what) {
                     who, what);
 }
 
-/* Hooks of a backward graph run if it is differentiated, and those of the forward graph
- * run as well: they fail where that is not the same as one call. */
+/* Differentiating a backward graph would run its hooks and those of the forward graph a
+ * second time; fails unless that equals one call. */
 static bool refuse_hooks(td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode   *n = g->nodes.v[i];
@@ -316,8 +315,8 @@ static bool capture_one(both *k, int b) {
     return k->g[b] != NULL;
 }
 
-/* Has only branch `no` a gradient of a type for some operand? Then the zeros of branch
- * `yes` must be of that type. */
+/* Is a gradient typed in branch `no` only? Then the zeros of branch `yes` must have that
+ * type. */
 static bool is_typed_later(const both *k) {
     const td_grad_types *of = k->of;
     bool                 later = false;

@@ -19,9 +19,9 @@ typedef struct capturing {
     int64_t         *dirty, *plain, *stash;     /* indices; see td_fsaid */
     int              n_dirty, n_plain, n_stash; /* their counts */
     bool             materialize; /* backward gets zeros for missing gradients */
-    bool             once;        /* backward calls custom functions */
-    const char      *error;       /* backward fails with this message; "": it works */
-    td_code          code;        /* ...and this code */
+    bool once; /* backward calls custom functions, so it has no second derivative */
+    const char *error; /* backward fails with this message; "": it works */
+    td_code     code;  /* ...and this code */
 } capturing;
 
 /* n zeroed bytes that live as long as k; NULL after td__fail. */
@@ -222,8 +222,8 @@ static bool describe_backward(capturing *k) {
     return true;
 }
 
-/* The user's backward failed as it fails in eager, where the call works and backward
- * fails. So it does here: its graph is empty, and the op has the error. */
+/* The user's backward failed with an error that eager has, too. In eager the call works
+ * and backward fails, so the graph is empty and the op stores the error. */
 static bool delay_failure(capturing *k) {
     td_ctx *cx = k->cx;
     if (!td__is_eagers(td__error(cx)) || td__symenv_assumed()) return false;

@@ -1,6 +1,6 @@
-/* decompose_by.c -- decompositions by the user: a mode that gives each call of a
- * chosen op to the user's function, with the place where the op is, and compares what
- * it answers with what the op gives. */
+/* decompose_by.c -- decompositions by the user: a mode that passes each call of a chosen
+ * op to the user's function, with the op's source location, and compares the results of
+ * the function with those of the op. */
 #include "core/callback.h"
 #include "tandem/aot.h"
 #include "trace/trace_int.h"
@@ -14,8 +14,8 @@
 typedef struct decompose_by {
     td_mode                mode; /* first: the mode is this */
     const td_decompose_by *by;
-    int                    first_scope;      /* scopes from here on are the graph's */
-    int16_t                row[TD_OP_LIMIT]; /* 1 + index in the table; 0: none */
+    int     first_scope;      /* scopes from this one on were opened by the graph */
+    int16_t row[TD_OP_LIMIT]; /* 1 + index in the table; 0: none */
 } decompose_by;
 
 bool td__decompose_by_check(td_ctx *cx, const char *op) {
@@ -54,7 +54,8 @@ static void scope_text(const decompose_by *d, const td_ctx *cx, char *to, size_t
     to[n] = 0;
 }
 
-/* Is t what the op gives? False after td__fail, which names both types. */
+/* Has t the type of the op's own result i, `of`? False after td__fail, which names both
+ * types. */
 static bool same_type(const td_opcall *c, int i, td_tensor *t, td_tensor *of) {
     td_geom a = td__geom_of(t), b = td__geom_of(of);
     bool    same = a.dtype == b.dtype && td__geom_same(&a, &b);
@@ -73,7 +74,7 @@ static bool same_type(const td_opcall *c, int i, td_tensor *t, td_tensor *of) {
     return false;
 }
 
-/* Runs the op as well, to compare: nothing reads its results, so its node is removed
+/* Also runs the op, to compare types. Nothing reads its results, so its node is removed
  * later. */
 static bool check_answer(td_mode *m, td_opcall *c) {
     int         n = c->n_out;
@@ -87,7 +88,7 @@ static bool check_answer(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-/* Has the user's function either answered with every result, or gone on? False after
+/* Did the user's function give every result, or call td_mode_call_go? False after
  * td__fail. */
 static bool check_call(const td_mode_call *h, bool ok) {
     td_opcall  *c = h->c;
@@ -106,7 +107,7 @@ static bool check_call(const td_mode_call *h, bool ok) {
                             c->info->s.name, why);
 }
 
-/* td_mode.call: chosen ops go to the user, the others below. */
+/* td_mode.call: passes chosen ops to the user's function, others to the modes below. */
 static bool replace(td_mode *m, td_opcall *c) {
     decompose_by *d = (decompose_by *)m;
     int           row = d->row[c->info->op];

@@ -83,7 +83,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
 /* The autograd state of an original. */
 typedef struct autograd_state {
     bool needs, leaf; /* requires_grad; is a leaf */
-    bool lost;        /* eager raises an error when its grad_fn is read */
+    bool lost;        /* reading its grad_fn is an error in eager */
     bool due; /* a stale view: its grad_fn is regenerated from its base when read */
 } autograd_state;
 
@@ -242,7 +242,7 @@ static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
     td_tensor *g = td__own_grad(real);
     if (!g) return true;
     td_tensor *copy = td__fake_copy(f, g);
-    if (!copy || !td__grad_came(t, copy)) return false;
+    if (!copy || !td__grad_at_entry(t, copy)) return false;
     if (td__ptrmap_get(&f->grads, copy)) return true;
     td_fake_grad *of = td__arena_alloc(&f->arena, sizeof *of);
     if (of) *of = (td_fake_grad){t, g};
@@ -295,9 +295,9 @@ static bool has_sizes(const td_tensor *t, const td_geom *g) {
     return t->rank == g->rank && td__dims_same(t->size, g->size, g->rank);
 }
 
-/* A leaf that was read takes gradients in the sizes it had then, as long as its
- * accumulation node lives, whatever sizes it gets. So does its copy, which is read here
- * in these sizes. The node is held like that of copies which are no leaves. */
+/* A leaf that an op has read gets gradients in the sizes it had then, as long as its
+ * accumulation node lives. So does its copy, which is read here in these sizes. The node
+ * is referenced like those of copies that are not leaves. */
 static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_node *was = td__known_accumulator(real);
     td_meta        now, then;
@@ -321,14 +321,14 @@ static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     return true;
 }
 
-/* A tensor of a type consists of copies of its inner tensors, also where it is a view,
- * whose copy may have those of its base. */
+/* A typed tensor has copies of its inner tensors, even if it is a view, whose base's copy
+ * may have others. */
 static bool copy_inner(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_typed *from = real->typed;
     td_tensor      *inner[TD_MOST_INNER];
     bool            flat = f->flat, ok = true;
     if (TD_LIKELY(!from)) return true;
-    f->flat = true; /* they are below autograd, which alone tells views apart */
+    f->flat = true; /* autograd, which distinguishes views, does not see them */
     for (int i = 0; ok && i < from->n; i++)
         ok = (inner[i] = td__fake_copy(f, from->inner[i])) != NULL;
     f->flat = flat;
@@ -353,12 +353,13 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     if (!t || !copy_inner(f, real, t)) return NULL;
     if (!copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
     if (real->bounds && !td__bounds_copy(t, real)) return NULL;
-    t->moves = real->moves; /* its version, and that of its history, with them */
+    t->moves = real->moves; /* both versions count these set_ calls */
     t->seen += real->moves;
     bool unasked = n.due && t->base && !td__has_node(real);
-    bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
+    bool behind =
+        view && !n.due && real->seen != td__version(real); /* or will be stale */
     if (unasked) td__clear_history(t);
-    if (unasked && real->flags & TD_TF_NEEDS_GRAD && /* it was a leaf of its own */
+    if (unasked && real->flags & TD_TF_NEEDS_GRAD && /* a leaf by itself */
         td_is_nil(td_set_requires_grad(t, true)))
         return NULL;
     if (n.lost || behind || unasked) t->seen = td__version(t) - 1;
@@ -376,7 +377,7 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     if (t) return t;
     if (!td__scope_push(cx)) return NULL;
     td_mode_scope outer = td__modes_enter(cx, cx->tape);
-    cx->fake = real->typed != NULL; /* functions of types make tensors of their own */
+    cx->fake = real->typed != NULL; /* functions of types make fake tensors */
     cx->takes_fakes = TD_FAKES_INSIDE;
     t = make_copy(f, real);
     td__modes_leave(cx, &outer);

@@ -1,6 +1,6 @@
-/* fake_tensors.c -- the public functions on fake tensors (tandem/fake.h). A scope is a
- * switch of the context; ops (ops/call.c, exec.c) and compiled calls
- * (runtime/fake_run.c) read it. */
+/* fake_tensors.c -- the public functions for fake tensors (tandem/fake.h). td_fakes_begin
+ * sets a switch of the context, which ops (ops/call.c, exec.c) and compiled calls
+ * (runtime/fake_run.c) read. */
 #include "rules/shape_rules.h"
 #include "trace/trace.h"
 #include "tandem/fake.h"
@@ -19,7 +19,7 @@ void td_fakes_end(td_ctx *cx, bool was) {
         cx->takes_fakes = was ? TD_FAKES_SCOPE : TD_FAKES_NO;
 }
 
-/* Sizes and strides are those of a tensor that could exist. False after td__fail. */
+/* Are sizes and strides those of a possible tensor? False after td__fail. */
 static bool check(td_ctx *cx, td_ints size, td_ints stride, td_dtype dtype) {
     static const char who[] = "td_fake";
     if (!td__has_list(cx, who, size.v, size.n) ||

@@ -8,20 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a value of a type consists of. */
+/* The inner values of a value of a type. */
 typedef struct parts {
     int      n;
-    td_gval *v[TD_MOST_INNER]; /* may be of a type, and have parts */
+    td_gval *v[TD_MOST_INNER]; /* may be typed and have parts in turn */
 } parts;
 
 typedef struct flattening {
     td_graph *g;     /* a clone, which becomes flat */
     td_ptrmap parts; /* by value of a type */
-    td_ptrmap same;  /* by result of _inner: the value that it is */
-    int       n_out; /* outputs that are no sizes */
+    td_ptrmap same;  /* by result of _inner: the value that replaces it */
+    int       n_out; /* outputs before the sizes */
     bool      ok;
 } flattening;
 
+/* Adds an entry with n parts for value `of`. NULL if out of memory. */
 static parts *add_parts(flattening *f, const td_gval *of, int n) {
     parts *p = td__arena_zalloc(&f->g->arena, sizeof *p);
     if (!p || !td__ptrmap_put(&f->parts, of, p))
@@ -30,7 +31,7 @@ static parts *add_parts(flattening *f, const td_gval *of, int n) {
     return p;
 }
 
-/* A value that is in no list of the graph yet. */
+/* A new value that is in no list of the graph. */
 static td_gval *make_value(flattening *f, const td_gtype *type) {
     td_gval *v = td__arena_zalloc(&f->g->arena, sizeof *v);
     if (!v) return f->ok = td__fail_memory(f->g->cx), NULL;
@@ -38,7 +39,8 @@ static td_gval *make_value(flattening *f, const td_gtype *type) {
     return v;
 }
 
-/* Adds input v of a type as its inner tensors; `name` is the path of names so far. */
+/* Replaces input v of a type by inputs for its inner tensors; `name` is the path of names
+ * to it. */
 static bool open_input(flattening *f, const td_gval *v, int index, const char *name) {
     const td_gtyped *of = v->type->of;
     const td_type   *type = td__type_find(of->name);
@@ -109,7 +111,7 @@ static bool take_wrap(flattening *f, const td_gnode *n) {
     return true;
 }
 
-/* A copy of a value of a type: of its parts. */
+/* A copy of a typed value: copies its parts. */
 static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
                       const td_gval *to) {
     const parts *p = td__ptrmap_get(&f->parts, from);
@@ -133,7 +135,7 @@ static bool take_copy(flattening *f, const td_gnode *n, const td_gval *from,
     return q != NULL;
 }
 
-/* copy_(to, from), a write to an input of a type: to its parts. */
+/* copy_(to, from), a write to a typed input: writes its parts. */
 static bool take_write(flattening *f, const td_gnode *n, const td_gval *to,
                        const td_gval *from) {
     const parts *p = td__ptrmap_get(&f->parts, to),
@@ -155,7 +157,7 @@ static bool take_write(flattening *f, const td_gnode *n, const td_gval *to,
     return true;
 }
 
-/* Has every value of a type that the node reads parts? */
+/* Has every typed value that the node reads parts? */
 static bool has_parts(flattening *f, const td_gnode *n) {
     bool all = true;
     for (int k = 0; k < n->n_in; k++)
@@ -174,7 +176,7 @@ static bool reads_typed(const td_gnode *n) {
     return any;
 }
 
-/* A node as the flat graph has it: itself, nothing, or copies of parts. */
+/* Adds the node to the flat graph: unchanged, not at all, or as copies of parts. */
 static bool take_node(flattening *f, td_gnode *n) {
     for (int k = 0; k < n->n_in; k++) td__garg_map(&n->in[k], same_as, f);
     if (n->kind == TD_N_OP && n->op == TD_OP__inner) return take_inner(f, n);
@@ -186,7 +188,7 @@ static bool take_node(flattening *f, td_gnode *n) {
         return take_copy(f, n, n->in[n->op == TD_OP_copy].u.v, n->out[0]);
     if (n->op == TD_OP_copy_ && has_parts(f, n))
         return take_write(f, n, n->in[0].u.v, n->in[1].u.v);
-    if (n->op == TD_OP__bump) return true; /* whoever runs the code counts it */
+    if (n->op == TD_OP__bump) return true; /* the runner counts it (flat_types.c) */
     if (n->op == TD_OP_alias || n->op == TD_OP_detach)
         return f->ok = td__ptrmap_put(&f->same, n->out[0], n->in[0].u.v) ||
                        td__fail_memory(f->g->cx);
@@ -209,7 +211,7 @@ static bool take_nodes(flattening *f) {
     return f->ok;
 }
 
-/* Adds value v as an output, an inner tensor where it is of a type. */
+/* Adds value v as an output; if it is typed, its inner tensors. */
 static bool put_output(flattening *f, td_gval *v, td_desc d) {
     v = same_as(f, v);
     if (!v->type || !v->type->of) return td__graph_output(f->g, td__garg_value(v), d);
@@ -226,7 +228,8 @@ static bool put_output(flattening *f, td_gval *v, td_desc d) {
     return true;
 }
 
-/* Adds dim as an output, if it is a symbol that only run time knows and is none yet. */
+/* Adds dim as an output, if it is a symbol known only at run time and not an output
+ * yet. */
 static bool put_symbol(flattening *f, int64_t dim) {
     td_graph      *g = f->g;
     const td_gdim *s = td__gdim_at(g, dim);
@@ -239,7 +242,7 @@ static bool put_symbol(flattening *f, int64_t dim) {
     return s->letter != 'u' || td__graph_output(g, a, TD_PLAIN_DESC);
 }
 
-/* Adds the symbols of type l and of the types inside that no input of a call shows. */
+/* Adds the symbols in type l, and in inner types, that no input determines. */
 static bool put_symbols(flattening *f, const td_gtype *l) {
     bool ok = true;
     if (!l || !l->of) return true;

@@ -14,8 +14,8 @@ typedef struct capturing {
     char               why[1000]; /* ...and this message */
 } capturing;
 
-/* Body of the graph: the hook on its argument, a gradient. Returns the gradient that
- * takes its place; none: it stays. */
+/* The body of the graph: calls the hook on its argument, a gradient. Returns the gradient
+ * that replaces it, or no result. */
 static bool hook_body(td_call *c) {
     const capturing *k = td_call_env(c);
     td_tensor       *g = td_arg(c, 0), *by = k->call->fn(k->call->env, g);
@@ -52,8 +52,8 @@ static td_graph *capture(capturing *k) {
     return to;
 }
 
-/* The hook failed as it fails in eager, where registering it works and backward fails.
- * So it does here: its graph is empty, and the op has the error. NULL after
+/* The hook failed with an error that eager has, too. In eager registering works and
+ * backward fails, so the graph is empty and the op stores the error. NULL after
  * td__fail. */
 static td_graph *delay_failure(capturing *k) {
     td_ctx *cx = k->call->t->cx;
@@ -64,7 +64,7 @@ static td_graph *delay_failure(capturing *k) {
     return td__graph_make(cx, "hook");
 }
 
-/* Records the op, and its node under the number of the hook. */
+/* Records the op, and its node under the hook's id. */
 static bool record(td_record *r, capturing *k, td_graph *g) {
     td_value in[] = {td_value_tensor(k->call->t), td__value_graph(g),
                      td__value_tensors(
@@ -75,8 +75,8 @@ static bool record(td_record *r, capturing *k, td_graph *g) {
     return td__vec_push(&r->hooks, h) || td__fail_memory(r->cx);
 }
 
-/* Takes the hook out of the program: what td_grad in the body made of it so far is in
- * the graph, and later backwards do not run it. */
+/* Takes the hook out of the program: the ops it added to backwards so far stay, and later
+ * backwards do not run it. */
 static bool forget(td_record *r, uint64_t id) {
     for (int i = 0; i < r->hooks.n; i++)
         if (r->hooks.v[i].id == id) {

@@ -41,7 +41,7 @@ td_tag *td__own_grad_input(td_record *r, const td_tensor *t) {
 /* ---- after the body ----------------------------------------------------- */
 
 /* Fails with "the body <what> (input <name>)". */
-static bool refuse(td_record *r, const td_gval *v, const char *what) {
+static bool fail_use(td_record *r, const td_gval *v, const char *what) {
     return td__fail(r->cx, TD_E_UNSUPPORTED, "the body %s%s%s%s", what,
                     v ? " (input " : "", v ? v->name : "", v ? ")" : "");
 }
@@ -60,16 +60,16 @@ static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
                       const td_gval *v) {
     unsigned use = td__grad_use(copy);
     if (td__retains_grad(copy))
-        return refuse(r, v,
-                      "calls td_retain_grad on an argument; call it outside the body");
-    if (use & TD_GRAD_FED && td__grad_hooked(td__record_real(r, real), true))
-        return refuse(
+        return fail_use(
+            r, v, "calls td_retain_grad on an argument; call it outside the body");
+    if (use & TD_GRAD_ACCUMULATED && td__grad_hooked(td__record_real(r, real), true))
+        return fail_use(
             r, v,
             "calls td_backward, which reaches a tensor with gradient hooks; a "
             "captured program does not run them. Remove them with "
             "td_hook_remove, or do their work in the body");
-    if (r->lift && use & (TD_GRAD_FED | TD_GRAD_SET))
-        return refuse(
+    if (r->lift && use & (TD_GRAD_ACCUMULATED | TD_GRAD_SET))
+        return fail_use(
             r, v,
             "of a region, branch, loop or custom function changes the .grad "
             "of a tensor (td_backward, td_set_grad, td_zero_grad); compute the "
@@ -83,36 +83,38 @@ static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
 static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
     unsigned   use = td__grad_use(copy);
     td_gval   *v = input_of(r, copy);
-    td_tensor *came = td__own_grad(real), *now = td__own_grad(copy);
+    td_tensor *entry = td__own_grad(real), *now = td__own_grad(copy);
     if (!use && !td__retains_grad(copy)) return true;
     if (!v && td__record_tag(r, copy)) return true; /* the program makes it itself */
     if (!check_use(r, copy, real, v)) return false;
     if (r->lift) r->lift->grads = true;
-    if (!v && use & TD_GRAD_FED)
-        return refuse(
+    if (!v && use & TD_GRAD_ACCUMULATED)
+        return fail_use(
             r, NULL,
             "calls td_backward, which reaches the base of an argument that is "
             "a view; pass the base as an argument, or use td_grad");
-    if (r->outer && use & TD_GRAD_ASKED) (void)(td_grad_of)(real); /* its body asks */
+    if (r->outer && use & TD_GRAD_READ)
+        (void)(td_grad_of)(real); /* for its own program */
     if (!v || r->lift) return true;
-    if (use & TD_GRAD_ASKED && came && !add_input(r, v, came)) return false;
-    if (use & TD_GRAD_ASKED && !came && !td__vec_push(&r->g->bare, v->nr))
+    if (use & TD_GRAD_READ && entry && !add_input(r, v, entry)) return false;
+    if (use & TD_GRAD_READ && !entry && !td__vec_push(&r->g->bare, v->nr))
         return td__fail_memory(r->cx);
-    td_tensor *was = came ? td__ptrmap_get(&r->fakes.copies, came) : NULL;
-    bool       known = use & TD_GRAD_ASKED || !(use & TD_GRAD_SET);
+    td_tensor *was = entry ? td__ptrmap_get(&r->fakes.copies, entry) : NULL;
+    bool       known = use & TD_GRAD_READ || !(use & TD_GRAD_SET);
     return (now == was && known) || put_output(r, v, now);
 }
 
-/* td_backward inside a body may change .grad of arguments: the new gradients become
- * outputs of the program. One that would go on into history outside is refused. */
+/* td_backward in a body may change .grad of arguments: the new gradients become outputs
+ * of the program. Fails if the backward would continue into history outside. */
 bool td__own_grads_end(td_record *r) {
     for (int i = 0; i < r->fakes.outer_leaves.n; i++)
-        if (td__grad_use(r->fakes.outer_leaves.v[i]) & TD_GRAD_FED)
-            return refuse(r, NULL,
-                          "calls td_backward, which continues through an argument that "
-                          "is not a leaf into history outside of the body; pass a "
-                          "detached argument, list the leaves in "
-                          "td_backward_opts.inputs, or use td_grad");
+        if (td__grad_use(r->fakes.outer_leaves.v[i]) & TD_GRAD_ACCUMULATED)
+            return fail_use(
+                r, NULL,
+                "calls td_backward, which continues through an argument that "
+                "is not a leaf into history outside of the body; pass a "
+                "detached argument, list the leaves in "
+                "td_backward_opts.inputs, or use td_grad");
     for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2)
         if (!finish_one(r, r->fakes.pairs.v[i], r->fakes.pairs.v[i + 1])) return false;
     return true;

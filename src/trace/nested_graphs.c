@@ -12,8 +12,8 @@ void td__lift_free(td_lift *l) {
     td__vec_free(&l->tensors);
 }
 
-/* Both branches take the same operands: a graph that does not read a lifted tensor gets
- * an unused input for it. */
+/* Both branches take the same operands: a graph that does not read a lifted tensor has an
+ * unused input for it. */
 bool td__lift_pad(td_graph *g, const td_lift *l, int n_args) {
     char name[24];
     for (int i = g->inputs.n - n_args; i < l->tensors.n; i++) {
@@ -55,7 +55,7 @@ typedef struct writes {
     td_where        here; /* of the current node */
     uint8_t         mark; /* its flags */
     bool            meta; /* it writes metadata of its argument, ... */
-    bool            self; /* ...and counts as no write of the storage */
+    bool            self; /* ...which is no write of the storage */
 } writes;
 
 /* Marks v and, if the storage is written, every input that shares it. */
@@ -112,7 +112,8 @@ static bool note_custom(writes *w, const td_gnode *n, bool grad) {
             bool history = grad && k == TD_CUSTOM_INPUTS && is_dirty(n, i);
             w->mark = inner[at].how;
             w->here = inner[at++].at;
-            w->meta = w->self = false; /* in the mark; counts for all that share it */
+            w->meta = w->self =
+                false; /* the mark has both; inputs that share storage are written */
             if (w->mark && history) w->mark |= TD_WRITTEN_GRAD;
             note_write(w, a->u.v);
         }
@@ -242,7 +243,7 @@ static td_graph *recapture(td_opcall *c, const td_graph *g, const bool *grad) {
     return NULL;
 }
 
-/* The body of a region that was captured with symbolic sizes, which are numbers now. */
+/* Was g, the body of a region, captured with symbolic sizes that are numbers now? */
 static bool is_fixed_since(const td_opcall *c, const td_graph *g) {
     bool fixed = c->info->op == TD_OP_region && g->dims.n > 0;
     for (int i = 0; fixed && i < operand_count(c); i++)

@@ -1,5 +1,5 @@
-/* program_inputs.c -- questions about programs: which tensors their inputs are, what
- * inputs of their types look like. */
+/* program_inputs.c -- the tensors of a program's inputs, and fake arguments made from
+ * their types. */
 #include "trace/trace.h"
 
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
@@ -16,7 +16,7 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
     return true;
 }
 
-/* ---- arguments made of types, for functions nobody has called yet ------- */
+/* ---- arguments made from types ------------------------------------------ */
 
 static bool make_like(const td_graph *g, const td_gtype *l, td_storage **st,
                       td_value *to) {

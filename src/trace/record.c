@@ -212,9 +212,9 @@ void td__record_begin(td_record *r, td_graph *g) {
     r->guards = r->sym->guards.n;
 }
 
-/* Removes the tag. A tensor that the body has kept can only be used inside of it: that
- * is reported now, and its uses name its origin. In a nested body it may be meant for
- * the body around. */
+/* Removes the tag. A tensor that the body kept can be used only inside it: this is
+ * reported now, and later uses name its origin. A tensor kept in a nested body may be
+ * used by the enclosing one. */
 static void untag(td_record *r, td_tensor *t) {
     char              text[300];
     const td_payload *of = t->kept > 0 ? td__tensor_keep_origin(t) : NULL;

@@ -81,8 +81,8 @@ static bool separate_aliases(td_record *r, const td_tensor *y) {
     return true;
 }
 
-/* td_mode.call of `inside`. r->current itself passes; other calls are its
- * parts. */
+/* td_mode.call of `inside`. Passes r->current through; all other calls are parts of
+ * it. */
 static bool inside_call(td_mode *m, td_opcall *c) {
     td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, inside));
     if (c == r->current && c->info->op == TD_OP_detach_) {

@@ -142,8 +142,8 @@ td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name) {
     return put_tag(r, t, v, storage_nr(r, s)) ? t : NULL;
 }
 
-/* Was t made in the body outside any op (td_from, a file)? Eager makes it anew
- * at each call, so the graph clones its const. */
+/* Was t made in the body outside of ops (td_from, a file)? Eager makes it anew at each
+ * call, so the graph clones its const. */
 static bool made_here(const td_tensor *t) {
     return t->flags & TD_TF_TRACED && !t->st->release && !t->st->readonly &&
            atomic_load(&t->st->refs) == 1;
@@ -315,10 +315,9 @@ static td_tensor *copy_of(const td_record *r, const td_tensor *t) {
     return copy ? copy : outer;
 }
 
-/* A body queries sizes or flags of t: must t become an input, so that the key
- * of a call covers it? Not where no key compares it (a nested body of eager
- * code, or a program whose arguments share its bytes), nor if the body made t
- * itself. */
+/* A body reads sizes or flags of t: must t become an input, so that the key of a call
+ * contains it? Not if no key compares it (a nested body of eager code, or a program whose
+ * arguments share its bytes), or if the body made t itself. */
 static bool must_close(td_record *r, const td_tensor *t) {
     const td_fake_store *s = td__fake_store_of(&r->fakes, t);
     if (t->flags & TD_TF_TRACED || td__ptrmap_get(&r->closed, t)) return false;
@@ -394,7 +393,7 @@ static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char
  * recorded, view ops that restore it are recorded first. NULL after td__fail. */
 td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     td_tag *tag = td__record_tag(r, *t);
-    if (tag && !tag->v) tag = NULL; /* of a call that failed */
+    if (tag && !tag->v) tag = NULL; /* its call failed */
     if (tag && !td__parts_request(r, tag)) tag = NULL;
     if (!tag && r->lift) tag = lift_tensor(r, t);
     else if (!tag && td__is_traced(*t) && !(tag = td__own_grad_input(r, *t))) {
@@ -515,7 +514,7 @@ static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, 
 bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                         td_gnode *n, int32_t hidden) {
     for (int i = 0; i < c->n_out; i++) {
-        /* an alias of what the tensor was made of, but a value without history */
+        /* an alias of an inner tensor, but a value without history */
         if (TD_UNLIKELY(c->info->op == TD_OP__inner)) c->out[i]->payload = NULL;
         td_tag *tag = td__record_tag(r, c->out[i]);
         bool    known =

@@ -66,8 +66,8 @@ static bool region_body(td_call *c) {
 
 /* ---- regions of a capture ----------------------------------------------- */
 
-/* Kinds, types and numbers of the arguments, and the modes: what a body may depend on
- * besides its env. */
+/* Writes the key of a call: kinds, types and numbers of the arguments, and the modes, on
+ * which a body may depend besides its env. */
 static int put_key(const region_call *k, int64_t *to) {
     int      n = 0;
     td_modes now = td__modes_of(&k->cx->ambient);
@@ -111,7 +111,7 @@ static td_captured_region *find_key(td_record *top, const region_call *k, int64_
     return NULL;
 }
 
-/* Frees what it owns, but the reference to its graph. */
+/* Frees what it owns, except for the reference to its graph. */
 static void free_region(td_captured_region *r) {
     td__free(r->key);
     td__buf_free(&r->text);
@@ -126,7 +126,7 @@ void td__regions_free(td_record *r) {
     td__vec_free(&r->regions);
 }
 
-/* "block", "block_2": the name of no other region of the capture. */
+/* Names g "block", "block_2" and so on, like no other region of the capture. */
 static bool name_region(const td_record *top, td_graph *g, const char *of) {
     char name[100];
     int  nr = 1;
@@ -139,8 +139,8 @@ static bool name_region(const td_record *top, td_graph *g, const char *of) {
     return (g->name = td__graph_str(g, name)) != NULL;
 }
 
-/* Graphs are equal if their texts without names are (td__graph_equal). Regions have
- * theirs, because a captured body is compared at each of its calls. */
+/* Graphs are equal if their texts without names are (td__graph_equal). A region stores
+ * its text, because a captured body is compared at each of its calls. */
 static bool make_text(td_captured_region *r) {
     return td__graph_print(&r->text, r->g, TD_PRINT_TYPES | TD_PRINT_BARE) ||
            td__fail_memory(r->g->cx);
@@ -239,7 +239,7 @@ static bool find_graph(region_call *k) {
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* Why the ops of the body become part of the program around it; NULL: they do not. */
+/* Why the ops of the body must be inlined in the program; NULL: they need not. */
 static const char *why_inline(const region_call *k, const td_input_write *by) {
     const td_graph *g = k->g;
     if (!k->plain) return "it returns a view, an operand or a tensor it has written";

@@ -15,7 +15,7 @@ static bool replay_by(td_ctx *cx, const td_retrace *a, const td_value *in,
     return true;
 }
 
-/* Replays the graph, inside a decomposition where one is asked for. */
+/* Replays the graph, inside a decomposition if the caller wants one. */
 static bool replay(td_ctx *cx, const td_retrace *a, const td_value *in, td_value *out) {
     if (!a->simpler) return replay_by(cx, a, in, out);
     return td_decompose_begin(cx, a->simpler) && replay_by(cx, a, in, out) &&

@@ -1,7 +1,7 @@
 /* trace/sym.h -- symbolic sizes: expressions over symbols, what a trace knows
  * about them, and the guards under which the trace is valid.
  *
- * A td_dim below TD_DIM_SYM_LIMIT is the tag of an expression in the
+ * A dim below TD_DIM_SYM_LIMIT is the tag of an expression in the
  * environment that serves the thread's dims (core/dim.h). Expressions have a
  * normal form: a sum of products of atoms with integer coefficients. An atom is
  * a symbol, or a floor division, modulo, min or max that no rule simplifies.

@@ -38,8 +38,8 @@ static bool find_sizes(void *env, td_tensor *leaf) {
     return true;
 }
 
-/* The dims of a tensor of a type that may be symbols: compiled code gets its inner
- * tensors alone, so one of these must have the size, and strides follow from sizes. */
+/* The dims of a typed tensor that may be symbols: compiled code receives only its inner
+ * tensors, so one of them must have the size, and strides must follow from sizes. */
 static uint32_t dims_shown(td_tensor *t) {
     size_search s = {t, 0};
     if (t->offset || td__own_grad(t) || !td__sym_strides_follow(t)) return 0;

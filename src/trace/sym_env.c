@@ -157,8 +157,8 @@ void td__symenv_op_end(const char *was) {
     if (e) e->op = was;
 }
 
-/* An environment owns expressions, symbols and guards of one trace. It is also a mode,
- * which notes the op that asks about sizes, for messages. */
+/* An environment owns expressions, symbols and guards of one trace. It is also a mode:
+ * it notes the running op, which messages and guards name. */
 td_symenv *td__symenv_make(td_ctx *cx) {
     td_symenv *e = td__zalloc(sizeof *e);
     if (!e) return td__fail_memory(cx), NULL;
@@ -203,7 +203,7 @@ int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given) {
     td_symbol *to = &e->symbols.v[at];
     to->tag = tag;
     to->given = to->is = given ? *given : tag;
-    if (given) to->nr = -1; /* nobody sees it: it has no name */
+    if (given) to->nr = -1; /* it is never printed: no name */
     else if (s.letter == 'u') e->n_unbacked++;
     else e->n_backed++;
     return to->given;

@@ -1,8 +1,8 @@
 /* sym_prove.c -- what a trace knows about sizes: proofs from ranges and facts,
  * answers from hints with a guard, and what each answer adds to the knowledge.
  *
- * All comparisons are reduced to the difference d = a - b: equality asks d ==
- * 0, the order d >= 0. */
+ * All comparisons are reduced to the difference d = a - b: a == b to d == 0, a >= b to
+ * d >= 0. */
 #include "trace/sym.h"
 
 #include <stdio.h>
@@ -54,8 +54,8 @@ int64_t td__sym_now(td_symenv *e, int64_t dim) {
 
 enum { FACTS_TRIED = 48 }; /* most recent lower bounds that a proof considers */
 
-/* Is d, or -d, in the list of facts "== 0" or "!= 0"? Resolving a fact may ask for a
- * proof; e->in_facts stops that recursion. */
+/* Is d, or -d, in the list of facts "== 0" or "!= 0"? Resolving a fact may need a proof;
+ * e->in_facts prevents that recursion. */
 static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
     int64_t minus = td__sym_mul(e, d, -1);
     bool    found = false;

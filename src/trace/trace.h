@@ -145,12 +145,12 @@ typedef struct td_closure {
                           are real tensors */
     bool      aliases; /* closed-over tensors may be arguments or share bytes with
                           them, because the caller compares aliasing at each call */
-    /* What messages call a real tensor, such as "fc1.weight"; NULL: nobody knows. */
+    /* What messages call a real tensor, such as "fc1.weight"; NULL: unknown. */
     const char *(*name)(void *env, const td_tensor *t);
     void       *env;
     const char *function; /* its name, for messages; NULL: none */
     uint8_t    *reads; /* by argument: gets TD_ARG_READ where the body reads a number as
-                          a C number; NULL: nobody asks, no tensor stands for one */
+                          a C number; NULL: no tensor stands for a number */
 } td_closure;
 enum { TD_ARG_READ = 1 };
 
@@ -159,8 +159,8 @@ enum { TD_ARG_READ = 1 };
  * results before the tape saves aliases of them), the kernels on fake tensors. */
 struct td_record {
     td_mode   mode;   /* first: the mode is the recorder */
-    td_mode   inside; /* above the tape: hears the parts of composites */
-    td_mode   mark;   /* below the tape: tags results before the tape keeps them */
+    td_mode   inside; /* above the tape: receives the parts of composites */
+    td_mode   mark;   /* below the tape: tags results before the tape saves them */
     td_ctx   *cx;
     td_graph *g;
     td_faker  fakes;
@@ -305,20 +305,20 @@ bool      td__decompose_by_check(td_ctx *cx, const char *op);
 /* A mode that calls the user's functions, while `by` lives. False after td__fail. */
 bool      td__decompose_by_begin(td_ctx *cx, const td_decompose_by *by);
 void      td__decompose_by_end(td_ctx *cx);
-/* td__graph_decompose; `by` first, and then ops (NULL: none). */
+/* td__graph_decompose with the decompositions of `by`, then those of ops (NULL: none). */
 td_graph *td__graph_decompose_by(const td_graph *g, const td_decompose_by *by,
                                  const char *ops);
 
 /* ---- programs (program_inputs.c) ---------------------------------------- */
 
-/* The inputs of a call, by input of the program: NONE takes the const it holds. False
- * after td__fail: one is missing. */
+/* The inputs of a call, by input of the program; NONE is replaced by the const that the
+ * program owns. False after td__fail: an input is missing. */
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
-/* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE
- * for consts, 0 for numbers. Looks of one storage number share it. */
+/* Fake arguments with the types of the graph's inputs: in[i] by input, NONE for consts,
+ * 0 for numbers. Types with one storage number share a storage. */
 bool td__inputs_like(const td_graph *g, td_value *in);
 
-/* ---- gradients that inputs keep (input_grad.c) ---------------------------- */
+/* ---- the .grad of inputs (input_grad.c) ------------------------------------- */
 
 /* A body may change the .grad of its inputs (td_backward accumulates, td_zero_grad
  * clears). The program has one more input, <own_grad i>, where it reads or accumulates

@@ -38,13 +38,16 @@ typedef struct td_retrace {
 /* Captures the graph by replaying it on these inputs; numbers become constants. */
 td_graph *td__retrace(td_retrace *a, const td_value *in);
 
+/* ---- region_capture.c --------------------------------------------------------- */
+
+void      td__regions_free(td_record *r); /* frees the regions of the capture */
+/* The graph of the capture that equals g, the body of a region, or g itself, named like
+ * `name`. Takes over the reference to g and returns one. NULL after td__fail. */
+td_graph *td__region_shared(td_record *r, td_graph *g, const char *name);
+
 /* ---- record_values.c ----------------------------------------------------------- */
 
 /* The tag this recorder put on t; NULL: none. */
-void       td__regions_free(td_record *r); /* region_capture.c */
-/* The graph of the capture that equals g, the body of a region, or g itself, named like
- * `name`. Takes over the reference to g and gives one. NULL after td__fail. */
-td_graph  *td__region_shared(td_record *r, td_graph *g, const char *name);
 td_tag    *td__record_tag(const td_record *r, const td_tensor *t);
 /* With symbolic sizes, captures start from fake arguments: the real tensor behind t. */
 td_tensor *td__record_real(const td_record *r, td_tensor *t);

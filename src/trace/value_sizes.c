@@ -1,7 +1,7 @@
-/* value_sizes.c -- finds the sizes that depend on values. A trace keeps such a size as
- * a symbol and assumes that it is neither 0 nor 1. Where that fails, the program is run
- * once on copies of the arguments, which gives the sizes, and can be traced for these
- * alone (td_graph.sizes). Code that was made so checks them in every call. */
+/* value_sizes.c -- measures sizes that depend on values. A trace represents such a size
+ * by a symbol and assumes that it is neither 0 nor 1. If that fails, the program runs once
+ * on copies of the arguments to measure these sizes, and is traced for exactly them
+ * (td_graph.sizes). Such code checks the sizes in every call. */
 #include "core/device.h"
 #include "trace/trace_int.h"
 
@@ -85,7 +85,7 @@ bool td__sizes_measure(const td_graph *program, const td_value *in, td_dim_list 
     bool ok = !why.failed || td__fail_memory(cx);
     ok = ok && has_elements(in, program->inputs.n) && measure(program, in, to) &&
          to->n > 0;
-    if (!ok && td__error(cx) != TD_E_MEMORY) { /* the reason why it was called */
+    if (!ok && td__error(cx) != TD_E_MEMORY) { /* keep the error of the failed trace */
         td_clear(cx);
         td__fail(cx, code, "%s", td__buf_str(&why));
     }
