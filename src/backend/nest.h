@@ -46,7 +46,7 @@ typedef enum td_stmt_kind {
 
 typedef enum td_fold { TD_FOLD_SUM, TD_FOLD_PROD, TD_FOLD_MAX, TD_FOLD_MIN } td_fold;
 
-/* What a block of Philox words becomes (ops/draw.h). Numbers ptr and ptr + 1 of the
+/* What a block of Philox words becomes (kernels/draw.h). Numbers ptr and ptr + 1 of the
  * run are the 64-bit seed and offset of the draw. */
 typedef enum td_draw_kind {
     TD_DRAW_UNIFORM, /* [0, 1) on the grid of the dtype */
@@ -98,7 +98,7 @@ typedef struct td_nest {
  * and KERNEL_end if has_end. */
 typedef struct td_nest_code {
     td_buf text;
-    td_buf helpers; /* names of ops/math.h and draw.h functions, one per line */
+    td_buf helpers; /* names of functions in kernels/math.h and draw.h, one per line */
     bool   has_end;
     int    n_wide, n_single; /* 8-byte accumulators of a part: n_wide arrays of `inside`
                               * elements, and n_single single ones */

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A captured body that uses an outside tensor computes with a fake copy, whose
- * sizes and flags it may have changed. A body that only reads its sizes or
- * flags uses it as well, because its behaviour depends on them. */
+/* A captured body that uses an outside tensor computes with a fake copy, whose sizes and
+ * flags it may have changed. Reading sizes or flags counts as a use, because the body's
+ * behaviour depends on them. */
 td_tensor *td__seen_as(const td_tensor *t) {
     const td_mode *m = t->cx->fake && !td__is_traced(t) ? t->cx->top : NULL;
     while (m && !m->seen_as) m = m->below;
@@ -47,7 +47,7 @@ td_tensor *td_base(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     if (td__from_outside(t) && !td__may_read_tensor(t, "td_base", "the base"))
         return TD_NIL(t->cx, TENSOR);
-    (void)seen(t); /* notes the use of t; its base counts when it is used itself */
+    (void)seen(t); /* notes the use of t; a use of the base is noted by itself */
     return t->base ? t->base : &t->cx->nil;
 }
 td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
@@ -86,8 +86,9 @@ static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim,
                          const char *who) {
     int d = t->rank ? td__wrap_dim(dim, t->rank) : -1;
     if (d >= 0) return list[d];
-    td__fail(t->cx, TD_E_INDEX, "%s: dim %lld is out of range for %s, which has %d",
-             who, (long long)dim, td__type_str(t), t->rank);
+    td__fail(t->cx, TD_E_INDEX,
+             "%s: dim %lld is out of range for %s, which has %d dim%s", who,
+             (long long)dim, td__type_str(t), t->rank, t->rank == 1 ? "" : "s");
     return 0;
 }
 
@@ -193,8 +194,8 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
 }
 
-/* May the user read elements now? Not during a capture, even of real tensors:
- * what the body does with them would become part of the program. */
+/* May the user read elements now? Not during a capture, not even of real tensors: what
+ * the body computes with them in C would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
     if (TD_IS_KEPT(t)) return td__fail_kept(t->cx, who, t);
     if (TD_UNLIKELY(t->cx->takes_fakes) && td__is_fake(t))
@@ -255,7 +256,7 @@ int64_t(td_item_int)(td_tensor *t) {
 static bool next_index(const td_tensor *t, int64_t *where, char **p) {
     int64_t bytes = td__dtype_bytes[t->dtype];
     for (int d = t->rank - 1; d >= 0; d--) {
-        if (t->size[d] == 1) continue; /* its stride addresses nothing */
+        if (t->size[d] == 1) continue; /* its stride has no effect */
         *p += t->stride[d] * bytes;
         if (++where[d] < t->size[d]) return true;
         *p -= t->size[d] * t->stride[d] * bytes;
@@ -274,11 +275,13 @@ static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
 static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, const void *to,
                          size_t bytes) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
-        return td__fail(t->cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
+        return td__fail(t->cx, TD_E_DTYPE,
+                        "%s: %d is not a dtype (TD_F32, TD_I64, ...)", who, (int)dt);
     int64_t want = td__dim_mul(t->numel, td__dtype_bytes[dt]);
     if (want == TD_DIM_HUGE || bytes != (size_t)want)
-        return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %lld bytes, got %zu", who,
-                        td__type_str(t), td_dtype_name(dt), (long long)want, bytes);
+        return td__fail(t->cx, TD_E_ARG,
+                        "%s: the buffer has %zu bytes; %s as %s takes %lld", who, bytes,
+                        td__type_str(t), td_dtype_name(dt), (long long)want);
     return t->numel == 0 ||
            (td__has(t->cx, who, "the buffer", to) && has_bytes(t, who));
 }
@@ -294,7 +297,7 @@ static bool read_strided(const td_tensor *t, td_dtype as, char *out) {
     return true;
 }
 
-/* The same for another device, through a copy on the host. */
+/* Converts the elements of a tensor on another device, from a copy on the host. */
 static bool read_from_device(td_tensor *t, td_dtype as, char *out) {
     td_ctx *cx = t->cx;
     if (!td__scope_push(cx)) return false;
@@ -326,7 +329,8 @@ static bool write_strided(td_tensor *t, td_dtype from, const char *in) {
     return true;
 }
 
-/* The same for another device: gaps between elements keep their bytes. */
+/* Writes the elements of a tensor on another device, through a copy on the host; bytes in
+ * gaps between elements are unchanged. */
 static bool write_to_device(td_tensor *t, td_dtype from, const char *in) {
     td_ctx *cx = t->cx;
     if (!td__scope_push(cx)) return false;
@@ -358,11 +362,12 @@ bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
 static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
                     td_meta *m) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
-        return td__fail(cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
+        return td__fail(cx, TD_E_DTYPE, "%s: %d is not a dtype (TD_F32, TD_I64, ...)",
+                        who, (int)dt);
     if (!td__has_list(cx, who, shape.v, shape.n)) return false;
     if (shape.n > TD_MAX_RANK)
-        return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n,
-                        TD_MAX_RANK);
+        return td__fail(cx, TD_E_SHAPE, "%s: %d dims; a tensor has at most %d", who,
+                        shape.n, TD_MAX_RANK);
     m->dtype = dt;
     m->rank = shape.n;
     m->strided = false;
@@ -371,7 +376,7 @@ static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
     for (int i = 0; i < shape.n; i++) {
         m->size[i] = shape.v[i];
         if (shape.v[i] < 0)
-            return td__fail(cx, TD_E_SHAPE, "%s: negative size in %s", who,
+            return td__fail(cx, TD_E_SHAPE, "%s: %s has a negative size", who,
                             td__sizes_str(shape.n, shape.v));
     }
     return true;
@@ -415,8 +420,10 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     int64_t last = 0;
     m.strided = strides.v != NULL;
     if (m.strided && strides.n != shape.n)
-        return td_fail(cx, TD_E_ARG, "td_wrap: %d sizes but %d strides", shape.n,
-                       strides.n);
+        return td_fail(cx, TD_E_ARG,
+                       "td_wrap: %d strides for %d sizes; pass as many, or none for "
+                       "row-major ones",
+                       strides.n, shape.n);
     if (!m.strided) td__strides_dense(m.rank, m.size, m.stride);
     for (int i = 0; i < m.rank; i++) {
         if (m.strided) m.stride[i] = strides.v[i];
@@ -440,7 +447,7 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
         return &cx->nil;
     }
     td_tensor *t = td__tensor_over(cx, st, &m);
-    if (!t) { /* the caller keeps what could not be wrapped */
+    if (!t) { /* the memory stays the caller's */
         st->release = NULL;
         st->data = NULL;
     }

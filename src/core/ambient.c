@@ -27,8 +27,8 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     return true;
 }
 
-/* Removes whatever modes, scopes and hooks the trace left, then puts the caller's state
- * back. After a failure the current source line stays: the error names it. */
+/* Removes the modes, scopes and hooks that the trace left, then restores the caller's
+ * state. After a failure the current source line stays, so that the error names it. */
 void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
     td__modes_drop(cx, cx->tape);
     while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);

@@ -21,7 +21,7 @@ static inline void td__callback_begin(td_callback *b, td_ctx *cx) {
     *b = (td_callback){cx, cx->scopes.n, cx->callback, NULL, td_here, NULL};
     cx->callback = b;
 }
-/* No callback: until td__callback_end, ops are those of a node with this stack. */
+/* No callback: until td__callback_end, ops have the calls of `stack` around them. */
 static inline void td__calls_begin(td_callback *b, td_ctx *cx, const td_place *stack) {
     td_callback *o = cx->callback;
     *b = (td_callback){cx, o ? o->scopes : 0, o, o ? o->compiling : NULL, {0}, NULL};

@@ -278,7 +278,7 @@ static bool copy_text(const td_knob *k, value v, char **own) {
 
 /* ---- the environment ---------------------------------------------------- */
 
-/* Was this value not warned about before? Contexts are opened often; one
+/* Is this the first warning about the value? Contexts are opened often; one
  * warning per value suffices. */
 static bool is_news(int nr, const char *said) {
     return td__is_news(td__hash(said, strlen(said), (uint64_t)nr + 1));
@@ -301,7 +301,7 @@ static void warn_topic(td_ctx *cx, const char *said) {
     else td__warn(cx, "TD_LOG: no topic \"%s\"; `tandem config` lists them", bad);
 }
 
-/* TD_ISA asks for more than the CPU has. */
+/* TD_ISA names a level that the CPU does not have. */
 static void warn_level(td_ctx *cx, const char *said) {
     char why[200];
     td__level_wanted(said, td__cpu_best(), why, sizeof why);

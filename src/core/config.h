@@ -68,7 +68,7 @@ bool         td__config_load(td_ctx *cx, td_lookup *type);
 void         td__config_free(td_ctx *cx);
 /* Are all fields of *c valid? False after td__fail, which names `who`. */
 bool         td__config_check(td_ctx *cx, const char *who, const td_config *c);
-/* "a number from 0 to 1": the values a setting accepts. Returns out. */
+/* "a number from 0 to 1": the values that a setting accepts. Returns out. */
 const char  *td__knob_takes(const td_knob *k, char *out, size_t cap);
 /* The value of setting nr as text; returns its full length. */
 size_t       td__knob_text(td_ctx *cx, int nr, char *out, size_t cap);

@@ -1,5 +1,5 @@
 /* core/core.h -- tensors and contexts, without ops: storages, sizes and
- * strides, views, scopes, errors, the mode stack. Used by all later rooms; not
+ * strides, views, scopes, errors, the mode stack. Used by all later directories; not
  * installed. */
 #ifndef TD_CORE_H
 #define TD_CORE_H
@@ -24,7 +24,7 @@ typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager)
 typedef struct td_hookcall td_hookcall; /* a hook that a body registers (eager) */
 typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 typedef struct td_listener td_listener; /* to the tape (eager) */
-typedef struct td_typed    td_typed;    /* what a tensor of a type consists of */
+typedef struct td_typed    td_typed;    /* the inner tensors of a typed tensor */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
@@ -54,16 +54,16 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 
 /* ---- storages (storage.c) ----------------------------------------------- */
 
+/* Is a storage fake, and who made it so? */
+typedef enum td_fake_kind {
+    TD_FAKE_NO,
+    TD_FAKE_OF_TRACE, /* made by a capture or another trace */
+    TD_FAKE_OF_USER   /* made by the user (tandem/fake.h); a trace treats it as real */
+} td_fake_kind;
+
 /* Memory with a version counter. Shared between tensors, contexts, threads and
  * foreign libraries, so the reference count is atomic. A fake storage has a
  * size but no memory. */
-/* Whose tensors without elements are they? */
-typedef enum td_fake_kind {
-    TD_FAKE_NO,
-    TD_FAKE_OF_TRACE, /* of a capture or another trace */
-    TD_FAKE_OF_USER /* made as such (tandem/fake.h): to a trace it is like a real one */
-} td_fake_kind;
-
 struct td_storage {
     _Atomic int32_t  refs;
     uint8_t          fake;     /* td_fake_kind: has a size and no memory */
@@ -217,7 +217,7 @@ struct td_tensor {
 };
 
 /* Writes so far: those of the storage, plus set_ calls on this tensor, so that
- * a tensor that left a storage and came back has another version. */
+ * a tensor that set_ moved away and back has another version. */
 static inline uint64_t td__version(const td_tensor *t) {
     return atomic_load_explicit(&t->st->version, memory_order_relaxed) + t->moves;
 }
@@ -278,8 +278,7 @@ static inline bool td__is_traced(const td_tensor *t) {
     return t->st->fake == TD_FAKE_OF_TRACE;
 }
 /* Was t kept from a body that was captured, or is it a fake outside of td_fakes_begin?
- * It has no elements, and nothing runs that could take it. Public functions that take
- * tensors refuse it. */
+ * Public functions refuse it, because it has no elements. */
 #define TD_IS_KEPT(t) \
     TD_UNLIKELY(td__is_fake(t) && !(t)->cx->fake && !(t)->cx->takes_fakes)
 /* In a captured body: the fake copy of t, whose sizes and flags public
@@ -290,10 +289,10 @@ bool       td__from_outside(const td_tensor *t);
 /* May `who` read `what` of t? Not in a captured body if the program could not
  * reproduce it. False after td__fail. */
 bool       td__may_read_tensor(const td_tensor *t, const char *who, const char *what);
-/* State that is in no tensor (settings, the generator, files, other objects): compiled
- * code neither reads it again nor repeats a change. A public function that reads or
- * changes such state either makes it part of the key (td_deps, td__modes_of) or calls
- * one of these before, which fail in a captured body. False after td__fail.
+/* May a public function read or change state outside of tensors (settings, the
+ * generator, files, other objects)? Compiled code neither reads it again nor repeats a
+ * change, so the function either makes the state part of the key (td_deps, td__modes_of)
+ * or calls one of these first, which fail in a captured body. False after td__fail.
  * tests/unit/body_functions.def has a row for each public function. */
 bool       td__may_read(const td_ctx *cx, const char *who, const char *what);
 bool       td__may_change(const td_ctx *cx, const char *who, const char *what);
@@ -334,8 +333,8 @@ bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
 /* Do elements share an address because of a stride 0? Other overlaps are not
  * detected. */
 bool td__overlaps_itself(const td_tensor *t);
-/* May two elements of t, whose sizes are numbers, have the same address? Exact for
- * layouts whose strides nest; true for every other layout. */
+/* May two elements of t, whose sizes are numbers, have the same address? Exact if
+ * strides nest; true for every other layout. */
 bool td__may_share_places(const td_tensor *t);
 /* The dims that are not expanded (stride 0), in kept_size and kept_stride;
  * returns their number. again[i]: dim i is expanded. */
@@ -370,13 +369,13 @@ void        td__fail_prefix(td_ctx *cx, const char *why);
 void        td__fail_backward(td_ctx *cx, td_where op, td_where caller);
 /* "this tensor, f32[2], was freed when the scope "step" ended at train.c:12; ..." */
 void        td__released_text(const td_tensor *t, char *out, size_t cap);
-/* `who` was given nil. An error only if none was recorded when the nil was
- * made, as for a gradient that does not exist. Always returns false. */
+/* `who` received nil. Fails only for the nil of td_grad_of for a tensor without gradient:
+ * other nils come from an error that is recorded. Always returns false. */
 bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who);
 /* TD_E_TRACE: `who` needs the elements of a fake tensor, or elements during a
  * capture. Always returns false. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
-/* `who` was given t, with TD_IS_KEPT. Always returns false. */
+/* Fails: `who` received t, for which TD_IS_KEPT holds. Always returns false. */
 bool        td__fail_kept(td_ctx *cx, const char *who, const td_tensor *t);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
@@ -423,7 +422,7 @@ enum { TD_ENDED_KEPT = 64 };
  * is stored. NULL for NULL, and after td__fail. */
 const char *td__place_file(td_ctx *cx, const char *name);
 
-/* Functions of later rooms that the context calls. */
+/* Functions of later directories that the context calls. */
 typedef struct td_ctx_hooks {
     void (*free_autograd)(td_tensor *t);  /* t, which has autograd state, is freed */
     const char *(*made_by)(td_tensor *t); /* name of its grad_fn; "": a leaf */
@@ -515,7 +514,7 @@ typedef struct td_ambient {
 } td_ambient;
 
 /* A copy that an op made because a data-dependent size might require it
- * (ops/guess.c). */
+ * (ops/assumed_copy.c). */
 typedef struct td_layout_copy {
     const td_storage *from, *copy; /* copy NULL: none */
     int               rank;

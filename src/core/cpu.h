@@ -1,7 +1,7 @@
-/* core/cpu.h -- instruction levels: what the CPU has, and what the process uses. One
- * setting, TD_ISA, bounds the vector loops (ops/isa.c), the flags of emitted code
- * (build/cc.c), oneDNN and OpenBLAS (kernels/blas_setup.c). The level is fixed when it
- * is first needed, and is part of every cache key. */
+/* core/cpu.h -- instruction levels: those that the CPU has, and the one that the process
+ * uses. One setting, TD_ISA, bounds the vector loops (kernels/isa.c), the flags of
+ * emitted code (build/cc.c), oneDNN and OpenBLAS (kernels/blas_setup.c). The level is
+ * fixed when it is first needed, and is part of every cache key. */
 #ifndef TD_CPU_H
 #define TD_CPU_H
 
@@ -11,7 +11,7 @@
 
 /* In the order of the words of the row `isa` in config.def. */
 typedef enum td_cpu_level {
-    TD_CPU_BASE, /* what every CPU of the architecture has */
+    TD_CPU_BASE, /* the baseline of the architecture */
     TD_CPU_AVX2, /* AVX2, FMA, F16C */
     TD_CPU_AVX512,
     TD_CPU_COUNT
@@ -23,8 +23,8 @@ const char                *td__level_name(td_cpu_level level);
 td_cpu_level               td__cpu_best(void);
 /* The level in use: the one TD_ISA names, and at most td__cpu_best. */
 static inline td_cpu_level td__cpu_level(void);
-/* The level for the text of TD_ISA (NULL, "" and unknown names: `best`). Writes a
- * warning into `why` where the text asks for more than `best`, else "". */
+/* The level for the text of TD_ISA (NULL, "" and unknown names: `best`). If the text
+ * names a level above `best`, writes a warning into `why`, else "". */
 td_cpu_level td__level_wanted(const char *said, td_cpu_level best, char *why,
                               size_t cap);
 

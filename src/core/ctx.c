@@ -78,14 +78,15 @@ void td__ctx_free(td_ctx *cx) {
     td__callback_begin(&freeing, cx);
     td__handles_end(cx);
     td__modes_drop(cx, cx->tape);
-    for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* none is freed below */
+    for (td_tensor *t = cx->all; t; t = t->next)
+        t->refs++; /* so that none is freed below */
     for (td_tensor *t = cx->all; t; t = t->next)
         if (t->ag) {
             cx->hooks->free_autograd(t);
             t->ag = NULL;
         }
     for (td_tensor *t = cx->all; t; t = t->next)
-        if (t->typed) td__typed_set(t, NULL); /* inner tensors have a reference more */
+        if (t->typed) td__typed_set(t, NULL); /* drops references to inner tensors */
     if (cx->hooks && cx->hooks->close) cx->hooks->close(cx);
     if (cx->drop_remote) cx->drop_remote(cx);
     for (td_tensor *t = cx->all, *next; t; t = next) {

@@ -88,7 +88,7 @@ static void *open_library(const char *dir, const char *name, char *why, size_t c
     return lib;
 }
 
-/* The plugin is not there. */
+/* Writes into `why` that the plugin was not found. Returns NULL. */
 static const td_device_plugin *no_plugin(const char *name, const char *dir,
                                          const char *error, char *why, size_t cap) {
     snprintf(why, cap,
@@ -99,7 +99,7 @@ static const td_device_plugin *no_plugin(const char *name, const char *dir,
     return NULL;
 }
 
-/* The functions of a loaded library; NULL: why. */
+/* The functions of a loaded library; NULL: `why` has the reason. */
 static const td_device_plugin *functions_of(void *lib, const char *name, char *why,
                                             size_t cap) {
     td_device_plugin_fn *get = NULL;
@@ -114,7 +114,8 @@ static const td_device_plugin *functions_of(void *lib, const char *name, char *w
     return NULL;
 }
 
-/* The plugin of a kind, loaded at its first use. The lock is held. NULL: why. */
+/* The plugin of a kind, loaded at its first use. The lock is held. NULL: `why` has the
+ * reason. */
 static const td_device_plugin *load(td_ctx *cx, td_device_kind k, char *why,
                                     size_t cap) {
     char        own[1024], error[420];
@@ -137,7 +138,7 @@ td_device_state *td__device_state(uint8_t code) {
     return &kinds[code >> 4].device[code & 15];
 }
 
-/* Opens a device whose state is not there yet. The lock is held. */
+/* Opens a device that has no state yet. The lock is held. */
 static bool open_device(td_ctx *cx, td_device dev, char *why, size_t cap) {
     td_device_state        *s = &kinds[dev.kind].device[dev.index];
     const td_device_plugin *p = load(cx, dev.kind, why, cap);
@@ -187,7 +188,7 @@ int td_device_count(td_ctx *cx, td_device_kind k, char *why, size_t cap) {
     return n < TD_DEVICE_INDICES ? n : TD_DEVICE_INDICES;
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- properties --------------------------------------------------------- */
 
 td_device td_device_of(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return (td_device){TD_CPU, 0};

@@ -22,7 +22,7 @@ enum { TD_DEVICE_INDICES = 15 };
 typedef struct td_device_state {
     const td_device_plugin *plugin;
     void                   *dev;
-    pthread_mutex_t         lock; /* calls of the plugin come one at a time */
+    pthread_mutex_t         lock; /* held during calls of the plugin */
     uint8_t                 code;
     /* td_device_counts, beside memory */
     _Atomic uint64_t        to_device, to_host, launches, on_host, kernels_built;
@@ -36,11 +36,11 @@ static inline td_device td__device_at(uint8_t code) {
 }
 /* "cuda:0"; lives as long as the process. */
 const char      *td__device_str(uint8_t code);
-/* The device, opened at its first use. NULL after td__fail; of the CPU too. */
+/* The device, opened at its first use. NULL after td__fail, also for the CPU. */
 td_device_state *td__device_open(td_ctx *cx, uint8_t code);
-/* The same for a device that is open, as that of a real storage is. */
+/* The same for a device that is open already, such as that of a real storage. */
 td_device_state *td__device_state(uint8_t code);
-/* Fails: `who` was given t, whose bytes the host cannot read. Always false. */
+/* Fails: the host cannot read the bytes of t, which `who` needs. Returns false. */
 bool             td__fail_on_device(td_tensor *t, const char *who);
 
 /* ---- memory (device_memory.c) ------------------------------------------- */
@@ -54,8 +54,8 @@ void        td__device_release(td_storage *s); /* frees the memory of s */
 bool        td__device_resize(td_storage *s, size_t bytes);
 bool        td__device_zero(td_storage *s);
 
-/* Copies n bytes of a real storage, from `at` on, to the host or from there, on any
- * device. False after td__fail. */
+/* Copies n bytes between the host and a real storage on any device, from byte `at` of the
+ * storage on. False after td__fail. */
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n);
 bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, size_t n);
 /* Copies n bytes between two storages, on any two devices. */

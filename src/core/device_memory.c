@@ -6,7 +6,7 @@
 
 /* ---- allocation --------------------------------------------------------- */
 
-/* NULL: out of memory. Fails in fault injection as host memory does. */
+/* Allocates on a device. NULL: out of memory, also by fault injection. */
 static void *take(td_device_state *d, size_t bytes) {
     if (td__fault_now()) return NULL;
     pthread_mutex_lock(&d->lock);
@@ -99,7 +99,7 @@ bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, siz
     return transfer(d, TO_DEVICE, to, from, n) || fail_transfer(cx, d);
 }
 
-/* Between two devices bytes pass through the host. */
+/* Copies through the host: plugins cannot copy between two devices. */
 static bool copy_across(td_ctx *cx, td_storage *to, size_t at, const td_storage *from,
                         size_t from_at, size_t n) {
     void *between = td__block_alloc(n);
@@ -128,7 +128,7 @@ bool td__storage_copy(td_ctx *cx, td_storage *to, const td_storage *from) {
 
 /* ---- elements on the host ----------------------------------------------- */
 
-/* Bytes from the first element of t to the last. */
+/* The number of bytes from the first element of t to the end of the last. */
 static size_t range_of(const td_tensor *t) {
     int64_t last = 0;
     for (int d = 0; d < t->rank; d++) last += (t->size[d] - 1) * t->stride[d];

@@ -1,8 +1,8 @@
 /* dim.c -- the uncommon part of dim arithmetic: symbolic operands and overflow. */
 #include "core/dim.h"
 
-/* By thread, not by context: dim arithmetic is on plain numbers, far below any function
- * that knows its context. One trace at a time runs on a thread. */
+/* Thread-local, not in the context: dim arithmetic is on plain numbers, in functions
+ * without a context argument. One trace at a time runs on a thread. */
 static TD_HOT_LOCAL td_dim_hook  serving;
 static TD_HOT_LOCAL td_dim_given given;
 
@@ -21,8 +21,8 @@ static int64_t clamped(wide v) {
     return v < -TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
-/* Numbers whose result left the range, or which are in the range of tags
- * without a trace. Saturates at TD_DIM_HUGE, which every size check rejects. */
+/* The result for two numbers, if it is out of range or an operand is in the range of tags
+ * although no trace runs. Saturates at TD_DIM_HUGE, which every size check rejects. */
 static int64_t of_numbers(int op, wide a, wide b) {
     switch (op) {
     case TD_DIM_ADD: return clamped(a + b);

@@ -86,10 +86,10 @@ typedef struct td_dim_hook {
     void (*text)(void *env, int64_t dim, td_buf *out);
     void *env;
 } td_dim_hook;
-td_dim_hook        td__dim_set_hook(td_dim_hook hook);     /* gives the one before */
-void              *td__dim_hook_env(void);                 /* NULL: nothing serves */
+td_dim_hook        td__dim_set_hook(td_dim_hook hook); /* returns the previous one */
+void              *td__dim_hook_env(void);             /* NULL: no trace serves */
 void               td__dim_text(int64_t dim, td_buf *out); /* "s0*2 + 1", or digits */
-/* A negative number, as opposed to a symbol. */
+/* A negative number, not a symbol. */
 static inline bool td__dim_is_negative(int64_t a) {
     return TD_UNLIKELY(a < 0) && !td__dim_is_symbolic(a);
 }
@@ -136,7 +136,7 @@ static inline int64_t td__dim_max(int64_t a, int64_t b) {
         return td__dim_slow(TD_DIM_MAX, a, b);
     return a > b ? a : b;
 }
-/* Comparisons. With symbolic operands that decide it, a guard is recorded. */
+/* Comparisons. If the answer depends on symbols, it is recorded as a guard. */
 static inline bool td__dim_eq(int64_t a, int64_t b) {
     if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
         return td__dim_slow(TD_DIM_EQ, a, b) != 0;
@@ -207,15 +207,15 @@ bool    td__dim_expect(int64_t a, td_dim_rel rel, int64_t b);
 /* The size, within [lo, hi], of a result that depends on data: the next one given, or a
  * symbol of the trace. TD_DIM_HUGE: no trace is running, or td__fail. */
 int64_t td__dim_fresh(int64_t lo, int64_t hi);
-/* Sizes that results have, in the order in which a program makes them, where a trace is
- * for these alone. */
+/* The sizes of a trace that is made for these alone: results whose sizes depend on values
+ * take them in the order in which the program makes them. */
 typedef struct td_dim_given {
     const int64_t *v;
-    int            n, at; /* at: those taken already */
+    int            n, at; /* at: number of those taken already */
 } td_dim_given;
 typedef TD_VEC(int64_t) td_dim_list;
-/* Gives the sizes of the results that follow. Returns what was given before, for the
- * caller to give again. */
+/* Gives the sizes of the results that follow. Returns the previous ones, for the caller
+ * to restore. */
 td_dim_given td__dim_give(td_dim_given sizes);
 bool         td__dim_is_given(void); /* Are sizes given now? */
 

@@ -1,6 +1,6 @@
-/* dlpack.c -- tensors to and from other libraries without copying. What is
- * exported holds the storage, not the tensor, so it outlives the context; what is
- * imported becomes a storage that calls the producer's deleter when it dies. */
+/* dlpack.c -- tensors to and from other libraries without copying. An exported struct
+ * references the storage, not the tensor, so it outlives the context. An imported struct
+ * becomes a storage that calls the producer's deleter when it is freed. */
 #include "tandem/dlpack.h"
 #include "core/device.h"
 #include "core/readonly.h"
@@ -18,7 +18,8 @@ static const struct {
 
 /* ---- export ------------------------------------------------------------- */
 
-/* One block: the structure handed out, what it holds, its sizes and strides. */
+/* An export in one block: the struct for the consumer, the storage it references, its
+ * sizes and strides. */
 typedef struct exported {
     union {
         DLManagedTensorVersioned versioned;
@@ -156,8 +157,8 @@ static bool read_sizes(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *numel
                     td__sizes_str(m->rank, m->size));
 }
 
-/* Where there is no second element, a stride says nothing, and producers write what
- * they like: beyond this it is taken for the dense one. */
+/* Along a dim of at most one element the stride has no effect, and producers write any
+ * number: one beyond this bound is replaced by the dense stride. */
 #define MOST_IDLE_STRIDE ((int64_t)1 << 40)
 
 /* Strides; *extent is the elements from the first to the last. */
@@ -185,7 +186,7 @@ static bool read_strides(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t nume
     return true;
 }
 
-/* The memory: its `bytes` from data + byte_offset on are addresses. */
+/* Is data + byte_offset with its `bytes` valid, aligned memory of the host? */
 static bool check_memory(td_ctx *cx, const DLTensor *d, const td_meta *m,
                          int64_t bytes) {
     size_t    item = td__dtype_bytes[m->dtype];
@@ -220,7 +221,7 @@ static bool read_tensor(td_ctx *cx, const DLTensor *d, td_meta *m, size_t *bytes
     return check_memory(cx, d, m, size);
 }
 
-/* Takes over `m` through release(m). */
+/* Imports `m`, which release(m) frees. Takes it over unless it fails. */
 static td_tensor *import(td_ctx *cx, const DLTensor *d, bool readonly,
                          void (*release)(void *), void *m) {
     td_meta meta;

@@ -149,14 +149,14 @@ void td__store_f(td_dtype dt, void *p, double v) {
     case TD_BF16: memcpy(p, &(uint16_t){float_to_bf16(f)}, 2); break;
     case TD_BOOL: *(uint8_t *)p = v != 0; break;
     case TD_I64: store_int(dt, p, trunc_to_int(v)); break;
-    default: /* by way of i32, as casts of whole tensors go (docs/numerics.md) */
+    default: /* through i32, as casts of whole tensors (docs/numerics.md) */
         store_int(dt, p, v > -0x1p31 - 1 && v < 0x1p31 ? (int64_t)v : INT32_MIN);
         break;
     }
 }
 
 void td__store_i(td_dtype dt, void *p, int64_t v) {
-    float f = (float)v; /* straight from the integer: one rounding, not two */
+    float f = (float)v; /* directly from the integer: rounded once */
     switch (dt) {
     case TD_F64: td__store_f(dt, p, (double)v); break;
     case TD_F32: memcpy(p, &f, 4); break;

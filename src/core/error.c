@@ -49,9 +49,9 @@ static void drop_double(td_ctx *cx, size_t last, size_t text) {
         memmove(cx->message + last, cx->message + text, strlen(cx->message + text) + 1);
 }
 
-/* Appends the calls around the line: " < model.c:12 < train.c:80". Of a node of a graph
- * alone: the message of a body that is captured is that of the body run eagerly, whose
- * calls are on the stack of the thread. */
+/* Appends the calls around the line: " < model.c:12 < train.c:80". Only for a node of a
+ * graph: a body that is captured fails with the message it has when it runs eagerly, and
+ * then its calls are on the stack of the thread. */
 static void append_calls(td_ctx *cx, td_where here) {
     td_where list[4];
     bool     node = cx->callback && cx->callback->stack;
@@ -100,7 +100,7 @@ void td__fail_backward(td_ctx *cx, td_where op, td_where caller) {
              ", in the backward called at %s:%d)", caller.file, caller.line);
 }
 
-/* What failed on this thread where no context could be found, hence by thread. */
+/* The last error of this thread for which there was no context. */
 static _Thread_local char last_error[512];
 
 /* For errors that belong to no context: td_last_error, and stderr. */
@@ -267,7 +267,7 @@ void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *
 
 #define TEXT_CAP 160
 
-/* By thread: sizes are printed also where neither tensor nor context is at hand. */
+/* Thread-local: sizes are printed by functions without a tensor or context argument. */
 static char *next_text(void) {
     static _Thread_local char texts[4][TEXT_CAP];
     static _Thread_local int  next;

@@ -39,8 +39,8 @@ static td_mapping *make_mapping(td_ctx *cx, const void *bytes, size_t n, bool ma
     return m;
 }
 
-/* *why is a reason other than errno. A FIFO or a device is refused before anything is
- * read from it. */
+/* Maps an open file. *why is a reason other than errno. FIFOs and devices are refused
+ * before anything is read from them. */
 static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
     struct stat st;
     *why = NULL;
@@ -287,7 +287,7 @@ static void flush_directory(td_out *o) {
 /* Flushes, renames and flushes the directory, so that a crash leaves the old file or
  * the new one. */
 bool td__out_finish(td_out *o) {
-    /* what is no regular file has nothing to flush */
+    /* only regular files are flushed */
     if (io_fault() || (fsync(o->fd) != 0 && o->temp)) return give_up(o, "cannot flush");
     int bad = close(o->fd);
     o->fd = -1;

@@ -68,7 +68,7 @@ bool td__geom_identical(const td_geom *a, const td_geom *b) {
            td__dims_identical(a->stride, b->stride, a->rank);
 }
 
-/* ---- what covers what ---------------------------------------------------- */
+/* ---- which geometry covers which ------------------------------------------ */
 
 bool td__geom_is_list(const td_geom *g) {
     return g->rank == 1 && td__dim_eq(g->offset, 0) && td__dim_eq(g->stride[0], 1);

@@ -1,8 +1,8 @@
 /* core/geometry.h -- geometry: the dtype, sizes, strides and offset of a tensor, apart
  * from the bytes it addresses. td_geom is the one type for it: graph values, nodes of
- * the tape and plans hold one each, and td__geom_of and td__meta_geom make one of a
- * tensor and of a rule's result. Its lists belong to somebody else: to the tensor, a
- * graph, an arena.
+ * the tape and plans store one each; td__geom_of and td__meta_geom make one of a tensor
+ * and of the result of a shape rule. It does not own its lists: they belong to a tensor,
+ * a graph or an arena.
  *
  * Sizes may be symbolic, and there are four ways to compare them (dim.h):
  *
@@ -43,7 +43,7 @@ static inline td_ints td__geom_sizes(const td_geom *g) {
     return (td_ints){g->size, g->rank};
 }
 
-/* What a tensor of this geometry is made of (td__tensor_make). */
+/* The meta from which td__tensor_make makes a tensor of this geometry. */
 td_meta td__geom_meta(const td_geom *g);
 void    td__geom_to_meta(const td_geom *g, td_meta *m);
 /* t's geometry with lists of its own. False after td__fail. */
@@ -63,10 +63,10 @@ bool td__geom_identical(const td_geom *a, const td_geom *b);
 bool    td__geom_is_list(const td_geom *g);
 /* The index of the last element in the storage; of a geometry that is not empty. */
 int64_t td__geom_last(const td_geom *g);
-/* Does every element of b lie at one of a, which has no gaps? */
+/* Does a, which has no gaps, address every element of b? */
 bool    td__geom_covers(const td_geom *a, const td_geom *b);
 bool    td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
-/* May elements share bytes? Exact where there are few or strides are in order. */
+/* May elements share bytes? Exact if elements are few or strides nest. */
 bool    td__geom_overlaps_itself(const td_geom *g);
 bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
 

@@ -1,10 +1,11 @@
-/* geometry_overlap.c -- which elements share bytes. Exact where elements are few or
- * their strides are in order; where neither holds the answer is that they may. */
+/* geometry_overlap.c -- do elements share bytes? Exact if elements are few or their
+ * strides nest; in all other cases the answer is that they may. */
 #include "core/geometry.h"
 
-enum { FEW = 1 << 16 }; /* elements, and places they span */
+enum { FEW = 1 << 16 }; /* elements, and addresses that they span */
 
-/* Sorted by stride, does each dim step over all that the smaller ones reach? */
+/* Do strides nest: sorted by stride, is each one larger than the extent of the dims with
+ * smaller strides? */
 static bool in_order(const td_geom *g) {
     int     order[TD_MAX_RANK], n = 0;
     int64_t reach = 0;
@@ -24,7 +25,7 @@ static bool in_order(const td_geom *g) {
     return true;
 }
 
-/* Marks the places of g, counted from `from`; true when one was marked before. */
+/* Marks the addresses of g, counted from `from`; true if one was marked before. */
 static bool mark(const td_geom *g, int64_t from, uint8_t *marks) {
     int64_t where[TD_MAX_RANK] = {0}, at = g->offset - from;
     int     d;
@@ -41,7 +42,8 @@ static bool mark(const td_geom *g, int64_t from, uint8_t *marks) {
     return false;
 }
 
-/* By marking; b may be NULL. True also when there is no room to find out. */
+/* Do elements share addresses? Marks all of them; b may be NULL. True also if out of
+ * memory. */
 static bool share_places(const td_geom *a, const td_geom *b) {
     int64_t first = a->offset, last = td__geom_last(a), n = td__numel(a->rank, a->size);
     if (b) {
@@ -61,7 +63,7 @@ bool td__geom_overlaps_itself(const td_geom *g) {
     return td__geom_is_symbolic(g) || share_places(g, NULL);
 }
 
-/* Columns of one matrix: rows a common stride apart, places within a row apart. */
+/* Are a and b columns of one matrix, with a common row stride, that do not overlap? */
 static bool lie_in_columns(const td_geom *a, const td_geom *b) {
     int64_t        row = 0, reach[2] = {0, 0}, at[2] = {a->offset, b->offset};
     const td_geom *g[2] = {a, b};
@@ -77,8 +79,8 @@ static bool lie_in_columns(const td_geom *a, const td_geom *b) {
     return row && (at[0] + reach[0] < at[1] || at[1] + reach[1] < at[0]);
 }
 
-/* Could the two share a byte of one storage? True in doubt: for other dtypes and
- * symbolic sizes only the byte ranges are compared. */
+/* May the two share a byte of one storage? For different dtypes and symbolic sizes only
+ * the byte ranges are compared. */
 bool td__geom_overlap(const td_geom *a, const td_geom *b) {
     int64_t item = td__dtype_bytes[a->dtype], other = td__dtype_bytes[b->dtype];
     if (td__dim_eq(td__numel(a->rank, a->size), 0) ||

@@ -1,6 +1,5 @@
-/* npy.c -- NumPy's .npy files. A file is a magic string, a version, the length of
- * a header, the header (a Python dict of three entries as text), and the elements.
- * Reading takes the bytes as a mapping, whoever made it. */
+/* npy.c -- NumPy's .npy files. A file is a magic string, a version, the length of a
+ * header, the header (a Python dict of three entries as text), and the elements. */
 #include "core/files.h"
 #include "tandem/io.h"
 
@@ -170,7 +169,7 @@ static bool read_front(reader *r, const td_mapping *m) {
     return true;
 }
 
-/* The elements must be there in full; more may follow. */
+/* All elements must be in the file; bytes after them are ignored. */
 static bool check_extent(reader *r, const td_mapping *m, size_t at) {
     td_meta *x = &r->meta;
     int64_t  n = td__numel(x->rank, x->size);

@@ -1,6 +1,6 @@
 /* object.c -- objects: storages without bytes that own a pointer of the program's. The
- * type of an object is a name, kept for the life of the process, because traces keep
- * fake copies of arguments longer than the arguments live. */
+ * type of an object is a name; names live as long as the process, because fake copies of
+ * arguments may outlive the arguments. */
 #include "core/core.h"
 #include "core/handle.h"
 #include "tandem/object.h"
@@ -63,7 +63,7 @@ static td_storage *make_storage(td_ctx *cx, const td_object_opts *o,
     }
     *own = (object){o->data, o->drop};
     st->env = own;
-    st->readonly = true; /* also keeps it off the fast path of keys */
+    st->readonly = true; /* also excludes it from the fast path of keys */
     st->object = type;
     st->object_key = type->hash ^ (o->key * 0x9e3779b97f4a7c15u);
     return st;

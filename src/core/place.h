@@ -26,7 +26,7 @@ const td_place *td__place_in(td_where here, const td_place *up);
 int             td__stack_list(const td_ctx *cx, td_where *to, int most);
 /* The same as a place; NULL: none. */
 const td_place *td__stack_now(const td_ctx *cx);
-/* The stack without calls at `here` itself, its innermost ones. */
+/* `stack` without its innermost calls whose line is `here`. */
 const td_place *td__stack_beyond(const td_place *stack, td_where here);
 bool            td__same_where(td_where a, td_where b);
 /* " < model.c:12 < train.c:80" */

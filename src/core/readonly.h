@@ -1,5 +1,5 @@
-/* core/readonly.h -- how messages tell that a storage may not be written
- * (td_storage.readonly), and what to do. */
+/* core/readonly.h -- the text of messages about storages that may not be written
+ * (td_storage.readonly), with the remedy. */
 #ifndef TD_READONLY_H
 #define TD_READONLY_H
 

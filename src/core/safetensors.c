@@ -1,7 +1,7 @@
-/* safetensors.c -- reading .safetensors files: the length of a header, the header
- * (JSON, read by cJSON), then the bytes of all tensors, one after the other with
- * nothing between or behind. A file is checked as a whole when it is opened; what
- * a tensor of it then needs is arithmetic. Writing is safetensors_save.c. */
+/* safetensors.c -- reads .safetensors files: the length of a header, the header (JSON,
+ * parsed by cJSON), then the bytes of all tensors, without gaps. A file is checked as a
+ * whole when it is opened; a tensor of it then needs no further check. Writing is in
+ * safetensors_save.c. */
 #include "core/safetensors.h"
 #include "tandem/io.h"
 
@@ -37,7 +37,7 @@ typedef struct entry {
     const td_st_type *type;
     int               rank;
     int64_t           size[TD_MAX_RANK];
-    uint64_t          begin, end; /* in the buffer behind the header */
+    uint64_t          begin, end; /* in the buffer after the header */
 } entry;
 
 struct td_safetensors {
@@ -49,7 +49,7 @@ struct td_safetensors {
     cJSON       *root;
     const cJSON *notes; /* __metadata__, NULL: none */
     td_map       by_name;
-    TD_VEC(entry) all; /* by place in the buffer */
+    TD_VEC(entry) all; /* by offset in the buffer */
 };
 
 static void close_file(void *object);
@@ -62,9 +62,9 @@ static bool wrong(const td_safetensors *f, const char *name, const char *what) {
                     name, what);
 }
 
-/* What must hold before a JSON reader sees the text: UTF-8, no NUL in any form
- * (C strings would end early), and not much more structure than tensors have, as
- * each comma or bracket costs the reader some 64 bytes. */
+/* Checks the text before the JSON parser gets it: UTF-8, no NUL in any form (C strings
+ * would end early), and not much more structure than tensors need, because each comma or
+ * bracket costs the parser about 64 bytes. */
 static bool check_text(const td_safetensors *f, const uint8_t *p, size_t n) {
     const uint8_t *end = p + n;
     size_t         marks = 0;
@@ -79,7 +79,7 @@ static bool check_text(const td_safetensors *f, const uint8_t *p, size_t n) {
     return marks <= 64 + n / 2 || wrong(f, NULL, "the header is no list of tensors");
 }
 
-/* A number that is a whole one from 0 to 2^53. */
+/* Is j a whole number from 0 to 2^53? */
 static bool whole(const cJSON *j, uint64_t *out) {
     if (!cJSON_IsNumber(j) || !(j->valuedouble >= 0 && j->valuedouble <= 0x1p53))
         return false;
@@ -87,7 +87,7 @@ static bool whole(const cJSON *j, uint64_t *out) {
     return (double)*out == j->valuedouble;
 }
 
-/* The member called key; NULL also when it comes twice. */
+/* The member called key; NULL: none, or two. */
 static const cJSON *member(const cJSON *object, const char *key) {
     const cJSON *found = NULL, *j;
     cJSON_ArrayForEach(j, object) {
@@ -168,7 +168,8 @@ static int by_place(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* No holes, no overlaps, nothing left over, no name twice. */
+/* Checks that tensors leave no gaps, do not overlap, fill the buffer, and have distinct
+ * names. */
 static bool check_layout(td_safetensors *f) {
     uint64_t at = 0;
     if (f->all.n) qsort(f->all.v, (size_t)f->all.n, sizeof(entry), by_place);
@@ -201,7 +202,7 @@ static bool read_header(td_safetensors *f) {
     const char *text = (const char *)b + 8, *end = NULL;
     errno = 0;
     f->root = cJSON_ParseWithLengthOpts(text, (size_t)n, &end, 0);
-    if (!f->root && errno == ENOMEM) return td__fail_memory(f->cx); /* malloc said so */
+    if (!f->root && errno == ENOMEM) return td__fail_memory(f->cx); /* malloc failed */
     if (!f->root || !cJSON_IsObject(f->root))
         return wrong(f, NULL, "the header is no JSON");
     for (; end < text + n; end++)
@@ -261,7 +262,7 @@ static void close_file(void *object) {
     td__handle_free(f, TD_H_SAFETENSORS);
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- access ------------------------------------------------------------- */
 
 int td_safetensors_count(const td_safetensors *f) {
     if (!TD_ENTER(f, SAFETENSORS)) return 0;

@@ -1,4 +1,4 @@
-/* core/safetensors.h -- what reading and writing .safetensors share. */
+/* core/safetensors.h -- shared by the reader and the writer of .safetensors. */
 #ifndef TD_SAFETENSORS_H
 #define TD_SAFETENSORS_H
 

@@ -139,8 +139,8 @@ bool td__overlaps_itself(const td_tensor *t) {
     return false;
 }
 
-/* Strides nest when each one, in rising order, steps over all that the smaller ones
- * reach. */
+/* Strides nest if each one, in ascending order, is larger than the extent of the dims
+ * with smaller strides. */
 bool td__may_share_places(const td_tensor *t) {
     int64_t  reach = 0;
     uint64_t done = 0;
@@ -193,7 +193,7 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (td__geom_seems_eq(&ga, &gb)) return TD_OVERLAP_FULL;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
         !td__is_packed(b->rank, b->size, b->stride))
-        return TD_OVERLAP_NO; /* undecided: ATen allows it as well */
+        return TD_OVERLAP_NO; /* undecided: allowed, as in ATen */
     int64_t a0, a1, b0, b1;
     byte_range(a, &a0, &a1);
     byte_range(b, &b0, &b1);

@@ -1,4 +1,5 @@
-/* sources.c -- which sources the library was built from, as the Makefile says. */
+/* sources.c -- the identity of the sources that the library was built from; the Makefile
+ * defines it. */
 #include "core/sources.h"
 
 #ifndef TD_SOURCES

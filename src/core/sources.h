@@ -1,5 +1,5 @@
-/* core/sources.h -- which sources the library was built from. What one build keeps on
- * disk in a form of its own another does not read. */
+/* core/sources.h -- the identity of the sources that the library was built from. Files in
+ * a private binary form are read only by the build that wrote them. */
 #ifndef TD_SOURCES_H
 #define TD_SOURCES_H
 

@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
-/* What a level and the ops inside it may need. The largest frame has 48 KB, which the
- * compiler checks; sanitizers make frames several times as large. */
+/* Stack space reserved for one level and the ops inside it. The largest frame has 48 KB,
+ * which the compiler checks; sanitizers make frames several times as large. */
 #if defined(__has_feature)
 #define HAS(x) __has_feature(x) /* clang */
 #else
@@ -18,7 +18,7 @@ enum { RESERVE = 96 * 1024 };
 #endif
 
 typedef struct bounds {
-    bool      known; /* looked up; low == high: nothing is known of it */
+    bool      known; /* looked up; low == high: the bounds are unknown */
     uintptr_t low, high;
 } bounds;
 

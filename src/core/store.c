@@ -1,4 +1,4 @@
-/* store.c -- open stores of a context, found by their names. */
+/* store.c -- the open stores of a context, by name. */
 #include "core/store.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
-/* store_file.c -- a store in one file without a name, so that nothing is left behind
- * however the process ends. Values are extents of the file; freed ones are used again,
- * first fit, and the file is truncated when it is empty. */
+/* store_file.c -- a store in one unnamed file, so that nothing is left on disk however
+ * the process ends. Values are extents of the file; freed extents are reused, first fit,
+ * and the file is truncated when it is empty. */
 #include "core/store.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Bytes of the file: of a value, or free. All extents of a file are in one list, by
- * offset and without gaps. */
+/* Bytes of the file, of a value or free. All extents of a file are in one list, ordered
+ * by offset, without gaps. */
 typedef struct extent {
     struct extent *prev, *next;
     uint64_t       at, n;
@@ -23,7 +23,7 @@ typedef struct extent {
 typedef struct file {
     char    *folder;
     int      fd;
-    pid_t    owner; /* a child that forks makes a file of its own */
+    pid_t    owner; /* a forked child makes its own file */
     uint32_t serial;
     extent  *first; /* NULL: empty */
     uint64_t bytes; /* the end of the last extent */
@@ -62,7 +62,8 @@ static extent *insert(file *f, extent *prev, uint64_t at, uint64_t n) {
     return e;
 }
 
-/* Room for n bytes: the first free extent that has it, or the end of the file. */
+/* An extent of n bytes: the first free one that is large enough, or the end of the
+ * file. */
 static extent *reserve(file *f, uint64_t n) {
     extent *last = NULL;
     for (extent *e = f->first; e; last = e, e = e->next) {
@@ -79,7 +80,7 @@ static extent *reserve(file *f, uint64_t n) {
     return e;
 }
 
-/* Joins it with free neighbours. An empty file gives its blocks back. */
+/* Frees an extent: joins it with free neighbours. An empty file is truncated. */
 static void give_back(file *f, extent *e) {
     e->used = false;
     if (e->next && !e->next->used) {
@@ -94,12 +95,12 @@ static void give_back(file *f, extent *e) {
     if (e->next) return;
     f->bytes = e->at;
     unlink_extent(f, e);
-    if (!f->first && ftruncate(f->fd, 0) != 0) return; /* it stays as long as it is */
+    if (!f->first && ftruncate(f->fd, 0) != 0) return; /* it keeps its length */
 }
 
 /* ---- the file --------------------------------------------------------------- */
 
-/* A file that no folder shows; -1: none. */
+/* A file without a name in the folder; -1: none. */
 static int make_file(const char *folder) {
     char path[4096];
     int  fd = -1;
@@ -125,7 +126,8 @@ static bool own_file(file *f, char *why) {
                  strerror(errno));
         return false;
     }
-    for (extent *e = f->first, *next; e; e = next) { /* used ones: until their drop */
+    for (extent *e = f->first, *next; e;
+         e = next) { /* used ones are freed by their drop */
         next = e->next;
         if (!e->used) td__free(e);
     }
@@ -138,7 +140,7 @@ static bool own_file(file *f, char *why) {
     return true;
 }
 
-/* All of the bytes, however the system divides them. errno 0: the file ends. */
+/* Moves all bytes, in as many system calls as needed. errno 0: the file ended early. */
 static bool move(const file *f, const extent *e, char *to, const char *from) {
     for (size_t at = 0; at < e->n;) {
         errno = 0;
@@ -169,7 +171,7 @@ static bool put(void *env, const void *bytes, size_t n, uint64_t *handle, char *
     return false;
 }
 
-/* Is it in a file that this process made? */
+/* Is the extent in a file that this process made? */
 static bool is_ours(const file *f, const extent *e) {
     return f->owner == getpid() && e->file == f->serial;
 }
@@ -190,7 +192,7 @@ static void drop(void *env, uint64_t handle) {
     file   *f = env;
     extent *e = (extent *)(uintptr_t)handle;
     if (is_ours(f, e)) give_back(f, e);
-    else if (e->file != f->serial) td__free(e); /* in no list any more */
+    else if (e->file != f->serial) td__free(e); /* it is in no list */
 }
 
 static void close_file(void *env) {

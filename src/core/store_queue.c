@@ -1,6 +1,6 @@
-/* store_queue.c -- the jobs of a store and the thread that does them, one after the
- * other: put a value, get it, drop it. One thread and one order, so that a get finds
- * what was put before it, and a store needs no lock of its own. */
+/* store_queue.c -- the jobs of a store, and the thread that does them one after the
+ * other: put a value, get it, drop it. One thread does them in order, so that a get finds
+ * the value of an earlier put, and a store needs no lock of its own. */
 #include "core/store.h"
 
 #include <pthread.h>
@@ -24,14 +24,14 @@ typedef struct job {
 } job;
 
 struct td_stored {
-    job          job; /* its put, and when nobody needs it any more, its drop */
+    job          job; /* its put, and after the last reference, its drop */
     _Atomic int  refs;
     td_io_queue *q;
-    uint64_t     handle; /* the store's name for it, once it is there */
+    uint64_t     handle; /* the store's handle, after the put */
     bool         there;
     size_t       n;
     int64_t      number;
-    td_storage  *from; /* until the bytes are read; in q->held as long */
+    td_storage  *from; /* referenced until the bytes are read; then not in q->held */
     td_stored   *held_next;
 };
 
@@ -52,7 +52,7 @@ struct td_io_queue {
     bool            running, stop;
     job            *first, **last, *now; /* waiting, and the one that runs */
     td_stored      *held;                /* values whose storage is referenced */
-    size_t          waiting, most;       /* bytes of them that are not read yet */
+    size_t          waiting, most; /* bytes of them not read yet, and their limit */
     td_store_stats  stats;
     char            lost[TD_STORE_WHY]; /* of the first value not stored; "": none */
     td_io_queue    *next;               /* of all queues */
@@ -60,8 +60,8 @@ struct td_io_queue {
 
 /* ---- fork ---------------------------------------------------------------- */
 
-/* A child has a copy of each queue and no thread that works on it. Locks are taken
- * before the fork, so that no queue is copied halfway. */
+/* A child has a copy of each queue, but no thread. Locks are taken before the fork, so
+ * that the copies are consistent. */
 static td_io_queue    *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t  once = PTHREAD_ONCE_INIT;
@@ -76,8 +76,8 @@ static void after_fork(void) {
     pthread_mutex_unlock(&all_lock);
 }
 
-/* Jobs that wait are done by a thread of the child's own, started on demand; the one
- * that was running is not repeated. */
+/* A child does waiting jobs in a thread of its own, started on demand; it does not repeat
+ * the job that was running. */
 static void in_child(void) {
     for (td_io_queue *q = all; q; q = q->next) {
         q->running = false;
@@ -175,8 +175,8 @@ static void *work(void *env) {
     return NULL;
 }
 
-/* Signals go to the program's own threads. Without a thread the caller does the jobs.
- * The lock is held. */
+/* Starts the thread, with signals blocked: they go to the program's threads. If that
+ * fails, the caller does the jobs. The lock is held. */
 static void start(td_io_queue *q) {
     sigset_t every, before;
     if (q->running || td__fault_now()) return;
@@ -204,7 +204,7 @@ static void submit(td_io_queue *q, job *j) {
         while (q->first) step(q);
 }
 
-/* Takes a job back that has not started. The lock is held. */
+/* Removes a job that has not started. The lock is held. */
 static bool cancel(td_io_queue *q, job *j) {
     if (j->state != WAITS) return false;
     job **at = &q->first;

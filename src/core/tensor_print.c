@@ -1,6 +1,6 @@
-/* tensor_print.c -- tensors as text, laid out as PyTorch users expect: aligned
- * columns, scientific form where magnitudes differ much, summaries of large
- * tensors, and a suffix for what the numbers do not show. */
+/* tensor_print.c -- tensors as text in PyTorch's layout: aligned columns, scientific form
+ * if magnitudes differ much, summaries of large tensors, and a suffix for dtype, sizes and
+ * history. */
 #include "core/device.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #define PREFIX "tensor("
 #define ITEM_CAP 256
 
-/* What one printing needs: how items look is settled before the first is written,
- * from all items that will be shown. */
+/* The state of one printing. The form of the items is chosen before the first one is
+ * written, from all items that will be printed. */
 typedef struct printer {
     const td_tensor *t;
     const td_tensor *host; /* t, or a copy of it on the host */
@@ -22,7 +22,7 @@ typedef struct printer {
     bool             whole, sci; /* floats: all integers; scientific */
     int              width;      /* of the widest item */
     double           low, high;  /* of the nonzero finite magnitudes */
-    bool             any;        /* there is one */
+    bool             any;        /* there is such a magnitude */
 } printer;
 
 /* ---- items -------------------------------------------------------------- */
@@ -51,7 +51,7 @@ static void look_at(printer *pr, const char *p) {
     pr->any = true;
 }
 
-/* Zeros and what is not finite do not widen the columns. */
+/* Zeros, infinities and NaN do not count for the choice of the form. */
 static void measure(printer *pr, const char *p) {
     char   s[ITEM_CAP];
     double v = td__load_f((td_dtype)pr->t->dtype, p);
@@ -60,7 +60,7 @@ static void measure(printer *pr, const char *p) {
     if ((int)strlen(s) > pr->width) pr->width = (int)strlen(s);
 }
 
-/* Calls visit on every item that will be shown, from dim d on. */
+/* Calls visit for every item that will be printed, from dim d on. */
 static void each_shown(printer *pr, int d, const char *p,
                        void (*visit)(printer *, const char *)) {
     const td_tensor *t = pr->t;
@@ -129,7 +129,7 @@ static void add_vector(printer *pr, const char *p, int indent) {
     td__buf_add(&pr->text, "]");
 }
 
-/* Between slices of dim d: as many line ends as dims lie below it. */
+/* Between slices of dim d: one line end for each dim inside it. */
 static void add_break(printer *pr, int d, int indent) {
     td__buf_add(&pr->text, ",");
     for (int k = d + 1; k < pr->t->rank; k++) td__buf_add(&pr->text, "\n");
@@ -191,7 +191,8 @@ static void add_suffix(printer *pr, const char *s, int *used) {
     td__buf_add(&pr->text, s);
 }
 
-/* As PyTorch: a leaf says that it requires grad, others which op made them. */
+/* As in PyTorch: a leaf has the suffix requires_grad, other tensors the name of their
+ * grad_fn. */
 static void add_history(printer *pr, int *used) {
     td_tensor  *t = (td_tensor *)(uintptr_t)pr->t;
     char        text[64];
@@ -213,8 +214,8 @@ static void add_suffixes(printer *pr) {
     const td_tensor *t = pr->t;
     const char      *text = td__buf_str(&pr->text), *last = strrchr(text, '\n');
     int              used = (int)strlen(last ? last : text) + (last ? 1 : 2);
-    bool             bare = t->numel == 0 || t->st->fake; /* no item shows the dtype */
-    bool             plain = t->dtype == t->cx->default_dtype ||
+    bool bare = t->numel == 0 || t->st->fake; /* no item from which the dtype follows */
+    bool plain = t->dtype == t->cx->default_dtype ||
                  (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL));
     char s[24 * TD_MAX_RANK];
     if (t->st->fake || (t->numel == 0 ? t->rank != 1 : pr->edge == 0)) {
@@ -265,12 +266,12 @@ static const char *make_text(const td_tensor *t, printer *pr) {
     return NULL;
 }
 
-/* Of nil the text is "nil"; NULL, a freed tensor and one kept from a captured body are
- * errors besides. Returns what to print. */
+/* Checks the argument and returns the tensor to print. The text of nil is "nil"; NULL, a
+ * freed tensor and a tensor kept from a captured body are errors as well. */
 static const td_tensor *check_print(const td_tensor *t, const char *who) {
     if (t && t->tag == (TD_TAG_NIL | TD_H_TENSOR)) return t;
     if (!td__enter(t, TD_H_TENSOR, who) || !TD_IS_KEPT(t) || !td__is_traced(t))
-        return t; /* of a fake tensor the type is printed */
+        return t; /* a fake tensor prints as its type */
     td__fail_kept(t->cx, who, t);
     return &t->cx->nil;
 }

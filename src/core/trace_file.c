@@ -170,7 +170,7 @@ static bool take(td_trace_file *f) {
     f->pid = getpid();
     f->dead = false;
     if (!ftruncate(f->fd, 0)) return write_head(f);
-    return errno == EINVAL && write_head(f); /* no plain file: no length */
+    return errno == EINVAL && write_head(f); /* not a regular file: it has no length */
 }
 
 /* False with errno. */

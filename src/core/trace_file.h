@@ -4,8 +4,8 @@
 
 #include "core/core.h"
 
-/* The file at path, shared by everybody in the process who writes there. NULL after a
- * warning, which comes once for each reason. */
+/* The file at path; all contexts of the process that write there share it. NULL after a
+ * warning, which is printed once for each reason. */
 td_trace_file *td__trace_open(td_ctx *cx, const char *path);
 void           td__trace_close(td_trace_file *f);
 /* One event. False, after a warning, when the file cannot be written any more. */

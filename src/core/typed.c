@@ -1,5 +1,5 @@
-/* typed.c -- types of tensors: their registration, and what tensors of a type consist
- * of. ops/typed.c computes their ops. */
+/* typed.c -- types of tensors: registration, and the inner tensors of typed tensors.
+ * ops/typed.c computes their ops. */
 #include "core/typed.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ const td_type *td__type_find(const char *name) {
     return NULL;
 }
 
-/* A name that texts of graphs can have. */
+/* Can texts of graphs contain the name? */
 static bool is_name(const char *s) {
     size_t n = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                              "0123456789_")
@@ -115,7 +115,7 @@ const td_type *td_register_type(td_ctx *cx, const td_type_opts *opts) {
     return t;
 }
 
-/* ---- what a tensor consists of ------------------------------------------ */
+/* ---- inner tensors ------------------------------------------------------ */
 
 /* An alias that no scope owns, without history and views. */
 static td_tensor *bare_alias(td_tensor *t) {
@@ -228,7 +228,7 @@ bool td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env) {
     return ok;
 }
 
-/* Counts down *nr to the part that is searched. */
+/* Counts *nr down to the part with that number. */
 static td_tensor *find_part(td_tensor *t, int *nr) {
     td_tensor *found = NULL;
     if ((*nr)-- == 0) return t;
@@ -257,7 +257,7 @@ bool td__fail_typed(const td_tensor *t, const char *who) {
                     who, t->typed->type->opts.name);
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- properties --------------------------------------------------------- */
 
 /* The tensor that a captured body computes with in place of t. */
 static const td_tensor *seen(const td_tensor *t) {

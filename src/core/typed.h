@@ -14,8 +14,8 @@ struct td_type {
     int          nr; /* in the order of registration, from 1 */
 };
 
-/* What tensors of a type consist of. Shared by aliases, and never changed: a write of
- * metadata replaces it. */
+/* The inner tensors and metadata of typed tensors. Shared by aliases, and immutable: a
+ * metadata write replaces it. */
 struct td_typed {
     int32_t        refs;
     int            n;
@@ -29,7 +29,7 @@ const td_type *td__type_find(const char *name);
 /* With aliases of the inner tensors. NULL after td__fail. */
 td_typed      *td__typed_make(td_ctx *cx, const td_type *type, td_tensor *const *inner,
                               const char *metadata);
-/* References `to`, which may be NULL, in place of what t has. */
+/* Replaces the td_typed of t by `to`, which may be NULL; adds a reference. */
 void           td__typed_set(td_tensor *t, td_typed *to);
 void           td__typed_drop(td_typed *d); /* NULL is fine */
 /* A storage that has a size and no bytes. NULL: out of memory, without an error. */
@@ -38,23 +38,23 @@ td_storage    *td__storage_hollow(size_t bytes);
 bool           td__typed_same(const td_typed *a, const td_typed *b);
 /* ...and so are their inner tensors, where types nest? */
 bool           td__typed_same_inside(const td_typed *a, const td_typed *b);
-/* Writes words that are equal for tensors that consist of inner tensors of the same
- * types, dtypes, sizes and strides; how many. to NULL: counts them. d NULL: plain. */
+/* Writes a key that is equal for tensors whose inner tensors have equal types, dtypes,
+ * sizes and strides; returns its length. to NULL: counts only. d NULL: plain. */
 int            td__typed_key(const td_typed *d, int64_t *to);
 /* Makes t, a fake tensor, consist of fake tensors like those of d. */
 bool           td__typed_fake(td_tensor *t, const td_typed *d);
 /* "pair("m")" or "a plain tensor", for messages. */
 const char    *td__typed_str(const td_typed *d, char *out, size_t cap);
-/* Calls fn for each tensor with elements that t consists of; t itself if it is plain.
- * False when fn returns false. */
+/* Calls fn for each plain tensor that t consists of; for t itself if it is plain. False
+ * if fn returns false. */
 typedef bool   td_leaf_fn(void *env, td_tensor *leaf);
 bool           td__typed_leaves(td_tensor *t, td_leaf_fn *fn, void *env);
-/* Part nr of t: t itself for 0, then its inner tensors, each before its own. NULL: it
+/* Part nr of t: 0 is t, then come its inner tensors, each followed by its own. NULL: t
  * has fewer. */
 td_tensor     *td__typed_part(td_tensor *t, int nr);
 /* How deeply types are nested: 0 of a plain tensor. */
 int            td__typed_depth(const td_tensor *t);
-/* `who` needs elements. Always returns false. */
+/* Fails: `who` needs elements. Returns false. */
 bool           td__fail_typed(const td_tensor *t, const char *who);
 
 #endif

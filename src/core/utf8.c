@@ -1,4 +1,4 @@
-/* utf8.c -- which bytes are UTF-8, and a spelling for those that are not. */
+/* utf8.c -- checks UTF-8, and escapes other bytes. */
 #include "core/utf8.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* core/utf8.h -- text from outside may be any bytes; what is written for others is
+/* core/utf8.h -- text from outside may contain any bytes; text that the library writes is
  * UTF-8. */
 #ifndef TD_UTF8_H
 #define TD_UTF8_H

@@ -96,7 +96,7 @@ static td_gval *swapped(void *env, td_gval *v) {
     return v == s->from ? s->to : v;
 }
 
-/* Every reader of `from` reads `to` instead. Needs the use lists (td__graph_uses),
+/* Every reader of `from` reads `to` instead. Needs the use lists (td__graph_index),
  * which it keeps correct: the list of `from` is prepended to that of `to`. */
 void td__graph_replace(td_graph *g, td_gval *from, td_gval *to) {
     swap      s = {from, to};
