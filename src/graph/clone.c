@@ -1,13 +1,13 @@
-/* clone.c -- copies of graphs: a whole one, or appended to the nodes of another
- * graph. A copy shares the tensors of consts and the nested graphs with the original:
- * passes leave the meaning of a nested graph as it is. */
+/* clone.c -- copies of graphs: whole ones, or appended to the nodes of another graph. A
+ * copy shares the tensors of consts and the nested graphs with the original; passes may
+ * change a nested graph only if its meaning stays the same. */
 #include "graph/graph_int.h"
 
 /* A copy in progress. */
 typedef struct copy {
     const td_graph *from;
     td_graph       *to;
-    td_gval       **twin;     /* by id in from */
+    td_gval       **twin;     /* by value id in `from`: its copy */
     int64_t        *dim;      /* by entry of from's dims: the same size in `to` */
     int32_t         storages; /* numbers of from's storages count from here */
 } copy;
@@ -17,7 +17,7 @@ static int64_t own_dim(const copy *c, int64_t dim) {
     return d ? c->dim[d - c->from->dims.v] : dim;
 }
 
-/* Sizes of `from`, in the terms of `to`: symbols of one name are one symbol. */
+/* Translates the sizes of `from` to entries of `to`: symbols of one name are one symbol. */
 static bool copy_dims(copy *c) {
     const td_graph *from = c->from;
     c->dim =
@@ -40,22 +40,22 @@ static bool copy_dims(copy *c) {
     return true;
 }
 
-static const td_gtype *own_look(copy *c, const td_gtype *l);
+static const td_gtype *own_type(copy *c, const td_gtype *l);
 
-/* What a tensor of a type consists of, in terms of the target graph. */
+/* The inner types of a typed tensor, in terms of the target graph. */
 static const td_gtyped *own_inner(copy *c, const td_gtyped *of) {
     size_t     n = (size_t)of->n;
     td_gtyped *to = td__arena_alloc(&c->to->arena, sizeof *to + sizeof(td_gtype *) * n);
     if (!to) return td__fail_memory(c->to->cx), NULL;
     *to = *of;
     for (int i = 0; i < of->n; i++)
-        if (!(to->inner[i] = own_look(c, of->inner[i]))) return NULL;
+        if (!(to->inner[i] = own_type(c, of->inner[i]))) return NULL;
     return to;
 }
 
 /* The type in terms of the target graph: storage numbers shifted past its own, sizes
  * translated to its expressions. */
-static const td_gtype *own_look(copy *c, const td_gtype *l) {
+static const td_gtype *own_type(copy *c, const td_gtype *l) {
     td_gtype own = *l;
     int64_t  size[TD_MAX_RANK], stride[TD_MAX_RANK];
     if (own.storage >= 0) own.storage += c->storages;
@@ -75,11 +75,11 @@ static const td_gtype *own_look(copy *c, const td_gtype *l) {
 static bool copy_value(copy *c, const td_gval *v, td_gval *to) {
     c->twin[v->id] = to;
     if (!to) return false;
-    if (v->type && !(to->type = own_look(c, v->type))) return false;
+    if (v->type && !(to->type = own_type(c, v->type))) return false;
     return !v->name || (to->name = td__graph_str(c->to, v->name)) != NULL;
 }
 
-/* Inputs with their descriptors, then constants, of which a reference is added. */
+/* Copies inputs with their descriptors, then consts, of which a reference is added. */
 static bool copy_inputs(copy *c) {
     for (int i = 0; i < c->from->inputs.n; i++) {
         const td_gval *v = c->from->inputs.v[i];
@@ -101,8 +101,8 @@ static bool copy_inputs(copy *c) {
     return true;
 }
 
-/* Makes an argument that td__graph_op copied one of the copy: what it reads, sizes, and
- * nested graphs, which a graph owns. */
+/* Translates an argument that td__graph_op copied: values, sizes, and nested graphs, which
+ * a graph owns. */
 static bool own_arg(copy *c, td_garg *a) {
     if (a->kind == TD_G_VALUE) a->u.v = c->twin[a->u.v->id];
     else if (a->kind == TD_G_SYM) a->u.i = own_dim(c, a->u.i);

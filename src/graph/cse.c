@@ -4,8 +4,8 @@
  *
  * Never merged: ops that draw random numbers; ops with a data-dependent size,
  * because each has its own symbol; results that are written. Writes and region
- * edges are barriers. Two results that both escape stay two tensors, because
- * the caller could tell. */
+ * edges are barriers. Two results that both escape stay two tensors, because the caller
+ * could observe the difference. */
 #include "graph/graph_int.h"
 
 /* State of the pass. */
@@ -16,8 +16,8 @@ typedef struct merging {
     td_gval  **now;     /* by value id: its replacement; NULL: itself */
     td_gnode **table;   /* hash table of nodes since the last barrier; linear probing */
     uint64_t  *hash;    /* by node id */
-    int32_t   *home;    /* by storage number: 1 + its replacement; 0: itself */
-    unsigned   mask;    /* slots of the table - 1 */
+    int32_t   *new_storage; /* by storage number: 1 + its replacement; 0: itself */
+    unsigned   mask;        /* slots of the table - 1 */
 } merging;
 
 /* For td__garg_map: the replacement of a value. */
@@ -103,9 +103,8 @@ static bool is_mergeable(const merging *m, const td_gnode *n) {
     return true;
 }
 
-/* Would the caller notice the merge? Two new tensors that both escape would
- * become one; two views of one storage alias anyway, so only two that are both
- * returned matter. */
+/* Could the caller observe the merge? Two new tensors that both escape would become one;
+ * two views of one storage alias anyway, so only two that are both returned matter. */
 static bool is_observable(const merging *m, const td_gnode *a, const td_gnode *b) {
     bool        view = td__opinfo(a->op)->view_of >= 0;
     const bool *seen = view ? m->e.returned : m->e.escapes;
@@ -114,18 +113,20 @@ static bool is_observable(const merging *m, const td_gnode *a, const td_gnode *b
     return false;
 }
 
-/* The storage of a merged result becomes that of the remaining one, for views
- * of it. */
+/* Gives the storage of a merged result the number of the remaining one's, for views of
+ * it. */
 static void merge_storage(merging *m, const td_gtype *from, const td_gtype *to) {
     if (!from || !to || from->storage < 0 || to->storage < 0) return;
-    int32_t home = m->home[to->storage] ? m->home[to->storage] - 1 : to->storage;
-    if (from->storage != home) m->home[from->storage] = 1 + home;
+    int32_t new_storage =
+        m->new_storage[to->storage] ? m->new_storage[to->storage] - 1 : to->storage;
+    if (from->storage != new_storage) m->new_storage[from->storage] = 1 + new_storage;
 }
 
 static bool renumber(merging *m, td_gval *v) {
-    if (!v->type || v->type->storage < 0 || !m->home[v->type->storage]) return true;
+    if (!v->type || v->type->storage < 0 || !m->new_storage[v->type->storage])
+        return true;
     td_gtype l = *v->type;
-    l.storage = m->home[l.storage] - 1;
+    l.storage = m->new_storage[l.storage] - 1;
     return (v->type = td__graph_type_of(m->g, l)) != NULL;
 }
 
@@ -204,8 +205,9 @@ bool td__graph_cse(td_graph *g) {
     m.now = td__pass_alloc(g, &m.scratch, (size_t)g->n_values, sizeof *m.now);
     m.hash = td__pass_alloc(g, &m.scratch, (size_t)g->nodes.n, sizeof *m.hash);
     m.table = td__pass_alloc(g, &m.scratch, size, sizeof *m.table);
-    m.home = td__pass_alloc(g, &m.scratch, (size_t)g->n_storages, sizeof *m.home);
-    bool ok = m.now && m.hash && m.table && m.home &&
+    m.new_storage =
+        td__pass_alloc(g, &m.scratch, (size_t)g->n_storages, sizeof *m.new_storage);
+    bool ok = m.now && m.hash && m.table && m.new_storage &&
               td__effects_make(&m.e, g, &m.scratch) && merge_all(&m);
     if (ok) td__graph_pack(g);
     td__arena_free(&m.scratch);

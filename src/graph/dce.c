@@ -6,9 +6,9 @@
 
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* Values that were written so far, in program order, for reads of stale views: a read
- * of an input or an output whose storage was written, or got another flag, under
- * another name gives it the grad_fn of its base, which is observable afterwards. */
+/* Values written so far, in program order, to find reads of stale views. If the storage
+ * of an input or an output was written through another value, or its flags changed, then
+ * reading it gives it the grad_fn of its base, which is observable afterwards. */
 typedef struct stale_reads {
     TD_VEC(const td_gval *) written;
     const bool *output; /* by value id: it is an output */

@@ -38,7 +38,7 @@ static void look_at(void *env, td_gval *v) {
     r->unknown |= r->f->r.val[v->id].kind != TD_K_TENSOR;
 }
 
-/* A tensor of the CPU with few elements, which a tensor of a type has none of. */
+/* Is it a plain tensor of the CPU with few elements? */
 static bool is_small(const td_gtype *l) {
     return l && l->kind == TD_K_TENSOR && !l->of && !l->device &&
            !td__dims_any_sym(l->size, l->rank) && td__numel(l->rank, l->size) <= MOST;

@@ -3,14 +3,14 @@
  * the new offset.
  *
  * The pass walks the graph in order with the state that the generator would have. Each
- * draw gets seed and offset as arguments, and the state moves on by the blocks that the
+ * draw gets seed and offset as arguments, and the state advances by the blocks that the
  * draw takes. random_state nodes, by which a recomputed draw repeats its numbers, only
- * change that state; they are gone afterwards. What draws inside itself, a branch or a
- * loop, runs with the generator set to the state before and restored after.
+ * change that state; the pass removes them. A node that draws in a nested graph (a
+ * branch, a loop) runs with the generator set to the state before and restored after.
  *
- * A program may set another seed for good (random_state with an argument). The new seed
- * is no output, so such a graph stays as it is and draws from the generator. So does a
- * graph that draws as many numbers as a size that depends on values says. */
+ * A program may set another seed permanently (random_state with an argument). The new
+ * seed is not an output, so such a graph is left unchanged and draws from the generator.
+ * So is a graph in which the number of draws depends on a size that depends on values. */
 #include "graph/graph_int.h"
 
 /* The generator at a point of the graph: base + ahead is its offset. */
@@ -23,11 +23,13 @@ typedef struct rng_state {
 typedef struct threading {
     td_graph *g;
     TD_VEC(td_gnode *) to; /* the nodes of the new graph so far */
-    rng_state  now;
-    uint8_t    origin; /* of the node at hand, and of new ones */
-    int        n_was;
-    rng_state *was;       /* by value id, of results of random_state: the state it is */
-    td_gval  **stands_in; /* by value id: the value that its readers get; NULL: it */
+    rng_state now;
+    uint8_t   origin; /* of the current node, and of new ones */
+    int       n_was;
+    rng_state
+        *was; /* by value id, of results of random_state: the state that it returned */
+    td_gval **
+        stands_in; /* by value id: the value that replaces it for its readers; NULL: itself */
 } threading;
 
 static const td_gtype scalar = {.kind = TD_K_TENSOR}; /* emit completes it */
@@ -40,7 +42,7 @@ static td_gval *emit(threading *t, td_op op, const td_garg *in, int n_in, td_gty
     td_graph *g = t->g;
     td_gnode *n = td__graph_op(g, op, in, n_in, 1);
     if (!n) return NULL;
-    g->nodes.n--; /* its place is among t->to */
+    g->nodes.n--; /* it is appended to t->to instead */
     n->origin = t->origin;
     bool view = td__opinfo(op)->view_of >= 0 && in[0].u.v->type;
     l.storage = view ? in[0].u.v->type->storage : g->n_storages++;
@@ -60,7 +62,7 @@ static td_gval *offset_of(threading *t, rng_state *s) {
     return s->offset;
 }
 
-/* Seed and offset as the i64[2] that random_state takes and gives. */
+/* Seed and offset as the i64[2] that random_state takes and returns. */
 static td_gval *state_value(threading *t, rng_state *s) {
     static const int64_t two = 2;
     td_gval             *offset = offset_of(t, s);
@@ -83,7 +85,7 @@ static td_gval *state_part(threading *t, td_gval *state, int i) {
     return emit(t, TD_OP_select, in, 3, (td_gtype){.geom = {.offset = at}});
 }
 
-/* ---- how much a draw takes ----------------------------------------------- */
+/* ---- how many blocks a draw takes ----------------------------------------- */
 
 /* The product of sizes, which may be symbolic. */
 static int64_t count(td_graph *g, const td_gtype *l) {
@@ -124,8 +126,8 @@ static int64_t blocks_of(td_graph *g, const td_gnode *n) {
     return td__gdim_make(g, TD_DIM_DIV, elements, per);
 }
 
-/* Moves the state on. A symbolic number of blocks becomes part of a new base, so that
- * sums over many draws are no deep expressions. */
+/* Advances the state. A symbolic number of blocks becomes part of a new base, so that
+ * many draws do not nest expressions deeply. */
 static bool advance(threading *t, int64_t blocks) {
     rng_state *s = &t->now;
     if (!td__dim_is_sym(blocks)) {
@@ -143,8 +145,8 @@ static bool advance(threading *t, int64_t blocks) {
 
 /* ---- nodes that draw ----------------------------------------------------- */
 
-/* Gives a random op its two arguments. Arguments before them that were left out are
- * spelled out. */
+/* Gives a random op its two arguments. Omitted arguments before them get their default
+ * explicitly. */
 static bool draw(threading *t, td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     td_garg          in[TD_MAX_ARGS];
@@ -173,8 +175,8 @@ static bool is_read(const td_gval *v) {
     return false;
 }
 
-/* The state that value v is: known, if a random_state of this graph gave it, else its
- * two numbers. */
+/* The state that value v contains: a known one, if a random_state of this graph returned
+ * it, else its two numbers. */
 static bool state_of(threading *t, td_gval *v, rng_state *to) {
     if (v->id < t->n_was && t->was[v->id].seed) return *to = t->was[v->id], true;
     td_gval *seed = state_part(t, v, 0), *offset = seed ? state_part(t, v, 1) : NULL;
@@ -182,7 +184,7 @@ static bool state_of(threading *t, td_gval *v, rng_state *to) {
     return offset != NULL;
 }
 
-/* The state as a value, for readers of the result of a random_state. It takes over the
+/* The state as a value for the readers of a result of random_state. It takes over the
  * storage number, which views of the result have in their types. */
 static bool stand_in(threading *t, const td_gval *out) {
     td_gval *v = state_value(t, &t->now);
@@ -194,7 +196,7 @@ static bool stand_in(threading *t, const td_gval *out) {
     return v->type != NULL;
 }
 
-/* random_state: gives the state, then sets another if it has an argument. */
+/* random_state: returns the state, then sets another one if it has an argument. */
 static bool change_state(threading *t, const td_gnode *n) {
     td_gval *out = n->out[0];
     if (is_read(out) && !stand_in(t, out)) return false;
@@ -203,7 +205,7 @@ static bool change_state(threading *t, const td_gnode *n) {
            state_of(t, n->in[0].u.v, &t->now);
 }
 
-/* A node that draws inside itself, from the generator. */
+/* A node with nested graphs that draw, from the generator. */
 static bool draw_inside(threading *t, td_gnode *n) {
     static const int64_t two = 2;
     const td_gtype       pair = {.geom = {.rank = 1, .size = &two}};
@@ -236,7 +238,8 @@ static bool thread_node(threading *t, td_gnode *n) {
 
 /* ---- the graph ----------------------------------------------------------- */
 
-/* Puts the new nodes in; outputs read what stands in for removed results. */
+/* Replaces the nodes of the graph by the new ones; outputs read the replacements of
+ * removed results. */
 static bool put_nodes(threading *t) {
     td_graph *g = t->g;
     g->nodes.n = 0;
@@ -249,7 +252,8 @@ static bool put_nodes(threading *t) {
            td__graph_index(g);
 }
 
-/* A backward whose draws all repeat those of the forward has no use for the state. */
+/* Removes the inputs of a backward that do not need the state, because all its draws
+ * repeat those of the forward. */
 static void drop_unused(const threading *t, const td_gval *seed,
                         const td_gval *offset) {
     td_graph *g = t->g;

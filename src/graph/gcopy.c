@@ -1,19 +1,19 @@
-/* gcopy.c -- copies of values, as passes add them to graphs. */
+/* gcopy.c -- copies of values, which passes add to graphs. */
 #include "graph/graph_int.h"
 
 static bool has_symbols(const td_gtype *l) {
     return td__dims_any_sym(l->size, l->rank) || td__dims_any_sym(l->stride, l->rank);
 }
 
-/* Would a clone, which has the strides `stride`, have another layout than l? */
+/* Would a clone, whose strides are `stride`, have another layout than l? */
 static bool is_moved(const td_gtype *l, const int64_t *stride) {
     bool moved = l->offset != 0;
     for (int d = 0; d < l->rank; d++) moved |= l->stride[d] != stride[d];
     return moved;
 }
 
-/* Sizes of a graph are no numbers that td__strides_like compares: with symbols, only a
- * row-major value is known to keep its strides in a clone. */
+/* td__strides_like cannot compare symbolic sizes of a graph: with symbols, only a
+ * row-major value is known to have the same strides in a clone. */
 td_gnode *td__graph_copy(td_graph *g, td_gval *v) {
     td_garg  in[2] = {td__garg_value(v), td__garg_value(v)};
     td_gtype l = *v->type;

@@ -16,9 +16,8 @@ td_graph *td__graph_make(td_ctx *cx, const char *name) {
 
 void td__graph_keep(td_graph *g) { g->holders++; }
 
-/* Graphs may share nested graphs, so a small file could describe one that is
- * exponentially large when it is followed: the number of nodes of all levels is
- * limited. */
+/* Graphs may share nested graphs, so a small file could describe an exponentially large
+ * graph: the number of nodes, counted once per use on all levels, is limited. */
 bool td__graph_own(td_graph *g, td_graph *nested) {
     enum { MOST = 1 << 26 };
     int64_t inside = nested->inside + nested->nodes.n + 1;
@@ -346,7 +345,7 @@ bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
     return true;
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- types -------------------------------------------------------------- */
 
 /* Row-major strides: the stride of a dim is the product of the sizes after it,
  * with 0 counted as 1. */

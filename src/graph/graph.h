@@ -116,7 +116,7 @@ typedef enum td_gregion {
 typedef enum td_origin {
     TD_FROM_FORWARD,
     TD_FROM_BACKWARD,
-    TD_FROM_BEFORE, /* has run before on the same values, so it cannot fail now */
+    TD_FROM_BEFORE, /* it ran before on the same values, so it cannot fail */
     TD_FROM_AGAIN,  /* a forward node recomputed where a backward reads it */
     TD_FROM_COUNT
 } td_origin;
@@ -145,7 +145,7 @@ struct td_gnode {
     td_where        here;  /* the user's source line; file NULL: unknown */
     const td_place *stack; /* the calls around it, innermost first; or NULL */
     const char     *scope; /* "model/attn", or NULL */
-    uint32_t        tags;  /* TD_TAG: a checkpoint's wish; 0: none */
+    uint32_t        tags;  /* TD_TAG: policy of a checkpoint region; 0: none */
 };
 
 /* What an input or output is: a parameter, a tangent, a gradient...
@@ -167,7 +167,7 @@ typedef enum td_desc_kind {
     TD_D_OFFSET,
     TD_D_TOKEN,
     TD_D_LOSS,     /* output: index counts results */
-    TD_D_OWN_GRAD, /* of a program: the gradient input `index` keeps, .grad */
+    TD_D_OWN_GRAD, /* of a program: the .grad of input `index` */
     TD_D_OBJECT,   /* input: an object of type `name` */
     TD_D_INNER,    /* inner tensor `name` of input or output `index`, of a type */
     TD_D_COUNT
@@ -198,8 +198,8 @@ typedef struct td_gfact {
     int64_t a, b;
 } td_gfact;
 
-/* Something that a later stage made of a graph and that is freed with it, such as its
- * compiled code; all calls of the graph share it. */
+/* Something that a later directory made of a graph, such as its compiled code. All uses
+ * of the graph share it, and it is freed with the graph. */
 typedef struct td_gmade {
     void *env; /* NULL: nothing was made */
     void (*drop)(void *env);
@@ -220,7 +220,7 @@ struct td_graph {
     TD_VEC(td_tensor *) consts; /* referenced: tensors the body closed over, <const> */
     TD_VEC(int32_t) bare;       /* inputs that must have no .grad, as at capture */
     TD_VEC(int32_t) wanted; /* inputs whose gradient a td_grad in the body computes */
-    /* Of a program that is for these alone: the sizes that depend on values, in the
+    /* Of a program traced for these alone: the sizes that depend on values, in the
      * order in which a replay makes them. */
     td_dim_list sizes;
     TD_VEC(td_gdim) dims;       /* symbolic sizes, hash-consed */
@@ -306,9 +306,9 @@ static inline td_garg td__garg_dtype(td_dtype dt) {
     a.u.dt = dt;
     return a;
 }
-/* A literal as an argument, and an argument as a literal; lists and strings are not
- * copied. False: v is a tensor or a list of tensors; a is a value, a symbol, a list or
- * a graph, which a run knows. */
+/* Converts a literal to an argument, and an argument to a literal; lists and strings are
+ * not copied. False: v is a tensor or a list of tensors; a is a value, a symbol, a list
+ * or a graph, whose value only a run has. */
 bool td__garg_of(const td_value *v, td_garg *a);
 bool td__garg_literal(const td_garg *a, td_value *v);
 

@@ -74,8 +74,8 @@ size_t td_graph_format(const td_graph *g, char *out, size_t cap) {
     return n;
 }
 
-/* Can x be input i of g? A value that is absent can, where the graph does not read it:
- * the backward of a call some of whose tangents are missing has such inputs. */
+/* Can x be input i of g? An absent value can, if the graph does not read it, as in a
+ * backward some of whose tangents are missing. */
 static bool check_input(const td_graph *g, int i, td_value x, bool reads) {
     static const char who[] = "td_graph_run";
     const char       *name = g->inputs.v[i]->name ? g->inputs.v[i]->name : "";

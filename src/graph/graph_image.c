@@ -86,8 +86,8 @@ static bool is_number(const td_gtype *l) {
 
 static void put_type(td_image *m, const td_gtype *l);
 
-/* What a tensor of a type consists of. The version of the type stands for its
- * functions; without one an image would outlive them. */
+/* The inner types of a typed tensor. The version of the type represents its functions; an
+ * image of a type without a version would be used after they changed. */
 static void put_typed(td_image *m, const td_gtyped *of) {
     const td_type *type = td__type_find(of->name);
     uint64_t       version = type ? type->opts.version : 0;
@@ -175,8 +175,8 @@ static bool put_arg(td_image *m, const td_garg *a) {
 
 /* ---- graphs ------------------------------------------------------------- */
 
-/* A registered op has another number in every process: its name and its mark stand for
- * it, behind the number that no op has. */
+/* A registered op has another number in every process: its image is a number that no op
+ * has, then its name and its version mark. */
 static bool put_op(td_image *m, td_op op) {
     bool own = op > TD_OP_COUNT;
     td__put_uint(m->b, own ? TD_OP_COUNT : op);

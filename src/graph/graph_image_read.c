@@ -53,8 +53,8 @@ const int64_t *td__get_dims(td_reader *r, td_arena *a, const td_graph *g, int n)
 
 static bool read_type(reading *x, const td_gtype **to, int deep);
 
-/* What a tensor of a type consists of: of a type that this process has in the same
- * version. */
+/* The inner types of a typed tensor, whose type must be registered in this process with
+ * the same version. */
 static const td_gtyped *read_typed(reading *x, int deep) {
     const char    *name = td__get_text(x->r, &x->g->arena);
     uint64_t       version = td__get_uint(x->r);
@@ -240,7 +240,8 @@ static bool read_results(reading *x, td_gnode *n) {
     return true;
 }
 
-/* See put_op; an op that is not registered, or differs, makes the image unfit. */
+/* Reads what put_op wrote; an op that is not registered, or differs, makes the image
+ * unusable. */
 static td_op read_op(reading *x) {
     td_op op = (td_op)td__get_below(x->r, TD_OP_COUNT + 1);
     if (op != TD_OP_COUNT || x->r->bad) return op;

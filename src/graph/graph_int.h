@@ -10,7 +10,7 @@
 /* Maximum nesting of lists in arguments, so that functions over them may recurse. */
 enum { TD_NEST_LIMIT = 32 };
 
-/* ---- words (text_tokens.c) ---------------------------------------------- */
+/* ---- text of tokens (text_tokens.c) --------------------------------------- */
 
 extern const char *const td__region_words[TD_R_COUNT];
 extern const char *const td__rel_signs[TD_DIM_RELS];

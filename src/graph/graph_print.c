@@ -273,8 +273,8 @@ static bool is_bare(const td_labels *l, const td_gnode *n, unsigned how) {
     return true;
 }
 
-/* One statement: results, op, arguments, then what `how` asks for: types, source line,
- * scope. Origin and checkpoint policy are always printed, because passes depend on
+/* One statement: results, op, arguments, then types, source line and scope if `how` has
+ * their flags. Origin and checkpoint policy are always printed, because passes depend on
  * them. */
 void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     bool bare = is_bare(l, n, how);
@@ -341,7 +341,8 @@ static void begin_line(td_buf *b, int indent) {
 static void literal_type(td_buf *b, const td_labels *l, const td_gtype *type) {
     bool shared = type && type->storage >= 0 && l->storage[type->storage] >= 0;
     if (!type || (!shared && type->device == l->g->cx->device)) return;
-    if (!type->dense || type->offset != 0) return; /* the literal is, when read back */
+    if (!type->dense || type->offset != 0)
+        return; /* a literal is row-major when it is parsed */
     td__buf_add(b, " : ");
     td__text_type(b, l, type);
 }

@@ -89,8 +89,7 @@ void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     td__gdim_settle(g, bound);
 }
 
-/* Sets a value from outside, with a reference, and binds the symbols that its sizes
- * show. */
+/* Sets a value from outside, with a reference, and binds the symbols in its sizes. */
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     if (x.kind == TD_K_TENSOR) td__ref(x.u.t);
     if (r->g->dims.n && bind_value(r->g, r->bound, v->type, x))
@@ -203,7 +202,7 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
-/* A list of integers, or of values that are numbers? An empty one is of tensors. */
+/* Is it a list of integers, or of values that are numbers? An empty list has tensors. */
 static bool is_int_list(const td_replay *r, const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
@@ -286,8 +285,8 @@ static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) 
                     td__row(n->op)->name, got, (int)n->n_out);
 }
 
-/* The size that depends on values, where code is for this one alone; -1: any. A program
- * has a list of them, and is run for other sizes, too. */
+/* The size that depends on values for which the graph's code is made; -1: any size. A
+ * program has a list of such sizes, and is also run for others. */
 static int64_t size_for(const td_graph *g, const td_gnode *n) {
     bool dynamic = td__row(n->op)->flags & TD_OPF_DYNAMIC && !g->sizes.n;
     return dynamic && td__gtype_is_concrete(n->out[0]->type) ? n->out[0]->type->size[0]
@@ -335,23 +334,23 @@ void td__replay_read(td_replay *r, const td_gval *v) {
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
-/* A check of two numbers is the user's: a trace has assumptions about symbols only. */
+/* A check of two numbers is the user's: a trace assumes something of symbols only. */
 bool td__node_is_guess(const td_gnode *n) {
     return n->op == TD_OP_expect && n->n_in > 3 && n->in[3].u.i &&
            (n->in[0].kind == TD_G_SYM || n->in[2].kind == TD_G_SYM);
 }
 
-/* Where a node that reads no tensor makes its result: the device of its type. Without a
- * type it is the context's. */
+/* The device on which a node without tensor arguments makes its result: that of its type,
+ * or without a type the context's. */
 static uint8_t device_for(const td_ctx *cx, const td_gnode *n) {
     const td_gtype *l = n->n_out ? n->out[0]->type : NULL;
     return l && l->kind == TD_K_TENSOR ? l->device : cx->device;
 }
 
 /* Executes one node through the current modes, with the node's source line and tags in
- * the context, so that errors and newly recorded nodes have them. Values whose last
- * reader this was are released. What a trace assumed about a size is not checked while
- * sizes are given or being found. */
+ * the context, so that errors and newly recorded nodes have them. Releases values that no
+ * later node reads. Assumptions of the trace about a size are not checked while sizes are
+ * given or measured. */
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     if (td__node_is_guess(n) && (r->g->cx->sizes_seen || td__dim_is_given()))

@@ -1,5 +1,5 @@
-/* linear.c -- is what a graph returns linear in some of its inputs? Anything not known
- * to be linear counts as not linear. */
+/* linear.c -- are the results of a graph linear in some of its inputs? Every dependence
+ * that is not known to be linear counts as not linear. */
 #include "graph/graph_int.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static void count(void *env, td_gval *v) {
     s->n[s->of[v->id]]++;
 }
 
-/* The op, or what an op that writes in place computes. */
+/* The op, or for an in-place op its functional twin. */
 static td_op pure_of(const td_gnode *n) {
     td_op pure = td__opinfo(n->op)->pure;
     return pure == TD_OP_COUNT ? n->op : pure;
@@ -30,7 +30,7 @@ static td_linear linear_of(const td_gnode *n) {
     return view ? TD_LINEAR_SUM : (td_linear)td__row(pure_of(n))->linear;
 }
 
-/* Does it add or subtract a number, which none of them scales? */
+/* Does it add or subtract a number that no operand scales? */
 static bool adds_number(const td_gnode *n) {
     td_op op = pure_of(n);
     return (op == TD_OP_add || op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
@@ -53,7 +53,7 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     return ok ? LINEAR : OTHER;
 }
 
-/* Does it write a tensor that depended on them in another way? Views of that
+/* Does it write a tensor whose dependence on the inputs was another one? Views of that
  * tensor are not followed. */
 static bool changes(const state *s, const td_gnode *n, uint8_t is) {
     bool writes = n->kind == TD_N_OP && td__opinfo(n->op)->writes;

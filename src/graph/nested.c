@@ -1,15 +1,15 @@
-/* nested.c -- ops that take graphs, below all modes: what nested graphs
- * contain, replaying one, and the kernel of cond; loops are in nested_loop.c.
- * cond replays the chosen graph. On fake tensors nothing can be chosen: both
- * branches, or one iteration of a loop, are replayed to get the result types
- * and to check that they agree. Results never share storage with operands. */
+/* nested.c -- ops that take graphs, below all modes: properties of nested graphs,
+ * replaying one, and the kernel of cond; loops are in nested_loop.c. cond replays the
+ * chosen graph. On fake tensors the predicate has no value: both branches, or one
+ * iteration of a loop, are replayed to get the result types and to check that they
+ * agree. Results never share storage with operands. */
 #include "core/device.h"
 #include "core/typed.h"
 #include "graph/nested.h"
 
 #include <stdio.h>
 
-/* ---- what is in a nested graph ------------------------------------------ */
+/* ---- properties of a nested graph ----------------------------------------- */
 
 static bool arg_draws(const td_garg *a) {
     if (a->kind == TD_G_GRAPH) return td__graph_draws(a->u.g);
@@ -60,8 +60,8 @@ static bool needs_grad(const td_graph *g, int i) {
     return !a->u.v->type || a->u.v->type->grad;
 }
 
-/* Results are those of both graphs of cond, and of the last graph of other ops: a test
- * gives no results, and the body of a loop no gradients. */
+/* Results of cond are those of both graphs; of other ops, those of the last graph: the
+ * test of a loop has no results, and its body no gradients. */
 bool td__nested_grad(const td_opcall *c, int i) {
     bool last = false, half = c->def == td__row(TD_OP_call_forward);
     bool split = c->def == td__row(TD_OP_cond_forward);
@@ -95,8 +95,8 @@ static int count_inputs(const td_graph *g) {
     return n;
 }
 
-/* Replays a nested graph on the operands. Inputs that the graph holds itself
- * (constants) take no operand. Scratch memory is given back at the end. */
+/* Replays a nested graph on the operands. Consts that the graph owns take no operand.
+ * Frees its scratch memory at the end. */
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
                     td_tensor **out) {
     size_t        count = (size_t)(g->inputs.n + g->outputs.n + 1);
@@ -130,9 +130,9 @@ static bool in_const(const td_tensor *t, const td_graph *g) {
     return in_storage_of(t, g->consts.v, g->consts.n);
 }
 
-/* Results of a nested graph must be tensors of their own: a result that is an operand,
- * a view, a constant or another result is cloned. So a branch has no aliases that
- * depend on which branch ran. */
+/* Results of a nested graph must be separate tensors: a result that is an operand, a
+ * view, a const or another result is cloned, so that aliases do not depend on which
+ * branch ran. */
 bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out) {
     for (int i = 0; i < g->outputs.n; i++) {
         bool own = !out[i]->base && !in_storage_of(out[i], ts.v, ts.n) &&
@@ -244,13 +244,13 @@ bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int 
 
 /* ---- cond --------------------------------------------------------------- */
 
-td_tensor **td__nested_room(td_opcall *c, int n) {
+td_tensor **td__nested_scratch(td_opcall *c, int n) {
     td_tensor **v = td__arena_zalloc(&c->cx->scratch, sizeof *v * (size_t)(n + 1));
     if (!v) td__fail_memory(c->cx);
     return v;
 }
 
-/* Replays the graph that is argument k on the operands. */
+/* Replays graph argument k on the operands. */
 static bool branch(td_opcall *c, int k, td_tensor **out) {
     td_graph  *g = c->in[k].u.g;
     td_tensors ts = {c->in[TD_COND_OPERANDS].u.ts, (int)c->in[TD_COND_OPERANDS].n};
@@ -259,15 +259,15 @@ static bool branch(td_opcall *c, int k, td_tensor **out) {
 }
 
 static bool both_branches(td_opcall *c, int yes, td_tensor **out, int n) {
-    td_tensor **other = td__nested_room(c, n);
+    td_tensor **other = td__nested_scratch(c, n);
     if (!other || !branch(c, yes, out) || !branch(c, yes + 1, other)) return false;
     for (int i = 0; i < n; i++)
         if (!td__nested_agree(c, out[i], other[i], i, "but in branch no")) return false;
     return true;
 }
 
-/* Of cond_forward: result n + k is output saved[k] of the graphs. One that is a result
- * too is copied: the caller may write that. */
+/* For cond_forward: result n + k is output saved[k] of the graphs. A saved value that is a
+ * result too is copied, because the caller may write the result. */
 static bool add_saved(td_opcall *c, td_tensor **out, int n) {
     td_value saved = c->n_in > TD_COND_SAVED ? c->in[TD_COND_SAVED] : td_value_none();
     for (int i = 0; i < n && saved.kind == TD_K_INTS; i++) c->out[i] = out[i];
@@ -283,9 +283,9 @@ static bool add_saved(td_opcall *c, td_tensor **out, int n) {
     return true;
 }
 
-/* With bytes it runs the chosen branch; on fake tensors both, to check that they agree.
- * The graphs are arguments `yes` and the one behind it, and give out[]. Results move
- * out of a scope of their own, in which the temporaries are freed. */
+/* On real tensors runs the chosen branch; on fake ones both, to check that they agree.
+ * The graphs are arguments `yes` and yes + 1. out[] receives the results, which leave the
+ * scope in which the temporaries are freed. */
 static bool run_cond(td_opcall *c, int yes, td_tensor **out, int n) {
     td_ctx *cx = c->cx;
     bool    fake = td__call_is_fake(c), on = false;
@@ -319,7 +319,7 @@ bool td__kern_cond_forward(td_opcall *c) {
     int         n = c->in[TD_COND_YES].u.g->outputs.n;
     int         all = c->in[TD_COND_YES_FORWARD].u.g->outputs.n;
     td_value    saved = c->in[TD_COND_SAVED];
-    td_tensor **out = td__nested_room(c, all);
+    td_tensor **out = td__nested_scratch(c, all);
     bool        fits = n <= all;
     for (uint32_t k = 0; k < saved.n; k++)
         fits &= saved.u.ints[k] >= 0 && saved.u.ints[k] < all;

@@ -13,18 +13,17 @@ td_mode_scope td__nested_enter(td_ctx *cx, bool fake);
  * scope. */
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
                     td_tensor **out);
-/* Clones results that are views or share storage with ts, consts or each other,
- * and resets their versions to 0: callers cannot tell how often a result was
- * written. */
+/* Clones results that are views or share storage with ts, consts or each other, and
+ * resets their versions to 0: how often a graph wrote a result is not observable. */
 bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out);
 /* Reads a predicate of one element; of a fake tensor only its size is checked. */
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on);
-/* Fails if result i, a, differs in dtype, sizes or strides from b, which `what`
- * describes. */
+/* Fails if result i, a, differs from b in dtype, sizes or strides; `what` names b in the
+ * message. */
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what);
-/* n pointers for the length of the call; NULL after td__fail. */
-td_tensor **td__nested_room(td_opcall *c, int n);
+/* Scratch memory for n pointers during the call; NULL after td__fail. */
+td_tensor **td__nested_scratch(td_opcall *c, int n);
 
 /* A loop in progress. ts: the current state, then the fixed tensors. */
 typedef struct td_loop_run {

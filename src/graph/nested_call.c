@@ -1,10 +1,10 @@
-/* nested_call.c -- the ops call and call_forward: a functional graph is run on the
- * operands, by the code that a backend made of it, or node by node. On fake tensors the
- * results are made of the types that the graph states: a graph that is called many
- * times is not followed each time. */
+/* nested_call.c -- the ops call and call_forward run a functional graph on the operands,
+ * with the code that a backend made of it, or node by node. On fake tensors the results
+ * are made from the types that the graph states, because replaying a graph at each of its
+ * many calls would be slow. */
 #include "graph/nested.h"
 
-/* Does the graph state the type of this value for every call? */
+/* Is the type of this value known, for every call? */
 static bool is_stated(const td_gval *v) { return td__gtype_is_concrete(v->type); }
 
 /* Has the tensor this type? Its offset does not matter. */
@@ -16,7 +16,8 @@ static bool has_type(const td_gtype *l, const td_tensor *t) {
     return same && td__gtyped_is(l->of, t->typed);
 }
 
-/* Are the operands those that the graph was made for, and all its types known? */
+/* Have the operands the types that the graph was made for, and are all its types
+ * known? */
 static bool fits(const td_graph *g, td_tensors ts) {
     if (g->inputs.n != ts.n) return false;
     for (int i = 0; i < ts.n; i++)
@@ -64,8 +65,8 @@ static bool run(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out)
            td__nested_own(c, g, ts, out);
 }
 
-/* Runs `body` below all modes in a scope of its own, which frees the temporaries; n of
- * out[] are results of the call. */
+/* Runs g below all modes in a scope of its own, which frees the temporaries; n of out[]
+ * are results of the call. */
 static bool call_graph(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out,
                        bool (*then)(td_opcall *c, td_tensors ts, td_tensor **out),
                        int n) {
@@ -88,8 +89,9 @@ bool td__kern_call(td_opcall *c) {
 
 /* ---- call_forward ------------------------------------------------------- */
 
-/* Result `results + k` is saved value k. Below all modes nobody can tell a saved result
- * or operand from the tensor itself, but the caller may write that: it is copied. */
+/* Result `results + k` is saved value k. Below all modes a saved result or operand is
+ * indistinguishable from the tensor itself, but the caller may write that: so it is
+ * copied. */
 static bool add_saved(td_opcall *c, td_tensors ts, td_tensor **out) {
     int results = (int)td__in_int(c, TD_CALL_RESULTS);
     for (int i = 0; i < results; i++) c->out[i] = out[i];
@@ -106,7 +108,7 @@ static bool add_saved(td_opcall *c, td_tensors ts, td_tensor **out) {
     return true;
 }
 
-/* The lists of numbers agree with the graphs; a text may say anything. */
+/* Do the lists of numbers fit the graphs? A text may contain any. */
 static bool check_lists(td_opcall *c) {
     const td_graph *f = c->in[TD_CALL_FORWARD].u.g, *b = c->in[TD_CALL_BACKWARD].u.g;
     int64_t         results = td__in_int(c, TD_CALL_RESULTS);
@@ -134,13 +136,13 @@ static bool check_lists(td_opcall *c) {
 bool td__kern_call_forward(td_opcall *c) {
     const td_graph *f = c->in[TD_CALL_FORWARD].u.g;
     td_tensors      ts = {c->in[TD_CALL_OPERANDS].u.ts, (int)c->in[TD_CALL_OPERANDS].n};
-    td_tensor     **out = td__nested_room(c, f->outputs.n);
+    td_tensor     **out = td__nested_scratch(c, f->outputs.n);
     if (!out || !check_lists(c)) return false;
     int n = (int)(td__in_int(c, TD_CALL_RESULTS) + c->in[TD_CALL_SAVED].n);
     return td__call_results(c, n) && call_graph(c, f, ts, out, add_saved, n);
 }
 
-/* ---- what the tape asks ------------------------------------------------- */
+/* ---- queries of the tape ------------------------------------------------ */
 
 bool td__nested_saves(const td_opcall *c, int arg, int item) {
     if (c->def == td__row(TD_OP_cond_forward))

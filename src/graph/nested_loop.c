@@ -1,6 +1,6 @@
-/* nested_loop.c -- the kernels of while_loop and while_loop_backward, below all
- * modes. The backward runs the loop again, stores the state before every
- * iteration, and goes back from the last one; eager's tape would have saved the
+/* nested_loop.c -- the kernels of while_loop and while_loop_backward, below all modes. The
+ * backward repeats the loop, stores the state before every iteration, and then runs the
+ * backward graph from the last iteration to the first; eager's tape would have saved the
  * same states in forward. */
 #include "graph/nested.h"
 
@@ -22,8 +22,7 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
     return false;
 }
 
-/* Drops v[0..n), except tensors that the caller gave and those in `on`, which
- * is still in use. */
+/* Drops v[0..n), except tensors of the caller and those in `on`, which are still used. */
 static void drop_unused(const td_loop_run *l, td_tensor **v, int n,
                         td_tensor *const *on) {
     for (int i = 0; i < n; i++) {
@@ -89,15 +88,15 @@ bool td__loop_make(td_loop_run *l) {
                            "graph test returns %d results and graph body %d; 1 and %d "
                            "are required",
                            l->test->outputs.n, l->body->outputs.n, l->n);
-    l->ts = td__nested_room(c, l->n + l->n_fixed);
-    l->next = td__nested_room(c, l->n);
+    l->ts = td__nested_scratch(c, l->n + l->n_fixed);
+    l->next = td__nested_scratch(c, l->n);
     if (!l->ts || !l->next) return false;
     start_over(l);
     return true;
 }
 
-/* The results are cloned if they are still operands (no iteration ran), so that they
- * never alias them. */
+/* Results that are still operands, because no iteration ran, are cloned: they never alias
+ * operands. */
 bool td__kern_while_loop(td_opcall *c) {
     td_ctx     *cx = c->cx;
     bool        fake = td__call_is_fake(c);
@@ -179,8 +178,8 @@ static bool zero_sums(going_back *b) {
     return true;
 }
 
-/* The numbers that the forward drew are drawn once more, and the generator stays where
- * it is. */
+/* Repeats the loop with the random numbers that the forward drew, and restores the
+ * generator. */
 static bool run_again(td_loop_run *l, bool fake) {
     td_ctx  *cx = l->c->cx;
     uint64_t seed = cx->rng_seed, offset = cx->rng_offset;
@@ -189,9 +188,9 @@ static bool run_again(td_loop_run *l, bool fake) {
     return ok;
 }
 
-/* The gradient of a loop: runs it forward once more, recording the state of each
- * iteration in `past`, then the backward graph for each iteration from the last to the
- * first, which draws what gradient hooks draw. */
+/* The gradient of a loop: repeats it forward, stores the state of each iteration in
+ * `past`, then runs the backward graph from the last iteration to the first. That graph
+ * draws the numbers of gradient hooks. */
 static bool go_back(going_back *b, bool fake) {
     td_opcall *c = b->l.c;
     if (!run_again(&b->l, fake)) return false;
@@ -203,8 +202,8 @@ static bool go_back(going_back *b, bool fake) {
     return td__nested_own(c, b->back, (td_tensors){c->in[5].u.ts, b->n_grads}, c->out);
 }
 
-/* Checks the numbers of results of the backward graph. The first n_sums gradients
- * belong to tensors that stay the same and are added up over iterations. */
+/* Checks the numbers of results of the backward graph. Gradients of fixed tensors, n_sums
+ * of them, are added up over iterations. */
 static bool make_back(going_back *b) {
     td_opcall *c = b->l.c;
     if (b->back->outputs.n != b->n_grads)
@@ -214,9 +213,9 @@ static bool make_back(going_back *b) {
     if (b->n_sums < 0 || b->n_sums > b->n_grads)
         return td__op_fail(c, TD_E_ARG, "sums is %d; it must be between 0 and %d",
                            b->n_sums, b->n_grads);
-    b->ts = td__nested_room(c, b->l.n + b->l.n_fixed + b->n_grads);
-    b->g = td__nested_room(c, b->n_grads);
-    b->made = td__nested_room(c, b->n_grads);
+    b->ts = td__nested_scratch(c, b->l.n + b->l.n_fixed + b->n_grads);
+    b->g = td__nested_scratch(c, b->n_grads);
+    b->made = td__nested_scratch(c, b->n_grads);
     if (!b->ts || !b->g || !b->made) return false;
     for (int i = 0; i < b->l.n_fixed; i++) b->ts[b->l.n + i] = b->l.fixed.u.ts[i];
     for (int i = 0; i < b->n_grads; i++) b->g[i] = c->in[5].u.ts[i];

@@ -12,12 +12,13 @@ typedef struct twice {
     int         turns, n_grads, n_tangents, n_ends;
     int         n_fixed;  /* fixed tensors that have a gradient */
     td_tensor **grads;    /* [(turns + 1) * n_grads] */
-    td_tensor **of_state; /* [turns * n_ends]: what of_back gives */
+    td_tensor **of_state; /* [turns * n_ends]: results of of_back */
     td_tensor **sums;     /* [n_fixed], NULL before the first iteration */
     td_tensor **ts, **out;
 } twice;
 
-/* Puts the operands of iteration k before the tangents into t->ts; how many. */
+/* Puts the operands of iteration k, before the tangents, into t->ts; returns their
+ * number. */
 static int put_operands(twice *t, int k) {
     const td_loop_run *l = &t->l;
     int                n = 0;
@@ -122,11 +123,11 @@ static bool make_twice(twice *t) {
                            "the graphs give other numbers of results than "
                            "there are operands");
     t->turns = t->l.n ? t->l.past.n / t->l.n : 0;
-    t->grads = td__nested_room(c, (t->turns + 1) * t->n_grads);
-    t->of_state = td__nested_room(c, t->turns * t->n_ends);
-    t->sums = td__nested_room(c, t->n_fixed);
-    t->ts = td__nested_room(c, n_ops + t->n_grads + t->n_tangents + t->n_ends);
-    t->out = td__nested_room(c, n_out + t->n_grads);
+    t->grads = td__nested_scratch(c, (t->turns + 1) * t->n_grads);
+    t->of_state = td__nested_scratch(c, t->turns * t->n_ends);
+    t->sums = td__nested_scratch(c, t->n_fixed);
+    t->ts = td__nested_scratch(c, n_ops + t->n_grads + t->n_tangents + t->n_ends);
+    t->out = td__nested_scratch(c, n_out + t->n_grads);
     return t->grads && t->of_state && t->sums && t->ts && t->out;
 }
 

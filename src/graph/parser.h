@@ -40,10 +40,11 @@ bool     td__parse_type(td_parser *ps, const td_gtype **type);
 bool     td__parse_arg(td_parser *ps, td_garg *a);
 bool     td__parse_integer(td_parser *ps, int64_t *i);
 bool     td__parse_bool(td_parser *ps, bool *on);
-td_gval *td__parse_read(td_parser *ps);                /* %x: a defined value */
-td_desc  td__parse_desc(td_parser *ps);                /* <...>, or plain */
-bool     td__parse_nested(td_parser *ps, td_garg *a);  /* func (...) {...} */
-bool     td__parse_defined(td_parser *ps, td_garg *a); /* @f, a nested one again */
+td_gval *td__parse_read(td_parser *ps);               /* %x: a defined value */
+td_desc  td__parse_desc(td_parser *ps);               /* <...>, or plain */
+bool     td__parse_nested(td_parser *ps, td_garg *a); /* func (...) {...} */
+bool     td__parse_defined(td_parser *ps,
+                           td_garg   *a); /* @f, a nested function defined before */
 
 /* parse_call.c */
 typedef struct td_results {

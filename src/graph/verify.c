@@ -140,8 +140,8 @@ static bool check_storage(checker *c, const td_gnode *n) {
     return true;
 }
 
-/* Is it the copy_ into an input with which joint graphs and halves may end, or does it
- * count such writes? */
+/* Is it a copy_ into an input, with which joint graphs and halves may end, or a _bump,
+ * which counts such writes? */
 static bool is_final_copy(const checker *c, const td_gnode *n) {
     bool copies = n->op == TD_OP_copy_ || n->op == TD_OP__bump;
     return c->stage != TD_STAGE_FUNCTIONAL && copies && n->n_in > 0 &&
@@ -272,7 +272,6 @@ static bool check_own_grads(checker *c) {
     return true;
 }
 
-/* Outputs read defined values, and their order is that of the stage. */
 /* <seed> and <offset> are the last inputs, in this order, and an <offset> is the last
  * output; all are i64[]. There are all three or none. */
 static bool check_rng(checker *c) {
@@ -295,6 +294,7 @@ static bool check_rng(checker *c) {
     return true;
 }
 
+/* Outputs read defined values, and their order is that of the stage. */
 static bool check_outputs(checker *c) {
     const td_graph *g = c->g;
     bool            late = false, backward = false;
