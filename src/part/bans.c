@@ -1,7 +1,7 @@
-/* bans.c -- which forward nodes are not recomputed in backward, and why. First by the
- * node alone: effects, randomness, heavy ops, results that backward reads from memory
- * anyway, reductions. Then two heuristics over the graph: readers far apart, and long
- * chains. Only forward nodes are banned: other nodes run once in any case. */
+/* bans.c -- which forward nodes are not recomputed in backward, and why. First by
+ * properties of the node: effects, randomness, heavy ops, results that backward reads
+ * from memory anyway, reductions. Then by two heuristics over the graph: readers far
+ * apart, and long chains. Only forward nodes are banned: all others run once anyway. */
 #include "part/part_int.h"
 
 enum { CHAIN = 100, LOOK_AHEAD = 1000 };
@@ -48,8 +48,7 @@ static td_reason reason_to_save(const td_part *p, int i, td_bans b, int32_t *tod
     return b.reductions && is_reduction(p, i) ? TD_REASON_REDUCTION : TD_REASON_FREE;
 }
 
-/* Is it a forward node without a reason yet, which no policy decides and that is no
- * view? */
+/* Is it a forward node without a reason that is not a view and has no policy? */
 static bool may_ban(const td_part *p, int i) {
     return p->fw[i] && !p->reason[i] && !p->must_recompute[i] && !p->view[i];
 }
@@ -180,7 +179,7 @@ static void ban_long_chain(search *l, int start) {
     }
 }
 
-/* The bans that the options ask for. */
+/* The bans that the options switch on. */
 td_bans td__part_usual_bans(const td_part_opts *o) {
     bool soft = !o->aggressive;
     return (td_bans){.aggressive = o->aggressive,

@@ -1,13 +1,13 @@
-/* branch.c -- a cond through which gradients pass: each branch is joined and
- * partitioned as a region is (region.c), and hands values to its backward half. So an
- * expensive branch runs once.
+/* branch.c -- a cond through which gradients pass: each branch is joined and partitioned
+ * as a region is (region.c), and passes values to its backward half, so that an expensive
+ * branch runs once.
  *
- * An op has one list of results, whichever branch runs. The forward halves are padded:
- * they give the results, then a list of values for backward of the same types in both.
- * A value that only the other branch saves is an uninitialized tensor, which nothing
- * reads. Values of the same type share a place in the list.
+ * An op has one list of results, whichever branch runs. So the forward halves are padded:
+ * they return the results, then a list of values for backward with the same types in
+ * both. The entry of a value that only the other branch saves is an uninitialized tensor,
+ * which nothing reads. Values of the two branches with equal types share an entry.
  *
- * Where a branch has no halves, cond stays as it is, and its backward recomputes it
+ * If a branch has no halves, cond stays as it is, and its backward recomputes the branch
  * (trace/control_vjp.c). */
 #include "part/region.h"
 #include "trace/trace.h"
@@ -61,7 +61,7 @@ static td_handover *make_hand(td_region_parts *yes, td_region_parts *no) {
     return h;
 }
 
-/* The type of a fresh entry: that of the value, without gaps. */
+/* The type of an entry for a value of type l: without gaps, with its own storage. */
 static void set_type(td_gtype *to, const td_gtype *l) {
     int64_t *stride = (int64_t *)(uintptr_t)to->stride;
     *to = *l;
@@ -77,9 +77,9 @@ static bool same_type(const td_gtype *a, const td_gtype *b) {
            td__dims_identical(a->stride, b->stride, a->rank);
 }
 
-/* Does eager save this result whichever branch runs? Then it is saved itself. The
- * caller may write another one, after which eager's backward works: a copy of it is
- * saved. */
+/* Does eager save this result whichever branch runs? Then the result itself is saved. The
+ * caller may write another result, and eager's backward still works: a copy of that one
+ * is saved. */
 static bool is_saved(const td_handover *h, int result) {
     int n = 0;
     for (int b = 0; b < 2 && result >= 0; b++)
@@ -121,19 +121,19 @@ static void fill_hand(td_handover *h) {
 
 /* ---- the forward halves ------------------------------------------------- */
 
-/* A graph of one branch during its capture. */
+/* One branch during the capture of one of its graphs. */
 typedef struct job {
     const td_handover    *h;
     int                   b;
-    const td_region_back *back; /* of a backward graph; NULL: no gradients */
+    const td_region_back *back; /* its backward half; NULL: no gradients */
     const td_vjp         *v;
-    const int            *operand; /* by operand: its place among the arguments */
+    const int            *operand; /* by operand: its index among the arguments */
     const int            *tangent; /* by result, likewise; -1: did not arrive */
-    const bool           *gives;   /* by operand: return its gradient */
-    int                   list;    /* the place of the first entry */
+    const bool           *gives;   /* by operand: the graph returns its gradient */
+    int                   list;    /* the argument index of the first entry */
 } job;
 
-/* Entry i of the list, made of the outputs of the half. */
+/* Entry i of the list, from the outputs of the half. */
 static td_tensor *give_entry(const job *j, int i, const td_value *out) {
     const td_gtype *l = &j->h->type[i];
     td_ints         size = {l->size, l->rank}, stride = {l->stride, l->rank};
@@ -142,7 +142,8 @@ static td_tensor *give_entry(const job *j, int i, const td_value *out) {
     return td__empty_on(cx, l->device, size, stride, (td_dtype)l->dtype);
 }
 
-/* The body of a padded half: the results, then the entries that are none. */
+/* The body of a padded half: returns the results, then the entries that are not
+ * results. */
 static bool padded_body(td_call *c) {
     const job         *j = td_call_env(c);
     const td_handover *h = j->h;
@@ -187,8 +188,8 @@ static td_graph *capture(td_body *body, job *j, td_tensors ts, const char *what)
     return NULL;
 }
 
-/* Makes the list of yes and no for operands like ts. False after td__fail; yes->hand
- * NULL: nothing but operands would be in it. */
+/* Makes the list of yes and no for operands like ts. False after td__fail. yes->hand is
+ * NULL if the list would contain only operands. */
 static bool hand_over(td_region_parts *yes, td_region_parts *no, td_tensors ts) {
     td_handover *h = make_hand(yes, no);
     if (!h) return false;
@@ -221,8 +222,8 @@ static bool has_halves(const td_region_parts *r) {
     return !r->inlined && !td__graph_is_typed(r->forward);
 }
 
-/* Finds or makes what the branches of call c hand over. False after td__fail; NULL:
- * nothing. */
+/* Finds or makes the list that the branches of call c pass to backward. *to NULL: none.
+ * False after td__fail. */
 static bool find_hand(td_opcall *c, td_handover **to) {
     td_graph  *yes = c->in[TD_COND_YES].u.g, *no = c->in[TD_COND_NO].u.g;
     td_tensors ts = {c->in[TD_COND_OPERANDS].u.ts, (int)c->in[TD_COND_OPERANDS].n};
@@ -249,7 +250,7 @@ static bool call_as(td_opcall *c, td_op op, const td_value *in, int n_in, int n)
     return true;
 }
 
-/* Calls cond_forward where the branches hand over values, else cond. */
+/* Calls cond_forward if the branches pass values to backward, else cond. */
 static bool call_split(td_opcall *c) {
     td_handover *h;
     if (!find_hand(c, &h)) return false;
@@ -278,7 +279,7 @@ static td_tensor *zeros_like(td_ctx *cx, td_geom g) {
     return td__zeros_on(cx, g.device, td__geom_sizes(&g), (td_dtype)g.dtype);
 }
 
-/* The argument that is input i of the backward half: a saved value, or, behind these, a
+/* The argument index of input i of the backward half: a saved value or, after those, a
  * tangent; -1: it did not arrive. */
 static int place_of(const job *j, int i) {
     const td_region_parts *r = j->h->of[j->b];
@@ -393,8 +394,9 @@ static bool run_rule(const td_vjp *v, job *j, const td_region_back *const *back,
     return ok;
 }
 
-/* The backward halves of both branches, chosen by the same flag. Gradients of gradients
- * need the ops of the branches, and so do gradients of a type: they are recomputed. */
+/* A cond of the backward halves of both branches, with the same predicate. Gradients of
+ * gradients need the ops of the branches, and so do typed gradients: these recompute the
+ * branches. */
 bool td__vjp_cond_forward(td_vjp *v) {
     td_region_parts *r = NULL;
     for (r = v->in[TD_COND_YES].u.g->parts.env; r; r = r->next)

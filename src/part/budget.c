@@ -1,11 +1,11 @@
 /* budget.c -- saves less than the min-cut does, at the price of more recomputation.
  *
- * A pool of candidates is generated that does not depend on the budget: cuts with
- * fewer and fewer bans, then, from the freest cut, subsets of what it saves
- * (knapsack). Each candidate is measured exactly: bytes saved, cost of recomputation,
- * peak memory. The budget picks the cheapest that fits. As the pool is the same for
- * all budgets, a smaller budget never saves more. In a training step, which is one
- * graph, the budget bounds the peak instead. */
+ * The candidates do not depend on the budget: cuts with fewer and fewer bans, then, from
+ * the freest cut, subsets of its saved values (knapsack). Each candidate is measured
+ * exactly: bytes saved, cost of recomputation, peak memory. The budget selects the
+ * cheapest one that fits. As the candidates are the same for all budgets, a smaller
+ * budget never saves more. In a training step, which is one graph, the budget bounds the
+ * peak instead. */
 #include "part/part_int.h"
 
 #include <math.h>
@@ -81,8 +81,8 @@ static bool offer_cut(pool *l, td_bans b) {
     return true;
 }
 
-/* Candidates that do not depend on the budget: the cut without the softer bans, and the
- * aggressive one. */
+/* Offers two candidates that do not depend on the budget: the cut without the softer
+ * bans, and the aggressive one. */
 static bool offer_cuts(pool *l) {
     const td_part_opts *o = l->p->o;
     td_bans             b = {.reductions = o->ban_reductions};

@@ -4,7 +4,7 @@
 #include "part/flops.h"
 #include "part/part_int.h"
 
-enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 }; /* where nothing is known */
+enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 }; /* for unknown sizes */
 #define FLOPS_PER_NS 50.0
 #define BYTES_PER_NS 10.0
 

@@ -22,7 +22,7 @@ typedef struct net {
 
 /* ---- weights ------------------------------------------------------------ */
 
-/* A parameter, buffer or const: it lives anyway. */
+/* Is it a parameter, buffer or const, which stays in memory anyway? */
 static bool is_static(const td_part *p, int input) {
     uint8_t kind = p->g->in_desc.v[input].kind;
     return kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;
@@ -36,9 +36,9 @@ static bool is_stored(const td_part *p, int v) {
     return false;
 }
 
-/* The cost of saving value v, as docs/partition.md gives it. Views and values that must
- * be recomputed cannot be saved. Parameters are free, and so are inputs of a step,
- * which live until its end. */
+/* The cost of saving value v, as docs/partition.md defines it. Views and values that must
+ * be recomputed cannot be saved. Saving a parameter is free, and so is saving an input of
+ * a step, which stays in memory until the step ends. */
 int64_t td__part_weight(const td_part *p, int v) {
     static const int nearest = 1, farthest = 100;
     int              maker = p->maker[v], d = p->dist[v];

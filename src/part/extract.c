@@ -186,7 +186,7 @@ static bool make_forward(making *m) {
 
 /* ---- the backward graph --------------------------------------------------- */
 
-/* Makes a saved result an input. Its node, if it is recomputed for another result,
+/* Makes a saved result an input. If its node is recomputed for another result, the node
  * gets an unread value in its place. */
 static bool detach_result(td_graph *g, td_gval *v) {
     if (!v->node) return true;
@@ -329,17 +329,17 @@ td_halves *td__part_extract(td_part *p) {
     return NULL;
 }
 
-/* ---- a backward half for a forward half that is there ------------------- */
+/* ---- a second backward half for an existing forward half ------------------ */
 
 static bool fail_unsaved(const td_part *p, const char *what) {
     return td__fail(p->cx, TD_E_UNSUPPORTED,
                     "@%.60s: a backward that starts at some of the results alone needs "
-                    "%s, which the forward code did not save; go backward from all "
-                    "results at once, or compile the ones that are used alone",
+                    "%s, which the forward code did not save; call td_backward once "
+                    "for all results, or compile a function that returns only these",
                     p->j->g->name, what);
 }
 
-/* Nodes that draw are done again from a state that forward saved before the draw. */
+/* Finds the states that forward saved for nodes that draw, which repeat their draws. */
 static bool find_states(making *m) {
     td_part *p = m->p;
     m->state = td__part_alloc(p, (size_t)p->n_nodes, sizeof *m->state);
@@ -355,7 +355,8 @@ static bool find_states(making *m) {
     return true;
 }
 
-/* What the half takes: all that h keeps, in its order, whether it is read or not. */
+/* The half takes all values that h saves, in their order, whether it reads them or
+ * not. */
 static bool take_kept(making *m, const td_halves *h) {
     td_part        *p = m->p;
     const td_graph *g = p->g;
@@ -378,13 +379,14 @@ static bool take_kept(making *m, const td_halves *h) {
     return td_ok(p->cx);
 }
 
-/* Is all that the half reads of forward among what is kept? */
+/* Fails if the half reads a forward value that h does not save. */
 static bool check_reads(making *m) {
     td_part *p = m->p;
     int64_t *syms;
     for (int v = 0; v < p->n_primals; v++)
         if (p->passed[v] && !p->saved[v]) return fail_unsaved(p, "an argument");
-    for (int i = 0; i < m->n; i++) p->passed[m->saved[i]] = true; /* they show sizes */
+    for (int i = 0; i < m->n; i++)
+        p->passed[m->saved[i]] = true; /* symbols are bound by them */
     int n = td__part_symbols(p, &syms);
     for (int i = 0; i < n; i++) {
         int k = 0;
@@ -394,8 +396,8 @@ static bool check_reads(making *m) {
     return n >= 0;
 }
 
-/* Only the backward half, for saved values that are fixed already (h): used for another
- * set of missing tangents. Fails if it needs a value that h does not save. */
+/* Makes only the backward half, for the saved values of h: for another set of missing
+ * tangents. Fails if it needs a value that h does not save. */
 td_graph *td__part_extract_backward(td_part *p, const td_halves *h) {
     td_halves to = {.cx = p->cx};
     making    m = {.p = p, .h = &to};

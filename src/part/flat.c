@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* Zeroed, with one item more than asked for, so that arrays of counts may be summed up
- * in place. NULL after td__fail. */
+/* Zeroed memory for n + 1 items: prefix sums of n counts need one more. NULL after
+ * td__fail. */
 void *td__part_alloc(td_part *p, size_t n, size_t item) {
     void *got = td__arena_zalloc(&p->arena, (n + 1) * item);
     if (!got) td__fail_memory(p->cx);

@@ -91,7 +91,7 @@ static bool place_early(td_graph *g, int n) {
     return ok;
 }
 
-/* Nodes that fetch offloaded values, by where the values are waited for. */
+/* Nodes that fetch offloaded values, ordered by the nodes that wait for them. */
 typedef struct fetches {
     int32_t *node; /* by rank: its index, */
     int32_t *key;  /* ...and the key before it moved */
@@ -109,8 +109,8 @@ static void add_fetch(fetches *f, int i, int32_t key) {
     f->key[at] = key;
 }
 
-/* A value is fetched where the one that is `ahead` values before it is read: it is on
- * its way while that one is in use, and no more are in memory at once. */
+/* A value is fetched where the value `ahead` places before it is waited for: it is loaded
+ * while that one is used, and no more values are in memory at once. */
 static bool place_fetches(const td_graph *g, int32_t *key) {
     fetches f = {0};
     for (int i = 0; i < g->nodes.n; i++)
@@ -177,7 +177,8 @@ static bool save_others(const packing *p, td_graph *g, const td_garg *old) {
             return false;
     }
     int first = p->pack->outputs.n + p->plain->n_saved - p->n_hooked;
-    for (int k = first; k < p->h->n_saved; k++) { /* sizes that packed values hide */
+    for (int k = first; k < p->h->n_saved;
+         k++) { /* sizes that only packed values had */
         const td_gdim *d = td__gdim_at(p->unpack, p->unpack->inputs.v[k]->type->offset);
         td_garg        a = {TD_G_SYM, 0, {0}};
         a.u.i = td__gdim_symbol(g, d->letter, d->nr);
@@ -297,8 +298,8 @@ static bool replace_packed(const packing *p, td_graph *g, td_gval *const *made,
     return true;
 }
 
-/* g has the inputs of unpack, then those of bwd. A value that both have is the latter:
- * unpack was traced where facts may have made its symbolic sizes numbers. */
+/* The inputs of g are those of unpack, then those of bwd. A value that both have becomes
+ * the latter: in unpack, facts may have made its symbolic sizes numbers. */
 static void merge_inputs(const packing *p, td_graph *g) {
     int n = p->unpack->inputs.n, n_saved = p->plain->n_saved;
     for (int i = 0; i < n_saved; i++) {
@@ -354,8 +355,8 @@ static td_graph *make_backward(const packing *p, const td_graph *bwd) {
 
 /* ---- both ----------------------------------------------------------------- */
 
-/* Which saved values pack replaces, and the new index of the others. False: pack and
- * unpack are not of this partition (an entry of the cache is damaged), or after
+/* Finds the saved values that pack replaces, and the new index of the others. False: pack
+ * and unpack do not belong to this partition (the cache entry is damaged), or after
  * td__fail. */
 static bool find_hooked(packing *p) {
     const td_halves *plain = p->plain;
@@ -435,7 +436,7 @@ static bool make_halves(packing *p) {
     h->peak_most = plain->peak_most;
     h->cost_recompute = plain->cost_recompute;
     h->fell_back = plain->fell_back;
-    h->notes = plain->notes; /* plain lives as long */
+    h->notes = plain->notes; /* owned by plain, which h owns */
     h->n_notes = plain->n_notes;
     h->saved = td__arena_zalloc(&h->arena, sizeof *h->saved * ((size_t)h->n_saved + 1));
     return h->saved || td__fail_memory(h->cx);

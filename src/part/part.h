@@ -82,7 +82,7 @@ td_part_opts td__part_defaults(void);
 td_halves *td__part_default(const td_joint *j, const td_part_opts *opts);
 td_halves *td__part_mincut(const td_joint *j, const td_part_opts *opts);
 struct td_chooser;
-/* The user's function chooses the saved values. */
+/* The user's function chooses the saved values (user_partition.c). */
 td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
                           const struct td_chooser *chooser);
 void       td__halves_drop(td_halves *h); /* NULL is allowed */
@@ -109,10 +109,10 @@ td_graph  *td__part_unpacked(const td_halves *h, const td_graph *bwd);
 /* The table of notes as text. */
 bool       td__halves_report(td_buf *b, const td_halves *h);
 
-/* For a graph without tangents, such as a training step, with backwards inside:
- * decides for each of them which forward values are recomputed, as checkpoint regions
- * and the budget require, and rewrites j->g. *said is a report without graphs, owned
- * by the caller; NULL: there was nothing to decide. False after td__fail. */
+/* For a graph without tangents and with backwards inside, such as a training step:
+ * decides for each backward which forward values are recomputed, as checkpoint regions
+ * and the budget require, and rewrites j->g. *said is a report without graphs, owned by
+ * the caller; NULL: there was nothing to decide. False after td__fail. */
 bool td__part_step(td_joint *j, const td_part_opts *opts, td_halves **said);
 
 /* A joint graph from its descriptors: <tangent> inputs last, <grad> outputs last. *j

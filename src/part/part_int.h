@@ -11,7 +11,7 @@ typedef enum td_reason {
     TD_REASON_FREE,
     TD_REASON_EFFECT,    /* it writes, or reads an input that is written */
     TD_REASON_MUST_SAVE, /* by checkpoint policy */
-    TD_REASON_SEAM,      /* a value between two checkpoint regions */
+    TD_REASON_SEAM,      /* a value that one checkpoint region passes to another */
     TD_REASON_FIRM = TD_REASON_SEAM,
     TD_REASON_PREFER_SAVE,
     TD_REASON_RANDOM, /* random numbers are expensive */
@@ -100,7 +100,7 @@ bool td__part_find_run(td_part *p, int run);
 
 /* ---- part.c ------------------------------------------------------------- */
 
-/* Saves everything that no checkpoint wants recomputed. */
+/* Saves everything except what checkpoint policies recompute. */
 void td__part_save_all(td_part *p);
 /* Computes all consequences of p->saved and the peak. False after td__fail. */
 bool td__part_measure(td_part *p, int64_t *peak);
@@ -180,8 +180,8 @@ bool td__sack_order(const td_sack *s, int32_t *order, td_arena *a);
 /* Makes the two graphs; consumes p->g. Needs both walks of cut.c. NULL after
  * td__fail. */
 td_halves *td__part_extract(td_part *p);
-/* The backward half alone, on what h keeps: forward outputs of p->g are the outputs of
- * the forward half. NULL after td__fail: it needs something else, too. */
+/* Only the backward half, for the saved values of h; the forward outputs of p->g are the
+ * outputs of the forward half. NULL after td__fail: it needs another value. */
 td_graph  *td__part_extract_backward(td_part *p, const td_halves *h);
 bool       td__part_peak(td_part *p, int64_t *peak); /* of the choice */
 bool       td__part_notes(const td_part *p, td_halves *h);

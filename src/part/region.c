@@ -1,9 +1,9 @@
 /* region.c -- the halves of a region. The body is joined and partitioned once for each
- * list of operand types, alone: what surrounds it does not matter. The result belongs
- * to the body's graph, which all calls share.
+ * list of operand types, independently of the program around it. The result belongs to
+ * the body's graph, which all calls share.
  *
- * A call of halves is one node of the tape where eager has many. Where that could be
- * told apart, the region is inlined: its body's ops are called instead. */
+ * A call of halves is one node of the tape where eager has many. If that difference would
+ * be observable, the region is inlined: the ops of its body are called instead. */
 #include "core/typed.h"
 #include "part/region.h"
 
@@ -12,8 +12,8 @@
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* By operand: dtype, rank, where its gradient goes, sizes, strides, and what it
- * consists of. */
+/* A key contains, for each operand: dtype, rank, destination of its gradient, sizes,
+ * strides and inner types. */
 static int key_size(td_tensors ts) {
     int n = 2;
     for (int i = 0; i < ts.n; i++)
@@ -24,14 +24,14 @@ static int key_size(td_tensors ts) {
 /* Where the gradient of an operand goes. */
 enum { NO_GRAD, HAS_EDGE, HAS_NO_EDGE };
 
-/* A view made under no_grad of a tensor that requires grad requires grad and has no
- * edge: eager's ops save nothing for its gradient. */
+/* A view made under no_grad of a tensor that requires grad requires grad and has no edge:
+ * eager's ops save nothing for its gradient. */
 static int64_t edge_kind(td_tensor *t) {
     td_edge e;
     if (!td__needs_grad(t)) return NO_GRAD;
     if (!td__edge_of(t, &e)) {
         if (td__error(t->cx) == TD_E_GRAD)
-            td_clear(t->cx); /* an op that reads it fails */
+            td_clear(t->cx); /* an op that reads it will fail */
         return HAS_NO_EDGE;
     }
     if (!e.node) return HAS_NO_EDGE;
@@ -78,7 +78,7 @@ static void *room(td_region_parts *r, size_t n, size_t item) {
     return p;
 }
 
-/* ---- what may be one node ----------------------------------------------- */
+/* ---- may the region be one node? ------------------------------------------- */
 
 /* Does a graph, or one inside of it, switch gradients on? */
 static bool enables_grad(const td_graph *g) {
@@ -93,18 +93,19 @@ static bool enables_grad(const td_graph *g) {
     return false;
 }
 
-static bool has_symbol(void *env, td_tensor *leaf) {
+/* For td__typed_leaves: are all sizes of the leaf numbers? */
+static bool has_fixed_sizes(void *env, td_tensor *leaf) {
     (void)env;
     return !td__dims_any_sym(leaf->size, leaf->rank);
 }
 
-/* Why the ops of the body must be called; NULL: nothing is known against halves. The
- * list that branches hand over (branch.c) is of plain tensors. */
+/* The reason to inline the body; NULL: none yet. The list that branches pass to backward
+ * (branch.c) has plain tensors only. */
 static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) {
     bool typed = td__graph_is_typed(body);
     for (int i = 0; i < ts.n; i++) {
         if (td__dims_any_sym(ts.v[i]->size, ts.v[i]->rank) ||
-            !td__typed_leaves(ts.v[i], has_symbol, NULL))
+            !td__typed_leaves(ts.v[i], has_fixed_sizes, NULL))
             return "sizes of its operands are symbols";
         typed |= ts.v[i]->typed != NULL;
     }
@@ -130,8 +131,8 @@ static bool is_whole(const uint64_t *set, int n) {
     return true;
 }
 
-/* Does a backward from any result visit and free the same nodes of eager's history?
- * Then one node behaves as they do. */
+/* The reason to inline: backwards from different results visit or free different nodes of
+ * eager's history, so one node would behave differently. NULL: none. */
 static const char *why_apart(const td_joint *j) {
     int words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_tangents; i++) {
@@ -151,14 +152,14 @@ static const char *why_apart(const td_joint *j) {
     return NULL;
 }
 
-/* Are some tangents in a set, and others not? NULL: the empty set. */
+/* Is the set neither empty nor that of all tangents? NULL: the empty set. */
 static bool is_part(const td_joint *j, const uint64_t *set) {
     return set && td__set_any(set, td__set_words(j->n_tangents)) &&
            !is_whole(set, j->n_tangents);
 }
 
-/* Does a backward from any result find the same values written? One node checks all of
- * them. */
+/* The reason to inline: backwards from different results check different saved values for
+ * writes; one node checks all of them. NULL: none. */
 static const char *why_checks(const td_joint *j) {
     bool part = false;
     for (int i = 0; i < j->n_primals; i++) part |= is_part(j, j->primals[i].saved);
@@ -166,7 +167,8 @@ static const char *why_checks(const td_joint *j) {
     return part ? "eager saves a value for some of its results alone" : NULL;
 }
 
-/* Do gradients of the results lead to operands, and nowhere else? */
+/* The reason to inline: a gradient of a result leads to something other than an operand,
+ * or eager's backward fails. NULL: none. */
 static const char *why_broken(const td_joint *j) {
     for (int i = 0; i < j->n_tangents; i++)
         if (j->tangents[i].broken) return "its backward fails in eager";
@@ -177,7 +179,7 @@ static const char *why_broken(const td_joint *j) {
     return NULL;
 }
 
-/* Does the call do nothing but return new tensors? */
+/* The reason to inline: the call does more than return new tensors. NULL: none. */
 static const char *why_effects(const td_joint *j, bool branch) {
     for (int i = 0; i < j->n_primals; i++)
         if (j->primals[i].written || j->primals[i].touched)
@@ -198,7 +200,7 @@ static const char *why_effects(const td_joint *j, bool branch) {
 
 /* ---- joint graph and halves --------------------------------------------- */
 
-/* Tensors without bytes that look like the operands and share nothing. */
+/* Fake tensors with the types of the operands, which share nothing. */
 static bool make_inputs(td_region_parts *r, td_tensors ts, td_value *in) {
     const td_graph *b = r->body;
     for (int i = 0, at = 0; i < b->inputs.n; i++) {
@@ -243,8 +245,8 @@ static bool name_graph(td_graph *g, const td_graph *body, const char *what) {
     return (g->name = td__graph_str(g, name)) != NULL;
 }
 
-/* Takes gradients that are inputs, and those that are none, out of the outputs of a
- * backward graph: a call gives new tensors only. grads[] gets where each is. */
+/* Removes gradients that are inputs, and missing ones, from the outputs of a backward
+ * graph: a call returns new tensors only. grads[] receives the index of each. */
 static bool sort_grads(td_region_parts *r, td_region_back *b) {
     const td_joint *j = r->j;
     int             kept = 0;
@@ -281,7 +283,7 @@ static td_region_back *add_back(td_region_parts *r, td_graph *g,
     return name_graph(g, r->body, "_backward") && sort_grads(r, b) ? b : NULL;
 }
 
-/* The results that take gradients require grad in the forward graph. */
+/* Results with a tangent require grad in the forward graph. */
 static bool mark_grads(td_region_parts *r) {
     for (int i = 0; i < r->j->n_results; i++) {
         td_gval *v = r->forward->outputs.v[i].u.v;
@@ -342,7 +344,7 @@ static bool split(td_region_parts *r) {
     return true;
 }
 
-/* Makes everything, or finds out why it cannot be made. */
+/* Makes the parts, or finds the reason why they cannot be made. */
 static bool make(td_region_parts *r, td_tensors ts) {
     td_ctx *cx = r->body->cx;
     if ((r->inlined = why_inline(r->body, ts, r->branch))) return true;
@@ -397,7 +399,7 @@ td_region_parts *td__region_of(const td_graph *body, const td_graph *forward) {
     return NULL;
 }
 
-/* ---- gradients that do not arrive, or of another type -------------------- */
+/* ---- missing gradients, and gradients of another type ---------------------- */
 
 /* A tensor without bytes of a type of r's forward graph. NULL after td__fail. */
 static td_tensor *tensor_like(const td_region_parts *r, const td_gtype *l) {
@@ -422,8 +424,8 @@ static bool operands_like(const td_region_parts *r, td_tensor **to, int *n) {
     return true;
 }
 
-/* The joint graph of the body without these tangents, and with others of the types in
- * which they arrive, cut where the forward half saved. */
+/* Joins the body again without the missing tangents, or with tangents of the types that
+ * arrived, and extracts a backward for the values that the forward half saves. */
 static td_graph *cut_again(td_region_parts *r, const uint64_t *missing,
                            td_tensor *const *tangents) {
     td_ctx     *cx = r->body->cx;
@@ -443,8 +445,8 @@ static td_graph *cut_again(td_region_parts *r, const uint64_t *missing,
     return g;
 }
 
-/* Does a gradient g, where it is of a type, or the graph is for one, have the type of
- * input `to` of a backward graph? Plain gradients are copied into its strides. */
+/* Can gradient g be input `to` of a backward graph? If one of them is typed, their types
+ * must be equal; plain gradients are copied to the input's strides. */
 static bool takes(const td_gval *to, const td_tensor *g) {
     if (!g->typed && !to->type->of) return true;
     return td__dims_identical(to->type->stride, g->stride, g->rank) &&

@@ -8,8 +8,8 @@
 
 /* ---- region ------------------------------------------------------------- */
 
-/* Region is a pure op: passes may drop, move or merge calls of it. td_call_region
- * inlines other bodies; a text may contain one. */
+/* Region is a pure op: passes may remove, move or merge calls of it. td_call_region
+ * inlines bodies that are not pure, but a text may contain one. */
 static bool check_pure(td_opcall *c, td_tensors ts, const uint64_t *version) {
     for (int i = 0; i < ts.n; i++)
         if (td__version(ts.v[i]) != version[i])
@@ -93,8 +93,8 @@ static bool call_halves(td_opcall *c, const td_region_parts *r) {
     return call_half(c, TD_OP_call_forward, in, TD_CALL_ARGS, m, m + r->h->n_saved);
 }
 
-/* The parts of a region. Outside of a trace, and where gradients of gradients are
- * traced, these are the ops of the body. */
+/* The parts of a region. Outside of a trace, and in a trace of gradients of gradients,
+ * they are the ops of the body. */
 bool td__decomp_region(td_opcall *c) {
     td_graph  *body = c->in[0].u.g;
     td_tensors ts = {c->in[1].u.ts, (int)c->in[1].n};
@@ -115,7 +115,7 @@ td_tensor *td__lay_out(td_tensor *t, const td_gtype *l) {
                       t, false);
 }
 
-/* A tangent that does not arrive: no node of the graph reads it. */
+/* A placeholder for a missing tangent: no node of the graph reads it. */
 static td_tensor *no_tangent(td_ctx *cx, const td_gval *v) {
     td_ints size = {v->type->size, v->type->rank};
     td_meta m = td__geom_meta(&v->type->geom);
@@ -169,8 +169,8 @@ static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     return ok;
 }
 
-/* Where some gradients do not arrive, eager leaves the nodes they would visit alone:
- * another backward graph is made, which reads the same saved values. */
+/* For missing gradients eager does not run the nodes they would visit: another backward
+ * graph is made, which reads the same saved values. */
 bool td__vjp_call_forward(td_vjp *v) {
     const td_graph *body = v->in[TD_CALL_BODY].u.g;
     const td_graph *back = v->in[TD_CALL_BACKWARD].u.g;

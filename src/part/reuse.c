@@ -11,20 +11,20 @@
 #include <string.h>
 
 typedef struct pairing {
-    const td_joint *j;    /* the second */
-    td_graph       *g;    /* the forward half, then what is new */
-    int             n;    /* nodes of the forward half */
-    int             next; /* of them: behind the last one that was found */
-    bool           *used; /* by node of the forward half: it stands for one already */
-    uint64_t       *hash; /* by node of the forward half */
+    const td_joint *j;           /* the second */
+    td_graph       *g;           /* the forward half, then the new nodes */
+    int             n;           /* nodes of the forward half */
+    int             next;        /* of them: after the last one that was found */
+    bool           *used;        /* by node of the forward half: it is paired already */
+    uint64_t       *hash;        /* by node of the forward half */
     int            *slot, *link; /* a hash table of these nodes */
     bool           *late;        /* by id in j->g: depends on a tangent */
     td_gval       **twin;        /* by id in j->g */
-    bool            tangent;     /* what depends() finds */
+    bool            tangent;     /* result of depends() */
 } pairing;
 
-/* Primals are the inputs of the forward half; tangents have no twin and mark what
- * depends on them as late. */
+/* Primals are the inputs of the forward half; tangents have no twin and make all nodes
+ * that depend on them late. */
 static void give_inputs(pairing *p) {
     for (int i = 0; i < p->j->g->inputs.n; i++) {
         const td_gval *v = p->j->g->inputs.v[i];
@@ -50,7 +50,7 @@ static void index_nodes(pairing *p) {
 }
 
 /* The first node of the forward half, from the last found on, that computes the same
- * and stands for no other; if all stand for another, the first that draws nothing. */
+ * and is not paired yet; if all are paired, the first that draws nothing. */
 static td_gnode *find_equal(pairing *p, const td_gnode *now) {
     uint64_t h = td__gnode_hash(now);
     int      best = -1, least = INT_MAX;
@@ -77,15 +77,15 @@ static td_gnode *pair(void *env, const td_gnode *was, td_gnode *now) {
     for (int k = 0; k < was->n_out; k++) p->late[was->out[k]->id] = p->tangent;
     if (p->tangent || p->n == 0) return now;
     td_gnode *n = find_equal(p, now);
-    if (!n && td__joint_is_input_copy(
-                  was)) { /* td__half_drop_input_copies has taken it out */
+    if (!n &&
+        td__joint_is_input_copy(was)) { /* td__half_drop_input_copies has removed it */
         now->dead = true;
         p->twin[was->out[0]->id] = now->in[0].u.v;
     }
     return n ? n : now;
 }
 
-/* The call has written its inputs when backward runs. */
+/* The call has written its inputs before backward runs. */
 static void drop_effects(td_graph *g, int from, int to) {
     for (int i = from; i < to; i++) {
         td_gnode *n = g->nodes.v[i];

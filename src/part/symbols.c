@@ -37,8 +37,8 @@ static void mark_read_type(marks *m, const td_gtype *l) {
     if (l) mark_read(m, l->offset);
 }
 
-/* A tensor input shows its sizes; an integer input shows the symbol it binds. Strides
- * and offsets are not used to find symbols. */
+/* A tensor input determines the symbols that are its sizes, an integer input the symbol
+ * it is. Strides and offsets determine nothing. */
 static void mark_known_type(marks *m, const td_gtype *l) {
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
         mark_known(m, l->size[d]);

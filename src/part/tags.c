@@ -1,8 +1,8 @@
-/* tags.c -- what checkpoint regions and effects decide before anything is weighed:
+/* tags.c -- the decisions of checkpoint regions and effects, before costs are compared:
  * firm[] (must be saved) and must_recompute[]. */
 #include "part/part_int.h"
 
-/* Does its checkpoint policy ask for recomputation? */
+/* Is its checkpoint policy to recompute? */
 static bool wants_recompute(const td_gnode *n) {
     td_policy policy = TD_TAG_POLICY(n->tags);
     return policy == TD_PREFER_RECOMPUTE || policy == TD_MUST_RECOMPUTE;
@@ -50,8 +50,8 @@ static td_reason reason_firm(const td_part *p, int i) {
                                                      : TD_REASON_FREE;
 }
 
-/* Saves value v; of a view, its base. What wraps or takes out inner tensors computes
- * nothing and is never saved: what it reads is. */
+/* Saves value v; of a view, its base. _wrap and _inner compute nothing and are never
+ * saved: the values they read are. */
 static void save_value(td_part *p, int v, td_reason why) {
     int at = p->maker[v];
     if (at >= 0 && p->view[at]) at = p->maker[p->root[v]];

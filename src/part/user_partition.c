@@ -1,6 +1,6 @@
-/* user_partition.c -- a partition that the user chooses: a callback says which
- * forward values are saved, all others are recomputed. Values that must not be
- * recomputed are saved in any case. */
+/* user_partition.c -- a partition that the user chooses: a callback names the forward
+ * values to save, all others are recomputed. Values that must not be recomputed are
+ * saved in any case. */
 #include "part/part_int.h"
 #include "tandem/aot.h"
 
