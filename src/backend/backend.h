@@ -61,7 +61,7 @@ bool           td__native_nest(td_buf *b, const td_runner *r, int i);
  * td__fail; the message names the backend. */
 bool    td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                     const td_compile_info *info, td_runner *code);
-/* The same between the calls of td_on_compile; on may be NULL. */
+/* td__compile between the calls of td_on_compile; on may be NULL. */
 bool    td__compile_told(td_ctx *cx, const td_backend *b, const td_graph *g,
                          const td_compile_info *info, const td_on_compile *on,
                          td_runner *code);

@@ -35,7 +35,7 @@ static bool make_name(const td_backend *b, const td_graph *g,
     return ok;
 }
 
-/* NULL: *code is there; else why not. */
+/* Reads an entry: NULL if *code was loaded, else the reason for the miss. */
 static const char *read_code(td_disk *d, const td_backend *b, const td_graph *g,
                              const td_compile_info *info, const td_code_entry *at,
                              td_runner *code) {
@@ -72,8 +72,8 @@ bool td__code_find(const td_backend *b, const td_graph *g, const td_compile_info
     return !bad;
 }
 
-/* td_code_put. The bound is that of the remote cache, so that an entry is shared by
- * all machines or by none. */
+/* td_code_put. The size limit is that of the remote cache, so that an entry is shared
+ * either by all machines or by none. */
 static bool put(void *to, const void *bytes, size_t n) {
     td_buf *b = to;
     if (b->failed || n > TD_CACHE_MOST_BYTES || b->n > TD_CACHE_MOST_BYTES - n)

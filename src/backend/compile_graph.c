@@ -8,7 +8,8 @@ static const char *const halves[] = {"forward", "backward", "inference"};
 static const char *const spans[] = {"compile forward", "compile backward",
                                     "compile inference"};
 
-/* A backend without code to give must have said why; *code is empty after a failure. */
+/* Calls the backend. One that returns no code should have recorded an error; otherwise
+ * this does. *code is empty after a failure. */
 static bool compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                     const td_compile_info *info, td_runner *code) {
     if (b->compile(b->env, g, info, code) && code->run) return true;

@@ -25,7 +25,7 @@ td_dtype td__emit_acc(const td_stmt *s) {
     return dt == TD_F64 ? TD_F64 : td__is_float(dt) ? TD_F32 : TD_I64;
 }
 
-/* A bool is folded as an integer: of none, any is 0, not the least integer. */
+/* A bool is folded as an integer: any of no elements is 0, not the least integer. */
 const char *td__emit_unit(const td_stmt *s, td_dtype acc, td_emit_num out) {
     bool any = s->dtype == TD_BOOL && s->how == TD_FOLD_MAX;
     if (any) snprintf(out, sizeof(td_emit_num), "0");
@@ -167,8 +167,8 @@ static uint32_t own_loop(const td_emit *e, int i) {
     return 0;
 }
 
-/* Beside a COLUMN over rows, what no row changes is stored after them too: there may
- * be none. Without outer dims there is always one row. */
+/* With a COLUMN over rows, a value that is equal for all rows is stored after them too,
+ * because there may be no rows. Without outer dims there is always one row. */
 static void store_after_rows(td_emit *e) {
     uint32_t rows = (1u << (e->flat ? e->n->n_dims : e->outer)) - 1u;
     bool     once = false, wide = false;

@@ -362,8 +362,8 @@ void td__emit_store(td_emit *e, int i) {
     else if (td__is_half(dt))
         td__emit_line(e, "p%d[%s] = td_m_f32_to_%s(v%d);", s->ptr, at,
                       td__dtype_text[dt].suffix, s->a[0]);
-    else if (dt == TD_BOOL &&
-             e->n->stmt.v[s->a[0]].kind != TD_S_LOAD) /* a copy keeps the byte */
+    else if (dt == TD_BOOL && e->n->stmt.v[s->a[0]].kind !=
+                                  TD_S_LOAD) /* a copy of a bool keeps its byte */
         td__emit_line(e, "p%d[%s] = v%d != 0;", s->ptr, at, s->a[0]);
     else if (dt == td__emit_var_dtype(dt))
         td__emit_line(e, "p%d[%s] = v%d;", s->ptr, at, s->a[0]);
@@ -374,8 +374,8 @@ void td__emit_store(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
-/* A value that no row changes is stored by the part that begins at row 0, also if there
- * are no rows at all. */
+/* A value that is equal for all rows is stored by the part that begins at row 0, also if
+ * there are no rows. */
 void td__emit_store_once(td_emit *e, int i) {
     td_extent   all = e->in_end ? e->n->inside : e->flat ? e->n->size[0] : e->n->rows;
     td_emit_num n;

@@ -1,6 +1,6 @@
-/* flat_types.c -- backends see plain tensors only. A graph with inputs or outputs of a
- * type is compiled as one of their inner tensors (trace/flat_graph.c). The runner takes
- * arguments apart and puts results together. */
+/* flat_types.c -- backends receive plain tensors only. A graph with typed inputs or
+ * outputs is compiled as a graph of their inner tensors (trace/flat_graph.c). The runner
+ * takes arguments apart and builds typed results. */
 #include "backend/backend.h"
 #include "core/typed.h"
 #include "trace/trace.h"
@@ -8,11 +8,11 @@
 typedef struct typed_code {
     td_graph *g, *flat; /* with and without types; owned */
     td_runner code;
-    int      *leaves; /* by input: how many inputs of `flat` it is */
+    int      *leaves; /* by input: its number of inputs of `flat` */
     td_value *values; /* inputs, then outputs of `flat` */
     bool     *writes; /* by input: the code writes it */
     int64_t  *bound;  /* symbolic sizes of the call; NULL: none */
-    int       n_out;  /* outputs of `flat` that are no sizes of outputs */
+    int       n_out;  /* outputs of `flat` before the sizes */
     bool      busy;
 } typed_code;
 
@@ -40,14 +40,14 @@ static bool count_leaf(void *env, td_tensor *leaf) {
     return true;
 }
 
-/* The numbers of sizes or strides in this call. */
+/* The values of sizes or strides in this call. */
 static void dims_now(const typed_code *t, int64_t *to, const int64_t *v, int n) {
     for (int d = 0; d < n; d++)
         to[d] = t->bound ? td__gdim_value(t->g, v[d], t->bound) : v[d];
 }
 
-/* Leaves for an input that no code reads: it is a plain tensor of its sizes, from which
- * symbolic sizes are bound (td__size_stand_in), and so are these. */
+/* Leaves for an input that no code reads: a plain tensor of its sizes, from which the
+ * symbolic sizes are bound (td__size_stand_in), represents each of them, too. */
 static bool add_stand_ins(const typed_code *t, td_ctx *cx, const td_gtype *l,
                           filling *to) {
     int64_t size[TD_MAX_RANK];
@@ -65,7 +65,7 @@ static bool add_stand_ins(const typed_code *t, td_ctx *cx, const td_gtype *l,
     return !td_is_nil(v->u.t);
 }
 
-/* Takes the inputs apart. An input that is not there has no inner tensors either. */
+/* Lists the leaves of the inputs. An absent input has absent leaves. */
 static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
                        filling *to) {
     for (int i = 0; i < t->g->inputs.n; i++) {
@@ -89,7 +89,7 @@ static bool take_apart(const typed_code *t, td_ctx *cx, const td_value *in,
     return true;
 }
 
-/* Puts an output of type l together from the next outputs of the flat code. */
+/* Builds an output of type l from the next outputs of the flat code. */
 static td_tensor *put_together(const typed_code *t, td_ctx *cx, const td_gtype *l,
                                filling *from) {
     td_tensor *inner[TD_MOST_INNER];
@@ -117,8 +117,9 @@ static const td_value *same_value(const typed_code *t, const td_value *in,
     return NULL;
 }
 
-/* An output that is an input or an earlier output is that tensor itself, not another
- * one of the same inner tensors: a leaf copies a gradient that others have, too. */
+/* Gives the outputs to the caller. An output that is an input or an earlier output is
+ * that same tensor, not another one with the same inner tensors: a leaf copies a gradient
+ * that has other references. */
 static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
                          filling *from, td_value *out) {
     for (int i = 0; i < t->g->outputs.n; i++) {
@@ -140,7 +141,7 @@ static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
     return true;
 }
 
-/* Code writes inner tensors that are plain, and these count it. */
+/* Counts a write of inner tensors by the code in the version of the typed tensor. */
 static void count_write(const td_tensor *t) {
     if (!t->typed) return;
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
@@ -177,7 +178,7 @@ static bool run_flat(typed_code *t, td_ctx *cx, td_value *v, const td_value *in,
     if (!take_apart(t, cx, in, &to) || !t->code.run(t->code.env, cx, v, from.v))
         return false;
     count_writes(t, in);
-    bind_sizes(t, in); /* code may have called itself */
+    bind_sizes(t, in); /* a nested call of this code may have bound others */
     bind_outputs(t, from.v);
     td_mode_scope outer = td__modes_enter_plain(cx, NULL);
     bool          ok = give_outputs(t, cx, in, &from, out);

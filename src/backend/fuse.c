@@ -3,14 +3,14 @@
  * try to share the read. */
 #include "backend/native.h"
 
-/* The point that computes the bytes an operand reads, in loops of its own group; -1:
+/* The point, with loops of its own group, that computes the bytes an operand reads; -1:
  * none. */
 static int maker_of(const td_lowered *l, const td_access *a) {
     int p = a->root ? l->point_of[a->root->id] : -1;
     return p >= 0 && !l->point.v[p].leaf && l->point.v[p].group >= 0 ? p : -1;
 }
 
-/* The called node whose result the operand reads, as its only reader; NULL: none. */
+/* The called node whose result the operand alone reads; NULL: none. */
 static const td_gnode *call_of(const td_lowered *l, const td_access *a) {
     bool call = a->root && a->root->node && l->point_of[a->root->id] < 0;
     return call && a->root->n_uses == 1 ? a->root->node : NULL;

@@ -53,7 +53,8 @@ static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root)
     return (td_extent){0, TD_EXTENT_BAD};
 }
 
-/* Equal as expressions? Sizes that only a guard makes equal count as different. */
+/* Are they equal as expressions? Sizes that only a guard makes equal count as
+ * different. */
 static bool same_size(td_lowered *l, int64_t a, int64_t b) {
     return a == b || td__extent_eq(td__extent_of(&l->products, l->g, a),
                                    td__extent_of(&l->products, l->g, b));

@@ -400,8 +400,8 @@ static bool compile_called(void *env, const td_graph *g, const td_compile_info *
     return true;
 }
 
-/* The entry point of the backend. A function from the cache has no loops as data; they
- * are rebuilt only if a log asks for them. */
+/* The entry point of the backend. A function from the cache has no nests; they are rebuilt
+ * only for a log. */
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     td_native *c = find_or_make(g, env == &td__replayed);
@@ -435,8 +435,8 @@ static td_native *rebuild(const td_native *c) {
     return NULL;
 }
 
-/* The function with its loops as data: itself, or, if it came from the cache, a second
- * one that was lowered for the report. */
+/* The function with its nests: itself or, if it came from the cache, a second one that
+ * was lowered for the report. */
 const td_native *td__native_full(const td_runner *r) {
     td_native *c = (td_native *)(uintptr_t)td__native_of(r);
     if (!c || !c->found) return c;

@@ -192,7 +192,7 @@ static int operand(builder *b, const td_access *a) {
     return add(b, s);
 }
 
-/* The index that a leaf consists of, where its elements are read by `seen`. */
+/* The index in memory of a PLACE leaf whose elements are read through `seen`. */
 static int place(builder *b, const td_access *leaf, const td_access *seen) {
     td_stmt s = {.kind = TD_S_PLACE, .dtype = TD_I64};
     int64_t step = leaf->stride[0].c;

@@ -418,7 +418,7 @@ static bool has_none(const td_gtype *l) {
  * False, without an error: the op is called instead. */
 bool td__recipe(td_lowered *l, td_point *p) {
     builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
-    if (has_none(c.space) || c.space->device) return false; /* loops are the CPU's */
+    if (has_none(c.space) || c.space->device) return false; /* loops run on the CPU */
     if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */
     if (td__row(c.node->op)->flags & TD_OPF_POINTWISE) pointwise(&c);

@@ -41,7 +41,7 @@ static void visit_follows(visit *v, int node) {
         visit_unit(v, unit_of_node(v->l, f->node));
 }
 
-/* A leaf without loops of its own has its size from its operands. */
+/* A leaf without loops of its own gets its size from its operands. */
 static void visit_maker_of_size(void *env, td_gval *v) {
     visit         *w = env;
     const td_gval *root = w->l->root_of[v->id];
@@ -53,8 +53,9 @@ static void visit_maker_of_size(void *env, td_gval *v) {
         td__garg_each(&root->node->in[i], visit_maker_of_size, w);
 }
 
-/* Loops read roots, and compute leaves themselves. Of an operand they may need the size
- * alone, as draws do: its maker tells it if it is symbolic. */
+/* Visits the roots that loops read; leaves are computed in the loops. Loops may need only
+ * the size of an operand, as draws do: if it is symbolic, the maker of the operand binds
+ * it. */
 static void visit_point(visit *v, const td_point *p) {
     for (int k = 0; k < p->n_in; k++) {
         const td_gval *root = p->in[k].root;
@@ -90,9 +91,8 @@ bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit
 /* ---- ranks --------------------------------------------------------------- */
 
 /* l->at is always a valid order of the units: initially that of their nodes. A merge
- * moves the units between the two groups to either side. Members of a group may be
- * far apart in the graph, so node indices do not tell what depends on what; ranks do.
- */
+ * moves the units between the two groups to either side. Members of a group may be far
+ * apart in the graph, so dependence follows from ranks, not from node indices. */
 static int rank_of(const td_lowered *l, int unit) {
     return unit >= 0 ? l->group.v[unit].rank : l->rank[~unit];
 }

@@ -1,6 +1,5 @@
-/* alloc.c -- the one door to malloc for everything that is not tensor bytes.
- * A request of zero bytes gives a pointer of its own, so that NULL always means
- * that memory is exhausted. */
+/* alloc.c -- all calls of malloc except those for tensor bytes. A request of zero bytes
+ * returns a unique pointer, so that NULL always means that memory is exhausted. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -12,7 +11,7 @@ static bool is_refused(size_t n) { return td__fault_now() || n > PTRDIFF_MAX; }
 
 _Thread_local size_t td__refused_bytes;
 
-/* Passes an allocation on; a failed one leaves its size for the message. */
+/* Returns p; if it is NULL, stores the size for td__fail_memory. */
 static void *got(void *p, size_t n) {
     if (!p) td__refused_bytes = n;
     return p;

@@ -1,6 +1,6 @@
-/* arena.c -- bump allocation for graphs and jobs. An arena is a list of chunks,
- * newest first; nothing is freed singly, a mark gives back all that came after
- * it. Chunks double from 4 KiB to 1 MiB; a larger request has a chunk alone. */
+/* arena.c -- bump allocation for graphs and jobs. An arena is a list of chunks, newest
+ * first. Single allocations are not freed; resetting to a mark frees everything after it.
+ * Chunks double from 4 KiB to 1 MiB; a larger request gets its own chunk. */
 #include "base/base.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void *push_chunk(td_arena *a, size_t n) {
     return c + 1;
 }
 
-/* NULL when memory is exhausted; what was taken before stays valid. */
+/* NULL when memory is exhausted; earlier allocations stay valid. */
 void *td__arena_alloc(td_arena *a, size_t n) {
     if (n > SIZE_MAX - ALIGN) return NULL;
     n = (n + ALIGN - 1) / ALIGN * ALIGN;
@@ -72,7 +72,7 @@ td_arena_mark td__arena_mark(const td_arena *a) {
     return (td_arena_mark){.top = a->top, .used = a->used};
 }
 
-/* `to` must come from this arena and not lie above an earlier reset. */
+/* `to` must be a mark of this arena, not later than an earlier reset. */
 void td__arena_reset(td_arena *a, td_arena_mark to) {
     while (a->top != to.top) {
         TD_ASSERT(a->top);

@@ -14,9 +14,9 @@
 #define TD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* For the few words that every call reads: found without a call also in the shared
- * library. What is large stays _Thread_local: a program that loads the library late has
- * little room for these. */
+/* For the few variables that every call reads: accessed without a call also in the shared
+ * library. Large ones stay _Thread_local, because a library that is loaded late gets
+ * little static thread-local space. */
 #define TD_HOT_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 #else
 #define TD_PRINTF(fmt, args)
@@ -38,8 +38,8 @@ _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
 /* ---- memory (alloc.c, scratch.c, block.c, fault.c) ----------------------- */
 
-/* The size of this thread's last failed allocation, for td__fail_memory: by thread,
- * as allocators know no context. */
+/* The size of this thread's last failed allocation, for td__fail_memory: thread-local,
+ * because allocators have no context. */
 extern _Thread_local size_t td__refused_bytes;
 
 void *td__alloc(size_t n);            /* NULL when memory is exhausted */
@@ -95,7 +95,7 @@ int64_t     td__fault_count(void); /* allocations seen since td__fault_arm */
 /* The model name of this machine's CPU, or "an unknown CPU". Returns out. */
 const char *td__cpu_name(char *out, size_t cap);
 
-bool td__fault_now(void); /* asked by every fallible base call */
+bool td__fault_now(void); /* called first by every base function that may fail */
 
 /* ---- arenas (arena.c) --------------------------------------------------- */
 
@@ -154,7 +154,7 @@ size_t      td__text_out(const char *s, size_t n, char *out, size_t cap);
 /* ---- maps and hashes (map.c, hash.c, mac.c) ----------------------------- */
 
 uint64_t td__hash(const void *p, size_t n, uint64_t seed); /* stable everywhere */
-/* 128 bits, for what is known by its content alone; likewise stable. */
+/* 128 bits, for entries that are identified by their content alone; also stable. */
 typedef struct td_hash128 {
     uint64_t hi, lo;
 } td_hash128;
@@ -182,7 +182,7 @@ void  td__map_free(td_map *m);
 
 /* Letters to insert, drop, change or swap to make b of a, at most 99. */
 int  td__edit_distance(const char *a, const char *b);
-bool td__is_typo(const char *typed, const char *meant); /* near enough to ask */
+bool td__is_typo(const char *typed, const char *meant); /* close enough to suggest */
 
 /* ---- threads (thread_pool.c) --------------------------------------------------- */
 

@@ -25,7 +25,7 @@ enum {
     LIST_BYTES = 256 << 10, /* most bytes one free list may hold */
     SLACK = 32 << 10,       /* most bytes a thread counts on its own */
     BINS = 256,             /* hash bins of the shared cache */
-    HUGE_MIN = 4 << 20,     /* from here on, ask for 2 MiB pages */
+    HUGE_MIN = 4 << 20,     /* from here on, request 2 MiB pages */
     HUGE_PAGE = 2 << 20,
     DEFAULT_MB = 512,
 };
@@ -63,7 +63,7 @@ static void raise_peak(long long to) {
     while (was < to && !atomic_compare_exchange_weak(&peak, &was, to)) continue;
 }
 
-/* Adds n to the shared count; `high` is the highest point on the way there. */
+/* Adds n to the shared count; `high` is the maximum reached on the way. */
 static void count_shared(int64_t n, int64_t high) {
     raise_peak(atomic_fetch_add(&live, n) + high);
 }
@@ -97,7 +97,8 @@ void td__block_peak_reset(void) { atomic_store(&peak, (long long)td__block_live(
 
 /* ---- the system --------------------------------------------------------- */
 
-/* Large blocks are aligned to huge pages and ask for them: fewer page faults. */
+/* Allocates from the system; large blocks are aligned to huge pages and request them, for
+ * fewer page faults. */
 static void *system_alloc(size_t size) {
     size_t align = size >= HUGE_MIN ? HUGE_PAGE : LINE;
     void  *p = aligned_alloc(align, (size + align - 1) / align * align);
@@ -160,10 +161,10 @@ static void link_block(large_block *b, size_t size) {
     shared.bytes += size;
 }
 
-/* What may be cached now: the limit, and the difference between the bytes in use and
- * the most there ever were. A training step of a large model frees and takes more than
- * any fixed limit each time, and faulting its pages in anew costs more than the memory,
- * which the process has been seen to need. */
+/* The bytes that may be cached now: the limit, plus the difference between the bytes in
+ * use and their peak. A training step of a large model frees and allocates more than any
+ * fixed limit, and page faults cost more than memory that the process has needed
+ * before. */
 static size_t allowed(void) {
     size_t high = (size_t)atomic_load_explicit(&peak, memory_order_relaxed);
     size_t now = (size_t)atomic_load_explicit(&live, memory_order_relaxed);
@@ -234,7 +235,7 @@ static void *large_alloc(size_t size) {
     return b ? b : system_alloc(size);
 }
 
-/* The block itself holds its list entry; the oldest blocks make room for it. */
+/* Caches a block, which itself holds its list entry; evicts the oldest blocks. */
 static void large_free(void *p, size_t size) {
     if (!is_caching() || size > shared.limit) {
         free(p);
@@ -306,9 +307,9 @@ static void small_free(void *p, size_t n) {
     t->list[k].n++;
 }
 
-/* ---- the door ----------------------------------------------------------- */
+/* ---- interface ---------------------------------------------------------- */
 
-/* When the system has no memory, the caches are emptied and it is asked once more. */
+/* If the system has no memory, empties the caches and tries once more. */
 void *td__block_alloc(size_t n) {
     if (td__fault_now()) return NULL;
     if (TD_LIKELY(n <= SMALL_MAX)) return small_alloc(n);

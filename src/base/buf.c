@@ -1,12 +1,12 @@
-/* buf.c -- a string that grows at its end. An append that runs out of memory
- * sets `failed` and leaves the text as it was; the caller looks once, when the
- * text is complete. */
+/* buf.c -- a string that grows at its end. An append that runs out of memory sets
+ * `failed` and leaves the text unchanged; callers check once, when the text is
+ * complete. */
 #include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Make room for `more` bytes and the closing NUL. */
+/* Reserves `more` bytes and the closing NUL. */
 static bool reserve(td_buf *b, size_t more) {
     if (b->failed) return false;
     if (more < b->cap - b->n) return true; /* cap > n whenever cap > 0 */

@@ -1,6 +1,6 @@
 /* base/bytes.h -- numbers and texts as bytes and back, for files of our own. Writing
- * appends to a td_buf; reading never leaves its bytes: what is not there, or not
- * allowed, is 0 and makes the reader bad for good. */
+ * appends to a td_buf. A read beyond the end, or of an invalid value, returns 0 and makes
+ * the reader bad for all further reads. */
 #ifndef TD_BYTES_H
 #define TD_BYTES_H
 
@@ -27,9 +27,9 @@ int         td__get_within(td_reader *r, int least, int below); /* of td__put_in
 /* A count of items that follow, each at least one byte long: a count that the bytes
  * cannot hold is bad, so that no reader allocates for it. */
 int         td__get_count(td_reader *r);
-/* A text of the arena's; NULL where NULL was put, and when bad. */
+/* A text in the arena; NULL where NULL was written, and if bad. */
 const char *td__get_text(td_reader *r, td_arena *a);
-/* Room for n items, zeroed; NULL: the reader is bad. */
+/* Memory for n items, zeroed; NULL: the reader is bad. */
 void       *td__get_room(td_reader *r, td_arena *a, int n, size_t item);
 
 #endif

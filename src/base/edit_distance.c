@@ -1,4 +1,4 @@
-/* edit_distance.c -- how far apart two words are, for "did you mean". */
+/* edit_distance.c -- the number of edits between two words, for "did you mean". */
 #include "base/base.h"
 
 #include <string.h>

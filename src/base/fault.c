@@ -1,6 +1,6 @@
-/* fault.c -- make the nth allocation fail, and stop on a broken invariant.
- * Every fallible call of this directory calls td__fault_now first. While nothing is
- * armed that costs one relaxed load, so it stays in every build. */
+/* fault.c -- makes the nth allocation fail, and stops on a broken invariant. Every base
+ * function that may fail calls td__fault_now first. While fault injection is off, that
+ * costs one relaxed load, so it is part of every build. */
 #include "base/base.h"
 
 #include <stdatomic.h>

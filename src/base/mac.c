@@ -1,6 +1,6 @@
 /* mac.c -- SipHash-2-4 with 128 bits of output, by its published definition: a keyed
- * function whose values cannot be predicted without the key. Hashes (hash.c) find
- * accidents; only this finds intent. */
+ * function whose values cannot be predicted without the key. Hashes (hash.c) detect
+ * accidental changes, a MAC also deliberate ones. */
 #include "base/base.h"
 
 typedef struct sip {

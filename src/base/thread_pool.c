@@ -19,13 +19,13 @@
 
 enum {
     WORKERS_MAX = 255,
-    SPIN_NS = 50 * 1000,    /* a worker waits this long with its core held, */
-    YIELD_NS = 1000 * 1000, /* this long giving it to others, then sleeps */
-    SPINS_PER_LOOK = 32,    /* pauses between two looks at the clock */
+    SPIN_NS = 50 * 1000,    /* a worker spins this long, */
+    YIELD_NS = 1000 * 1000, /* yields its core this long, then sleeps */
+    SPINS_PER_LOOK = 32,    /* pauses between two reads of the clock */
 };
 
-/* What a worker and the caller tell each other. Only the caller offers; the
- * side that moves OFFERED to TAKEN runs the part and moves it to IDLE. */
+/* The states of an offer. Only the caller sets OFFERED; the side that changes OFFERED to
+ * TAKEN runs the part and sets IDLE. */
 enum { IDLE, OFFERED, TAKEN };
 
 typedef struct worker {
@@ -37,7 +37,7 @@ typedef struct worker {
 
 static struct {
     atomic_bool busy;  /* held by the thread whose region runs */
-    atomic_int  size;  /* threads wanted, the caller included; 0: not asked */
+    atomic_int  size;  /* threads wanted, the caller included; 0: not set */
     int         cores; /* those this process may use */
     int         n;     /* workers started; belongs to the holder of busy */
     worker      worker[WORKERS_MAX];
@@ -90,7 +90,7 @@ static bool is_offered(worker *w) {
     return atomic_load_explicit(&w->state, memory_order_relaxed) == OFFERED;
 }
 
-/* Wait awake for an offer; false when none came in time. */
+/* Waits awake for an offer; false: none arrived in time. */
 static bool wait_awake(worker *w) {
     if (atomic_load_explicit(&pool.size, memory_order_relaxed) > pool.cores)
         return false;
@@ -211,7 +211,7 @@ static int clamp_size(long n) {
     return n < 1 ? 1 : n > WORKERS_MAX + 1 ? WORKERS_MAX + 1 : (int)n;
 }
 
-/* A child has none of its parent's workers, and starts its own when asked. */
+/* A forked child has none of its parent's workers; it starts its own at first use. */
 static void after_fork(void) {
     pool.n = 0;
     for (int i = 0; i < WORKERS_MAX; i++) atomic_store(&pool.worker[i].state, IDLE);

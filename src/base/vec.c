@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <string.h>
 
-/* Make room for `need` items of `item` bytes. `v` is the address of a T *, of
- * whatever T: it is read and written as bytes, never as a void *. On failure
- * the array is as it was. */
+/* Makes capacity for `need` items of `item` bytes. `v` is the address of a T *, for any
+ * T: it is read and written as bytes, never as a void *. On failure the array is
+ * unchanged. */
 bool td__vec_grow(void **v, int *cap, int need, size_t item) {
     if (need <= *cap) return true;
     int new_cap = *cap < 8 ? 8 : *cap > INT_MAX / 2 ? INT_MAX : *cap * 2;

@@ -82,7 +82,7 @@ static bool fetch_library(td_disk *d, const char *name, const char *key) {
     return ok;
 }
 
-/* The note as one line of plain characters: without a key anyone may have written it,
+/* The note as one line of printable characters: without a key anyone may have written it,
  * and lists print it. */
 static void plain_note(const td_sealed *v, char *to, size_t cap) {
     size_t n = v->n_note < cap - 1 ? v->n_note : cap - 1;

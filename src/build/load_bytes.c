@@ -60,7 +60,8 @@ static int make_sealed(const char *label, const void *bytes, size_t n) {
     return -1;
 }
 
-/* NULL: *why says it; *made tells whether the memory file could be created. */
+/* Loads from a sealed memory file. NULL: *why has the reason; *made: whether the memory
+ * file could be created. */
 static void *load_sealed(const char *label, const void *bytes, size_t n, bool *made,
                          char *why, size_t cap) {
     char path[128];
@@ -93,8 +94,8 @@ static void *load_private(td_ctx *cx, const void *bytes, size_t n, char *why,
     return lib;
 }
 
-/* A context with an error keeps it: then there is no second attempt, which could fail
- * too. */
+/* If the context has an error, it is kept, and there is no second attempt, which could
+ * fail too. */
 void *td__load_bytes(td_ctx *cx, const char *label, const void *bytes, size_t n,
                      char *why, size_t cap) {
     char  other[400];

@@ -145,8 +145,8 @@ static bool order(td_redis *c, int n, const char **word) {
 
 /* ---- the connection ------------------------------------------------------- */
 
-/* Also after a fork: the connection is the parent's then, which sends no more bytes
- * through this copy of the descriptor. */
+/* Closes the connection, also after a fork: then it belongs to the parent, and closing
+ * this copy of the descriptor sends nothing. */
 static void disconnect(td_redis *c) {
     if (c->fd >= 0) close(c->fd);
     c->fd = -1;
@@ -165,8 +165,8 @@ static bool greet(td_redis *c) {
     return c->db == 0 || order(c, 2, pick);
 }
 
-/* Is there a connection of this process, open and without bytes that nobody requested?
- * A server may have closed it meanwhile, which is no failure. */
+/* Is there a connection of this process, open, without unrequested bytes? A server may
+ * close it at any time, which is not a failure. */
 static bool is_connected(const td_redis *c) {
     char byte;
     return c->fd >= 0 && c->pid == getpid() &&

@@ -1,5 +1,5 @@
-/* remote.c -- the remote cache of a context: which store, whether it may be asked now,
- * and what is read from it and written to it. Nothing here fails a call. */
+/* remote.c -- the remote cache of a context: its store, when requests may be sent, what is
+ * read and written. Nothing here fails a call. */
 #include "build/remote.h"
 #include "build/unit.h"
 #include "core/callback.h"
@@ -21,8 +21,8 @@ typedef struct td_remote {
 
 /* ---- after failures ------------------------------------------------------- */
 
-/* When a store may be used again, by name: all contexts of a process share it, so that
- * a new context does not wait for a server that is down. */
+/* When a store may be used again, by name. All contexts of a process share it, so that a
+ * new context does not wait for a server that is down. */
 typedef struct pause {
     uint64_t name;
     int      failures[2]; /* in a row: of all requests, of put alone */
@@ -104,8 +104,8 @@ static uint64_t hash_settings(const td_config *c) {
     return td__hash(c->cache_remote_key, strlen(c->cache_remote_key) + 1, h) | 1;
 }
 
-/* Opens the store and the key of the settings. What cannot be used is a warning, and
- * there is no remote cache then: it is never used unsigned instead. */
+/* Opens the store and the key of the settings. If one of them cannot be used, prints a
+ * warning and uses no remote cache: never an unsigned one instead. */
 static void use_settings(td_ctx *cx, td_remote *r) {
     const td_config  *c = td__config(cx);
     static const char then[] = "entries are not shared";
@@ -155,7 +155,8 @@ bool td_cache_remote(td_ctx *cx, const td_cache_store *store) {
 
 /* ---- names ---------------------------------------------------------------- */
 
-/* Graphs are data. Everything else is code, which only a key vouches for. */
+/* May the entry be shared? Graphs are data; everything else is code, which only a key
+ * protects. */
 static bool is_shared(const td_remote *r, const char *name) {
     return name[0] == 'f' || (r->seal.keyed && strchr("nklu", name[0]));
 }
@@ -177,8 +178,8 @@ static void full_name(const td_remote *r, const char *name, char *to, size_t cap
 
 static int64_t most_ms(td_ctx *cx) { return td__config(cx)->cache_remote_ms; }
 
-/* May a request begin? Not after `waited` has reached the bound. */
-static td_remote *may_ask(td_disk *d, int what) {
+/* The store, if a request may begin: not once `waited` has reached the bound. */
+static td_remote *may_request(td_disk *d, int what) {
     td_remote *r = d->fd >= 0 ? find_remote(d->cx) : NULL;
     if (!r || r->busy || d->waited * 1e3 >= (double)most_ms(d->cx)) return NULL;
     return is_paused(r, REQUESTS) || is_paused(r, what) ? NULL : r;
@@ -206,7 +207,8 @@ static bool take(void *to, const void *bytes, size_t n) {
     return t->ok = !t->to->failed;
 }
 
-static td_cache_answer ask(td_ctx *cx, td_remote *r, const char *name, td_buf *bytes) {
+static td_cache_answer request(td_ctx *cx, td_remote *r, const char *name,
+                               td_buf *bytes) {
     char            full[128];
     taking          t = {bytes, false};
     td_cache_answer a;
@@ -220,11 +222,11 @@ static td_cache_answer ask(td_ctx *cx, td_remote *r, const char *name, td_buf *b
 
 bool td__remote_get(td_disk *d, const char *name, const char *key, td_buf *bytes,
                     td_sealed *v) {
-    td_remote *r = may_ask(d, REQUESTS);
+    td_remote *r = may_request(d, REQUESTS);
     if (!r || !is_shared(r, name)) return false;
     double          start = td__seconds();
     const char     *bad = NULL;
-    td_cache_answer a = ask(d->cx, r, name, bytes);
+    td_cache_answer a = request(d->cx, r, name, bytes);
     end_request(d, r, a, start);
     if (a == TD_CACHE_FAILED) bad = "was not read";
     else if (a == TD_CACHE_NONE) bad = "is not there";
@@ -276,7 +278,7 @@ static void put_values(td_disk *d, td_remote *r, const td_cache_item *value, int
 }
 
 void td__remote_put(td_disk *d, const char *key, const td_remote_item *item, int n) {
-    td_remote *r = may_ask(d, PUTS);
+    td_remote *r = may_request(d, PUTS);
     if (!r || n < 1 || !is_shared(r, item->name)) return;
     size_t         m = (size_t)n;
     td_buf        *value = td__zalloc(sizeof *value * m);
@@ -305,7 +307,7 @@ void td__remote_state(td_ctx *cx, td_remote_state *to) {
         return;
     }
     double          start = td__seconds();
-    td_cache_answer a = ask(cx, r, "f_", &bytes);
+    td_cache_answer a = request(cx, r, "f_", &bytes);
     *to = (td_remote_state){.on = true,
                             .reached = a != TD_CACHE_FAILED,
                             .keyed = r->seal.keyed,

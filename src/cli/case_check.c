@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The part of the context that a run sees and changes. */
+/* The part of the context that a run reads and changes. */
 typedef struct state {
     uint64_t seed, offset;
     bool     grad, inference;
@@ -104,8 +104,8 @@ static bool only_eager_fails(const check *k) {
     return saved && k->other.run.way->saves_copies;
 }
 
-/* Saved-tensor hooks and checkpoints make eager skip its check for modified values;
- * compiled functions check what their graph saves. */
+/* With saved-tensor hooks and checkpoints eager does not check for modified values;
+ * compiled functions check the values that their graph saves. */
 static bool checks_more(const check *k) {
     const td_gcase *c = k->eager.run.c;
     bool            holds = false;
@@ -115,7 +115,7 @@ static bool checks_more(const check *k) {
 }
 
 /* A compiled branch or loop saves its predicate and operands, which a first backward
- * frees; eager saves what the ops that ran need, and may need nothing. */
+ * frees; eager saves what the executed ops need, which may be nothing. */
 static bool branch_freed(const check *k) {
     return k->other.gone && case_has_control(k->eager.run.c);
 }
@@ -214,9 +214,9 @@ static bool write(check *k, side *s, int id) {
     return end_step(k, s, !td_is_nil(t));
 }
 
-/* Gives an integer output that compared equal eager's bytes. They may differ where they
- * belong to a NaN of a float value, whose bits are unspecified; the sum with 2 would
- * then be another number. */
+/* Copies eager's bytes to an integer output that compared equal. Its bytes may differ if
+ * they belong to a NaN of a float value, whose bits are unspecified; adding 2 would then
+ * give different numbers. */
 static void take_bits(td_tensor *to, const td_tensor *from) {
     size_t  item = td__dtype_bytes[from->dtype];
     int64_t a = 0, b = 0, at[TD_MAX_RANK] = {0};

@@ -13,7 +13,7 @@ typedef enum case_result {
     CASE_REFUSED,   /* the way does not support it, and fails with a reason */
     CASE_BOTH_FAIL, /* at the same step, with the same code */
     CASE_GOES_ON,   /* only eager's backward fails, correctly: only_eager_fails */
-    CASE_SKIPPED    /* finite differences cannot judge it (case_differences.h) */
+    CASE_SKIPPED    /* finite differences decide nothing (case_differences.h) */
 } case_result;
 
 /* The outcome of a check. */

@@ -134,8 +134,8 @@ void case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *
     }
 }
 
-/* Does this byte belong to an element of t that is NaN? Of a copy from a device it is
- * not known whose byte it is: then, has t a NaN? */
+/* Does this byte belong to an element of t that is NaN? For a copy from a device the
+ * element is unknown: then, has t any NaN? */
 static bool is_nan_at(const td_tensor *t, const char *byte) {
     if (t->st->device)
         return td_item(td_op_any(td_op_isnan((td_tensor *)(uintptr_t)t), TD_ALL,
@@ -271,8 +271,8 @@ static bool compare_sizes(const case_pair *p, const char *name, const char *what
     return same;
 }
 
-/* ...and strides, but for those of a gradient that passed a branch or loop, which
- * depend on what ran (docs/beyond.md). */
+/* Compares strides, too, except of a gradient that passed a branch or loop: these depend
+ * on which ops ran (docs/beyond.md). */
 static bool compare_geometry(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     bool same = compare_sizes(p, name, what, x, y);
@@ -288,9 +288,9 @@ static bool compare_geometry(const case_pair *p, const char *name, const char *w
     return same;
 }
 
-/* Elements of x and y, or of what tensors of a type consist of: their inner tensors
- * agree in types, metadata and geometry, too. The strides of those of a gradient are
- * its type's choice, which depends on those of the tangent. */
+/* Compares the elements of x and y; of typed tensors, their inner tensors in type,
+ * metadata and geometry. The strides of inner tensors of a gradient are chosen by the
+ * type, depending on the strides of the tangent. */
 static void compare_contents(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     char inner[200], a[120], b[120];
@@ -329,8 +329,9 @@ static bool is_zero_leaf(void *env, td_tensor *leaf) {
 /* Are all elements zero, also those of inner tensors? */
 static bool is_zero(td_tensor *t) { return td__typed_leaves(t, is_zero_leaf, NULL); }
 
-/* Is g, a gradient that the other run does not have, one of zeros by way of a branch?
- * Who takes part is known of the branch that ran, or of all (docs/beyond.md). */
+/* Is g, a gradient that the other run does not have, zero and behind a branch? Eager
+ * knows which operands the branch that ran uses, compiled code those of all branches
+ * (docs/beyond.md). */
 static bool is_branch_zero(const case_pair *p, td_tensor *g) {
     return case_has_control(p->eager->c) && is_zero(g);
 }

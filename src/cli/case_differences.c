@@ -18,7 +18,7 @@ typedef struct value {
     double l, size;
 } value;
 
-/* What the first run of a try left of one backward. */
+/* Results of the first run of a try, for one backward. */
 typedef struct base {
     value   at;
     double *tangents; /* of all roots, one after the other */
@@ -49,7 +49,7 @@ typedef struct judge {
 #define SMOOTH "not smooth here"
 #define LONE "the gradient disagrees at this point alone, and agrees beside it"
 
-/* The next error of the context, or this, is the reason to skip the case. */
+/* Records the reason to skip the case: the error of the context, or `what`. */
 static bool skip(judge *k, const char *what) {
     if (!k->why[0]) snprintf(k->why, sizeof k->why, "%s", what);
     return false;
@@ -317,7 +317,7 @@ static bool has_custom(const td_graph *g) {
     return false;
 }
 
-/* What of a case's options changes gradients on purpose; NULL: nothing. */
+/* The option of a case that changes gradients on purpose; NULL: none. */
 static const char *unfit(const td_gcase *c) {
     bool any = false;
     for (int i = 0; i < c->steps.n; i++) {
@@ -332,7 +332,7 @@ static const char *unfit(const td_gcase *c) {
     return any ? NULL : "no backward";
 }
 
-/* Judges at the leaves of the case, and beside them where that says nothing or
+/* Compares at the leaves of the case, and at nearby points if that decides nothing or
  * disagrees. NULL: the verdict is in k->v; else the reason why there is none. */
 static const char *judge_points(judge *k) {
     bool ok = judge_once(k, 0), lone = !ok && !strcmp(k->why, LONE);

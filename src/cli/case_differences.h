@@ -1,6 +1,6 @@
-/* cli/case_differences.h -- finite differences as a judge of gradients: a case runs
- * eagerly with its leaves moved a little along random directions, and the change of
- * what its backwards start from is compared with the gradients that they left. */
+/* cli/case_differences.h -- compares gradients with finite differences: a case runs
+ * eagerly with its leaves moved a little along random directions, and the change of the
+ * roots of its backwards is compared with the gradients. */
 #ifndef TD_CASE_DIFFERENCES_H
 #define TD_CASE_DIFFERENCES_H
 
@@ -23,9 +23,9 @@ void case_stops_end(case_stops *k);
 /* Notes a reason of another kind; line 0: none. Only the first counts. */
 void case_stops_note(case_stops *k, const char *what, int line);
 
-/* Judges every backward of a case in f64 with f64 as the default dtype (it is set
- * during the runs). CASE_EQUAL: each gradient agrees. CASE_DIFFERS: `why` names leaf
- * and line. CASE_SKIPPED: `why` says what differences cannot tell. Restores the
+/* Checks every backward of a case in f64, with f64 as the default dtype during the runs.
+ * CASE_EQUAL: each gradient agrees. CASE_DIFFERS: `why` names leaf and line.
+ * CASE_SKIPPED: `why` has the reason why differences decide nothing. Restores the
  * context. */
 case_result case_differences(const td_gfile *f, const td_gcase *c, case_verdict *v);
 

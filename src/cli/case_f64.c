@@ -38,8 +38,8 @@ static bool convert_const(td_graph *g, int i) {
     return true;
 }
 
-/* A function whose text states types was inferred for f32 alone where an op's result
- * depends on the dtype; a call checks its arguments only. */
+/* Types that the text states for results are converted, not inferred again, and may be
+ * wrong for ops whose results depend on the dtype. A call checks only its arguments. */
 static bool convert_graph(td_graph *g) {
     bool ok = true;
     for (int i = 0; ok && i < g->inputs.n; i++) ok = convert_type(g, g->inputs.v[i]);

@@ -99,8 +99,8 @@ int  case_file(const char *command, const char *path, int (*show)(const td_gfile
 /* Runs the clean-up passes on every function of the file. False: out of memory. */
 bool case_clean(const td_gfile *f);
 
-/* case_call.c: executes the call of a step in the run's way, with all its options;
- * out has room for case_results. */
+/* case_call.c: executes the call of a step in the run's way, with all its options; out
+ * has case_results entries. */
 bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
 /* For a backward with hooks=; case_hooks_end also after a failure in between. */
 bool case_hooks_begin(case_run *run, const td_gstep *s);
@@ -134,7 +134,7 @@ void case_report_inputs(case_run *run, const td_gstep *s, const char *key);
 /* What was drawn since the last report; a call that fails has drawn too. */
 void case_report_draws(case_run *run);
 void case_report_outputs(case_run *run, const td_gstep *s);
-/* Where a report was before a step. */
+/* The length of a report before a step. */
 typedef struct case_mark {
     size_t n;
     bool   open;

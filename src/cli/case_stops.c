@@ -17,7 +17,7 @@ static bool arg_needs(const td_mode_call *h, int i) {
     return false;
 }
 
-/* What the derivative of this call leaves out of the mathematical one; NULL: nothing.
+/* The part of the mathematical derivative that this call leaves out; NULL: none.
  * `tracked`: gradients are recorded. */
 static const char *left_out(const td_opinfo *o, int arg, bool tracked) {
     const td_opdef *row = o->def;
@@ -35,8 +35,8 @@ static const char *left_out(const td_opinfo *o, int arg, bool tracked) {
     return NULL;
 }
 
-/* Does it write one value for each index? Where an index occurs twice, the last value
- * stays, and all of them get its gradient, as in PyTorch. */
+/* Does it write several values to one index? Then the last value stays, and all of them
+ * get its gradient, as in PyTorch. */
 static bool is_ambiguous(const td_opinfo *o) {
     static const char *const ops[] = {"scatter", "index_put", "_index_put",
                                       "index_copy"};

@@ -46,8 +46,8 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
     return k;
 }
 
-/* A closure over another tensor, or that reads its arguments as other kinds of values
- * (td_arg_int would cut a float), is another function. */
+/* A closure over another tensor, or one that reads its arguments as other kinds of values
+ * (td_arg_int would truncate a float), needs another function. */
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
     bool same = k->s->grads == s->grads && !k->s->module == !s->module &&
@@ -91,7 +91,7 @@ static bool run_closure(td_call *c) {
 
 /* ---- hooks on saved values ---------------------------------------------- */
 
-/* Another layout, and a value that only the graph of forward reads. */
+/* Packs a transposed copy and a second value that only the forward graph reads. */
 static int pack(void *env, const td_saved_at *at, td_tensor *t, td_tensor **to) {
     (void)env, (void)at;
     to[0] = td_rank(t) ? td_transpose(t, 0, -1) : td_clone(t);
@@ -108,7 +108,7 @@ static const td_packing transposing = {.pack = pack,
                                        .filter = TD_SAVED_ALL,
                                        .lossless = true};
 
-/* All saved values, in a store that the context has from then on. */
+/* Offloads all saved values to a store, which the context has from then on. */
 static td_offload storing(td_ctx *cx) {
     td_store *s = td__store_named(cx, "memory");
     return (td_offload){.store = s ? s : td_store_memory(cx, "memory"),
@@ -170,7 +170,7 @@ static bool invoke(const case_fn *c, const td_value *in, td_value *out, int n_ou
     return ok;
 }
 
-/* Has one of them a dim that must be symbolic? Then TD_E_GUARD is a refusal. */
+/* Has one of them a dim that must be symbolic? Then TD_E_GUARD counts as unsupported. */
 static bool has_marks(const td_graph *fn, const td_value *in) {
     for (int i = 0; i < fn->inputs.n; i++)
         if (in[i].kind == TD_K_TENSOR && in[i].u.t->marks) return true;

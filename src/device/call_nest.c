@@ -123,7 +123,8 @@ static td_compute compute_of(td_dtype loop) {
                             : TD_COMPUTE_I32;
 }
 
-/* A pointwise call as described: which argument each operand is, and the layout. */
+/* A pointwise call as its row describes it: the argument of each operand, and the
+ * layout. */
 typedef struct described {
     td_pw            w;
     td_tensor        t[TD_MAX_ARGS];
@@ -241,7 +242,7 @@ static bool set_rows(td_call_nest *t, const td_tensor *x, const td_tensor *out,
     return true;
 }
 
-/* `as`: what elements are cast to first; TD_DTYPE_NONE: nothing. */
+/* `as`: the dtype to which elements are cast first; TD_DTYPE_NONE: none. */
 static bool fold(td_call_nest *t, td_opcall *c, td_fold how, td_dtype as) {
     td_tensor *x = td__in(c, 0), *out = c->out[0];
     td_dtype   dt = (td_dtype)out->dtype;
@@ -280,7 +281,7 @@ static bool fold_truth(td_call_nest *t, td_opcall *c, td_fold how) {
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* What an element of the result is, by the row. */
+/* The nest for the element expression in the op's row. */
 static bool by_row(td_call_nest *t, td_opcall *c) {
     td_tensor *out = c->out[0];
     int        value = td__op_arg(c->info->op, "value");
@@ -300,8 +301,8 @@ static bool by_row(td_call_nest *t, td_opcall *c) {
     }
 }
 
-/* A call without elements, or with an operand without, is left to the CPU, whose
- * kernels define what it gives. */
+/* A call without elements, or with an empty operand, runs on the CPU, whose kernels
+ * define its result. */
 bool td__call_nest(td_call_nest *t, td_opcall *c) {
     *t = (td_call_nest){0};
     if (c->n_out != 1 || !c->out[0] || c->out[0]->numel == 0) return false;

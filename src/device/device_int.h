@@ -20,7 +20,7 @@ typedef struct td_device_run {
     int64_t zero; /* always 0, unknown to the compiler */
 } td_device_run;
 
-/* A nest without COLUMNs and DRAWs, with what it runs on. */
+/* A nest without COLUMNs and DRAWs, with its operands. */
 typedef struct td_call_nest {
     td_nest       nest;
     td_device_run run;

@@ -21,7 +21,7 @@ static struct {
     size_t n, cap; /* cap: a power of two, or 0 */
 } all;
 
-/* The place of a nest in the table, empty if it is new. */
+/* The slot of a nest in the table; an empty slot if it is new. */
 static built *place_of(built *v, size_t cap, td_hash128 nest, uint8_t device) {
     size_t at = (size_t)(nest.lo ^ device) & (cap - 1);
     while (v[at].device && (v[at].device != device || v[at].nest.lo != nest.lo ||
@@ -77,9 +77,10 @@ static void put_stmt(words *w, const td_nest *n, const td_stmt *s) {
     put_scalars(w, s);
 }
 
-/* False: the nest has more words than there is room for. */
+/* Hashes everything that the text of a nest depends on. False: the nest has more than
+ * MOST_WORDS words. */
 static bool hash_nest(const td_nest *n, td_hash128 *to) {
-    words w; /* large: only what is read gets set */
+    words w; /* large, so it is not zeroed */
     w.n = 0;
     put(&w, n->n_dims | n->n_outer << 8 | n->ptr.n << 16);
     for (int d = 0; d < n->n_dims; d++) put(&w, n->size[d].c), put(&w, n->size[d].p);
@@ -90,7 +91,7 @@ static bool hash_nest(const td_nest *n, td_hash128 *to) {
     return w.n < MOST_WORDS;
 }
 
-/* Writes the text and compiles it; NULL: it cannot be, which is a warning. */
+/* Writes the text and compiles it. NULL, after a warning: it cannot be compiled. */
 static void *build(td_ctx *cx, td_device_state *d, const td_nest *n) {
     td_buf text = {0};
     void  *kernel = NULL;
@@ -129,8 +130,9 @@ static void *kernel_of(td_ctx *cx, td_device_state *d, const td_nest *n) {
 /* MANY: blocks that keep every GPU busy. */
 enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST_BLOCKS = 1 << 16 };
 
-/* A thread takes one element, or EACH where there are many: it loads them before it
- * waits for the first. Rows go to blocks, with as many threads as a row can use. */
+/* The grid of a launch. A thread computes one element, or EACH if there are many: it
+ * loads all before it waits for the first. Rows are divided among blocks, with as many
+ * threads as a row can use. */
 static td_device_grid grid_of(const td_call_nest *t, bool rows) {
     int64_t threads = THREADS, blocks = (t->inside + THREADS - 1) / THREADS;
     if (blocks > MANY) blocks = blocks / EACH > MANY ? blocks / EACH : MANY;
@@ -174,8 +176,8 @@ bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_stat
 
 /* ---- products ----------------------------------------------------------- */
 
-/* The last two dims of t as a matrix that the library reads: *row elements from row to
- * row, or *transposed. False: neither dim is contiguous. */
+/* The last two dims of t as a matrix that the library can read: rows are *row elements
+ * apart, or *transposed. False: neither dim is contiguous. */
 static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
     int64_t m = t->size[t->rank - 2], n = t->size[t->rank - 1];
     int64_t down = t->stride[t->rank - 2], across = t->stride[t->rank - 1];

@@ -1,8 +1,8 @@
 /* device_text.c -- a nest as the text of a device kernel. Statements are written as for
- * the CPU (backend/emit_value.c); only the loops around them differ: elements are
- * divided among all threads, or rows among blocks and the inside of a row among the
- * threads of its block. Who takes what is written with TD_FIRST, TD_STEP, TD_ROW,
- * TD_ROWS, TD_LANE, TD_LANES, TD_UNROLL and TD_TOGETHER, which a plugin defines. */
+ * the CPU (backend/emit_value.c); only the loops differ: elements are divided among all
+ * threads, or rows among blocks and the inside of a row among the threads of its block.
+ * The division is written with TD_FIRST, TD_STEP, TD_ROW, TD_ROWS, TD_LANE, TD_LANES,
+ * TD_UNROLL and TD_TOGETHER, which a plugin defines. */
 #include "backend/emit.h"
 #include "device/device_int.h"
 #include "ops/expr.h"
@@ -70,7 +70,7 @@ static const char *unit(const td_stmt *s, td_dtype acc) {
     return least ? "INT64_MAX" : "INT64_MIN";
 }
 
-/* Of a and b; a NaN stays. */
+/* The fold of a and b as text; a NaN stays. */
 static const char *folded(const td_stmt *s) {
     static const char *const texts[] = {[TD_FOLD_SUM] = "a + b",
                                         [TD_FOLD_PROD] = "a * b",
@@ -79,8 +79,8 @@ static const char *folded(const td_stmt *s) {
     return texts[s->how];
 }
 
-/* Folds the inside of the row with the statements before REDUCE r; v<r> is the result
- * in every thread. */
+/* Folds the inside of the row with the statements before REDUCE r; afterwards v<r> is the
+ * result in every thread. */
 static void emit_fold(td_emit *e, int r) {
     const td_stmt *s = &e->n->stmt.v[r];
     td_dtype       acc = td__emit_acc(s);

@@ -17,7 +17,7 @@ void td__report_close(td_buf *b);
 /* A text that is folded away. */
 void td__report_folded(td_buf *b, const char *title, const char *text);
 void td__report_graph_text(td_buf *b, const char *title, const td_graph *g);
-/* What td_explain says, folded away. */
+/* The text of td_explain, folded away. */
 void td__report_explained(td_buf *b, const td_fn *f);
 
 /* A page: its head with style, version and machine; `about` and `nav` are HTML. */
