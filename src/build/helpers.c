@@ -3,25 +3,16 @@
  * takes longer than compiling a small unit. */
 #include "build/helpers.h"
 
+#include "base/words.h"
 #include "build/kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Is `name`, n characters long, one of the words? */
-static bool is_among(const char *words, const char *name, size_t n) {
-    for (const char *w = words; *w; w += strspn(w, " ")) {
-        size_t m = strcspn(w, " ");
-        if (m == n && !strncmp(w, name, n)) return true;
-        w += m;
-    }
-    return false;
-}
-
 /* The item that defines the name; -1: none. */
 static int find(const char *name, size_t n) {
     for (int i = 0; i < td__n_helpers; i++)
-        if (is_among(td__helpers[i].names, name, n)) return i;
+        if (td__word_index(td__helpers[i].names, name, n) >= 0) return i;
     return -1;
 }
 

@@ -1,5 +1,6 @@
 /* options.c -- parses a command's options and prints its help page, from one table. */
 #include "cli/cli.h"
+#include "base/words.h"
 #include "tandem/device.h"
 
 #include <errno.h>
@@ -31,14 +32,6 @@ int cli_use_device(const char *command, td_ctx *cx, const char *name) {
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* Is `word` one of the blank-separated words? */
-static bool word_in(const char *words, const char *word) {
-    size_t n = strlen(word);
-    for (const char *p = words; n && (p = strstr(p, word)); p++)
-        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n])) return true;
-    return false;
-}
-
 static int set_int(const cli_command *c, const cli_option *o, const char *text) {
     char *end;
     errno = 0;
@@ -54,7 +47,7 @@ static int set_int(const cli_command *c, const cli_option *o, const char *text) 
 
 static int set_value(const cli_command *c, const cli_option *o, const char *text) {
     if (o->kind == CLI_INT) return set_int(c, o, text);
-    if (o->words && !word_in(o->words, text))
+    if (o->words && td__word_index(o->words, text, strlen(text)) < 0)
         return cli_misuse(c->name, "--%s must be one of: %s; not \"%s\"", o->name,
                           o->words, text);
     *(const char **)o->to = text;

@@ -1,6 +1,7 @@
 /* config.c -- settings: the table, values as text and back, the environment.
  * One check covers every value, whether it comes from a default, a variable or
  * a call. */
+#include "base/words.h"
 #include "core/core.h"
 #include "core/cpu.h"
 
@@ -105,13 +106,9 @@ static bool fail_name(td_ctx *cx, const char *who, const char *name) {
 
 /* ---- text to value ------------------------------------------------------ */
 
-/* Is `word` in a list separated by blanks? *nr: its index. */
-static bool same_word(const char *list, const char *word, int *nr) {
-    size_t n = strlen(word);
-    *nr = 0;
-    for (const char *p = list; *p; p += strcspn(p, " "), p += *p == ' ', ++*nr)
-        if (n && strcspn(p, " ") == n && !strncmp(p, word, n)) return true;
-    return false;
+static bool is_word(const char *list, const char *word, int *nr) {
+    *nr = td__word_index(list, word, strlen(word));
+    return *nr >= 0;
 }
 
 /* Parses in the "C" locale, whatever the program's is. */
@@ -125,8 +122,8 @@ static bool read_real(const char *text, double *out) {
 
 static bool read_bool(const char *text, bool *out) {
     int nr;
-    *out = same_word("on 1 true yes", text, &nr);
-    return *out || same_word("off 0 false no", text, &nr);
+    *out = is_word("on 1 true yes", text, &nr);
+    return *out || is_word("off 0 false no", text, &nr);
 }
 
 static bool read_value(const td_knob *k, const char *text, value *v) {
@@ -134,7 +131,7 @@ static bool read_value(const td_knob *k, const char *text, value *v) {
     *v = (value){.s = text};
     switch (k->kind) {
     case TD_KNOB_BOOL: return read_bool(text, &v->b);
-    case TD_KNOB_WORD: return same_word(k->words, text, &v->word);
+    case TD_KNOB_WORD: return is_word(k->words, text, &v->word);
     case TD_KNOB_REAL: return read_real(text, &v->f);
     case TD_KNOB_TEXT: return true;
     case TD_KNOB_INT: break;

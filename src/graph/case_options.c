@@ -3,7 +3,10 @@
  * them. */
 #include "graph/parser.h"
 
+#include "base/words.h"
+
 #include <stddef.h>
+#include <string.h>
 
 typedef enum option_kind { FLAG, SEED, WORD } option_kind;
 enum { ON_BUILD = 1, ON_CALL = 2, ON_BACKWARD = 4 };
@@ -38,19 +41,11 @@ static int statement_kind(const td_gstep *s) {
     return s->kind == TD_STEP_BACKWARD ? ON_BACKWARD : ON_BUILD;
 }
 
-/* Is `word` in a list separated by blanks? */
-static bool is_one_of(const char *word, const char *words) {
-    size_t n = strlen(word);
-    for (const char *at = words; n && (at = strstr(at, word)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
-    return false;
-}
-
 static bool parse_word(td_parser *ps, const struct option *o, const char **to) {
     td_lexer   *lx = &ps->lx;
     const char *word = td__lex_text(lx, &ps->body->g->arena);
     if (!word) return false;
-    if (!is_one_of(word, o->words))
+    if (td__word_index(o->words, word, strlen(word)) < 0)
         return td__lex_fail(lx, "unknown value of option %s; known are: %s", o->name,
                             o->words);
     *to = word;

@@ -86,6 +86,10 @@ static void test_misuse(void) {
     refuses("demo --color=red", 2,
             "tandem demo: --color must be one of: auto always never; not \"red\" "
             "(tandem help demo)");
+    refuses(
+        "demo --color='auto always'", 2,
+        "tandem demo: --color must be one of: auto always never; not \"auto always\" "
+        "(tandem help demo)");
     refuses("demo more", 2,
             "tandem demo: unexpected argument \"more\" (tandem help demo)");
     refuses("ops --json=1", 2, "tandem ops: --json takes no value (tandem help ops)");

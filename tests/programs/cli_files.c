@@ -143,6 +143,8 @@ static void test_options(void) {
          "  backward seed=3 hooks=clone\n"},
         {"call @f(%x, %x) hooks=half",
          "!unknown value of option hooks; known are: clone bf16 twice"},
+        {"call @f(%x, %x) hooks=\"clone bf16\"",
+         "!unknown value of option hooks; known are: clone bf16 twice"},
         {"call @f(%x, %x) create_graph=true", "!expected the end of the line"},
         {"%a = call @f(%x, %x) grads=true", "!@f has 3 results, but 1 names are given"},
         {"%a = call @f(%x, %x) rehearse=true",

@@ -1,8 +1,9 @@
-/* Unit tests of the room base: memory, strings, maps and hashes. Threads are in
+/* Unit tests of the directory base: memory, strings, maps and hashes. Threads are in
  * pool.c, tensor bytes in block.c. */
 #include "td_test.h"
 
 #include "base/base.h"
+#include "base/words.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -287,4 +288,21 @@ TEST(a_hash_is_the_same_on_every_machine) {
     CHECK(td__hash("tandem", 6, 0) == td__hash("tandem!", 6, 0));
     CHECK(td__hash("tandem", 6, 0) != td__hash("tandem", 6, 1));
     CHECK(td__hash("tandem", 6, 0) != td__hash("tandeM", 6, 0));
+}
+
+/* ---- lists of words ----------------------------------------------------- */
+
+TEST(a_word_of_a_list_is_found_by_its_index) {
+    const char *list = "auto on off marked";
+
+    CHECK(td__word_index(list, "auto", 4) == 0);
+    CHECK(td__word_index(list, "marked", 6) == 3);
+    CHECK(td__word_index(list, "offside", 3) == 2);
+    CHECK(td__word_index(list, "mark", 4) == -1);
+    CHECK(td__word_index(list, "", 0) == -1);
+    CHECK(td__word_index("", "on", 2) == -1);
+}
+
+TEST(two_words_of_a_list_are_no_word_of_it) {
+    CHECK(td__word_index("auto on off", "on off", 6) == -1);
 }
