@@ -2,11 +2,11 @@
  *
  * A region is split into fixed parts, one per thread. The caller offers a part
  * to each worker, runs its own, then takes back any part no worker has begun,
- * so a worker that sleeps, or that a fork left behind, delays nobody. A part's
+ * so a worker that sleeps, or that a fork left behind, delays no region. A part's
  * bounds depend on n, grain and the pool's size only, never on who runs it.
  *
- * One region runs at a time: whoever finds the pool busy, a nested call among
- * them, runs its region alone. */
+ * One region runs at a time: a caller that finds the pool busy, such as a nested
+ * call, runs its region alone. */
 #include "base/base.h"
 
 #include <pthread.h>

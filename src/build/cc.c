@@ -258,7 +258,7 @@ static bool read_library(build *b, td_buf *library) {
     return got == 0 && library->n > 0 && !library->failed;
 }
 
-/* Loads the linked library; NULL: *why says it. */
+/* Loads the linked library; NULL: *why has the reason. */
 static void *load(build *b, td_buf *library, const char *label, char *why, size_t cap) {
     if (read_library(b, library))
         return td__load_bytes(b->cc->cx, label, library->s, library->n, why, cap);

@@ -30,7 +30,7 @@ double td__seconds(void) {
 
 /* Is the variable removed from a child's environment? Preloaded libraries are meant
  * for this process, messages must be in English, and the compiler must write no files
- * that the user did not ask for. */
+ * that the user did not request. */
 static bool is_dropped(const char *var) {
     static const char *const names[] = {
         "LD_PRELOAD=",         "LC_",     "LANG=",

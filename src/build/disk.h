@@ -14,6 +14,7 @@
 #define TD_DISK_H
 
 #include "core/core.h"
+#include "core/files.h"
 
 #include <sys/types.h>
 
@@ -42,8 +43,6 @@ void td__disk_warn(td_ctx *cx, const char *what, const char *dir, const char *wh
 /* NULL if only root and this user can replace the open directory or a file in it;
  * else the reason. Checks the directory and all its parents. */
 const char *td__dir_danger(int fd);
-/* For fault injection: true makes the next file call fail with EIO. */
-bool        td__io_fault(void);
 bool        td__write_all(int fd, const void *bytes, size_t n);
 /* Reads exactly n bytes. False: errno says why. */
 bool        td__read_all(int fd, void *bytes, size_t n);
@@ -53,7 +52,7 @@ void        td__temp_name(char *out, size_t cap);
 /* ---- libraries in memory (load_bytes.c) --------------------------------- */
 
 /* Loads n bytes as a shared library: exactly these bytes, whatever happens to files.
- * `label` names it in memory maps. NULL: *why says it. */
+ * `label` names it in memory maps. NULL: *why has the reason. */
 void *td__load_bytes(td_ctx *cx, const char *label, const void *bytes, size_t n,
                      char *why, size_t cap);
 

@@ -36,12 +36,6 @@ static void warn_unused(td_disk *d, const char *what, const char *why) {
 
 /* ---- files -------------------------------------------------------------- */
 
-bool td__io_fault(void) {
-    if (!td__fault_now()) return false;
-    errno = EIO;
-    return true;
-}
-
 bool td__write_all(int fd, const void *bytes, size_t n) {
     const char *p = bytes;
     while (n > 0) {

@@ -195,7 +195,7 @@ static int count_cores(void) {
     return n < 1 ? 1 : n > MOST_UNITS ? MOST_UNITS : n;
 }
 
-/* What is compiled: claimed kernels that were not on disk. */
+/* A compilation: of the claimed kernels that were not on disk. */
 typedef struct making {
     td_named_kernel *k;
     const char     **name;

@@ -69,7 +69,7 @@ void *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
 
 enum { TD_UNIT_NAME = 40 };
 
-/* What all units begin with: types, and how kernels are called. */
+/* The beginning of all units: types, and the arguments of kernels. */
 extern const char td__unit_preamble[];
 
 /* A kernel with its name. */

@@ -90,7 +90,7 @@ bool case_needs_body(const td_gcase *c) {
 
 /* ---- saved-tensor hooks ------------------------------------------------- */
 
-/* What the pack hook stores for a saved tensor. */
+/* The object that the pack hook stores for a saved tensor. */
 typedef struct packed {
     td_tensor *t;
     td_dtype   dtype; /* the dtype that unpack converts to */

@@ -161,7 +161,8 @@ static bool remember_grads(judge *k, const case_run *run) {
     return true;
 }
 
-/* First run: what the backward that has just run says about each direction. */
+/* First run: stores the slope along each direction, from the gradients of the backward
+ * that has just run. */
 static bool store_slopes(judge *k, const case_run *run, int line) {
     base *b = &k->base[k->nr - 1];
     b->line = line;

@@ -131,7 +131,7 @@ void case_report_begin(case_run *run);
 void case_report_end(case_run *run, bool ok);
 void case_report_call(case_run *run, const td_gstep *s);
 void case_report_inputs(case_run *run, const td_gstep *s, const char *key);
-/* What was drawn since the last report; a call that fails has drawn too. */
+/* The random numbers drawn since the last report, also by a call that failed. */
 void case_report_draws(case_run *run);
 void case_report_outputs(case_run *run, const td_gstep *s);
 /* The length of a report before a step. */

@@ -17,7 +17,7 @@ static const cli_option options[] = {{.name = "json",
                                       .to = &json},
                                      {0}};
 
-/* What the actions work on. */
+/* The cache and its list of files, for all actions. */
 typedef struct cache {
     td_ctx       *cx;
     td_disk       d;

@@ -5,7 +5,7 @@
 #include "cli/demo.h"
 #include "report/report.h"
 
-/* What the report shows. */
+/* The contents of the report. */
 typedef struct report {
     td_ctx           *cx;
     const demo_check *checks; /* [DEMO_CHECKS] */

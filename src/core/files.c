@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the file formats are read and written as they lie in little-endian memory"
+#error \
+    "the file formats are read and written in the byte order of memory, which must be little-endian"
 #endif
 
-/* Fault injection: tests make file calls fail one by one, like allocations. */
-static bool io_fault(void) {
+bool td__io_fault(void) {
     if (!td__fault_now()) return false;
     errno = EIO;
     return true;
@@ -44,7 +44,7 @@ static td_mapping *make_mapping(td_ctx *cx, const void *bytes, size_t n, bool ma
 static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
     struct stat st;
     *why = NULL;
-    if (io_fault() || fstat(fd, &st) != 0) return false;
+    if (td__io_fault() || fstat(fd, &st) != 0) return false;
     if (!S_ISREG(st.st_mode)) {
         *why = "is not a regular file";
         return false;
@@ -69,7 +69,7 @@ td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path) {
     size_t      n = 0;
     const char *why = NULL;
     if (!td__has(cx, who, "the path", path) || !td__may_read_file(cx, who)) return NULL;
-    int  fd = io_fault() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int  fd = td__io_fault() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool ok = fd >= 0 && map_fd(fd, &bytes, &n, &why);
     if (!ok)
         td__fail(cx, TD_E_IO, "%s: %s: %s", who, path, why ? why : strerror(errno));
@@ -155,7 +155,7 @@ static bool open_temp(td_out *o) {
     for (int tries = 0; tries < 100 && o->fd < 0; tries++) {
         unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
         snprintf(o->temp, cap, "%s.%ld-%u.tmp", o->target, (long)getpid(), nr);
-        o->fd = io_fault()
+        o->fd = td__io_fault()
                     ? -1
                     : open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (o->fd < 0 && errno != EEXIST) break;
@@ -170,7 +170,7 @@ static bool open_temp(td_out *o) {
 
 /* For a device, pipe or socket. Opening a pipe waits for its reader. */
 static bool open_direct(td_out *o) {
-    o->fd = io_fault() ? -1 : open(o->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    o->fd = td__io_fault() ? -1 : open(o->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     return o->fd >= 0 || give_up(o, "cannot open");
 }
 
@@ -208,7 +208,7 @@ bool td__out_write(td_out *o, const void *p, size_t n) {
     const char *at = p;
     while (n > 0) {
         size_t  some = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
-        ssize_t done = io_fault() ? -1 : write(o->fd, at, some);
+        ssize_t done = td__io_fault() ? -1 : write(o->fd, at, some);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return give_up(o, "cannot write");
         at += done;
@@ -288,11 +288,12 @@ static void flush_directory(td_out *o) {
  * the new one. */
 bool td__out_finish(td_out *o) {
     /* only regular files are flushed */
-    if (io_fault() || (fsync(o->fd) != 0 && o->temp)) return give_up(o, "cannot flush");
+    if (td__io_fault() || (fsync(o->fd) != 0 && o->temp))
+        return give_up(o, "cannot flush");
     int bad = close(o->fd);
     o->fd = -1;
     if (bad) return give_up(o, "cannot close");
-    if (o->temp && (io_fault() || rename(o->temp, o->target) != 0))
+    if (o->temp && (td__io_fault() || rename(o->temp, o->target) != 0))
         return give_up(o, "cannot put it in place");
     if (o->temp) flush_directory(o);
     end_out(o);

@@ -15,7 +15,7 @@ static td_object_type  types[MOST_TYPES];
 static int             n_types;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the storage of an object owns. */
+/* The pointer that the storage of an object owns, and its destructor. */
 typedef struct object {
     void *data;
     void (*drop)(void *data);

@@ -36,7 +36,7 @@ typedef struct td_spans {
     TD_VEC(td_span_total) totals;
 } td_spans;
 
-/* What the inline functions of core.h do when spans are on. */
+/* The inline functions of core.h call these when spans are on. */
 void td__span_open(td_ctx *cx, const char *name);
 void td__span_close(td_ctx *cx, const char *name);
 void td__span_note(td_ctx *cx, const char *key, int64_t value);

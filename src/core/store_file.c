@@ -1,6 +1,7 @@
 /* store_file.c -- a store in one unnamed file, so that nothing is left on disk however
  * the process ends. Values are extents of the file; freed extents are reused, first fit,
  * and the file is truncated when it is empty. */
+#include "core/files.h"
 #include "core/store.h"
 
 #include <errno.h>
@@ -28,13 +29,6 @@ typedef struct file {
     extent  *first; /* NULL: empty */
     uint64_t bytes; /* the end of the last extent */
 } file;
-
-/* Fault injection: tests make file calls fail one by one, like allocations. */
-static bool io_fault(void) {
-    if (!td__fault_now()) return false;
-    errno = EIO;
-    return true;
-}
 
 static bool fail(const file *f, char *why, const char *what, const extent *e) {
     const char *reason = errno ? strerror(errno) : "the file ends early";
@@ -104,7 +98,7 @@ static void give_back(file *f, extent *e) {
 static int make_file(const char *folder) {
     char path[4096];
     int  fd = -1;
-    if (io_fault()) return -1;
+    if (td__io_fault()) return -1;
 #ifdef O_TMPFILE
     fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0) return fd;
@@ -144,7 +138,7 @@ static bool own_file(file *f, char *why) {
 static bool move(const file *f, const extent *e, char *to, const char *from) {
     for (size_t at = 0; at < e->n;) {
         errno = 0;
-        if (io_fault()) return false;
+        if (td__io_fault()) return false;
         ssize_t n = to ? pread(f->fd, to + at, e->n - at, (off_t)(e->at + at))
                        : pwrite(f->fd, from + at, e->n - at, (off_t)(e->at + at));
         if (n < 0 && errno == EINTR) continue;

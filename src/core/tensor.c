@@ -126,7 +126,7 @@ const td_payload *td__tensor_keep_origin(td_tensor *t) {
     return own;
 }
 
-/* Of a tensor of a captured body, moves what its payload says into the freed struct. */
+/* Moves the origin in the payload of a captured body's tensor into the freed struct. */
 static void retire_origin(td_tensor *t) {
     td_payload *p = t->payload;
     t->made_file = t->made_in = NULL;

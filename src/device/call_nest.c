@@ -202,7 +202,7 @@ bool td__copy_nest(td_call_nest *t, td_tensor *dst, const td_tensor *src) {
     return !t->failed;
 }
 
-/* One value everywhere. */
+/* A nest that stores one value to all elements. */
 static bool constant(td_call_nest *t, td_tensor *out, td_value v) {
     td_dtype         dt = (td_dtype)out->dtype, held = td__pw_compute_dtype(dt);
     const td_tensor *x[1] = {out};

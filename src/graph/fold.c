@@ -26,7 +26,7 @@ static td_gval *current(void *env, td_gval *v) {
 
 /* ---- what can be computed ----------------------------------------------- */
 
-/* What a node reads: any tensor at all; one that is unknown. */
+/* Does a node read any tensor, and one that is unknown? */
 typedef struct reads {
     const folding *f;
     bool           any, unknown;

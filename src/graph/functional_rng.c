@@ -300,8 +300,8 @@ static bool leaves_other_seed(const td_graph *g, uint8_t *by_value) {
     return now != 0;
 }
 
-/* Does a draw take as many numbers as a size that depends on values says? An offset
- * computed from such a size would not depend, as a value, on the node that finds it. */
+/* Does the number of draws depend on a size that depends on values? An offset computed
+ * from such a size would not be ordered after the node that computes the size. */
 static bool draws_by_values(td_graph *g) {
     bool shows = false, symbolic = false;
     for (int i = 0; i < g->nodes.n; i++) {

@@ -41,8 +41,8 @@ bool td__joint_choose_writes(td_joint_run *r) {
         if (input < 0 || !is_first(r, e)) continue;
         /* The epilogue writes inner tensors, in program order. */
         if (r->inputs[input].real->typed || r->inputs[input].shared) continue;
-        /* Of elements that share a place the last one stays: generated loops have
-         * another order, so the epilogue writes them. */
+        /* Of elements that overlap, the last one written stays. Generated loops write
+         * in another order, so the epilogue performs this write. */
         if (td__geom_overlaps_itself(&r->inputs[input].geom)) continue;
         td_tensor *value = td__func_given_value(&r->f, r->inputs[input].nr);
         if (!value) return false;

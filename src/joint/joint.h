@@ -47,7 +47,7 @@ static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int wor
     return false;
 }
 
-/* What the call does to an input. */
+/* How the call changes an input. */
 typedef struct td_primal {
     int       same;    /* the first input that is the same tensor */
     bool      written; /* its elements change, directly or through an alias */
@@ -136,22 +136,22 @@ typedef struct td_joint_opts {
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t   *missing;
-    /* By tangent: a gradient of the type in which it arrives, or NULL, as all are where
-     * this is NULL: of the type of the value. */
+    /* By tangent: a gradient of the type with which it arrives; NULL: it has the type
+     * of the value. The list may be NULL. */
     td_tensor *const *tangents;
-    bool              plain_tangents; /* others are plain: a type cannot compute some */
-    int               loss; /* 1 + the result whose tangent alone arrives; 0: all do */
+    bool plain_tangents; /* other tangents are plain: a type cannot compute them */
+    int  loss;           /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each
-     * target of that order; the tangents of the orders below are inputs behind the
+     * target of that order; the tangents of the orders below are inputs after the
      * program's, and the targets are those of the order below and then its tangents
      * that require grad. */
-    int               n_orders;
+    int  n_orders;
     const td_grad_order *orders;
 } td_joint_opts;
 
-/* For a call of the program on inputs like these (by input, NONE takes a const), in the
- * context's grad mode. NULL after td__fail. */
+/* The joint graph of a call of the program on inputs like in[] (by input; NONE: the
+ * program's const), in the context's grad mode. NULL after td__fail. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts);
 void      td__joint_drop(td_joint *j); /* NULL is fine */

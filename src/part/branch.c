@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* What the branches of a cond hand to their backward: values of a list. */
+/* The list of values that the branches of a cond pass to their backward. */
 typedef struct td_handover {
     td_region_parts *of[2];     /* yes, no */
     td_graph        *padded[2]; /* their forward halves with the list; owned */

@@ -20,7 +20,7 @@ typedef struct td_saved_value {
     int64_t       bytes; /* of its elements; symbolic sizes by hints */
 } td_saved_value;
 
-/* What was decided about a value of the joint graph, for reports. */
+/* The decision about a value of the joint graph, for reports. */
 typedef struct td_part_note {
     const char *value; /* its name */
     const char *op;    /* "input" for primals */

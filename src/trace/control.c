@@ -7,18 +7,11 @@
  * are passed as copies, each branch returns the copies' final values, and these
  * are copied back into the arguments after the op. */
 #include "core/typed.h"
-#include "trace/trace.h"
+#include "trace/trace_int.h"
 
 #include <string.h>
 
 /* ---- results ------------------------------------------------------------ */
-
-/* Does t share storage with one of v[0..n)? */
-static bool shares_storage(const td_tensor *t, const td_value *v, int n) {
-    for (int i = 0; i < n; i++)
-        if (v[i].kind == TD_K_TENSOR && v[i].u.t && v[i].u.t->st == t->st) return true;
-    return false;
-}
 
 /* Clones results that are views, operands, written, or share storage with an operand or
  * an earlier result, so that a result has the same properties whichever branch it is
@@ -30,8 +23,8 @@ static bool own_results(td_ctx *cx, td_values args, td_value *out, int n) {
         if (!td__result_copy(cx, &out[i].u.t, &outside)) return false;
         td_tensor *t = out[i].u.t;
         bool       written = !outside && atomic_load(&t->st->version) > 0;
-        if (!t->base && !written && !shares_storage(t, args.v, args.n) &&
-            !shares_storage(t, out, i))
+        if (!t->base && !written && !td__shares_storage(t, args.v, args.n) &&
+            !td__shares_storage(t, out, i))
             continue;
         out[i].u.t = td_op_clone(t, false);
         if (td_is_nil(out[i].u.t)) return false;

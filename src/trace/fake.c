@@ -260,7 +260,7 @@ static bool retain_pair(td_faker *f, td_tensor *copy, td_tensor *real) {
 
 /* Reads the autograd state without changing the original. Eager may refuse to
  * give a view's grad_fn because its base was written in a way autograd cannot
- * express: that error belongs to whoever reads it, so it is cleared here and
+ * express: that error belongs to the later read, so it is cleared here and
  * the copy reproduces it. A plain stale view is not read at all: reading would
  * regenerate its grad_fn, which must happen in the program. */
 static bool read_state(td_faker *f, td_tensor *real, autograd_state *n) {

@@ -76,7 +76,7 @@ td_tensor *td__record_real(const td_record *r, td_tensor *t) {
     return t;
 }
 
-/* What messages call the tensor at pairs[i]: its name in a module, or "input x0". */
+/* The name of the tensor at pairs[i] in messages: that in its module, or "input x0". */
 static const char *name_of(const td_record *r, int i, char out[80]) {
     td_tensor   **held = r->fakes.pairs.v;
     const td_tag *tag = td__record_tag(r, held[i]);

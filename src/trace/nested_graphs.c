@@ -46,6 +46,14 @@ int td__graph_gives_lifted(const td_graph *g, int n_args) {
     return -1;
 }
 
+/* ---- results of bodies ------------------------------------------------------ */
+
+bool td__shares_storage(const td_tensor *t, const td_value *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (v[i].kind == TD_K_TENSOR && v[i].u.t && v[i].u.t->st == t->st) return true;
+    return false;
+}
+
 /* ---- writes ------------------------------------------------------------- */
 
 /* State of td__graph_writes while it visits the written arguments of a node. */

@@ -168,7 +168,7 @@ bool td__parts_request(td_record *r, const td_tag *tag) {
 
 typedef TD_VEC(td_gnode *) node_list;
 
-/* Appends the parts of w, with its node in their midst unless it is a
+/* Appends the parts of w, with the node of w between them unless it is a
  * composite. */
 static bool push_parts(td_record *r, const td_expansion *w, node_list *to) {
     for (int k = 0; k <= w->n; k++) {

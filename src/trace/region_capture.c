@@ -39,12 +39,6 @@ static bool call_body(const region_call *k, td_values args, td_value *out) {
     return true;
 }
 
-static bool shares(const td_tensor *t, const td_value *v, int n) {
-    for (int i = 0; i < n; i++)
-        if (v[i].kind == TD_K_TENSOR && v[i].u.t && v[i].u.t->st == t->st) return true;
-    return false;
-}
-
 /* The body that is captured. */
 static bool region_body(td_call *c) {
     region_call *k = td_call_env(c);
@@ -57,7 +51,8 @@ static bool region_body(td_call *c) {
         ok = td__result_copy(k->cx, &out[i].u.t, &outside);
         const td_tensor *t = out[i].u.t;
         k->plain &= ok && !outside && !t->base && !atomic_load(&t->st->version) &&
-                    !shares(t, args.v, args.n) && !shares(t, out, i);
+                    !td__shares_storage(t, args.v, args.n) &&
+                    !td__shares_storage(t, out, i);
     }
     ok = ok && td_return_values(c, (td_values){out, k->n_out});
     td__free(out);

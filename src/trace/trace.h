@@ -79,7 +79,7 @@ void           td__faker_end(td_faker *f);
 
 typedef struct td_record td_record;
 
-/* What a recorder knows about a tensor; td_tensor.payload points to it. The owner is
+/* The recorder's data about a tensor; td_tensor.payload points to it. The owner is
  * the recorder's mode. */
 typedef struct td_tag {
     TD_PAYLOAD_FIELDS;

@@ -64,6 +64,11 @@ bool       td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who
 bool       td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                               td_gnode *n, int32_t hidden);
 
+/* ---- nested_graphs.c ----------------------------------------------------------- */
+
+/* Does t share storage with one of the tensors in v[0..n)? */
+bool td__shares_storage(const td_tensor *t, const td_value *v, int n);
+
 /* ---- input_grad.c --------------------------------------------------------- */
 
 /* If t is the fake copy of an input's .grad, makes it an input <own_grad> and

@@ -52,7 +52,7 @@ TEST(a_failed_wrap_leaves_the_memory_to_the_caller) {
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: stride -1 of dim 0 is negative");
     CHECK(td_is_nil(
         td_wrap(cx, TD_F32, TD_SHAPE(2, 2), TD_DIMS(1), bytes, count_release, &runs)));
-    CHECK_FAILS(cx, TD_E_ARG, "td_wrap: 2 sizes but 1 strides");
+    CHECK_FAILS(cx, TD_E_ARG, "td_wrap: 1 strides for 2 sizes");
     CHECK(td_is_nil(
         td_wrap(cx, TD_F32, TD_SHAPE(-4), TD_ALL, bytes, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_SHAPE, "td_wrap: [-4] has a negative size");
@@ -220,10 +220,12 @@ TEST(a_transfer_of_the_wrong_length_is_refused) {
     double     v[3] = {7, 7, 7};
 
     CHECK(!td_read(x, TD_F64, v, 24));
-    CHECK_FAILS(cx, TD_E_ARG, "td_read: the buffer has 24 bytes; f32[2] as f64 takes 16");
+    CHECK_FAILS(cx, TD_E_ARG,
+                "td_read: the buffer has 24 bytes; f32[2] as f64 takes 16");
     CHECK(v[0] == 7);
     CHECK(!td_write(x, TD_F64, v, 8));
-    CHECK_FAILS(cx, TD_E_ARG, "td_write: the buffer has 8 bytes; f32[2] as f64 takes 16");
+    CHECK_FAILS(cx, TD_E_ARG,
+                "td_write: the buffer has 8 bytes; f32[2] as f64 takes 16");
     CHECK(!td_write(x, (td_dtype)42, v, 8));
     CHECK_FAILS(cx, TD_E_DTYPE, "td_write: 42 is not a dtype");
     CHECK_VALUES(x, 1, 1);
