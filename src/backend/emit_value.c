@@ -374,8 +374,8 @@ void td__emit_store(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
-/* A value that is equal for all rows is stored by the part that begins at row 0, also if
- * there are no rows. */
+/* A value that is equal for all rows is stored by the part that begins at row 0, also
+ * if there are no rows. */
 void td__emit_store_once(td_emit *e, int i) {
     td_extent   all = e->in_end ? e->n->inside : e->flat ? e->n->size[0] : e->n->rows;
     td_emit_num n;

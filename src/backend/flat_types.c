@@ -1,6 +1,6 @@
 /* flat_types.c -- backends receive plain tensors only. A graph with typed inputs or
- * outputs is compiled as a graph of their inner tensors (trace/flat_graph.c). The runner
- * takes arguments apart and builds typed results. */
+ * outputs is compiled as a graph of their inner tensors (trace/flat_graph.c). The
+ * runner takes arguments apart and builds typed results. */
 #include "backend/backend.h"
 #include "core/typed.h"
 #include "trace/trace.h"
@@ -118,8 +118,8 @@ static const td_value *same_value(const typed_code *t, const td_value *in,
 }
 
 /* Gives the outputs to the caller. An output that is an input or an earlier output is
- * that same tensor, not another one with the same inner tensors: a leaf copies a gradient
- * that has other references. */
+ * that same tensor, not another one with the same inner tensors: a leaf copies a
+ * gradient that has other references. */
 static bool give_outputs(const typed_code *t, td_ctx *cx, const td_value *in,
                          filling *from, td_value *out) {
     for (int i = 0; i < t->g->outputs.n; i++) {

@@ -136,9 +136,9 @@ static bool matches(const td_replay *r, int64_t dim, int64_t is) {
     return expected == is || expected == INT64_MIN;
 }
 
-/* By how many elements the offset of a view may differ from that in the graph: a call may
- * pass another slice of a larger tensor than was traced, and views of it shift by the
- * same number. INT64_MIN: not a view, its offset is not checked. */
+/* By how many elements the offset of a view may differ from that in the graph: a call
+ * may pass another slice of a larger tensor than was traced, and views of it shift by
+ * the same number. INT64_MIN: not a view, its offset is not checked. */
 static int64_t view_shift(const td_replay *r, const td_gnode *n) {
     int            at = td__opinfo(n->op)->view_of;
     const td_gval *v = at >= 0 && n->in[at].kind == TD_G_VALUE ? n->in[at].u.v : NULL;

@@ -400,8 +400,8 @@ static bool compile_called(void *env, const td_graph *g, const td_compile_info *
     return true;
 }
 
-/* The entry point of the backend. A function from the cache has no nests; they are rebuilt
- * only for a log. */
+/* The entry point of the backend. A function from the cache has no nests; they are
+ * rebuilt only for a log. */
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     td_native *c = find_or_make(g, env == &td__replayed);

@@ -273,8 +273,8 @@ static bool walk_nodes(td_replay *r) {
     return ok;
 }
 
-/* Calls an op. The first op that makes results uses the storages that its results have in
- * the arena; a result that does not fit is allocated. */
+/* Calls an op. The first op that makes results uses the storages that its results have
+ * in the arena; a result that does not fit is allocated. */
 static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     td_ctx     *cx = c->g->cx;
     td_storage *in[TD_MAX_RESULTS] = {0};

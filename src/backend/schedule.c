@@ -53,9 +53,9 @@ static void visit_maker_of_size(void *env, td_gval *v) {
         td__garg_each(&root->node->in[i], visit_maker_of_size, w);
 }
 
-/* Visits the roots that loops read; leaves are computed in the loops. Loops may need only
- * the size of an operand, as draws do: if it is symbolic, the maker of the operand binds
- * it. */
+/* Visits the roots that loops read; leaves are computed in the loops. Loops may need
+ * only the size of an operand, as draws do: if it is symbolic, the maker of the operand
+ * binds it. */
 static void visit_point(visit *v, const td_point *p) {
     for (int k = 0; k < p->n_in; k++) {
         const td_gval *root = p->in[k].root;

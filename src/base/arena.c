@@ -1,6 +1,6 @@
 /* arena.c -- bump allocation for graphs and jobs. An arena is a list of chunks, newest
- * first. Single allocations are not freed; resetting to a mark frees everything after it.
- * Chunks double from 4 KiB to 1 MiB; a larger request gets its own chunk. */
+ * first. Single allocations are not freed; resetting to a mark frees everything after
+ * it. Chunks double from 4 KiB to 1 MiB; a larger request gets its own chunk. */
 #include "base/base.h"
 
 #include <stdio.h>

@@ -14,9 +14,9 @@
 #define TD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* For the few variables that every call reads: accessed without a call also in the shared
- * library. Large ones stay _Thread_local, because a library that is loaded late gets
- * little static thread-local space. */
+/* For the few variables that every call reads: accessed without a call also in the
+ * shared library. Large ones stay _Thread_local, because a library that is loaded late
+ * gets little static thread-local space. */
 #define TD_HOT_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 #else
 #define TD_PRINTF(fmt, args)

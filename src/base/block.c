@@ -97,8 +97,8 @@ void td__block_peak_reset(void) { atomic_store(&peak, (long long)td__block_live(
 
 /* ---- the system --------------------------------------------------------- */
 
-/* Allocates from the system; large blocks are aligned to huge pages and request them, for
- * fewer page faults. */
+/* Allocates from the system; large blocks are aligned to huge pages and request them,
+ * for fewer page faults. */
 static void *system_alloc(size_t size) {
     size_t align = size >= HUGE_MIN ? HUGE_PAGE : LINE;
     void  *p = aligned_alloc(align, (size + align - 1) / align * align);
@@ -162,8 +162,8 @@ static void link_block(large_block *b, size_t size) {
 }
 
 /* The bytes that may be cached now: the limit, plus the difference between the bytes in
- * use and their peak. A training step of a large model frees and allocates more than any
- * fixed limit, and page faults cost more than memory that the process has needed
+ * use and their peak. A training step of a large model frees and allocates more than
+ * any fixed limit, and page faults cost more than memory that the process has needed
  * before. */
 static size_t allowed(void) {
     size_t high = (size_t)atomic_load_explicit(&peak, memory_order_relaxed);

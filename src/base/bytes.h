@@ -1,6 +1,6 @@
 /* base/bytes.h -- numbers and texts as bytes and back, for files of our own. Writing
- * appends to a td_buf. A read beyond the end, or of an invalid value, returns 0 and makes
- * the reader bad for all further reads. */
+ * appends to a td_buf. A read beyond the end, or of an invalid value, returns 0 and
+ * makes the reader bad for all further reads. */
 #ifndef TD_BYTES_H
 #define TD_BYTES_H
 

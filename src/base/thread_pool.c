@@ -24,8 +24,8 @@ enum {
     SPINS_PER_LOOK = 32,    /* pauses between two reads of the clock */
 };
 
-/* The states of an offer. Only the caller sets OFFERED; the side that changes OFFERED to
- * TAKEN runs the part and sets IDLE. */
+/* The states of an offer. Only the caller sets OFFERED; the side that changes OFFERED
+ * to TAKEN runs the part and sets IDLE. */
 enum { IDLE, OFFERED, TAKEN };
 
 typedef struct worker {

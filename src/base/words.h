@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* The index in `words` of the word that consists of the first n characters of `word`; -1:
- * it is not in the list, or n is 0. */
+/* The index in `words` of the word that consists of the first n characters of `word`;
+ * -1: it is not in the list, or n is 0. */
 int td__word_index(const char *words, const char *word, size_t n);
 
 #endif

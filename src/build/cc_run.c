@@ -128,7 +128,8 @@ int td__child_start(td_child *c, const char *const *argv, const char *dir,
 /* ---- waiting ------------------------------------------------------------ */
 
 /* Has the child exited? If this program ignores SIGCHLD or another thread reaped the
- * child, the status is lost: it counts as 0, and missing output files show a failure. */
+ * child, the status is lost: it counts as 0, and missing output files show a
+ * failure. */
 static bool is_over(td_child *c) {
     if (!c->pid) return true;
     pid_t got = waitpid(c->pid, &c->status, WNOHANG);

@@ -82,8 +82,8 @@ static bool fetch_library(td_disk *d, const char *name, const char *key) {
     return ok;
 }
 
-/* The note as one line of printable characters: without a key anyone may have written it,
- * and lists print it. */
+/* The note as one line of printable characters: without a key anyone may have written
+ * it, and lists print it. */
 static void plain_note(const td_sealed *v, char *to, size_t cap) {
     size_t n = v->n_note < cap - 1 ? v->n_note : cap - 1;
     for (size_t i = 0; i < n; i++)

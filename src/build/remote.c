@@ -1,5 +1,5 @@
-/* remote.c -- the remote cache of a context: its store, when requests may be sent, what is
- * read and written. Nothing here fails a call. */
+/* remote.c -- the remote cache of a context: its store, when requests may be sent, what
+ * is read and written. Nothing here fails a call. */
 #include "build/remote.h"
 #include "build/unit.h"
 #include "core/callback.h"
@@ -21,8 +21,8 @@ typedef struct td_remote {
 
 /* ---- after failures ------------------------------------------------------- */
 
-/* When a store may be used again, by name. All contexts of a process share it, so that a
- * new context does not wait for a server that is down. */
+/* When a store may be used again, by name. All contexts of a process share it, so that
+ * a new context does not wait for a server that is down. */
 typedef struct pause {
     uint64_t name;
     int      failures[2]; /* in a row: of all requests, of put alone */

@@ -98,8 +98,8 @@ static void end_job(job *j) {
     td__cc_close(&j->cc);
 }
 
-/* Claims every kernel that is neither loaded nor being built. Call with the lock; false:
- * out of memory. */
+/* Claims every kernel that is neither loaded nor being built. Call with the lock;
+ * false: out of memory. */
 static bool claim(job *j) {
     pid_t me = getpid();
     j->n_mine = 0;

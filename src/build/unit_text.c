@@ -115,9 +115,10 @@ static void add_named(td_buf *b, const char *text, const char *name) {
     td__buf_add(b, from);
 }
 
-/* Appends the note as a comment that it cannot end: names come from files. A backslash, also as the
- * trigraph ??/, could join a star with a slash of the next line, so it is replaced, as
- * are question marks and control characters; a star and a slash are separated. */
+/* Appends the note as a comment that it cannot end: names come from files. A backslash,
+ * also as the trigraph ??/, could join a star with a slash of the next line, so it is
+ * replaced, as are question marks and control characters; a star and a slash are
+ * separated. */
 static void add_note(td_buf *b, const char *note) {
     if (!note || !*note) return;
     td__buf_add(b, "/* ");

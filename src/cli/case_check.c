@@ -214,9 +214,9 @@ static bool write(check *k, side *s, int id) {
     return end_step(k, s, !td_is_nil(t));
 }
 
-/* Copies eager's bytes to an integer output that compared equal. Its bytes may differ if
- * they belong to a NaN of a float value, whose bits are unspecified; adding 2 would then
- * give different numbers. */
+/* Copies eager's bytes to an integer output that compared equal. Its bytes may differ
+ * if they belong to a NaN of a float value, whose bits are unspecified; adding 2 would
+ * then give different numbers. */
 static void take_bits(td_tensor *to, const td_tensor *from) {
     size_t  item = td__dtype_bytes[from->dtype];
     int64_t a = 0, b = 0, at[TD_MAX_RANK] = {0};

@@ -271,8 +271,8 @@ static bool compare_sizes(const case_pair *p, const char *name, const char *what
     return same;
 }
 
-/* Compares strides, too, except of a gradient that passed a branch or loop: these depend
- * on which ops ran (docs/beyond.md). */
+/* Compares strides, too, except of a gradient that passed a branch or loop: these
+ * depend on which ops ran (docs/beyond.md). */
 static bool compare_geometry(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     bool same = compare_sizes(p, name, what, x, y);

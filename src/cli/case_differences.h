@@ -23,8 +23,8 @@ void case_stops_end(case_stops *k);
 /* Notes a reason of another kind; line 0: none. Only the first counts. */
 void case_stops_note(case_stops *k, const char *what, int line);
 
-/* Checks every backward of a case in f64, with f64 as the default dtype during the runs.
- * CASE_EQUAL: each gradient agrees. CASE_DIFFERS: `why` names leaf and line.
+/* Checks every backward of a case in f64, with f64 as the default dtype during the
+ * runs. CASE_EQUAL: each gradient agrees. CASE_DIFFERS: `why` names leaf and line.
  * CASE_SKIPPED: `why` has the reason why differences decide nothing. Restores the
  * context. */
 case_result case_differences(const td_gfile *f, const td_gcase *c, case_verdict *v);

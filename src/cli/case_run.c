@@ -228,8 +228,8 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
-/* The compiled function for backwards, in a way that compiles them; NULL: the engine runs
- * them. nil after td__fail. */
+/* The compiled function for backwards, in a way that compiles them; NULL: the engine
+ * runs them. nil after td__fail. */
 static td_backward_fn *runner(case_run *run) {
     if (!run->way->backward) return NULL;
     if (!run->back) run->back = td_aot_backward(run->file->cx, NULL);

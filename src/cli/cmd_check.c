@@ -127,7 +127,8 @@ static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     add_run(&r->runs, f, c, way);
 }
 
-/* Prints one line if no way differs or refuses; else one line for each way that does. */
+/* Prints one line if no way differs or refuses; else one line for each way that
+ * does. */
 static void print_verdicts(const td_gfile *f, const td_gcase *c,
                            const case_way *const *ways, const case_verdict *v, int n) {
     int worst = 0;
@@ -145,8 +146,8 @@ static void print_verdicts(const td_gfile *f, const td_gcase *c,
     }
 }
 
-/* Checks gradients of the case in f64 by finite differences, which are counted separately.
- * A case for which they decide nothing is one line unless --quiet. */
+/* Checks gradients of the case in f64 by finite differences, which are counted
+ * separately. A case for which they decide nothing is one line unless --quiet. */
 static void check_differences(const td_gfile *f, int nr, report *r) {
     const td_gcase *c = f->cases.v[nr];
     case_verdict    v;

@@ -46,8 +46,8 @@ static case_closure *make_closure(case_run *run, const td_value *in) {
     return k;
 }
 
-/* A closure over another tensor, or one that reads its arguments as other kinds of values
- * (td_arg_int would truncate a float), needs another function. */
+/* A closure over another tensor, or one that reads its arguments as other kinds of
+ * values (td_arg_int would truncate a float), needs another function. */
 static bool is_same_closure(const case_closure *k, const td_gstep *s,
                             const td_value *in) {
     bool same = k->s->grads == s->grads && !k->s->module == !s->module &&
@@ -170,7 +170,8 @@ static bool invoke(const case_fn *c, const td_value *in, td_value *out, int n_ou
     return ok;
 }
 
-/* Has one of them a dim that must be symbolic? Then TD_E_GUARD counts as unsupported. */
+/* Has one of them a dim that must be symbolic? Then TD_E_GUARD counts as
+ * unsupported. */
 static bool has_marks(const td_graph *fn, const td_value *in) {
     for (int i = 0; i < fn->inputs.n; i++)
         if (in[i].kind == TD_K_TENSOR && in[i].u.t->marks) return true;

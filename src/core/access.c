@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A captured body that uses an outside tensor computes with a fake copy, whose sizes and
- * flags it may have changed. Reading sizes or flags counts as a use, because the body's
- * behaviour depends on them. */
+/* A captured body that uses an outside tensor computes with a fake copy, whose sizes
+ * and flags it may have changed. Reading sizes or flags counts as a use, because the
+ * body's behaviour depends on them. */
 td_tensor *td__seen_as(const td_tensor *t) {
     const td_mode *m = t->cx->fake && !td__is_traced(t) ? t->cx->top : NULL;
     while (m && !m->seen_as) m = m->below;
@@ -329,8 +329,8 @@ static bool write_strided(td_tensor *t, td_dtype from, const char *in) {
     return true;
 }
 
-/* Writes the elements of a tensor on another device, through a copy on the host; bytes in
- * gaps between elements are unchanged. */
+/* Writes the elements of a tensor on another device, through a copy on the host; bytes
+ * in gaps between elements are unchanged. */
 static bool write_to_device(td_tensor *t, td_dtype from, const char *in) {
     td_ctx *cx = t->cx;
     if (!td__scope_push(cx)) return false;

@@ -291,9 +291,9 @@ bool       td__from_outside(const td_tensor *t);
 bool       td__may_read_tensor(const td_tensor *t, const char *who, const char *what);
 /* May a public function read or change state outside of tensors (settings, the
  * generator, files, other objects)? Compiled code neither reads it again nor repeats a
- * change, so the function either makes the state part of the key (td_deps, td__modes_of)
- * or calls one of these first, which fail in a captured body. False after td__fail.
- * tests/unit/body_functions.def has a row for each public function. */
+ * change, so the function either makes the state part of the key (td_deps,
+ * td__modes_of) or calls one of these first, which fail in a captured body. False after
+ * td__fail. tests/unit/body_functions.def has a row for each public function. */
 bool       td__may_read(const td_ctx *cx, const char *who, const char *what);
 bool       td__may_change(const td_ctx *cx, const char *who, const char *what);
 /* The same for an object with a handle: a body may change those it made itself. */
@@ -369,8 +369,8 @@ void        td__fail_prefix(td_ctx *cx, const char *why);
 void        td__fail_backward(td_ctx *cx, td_where op, td_where caller);
 /* "this tensor, f32[2], was freed when the scope "step" ended at train.c:12; ..." */
 void        td__released_text(const td_tensor *t, char *out, size_t cap);
-/* `who` received nil. Fails only for the nil of td_grad_of for a tensor without gradient:
- * other nils come from an error that is recorded. Always returns false. */
+/* `who` received nil. Fails only for the nil of td_grad_of for a tensor without
+ * gradient: other nils come from an error that is recorded. Always returns false. */
 bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who);
 /* TD_E_TRACE: `who` needs the elements of a fake tensor, or elements during a
  * capture. Always returns false. */

@@ -1,7 +1,7 @@
-/* core/cpu.h -- instruction levels: those that the CPU has, and the one that the process
- * uses. One setting, TD_ISA, bounds the vector loops (kernels/isa.c), the flags of
- * emitted code (build/cc.c), oneDNN and OpenBLAS (kernels/blas_setup.c). The level is
- * fixed when it is first needed, and is part of every cache key. */
+/* core/cpu.h -- instruction levels: those that the CPU has, and the one that the
+ * process uses. One setting, TD_ISA, bounds the vector loops (kernels/isa.c), the flags
+ * of emitted code (build/cc.c), oneDNN and OpenBLAS (kernels/blas_setup.c). The level
+ * is fixed when it is first needed, and is part of every cache key. */
 #ifndef TD_CPU_H
 #define TD_CPU_H
 

@@ -54,8 +54,8 @@ void        td__device_release(td_storage *s); /* frees the memory of s */
 bool        td__device_resize(td_storage *s, size_t bytes);
 bool        td__device_zero(td_storage *s);
 
-/* Copies n bytes between the host and a real storage on any device, from byte `at` of the
- * storage on. False after td__fail. */
+/* Copies n bytes between the host and a real storage on any device, from byte `at` of
+ * the storage on. False after td__fail. */
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n);
 bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, size_t n);
 /* Copies n bytes between two storages, on any two devices. */

@@ -21,8 +21,9 @@ static int64_t clamped(wide v) {
     return v < -TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
-/* The result for two numbers, if it is out of range or an operand is in the range of tags
- * although no trace runs. Saturates at TD_DIM_HUGE, which every size check rejects. */
+/* The result for two numbers, if it is out of range or an operand is in the range of
+ * tags although no trace runs. Saturates at TD_DIM_HUGE, which every size check
+ * rejects. */
 static int64_t of_numbers(int op, wide a, wide b) {
     switch (op) {
     case TD_DIM_ADD: return clamped(a + b);

@@ -207,8 +207,8 @@ bool    td__dim_expect(int64_t a, td_dim_rel rel, int64_t b);
 /* The size, within [lo, hi], of a result that depends on data: the next one given, or a
  * symbol of the trace. TD_DIM_HUGE: no trace is running, or td__fail. */
 int64_t td__dim_fresh(int64_t lo, int64_t hi);
-/* The sizes of a trace that is made for these alone: results whose sizes depend on values
- * take them in the order in which the program makes them. */
+/* The sizes of a trace that is made for these alone: results whose sizes depend on
+ * values take them in the order in which the program makes them. */
 typedef struct td_dim_given {
     const int64_t *v;
     int            n, at; /* at: number of those taken already */

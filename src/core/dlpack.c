@@ -1,6 +1,6 @@
 /* dlpack.c -- tensors to and from other libraries without copying. An exported struct
- * references the storage, not the tensor, so it outlives the context. An imported struct
- * becomes a storage that calls the producer's deleter when it is freed. */
+ * references the storage, not the tensor, so it outlives the context. An imported
+ * struct becomes a storage that calls the producer's deleter when it is freed. */
 #include "tandem/dlpack.h"
 #include "core/device.h"
 #include "core/readonly.h"

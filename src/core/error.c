@@ -50,8 +50,8 @@ static void drop_double(td_ctx *cx, size_t last, size_t text) {
 }
 
 /* Appends the calls around the line: " < model.c:12 < train.c:80". Only for a node of a
- * graph: a body that is captured fails with the message it has when it runs eagerly, and
- * then its calls are on the stack of the thread. */
+ * graph: a body that is captured fails with the message it has when it runs eagerly,
+ * and then its calls are on the stack of the thread. */
 static void append_calls(td_ctx *cx, td_where here) {
     td_where list[4];
     bool     node = cx->callback && cx->callback->stack;

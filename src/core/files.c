@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error \
-    "the file formats are read and written in the byte order of memory, which must be little-endian"
+#error "the file formats need memory in little-endian byte order"
 #endif
 
 bool td__io_fault(void) {

@@ -5,8 +5,8 @@
 
 #include "core/core.h"
 
-/* Fault injection for calls of the system: before each one that may fail. True makes the
- * caller fail with errno EIO, which is set. */
+/* Fault injection for calls of the system: before each one that may fail. True makes
+ * the caller fail with errno EIO, which is set. */
 bool td__io_fault(void);
 
 /* Bytes of a file, shared by the tensors in it. */

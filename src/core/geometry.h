@@ -1,8 +1,8 @@
 /* core/geometry.h -- geometry: the dtype, sizes, strides and offset of a tensor, apart
  * from the bytes it addresses. td_geom is the one type for it: graph values, nodes of
  * the tape and plans store one each; td__geom_of and td__meta_geom make one of a tensor
- * and of the result of a shape rule. It does not own its lists: they belong to a tensor,
- * a graph or an arena.
+ * and of the result of a shape rule. It does not own its lists: they belong to a
+ * tensor, a graph or an arena.
  *
  * Sizes may be symbolic, and there are four ways to compare them (dim.h):
  *

@@ -4,8 +4,8 @@
 
 enum { FEW = 1 << 16 }; /* elements, and addresses that they span */
 
-/* Do strides nest: sorted by stride, is each one larger than the extent of the dims with
- * smaller strides? */
+/* Do strides nest: sorted by stride, is each one larger than the extent of the dims
+ * with smaller strides? */
 static bool in_order(const td_geom *g) {
     int     order[TD_MAX_RANK], n = 0;
     int64_t reach = 0;

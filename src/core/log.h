@@ -37,8 +37,8 @@ bool td__is_news(uint64_t hash);
 bool td__is_news_here(const char *function);
 
 /* The topics of "graphs,guards" as bits. If one is unknown, it is skipped, bad[0..cap)
- * gets its name, and *near the most similar topic or NULL; else bad is "". Only the first
- * unknown one is reported. */
+ * gets its name, and *near the most similar topic or NULL; else bad is "". Only the
+ * first unknown one is reported. */
 uint32_t td__log_parse(const char *list, char *bad, size_t cap, const char **near);
 
 #endif

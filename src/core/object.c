@@ -1,6 +1,6 @@
 /* object.c -- objects: storages without bytes that own a pointer of the program's. The
- * type of an object is a name; names live as long as the process, because fake copies of
- * arguments may outlive the arguments. */
+ * type of an object is a name; names live as long as the process, because fake copies
+ * of arguments may outlive the arguments. */
 #include "core/core.h"
 #include "core/handle.h"
 #include "tandem/object.h"

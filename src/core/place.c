@@ -1,8 +1,8 @@
-/* place.c -- names of source files in graphs. A tensor's history contains the source line
- * of the op that made it, and outlives the graph from which the op was replayed, so names
- * of files live as long as the process: one copy of each. There are few; names beyond the
- * bounds, which only a hostile file has, are replaced by one name. The same holds for
- * places, the calls around an op. */
+/* place.c -- names of source files in graphs. A tensor's history contains the source
+ * line of the op that made it, and outlives the graph from which the op was replayed,
+ * so names of files live as long as the process: one copy of each. There are few; names
+ * beyond the bounds, which only a hostile file has, are replaced by one name. The same
+ * holds for places, the calls around an op. */
 #include "core/callback.h"
 
 #include <pthread.h>

@@ -63,8 +63,8 @@ static bool wrong(const td_safetensors *f, const char *name, const char *what) {
 }
 
 /* Checks the text before the JSON parser gets it: UTF-8, no NUL in any form (C strings
- * would end early), and not much more structure than tensors need, because each comma or
- * bracket costs the parser about 64 bytes. */
+ * would end early), and not much more structure than tensors need, because each comma
+ * or bracket costs the parser about 64 bytes. */
 static bool check_text(const td_safetensors *f, const uint8_t *p, size_t n) {
     const uint8_t *end = p + n;
     size_t         marks = 0;

@@ -1,5 +1,5 @@
-/* sources.c -- the identity of the sources that the library was built from; the Makefile
- * defines it. */
+/* sources.c -- the identity of the sources that the library was built from; the
+ * Makefile defines it. */
 #include "core/sources.h"
 
 #ifndef TD_SOURCES

@@ -1,5 +1,5 @@
-/* core/sources.h -- the identity of the sources that the library was built from. Files in
- * a private binary form are read only by the build that wrote them. */
+/* core/sources.h -- the identity of the sources that the library was built from. Files
+ * in a private binary form are read only by the build that wrote them. */
 #ifndef TD_SOURCES_H
 #define TD_SOURCES_H
 

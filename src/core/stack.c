@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
-/* Stack space reserved for one level and the ops inside it. The largest frame has 48 KB,
- * which the compiler checks; sanitizers make frames several times as large. */
+/* Stack space reserved for one level and the ops inside it. The largest frame has 48
+ * KB, which the compiler checks; sanitizers make frames several times as large. */
 #if defined(__has_feature)
 #define HAS(x) __has_feature(x) /* clang */
 #else

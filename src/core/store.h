@@ -1,10 +1,10 @@
-/* core/store.h -- values in a store (tandem/store.h): a queue of jobs, which the store's
- * own thread does in order, and the stored values.
+/* core/store.h -- values in a store (tandem/store.h): a queue of jobs, which the
+ * store's own thread does in order, and the stored values.
  *
- * A value is stored from a storage, which the queue references until the bytes are read,
- * and fetched into a new storage. The thread only reads and writes bytes: it accesses no
- * context and no reference count, so storages are released by threads of the program, in
- * their next call (reap). */
+ * A value is stored from a storage, which the queue references until the bytes are
+ * read, and fetched into a new storage. The thread only reads and writes bytes: it
+ * accesses no context and no reference count, so storages are released by threads of
+ * the program, in their next call (reap). */
 #ifndef TD_STORE_INT_H
 #define TD_STORE_INT_H
 
@@ -41,9 +41,9 @@ void           td__queue_limit(td_io_queue *q, size_t bytes);
 bool           td__queue_flush(td_io_queue *q, char why[TD_STORE_WHY]);
 td_store_stats td__queue_count(td_io_queue *q);
 
-/* Starts to store n bytes of st, whose elements must not change until they are read; now:
- * waits for that. The caller gets one reference; NULL after td__fail. A value that cannot
- * be stored is reported when it is fetched. */
+/* Starts to store n bytes of st, whose elements must not change until they are read;
+ * now: waits for that. The caller gets one reference; NULL after td__fail. A value that
+ * cannot be stored is reported when it is fetched. */
 td_stored  *td__stored_make(td_ctx *cx, td_store *s, td_storage *st, const void *bytes,
                             size_t n, bool now);
 void        td__stored_drop(td_stored *v);
@@ -52,8 +52,8 @@ void        td__stored_drop(td_stored *v);
 int64_t    *td__stored_number(td_stored *v);
 /* Starts to fetch it. NULL after td__fail. */
 td_fetched *td__stored_fetch(td_ctx *cx, td_stored *v);
-/* Waits for the bytes. The storage belongs to the caller; a second call fails. NULL after
- * td__fail. */
+/* Waits for the bytes. The storage belongs to the caller; a second call fails. NULL
+ * after td__fail. */
 td_storage *td__fetched_take(td_ctx *cx, td_fetched *f);
 void        td__fetched_drop(td_fetched *f);
 int64_t    *td__fetched_number(td_fetched *f);

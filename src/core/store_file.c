@@ -1,6 +1,6 @@
 /* store_file.c -- a store in one unnamed file, so that nothing is left on disk however
- * the process ends. Values are extents of the file; freed extents are reused, first fit,
- * and the file is truncated when it is empty. */
+ * the process ends. Values are extents of the file; freed extents are reused, first
+ * fit, and the file is truncated when it is empty. */
 #include "core/files.h"
 #include "core/store.h"
 

@@ -1,6 +1,6 @@
 /* store_queue.c -- the jobs of a store, and the thread that does them one after the
- * other: put a value, get it, drop it. One thread does them in order, so that a get finds
- * the value of an earlier put, and a store needs no lock of its own. */
+ * other: put a value, get it, drop it. One thread does them in order, so that a get
+ * finds the value of an earlier put, and a store needs no lock of its own. */
 #include "core/store.h"
 
 #include <pthread.h>
@@ -76,8 +76,8 @@ static void after_fork(void) {
     pthread_mutex_unlock(&all_lock);
 }
 
-/* A child does waiting jobs in a thread of its own, started on demand; it does not repeat
- * the job that was running. */
+/* A child does waiting jobs in a thread of its own, started on demand; it does not
+ * repeat the job that was running. */
 static void in_child(void) {
     for (td_io_queue *q = all; q; q = q->next) {
         q->running = false;

@@ -1,5 +1,5 @@
-/* tensor.c -- makes, aliases, changes and frees tensors. Views and autograd state belong
- * to later directories, whose hooks free them. */
+/* tensor.c -- makes, aliases, changes and frees tensors. Views and autograd state
+ * belong to later directories, whose hooks free them. */
 #include "core/device.h"
 #include "core/typed.h"
 

@@ -1,6 +1,6 @@
-/* tensor_print.c -- tensors as text in PyTorch's layout: aligned columns, scientific form
- * if magnitudes differ much, summaries of large tensors, and a suffix for dtype, sizes and
- * history. */
+/* tensor_print.c -- tensors as text in PyTorch's layout: aligned columns, scientific
+ * form if magnitudes differ much, summaries of large tensors, and a suffix for dtype,
+ * sizes and history. */
 #include "core/device.h"
 
 #include <math.h>
@@ -266,8 +266,8 @@ static const char *make_text(const td_tensor *t, printer *pr) {
     return NULL;
 }
 
-/* Checks the argument and returns the tensor to print. The text of nil is "nil"; NULL, a
- * freed tensor and a tensor kept from a captured body are errors as well. */
+/* Checks the argument and returns the tensor to print. The text of nil is "nil"; NULL,
+ * a freed tensor and a tensor kept from a captured body are errors as well. */
 static const td_tensor *check_print(const td_tensor *t, const char *who) {
     if (t && t->tag == (TD_TAG_NIL | TD_H_TENSOR)) return t;
     if (!td__enter(t, TD_H_TENSOR, who) || !TD_IS_KEPT(t) || !td__is_traced(t))

@@ -1,5 +1,5 @@
-/* core/utf8.h -- text from outside may contain any bytes; text that the library writes is
- * UTF-8. */
+/* core/utf8.h -- text from outside may contain any bytes; text that the library writes
+ * is UTF-8. */
 #ifndef TD_UTF8_H
 #define TD_UTF8_H
 

@@ -79,8 +79,8 @@ static const char *folded(const td_stmt *s) {
     return texts[s->how];
 }
 
-/* Folds the inside of the row with the statements before REDUCE r; afterwards v<r> is the
- * result in every thread. */
+/* Folds the inside of the row with the statements before REDUCE r; afterwards v<r> is
+ * the result in every thread. */
 static void emit_fold(td_emit *e, int r) {
     const td_stmt *s = &e->n->stmt.v[r];
     td_dtype       acc = td__emit_acc(s);

@@ -23,8 +23,8 @@ static inline bool td__recording(const td_ctx *cx) {
 
 /* ---- the .grad of a tensor (gradmode.c) --------------------------------- */
 
-/* How the .grad of a tensor was used since td__grad_at_entry. A capture reads it from its
- * fake copies to learn what the body did with the .grad of its arguments. */
+/* How the .grad of a tensor was used since td__grad_at_entry. A capture reads it from
+ * its fake copies to learn what the body did with the .grad of its arguments. */
 typedef enum td_grad_use {
     TD_GRAD_READ = 1, /* the result depends on the .grad at entry, or its absence */
     TD_GRAD_ACCUMULATED = 2, /* a backward accumulated into it */

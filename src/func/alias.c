@@ -179,9 +179,9 @@ static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
     return td__fval_hold(v, inner) ? v : NULL;
 }
 
-/* Registers an argument with its inner tensor. References an alias, the inner tensor and
- * the storage until the run ends, because the body may transpose, resize or set_ the
- * argument. */
+/* Registers an argument with its inner tensor. References an alias, the inner tensor
+ * and the storage until the run ends, because the body may transpose, resize or set_
+ * the argument. */
 bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
@@ -339,8 +339,8 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
     return td__fval_hold(list, now);
 }
 
-/* Extends the flat list by zeros after resize_ or as_strided grew the storage from `was`
- * bytes. `gen` increases, so that values of its views are recomputed. */
+/* Extends the flat list by zeros after resize_ or as_strided grew the storage from
+ * `was` bytes. `gen` increases, so that values of its views are recomputed. */
 bool td__group_grow(td_group *g, size_t was) {
     td_func *f = g->f;
     if (g->st->bytes <= was) return true;
@@ -371,7 +371,8 @@ bool td__group_grow(td_group *g, size_t was) {
     return td__fval_hold(list, all);
 }
 
-/* A list of n elements that a view op makes of `up`; the op's argument 0 is left out. */
+/* A list of n elements that a view op makes of `up`; the op's argument 0 is left
+ * out. */
 static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
                         const td_value *in, int n_in) {
     td_group *g = td__group_of(up);

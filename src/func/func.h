@@ -1,8 +1,8 @@
-/* func/func.h -- functionalization. A mode replaces writes by new values. The body works
- * on outer tensors, which have eager's metadata and aliasing but no bytes; for each outer
- * tensor the mode has an inner tensor, its value, which pure ops below the mode compute.
- * A recorder below it records the functional graph; the tape above it gives the outer
- * tensors eager's flags and histories. */
+/* func/func.h -- functionalization. A mode replaces writes by new values. The body
+ * works on outer tensors, which have eager's metadata and aliasing but no bytes; for
+ * each outer tensor the mode has an inner tensor, its value, which pure ops below the
+ * mode compute. A recorder below it records the functional graph; the tape above it
+ * gives the outer tensors eager's flags and histories. */
 #ifndef TD_FUNC_H
 #define TD_FUNC_H
 
@@ -40,8 +40,9 @@ void       td__func_end(td_func *f);
 /* `outer`, a tensor without bytes, becomes an argument with the value `inner`. Call it
  * for all arguments before the first op; overlapping arguments are one group. */
 bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
-/* Makes the inner tensors of a recorded input t of a type values of the graph, by _inner
- * nodes: the recorder records what the type computes with them (typed_values.c). */
+/* Makes the inner tensors of a recorded input t of a type values of the graph, by
+ * _inner nodes: the recorder records what the type computes with them
+ * (typed_values.c). */
 bool       td__func_unwrap(td_record *rec, td_tensor *t);
 /* The current value of an outer tensor; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);

@@ -3,11 +3,11 @@
  *
  * A group is a set of outer tensors that may share elements. Its root record has the
  * value from which all others are computed: a tensor with its own storage (a result, an
- * argument) or, if no tensor covers the others, the whole storage as a list. A record is
- * the root, or one step away from another record: a view op, the same value, or a piece
- * of the root given by its geometry. A write computes the new value of one record and
- * propagates it to the root by inverse ops. The group's generation increases, so other
- * records recompute their values when they are read next. */
+ * argument) or, if no tensor covers the others, the whole storage as a list. A record
+ * is the root, or one step away from another record: a view op, the same value, or a
+ * piece of the root given by its geometry. A write computes the new value of one record
+ * and propagates it to the root by inverse ops. The group's generation increases, so
+ * other records recompute their values when they are read next. */
 #ifndef TD_FUNC_INT_H
 #define TD_FUNC_INT_H
 
@@ -76,7 +76,8 @@ bool      td__fval_hold(td_fval *v, td_tensor *inner); /* sets the current value
 bool      td__fval_place(td_fval *v);
 /* Makes the whole storage, of `bytes` bytes, the root. */
 bool      td__group_flatten(td_group *g, int64_t bytes);
-/* The storage had `was` bytes before an op that may have grown it: new bytes are zero. */
+/* The storage had `was` bytes before an op that may have grown it: new bytes are
+ * zero. */
 bool      td__group_grow(td_group *g, size_t was);
 
 /* ---- functional.c ------------------------------------------------------- */
@@ -109,9 +110,9 @@ typedef struct td_graph_call {
     int               n_in;
     td_tensor *const *like; /* by result: a tensor with the same inner types */
 } td_graph_call;
-/* typed_values.c: do the operands of an op that takes graphs, or its graphs, have tensors
- * of a type? Then it is called with their inner tensors instead; results are built like
- * k->like[0..n_out). Changes k->in. */
+/* typed_values.c: do the operands of an op that takes graphs, or its graphs, have
+ * tensors of a type? Then it is called with their inner tensors instead; results are
+ * built like k->like[0..n_out). Changes k->in. */
 bool       td__func_is_typed(const td_graph_call *k);
 bool       td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **out,
                                int n_out);
@@ -130,8 +131,8 @@ td_tensor *td__fval_cut_inner(td_fval *v);
 bool       td__fval_may_put_inner(const td_fval *v, td_fval *base, td_tensor *value,
                                   bool *yes);
 td_tensor *td__fval_put_inner(const td_fval *v, td_fval *base, td_tensor *value);
-/* After a write to group g: updates arguments that share inner tensors with those of the
- * group. */
+/* After a write to group g: updates arguments that share inner tensors with those of
+ * the group. */
 bool       td__func_share_write(td_func *f, td_group *g);
 /* `to` with `value` written to the elements at g, which begin at `at`; NULL after
  * td__fail. Where several elements of g overlap, the last one in row-major order is

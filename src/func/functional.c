@@ -1,6 +1,6 @@
-/* functional.c -- the mode that replaces writes by new values. Each op first runs on the
- * outer tensors without bytes exactly as in eager: with its checks, errors, views and
- * versions. Then its functional form computes the inner values. */
+/* functional.c -- the mode that replaces writes by new values. Each op first runs on
+ * the outer tensors without bytes exactly as in eager: with its checks, errors, views
+ * and versions. Then its functional form computes the inner values. */
 #include "func/func_int.h"
 #include "ops/call.h"
 #include "trace/sym.h"
@@ -96,7 +96,8 @@ static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
 
 /* ---- ops without aliases ------------------------------------------------ */
 
-/* Gives a result that took over bytes of an argument no longer in use its own storage. */
+/* Gives a result that took over bytes of an argument no longer in use its own
+ * storage. */
 static bool separate_storage(td_opcall *c) {
     td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
     if (!st) return td__fail_memory(c->cx);
@@ -319,12 +320,12 @@ static bool takes_gradients(const td_opcall *c) {
     return any && td__recording(c->cx);
 }
 
-/* Where elements overlap in memory only the last one written is stored, so only that one
- * gets a gradient. A compiled call copies all elements of the written tensor and does
- * not know which one is the last. Where elements of the base of a written view overlap,
- * eager divides its gradient by their number, and multiplies it back only if the write
- * reads the base, which the epilogue's copy_ does not. A fill is supported: all its
- * elements are equal. */
+/* Where elements overlap in memory only the last one written is stored, so only that
+ * one gets a gradient. A compiled call copies all elements of the written tensor and
+ * does not know which one is the last. Where elements of the base of a written view
+ * overlap, eager divides its gradient by their number, and multiplies it back only if
+ * the write reads the base, which the epilogue's copy_ does not. A fill is supported:
+ * all its elements are equal. */
 static bool check_places(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     bool       fills =

@@ -67,8 +67,8 @@ static bool put_results(run *r) {
     return true;
 }
 
-/* Writes of a nested graph to its operands were turned into results when it was captured;
- * a write that remains is unsupported. */
+/* Writes of a nested graph to its operands were turned into results when it was
+ * captured; a write that remains is unsupported. */
 static bool check_writes(run *r) {
     for (int i = 0; i < r->f.in.n; i++)
         if (td__func_writes(&r->f, i))
@@ -97,7 +97,8 @@ static bool trace(run *r, const td_ambient *outside) {
     return ok && td__graph_verify(r->to, TD_STAGE_FUNCTIONAL);
 }
 
-/* Results require grad as in `from`: the tape that records the call reads these flags. */
+/* Results require grad as in `from`: the tape that records the call reads these
+ * flags. */
 static bool copy_flags(td_graph *to, const td_graph *from) {
     for (int i = 0; i < from->outputs.n; i++) {
         const td_garg *a = &from->outputs.v[i], *b = &to->outputs.v[i];
@@ -178,8 +179,8 @@ static bool adds_inner(td_ctx *cx, td_tensor *t, bool *yes) {
     return ok;
 }
 
-/* The double backward of a loop adds gradients of iterations itself; of typed gradients,
- * it adds the inner tensors. */
+/* The double backward of a loop adds gradients of iterations itself; of typed
+ * gradients, it adds the inner tensors. */
 static bool check_sums(const td_opcall *c) {
     bool yes = true;
     if (c->info->op != TD_OP_while_loop_double_backward) return true;

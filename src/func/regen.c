@@ -46,9 +46,9 @@ static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *str
     return empty ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
-/* The value of a tensor with gaps may be dense if the order of dims is equal: view ops do
- * not depend on gaps, and views by geometry (as_strided) are not computed from it. A copy
- * of a typed tensor might have another type, because the type defines its copy. */
+/* The value of a tensor with gaps may be dense if the order of dims is equal: view ops
+ * do not depend on gaps, and views by geometry (as_strided) are not computed from it. A
+ * copy of a typed tensor might have another type, because the type defines its copy. */
 td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     int64_t like[TD_MAX_RANK];
     if (has_strides(value, v->geom.stride)) return value;
@@ -89,8 +89,8 @@ static bool is_current(const td_fval *v) {
     return v->inner && v->gen == td__group_of(v)->gen;
 }
 
-/* Calls a view op; sets the values of all its results that have records. A current value
- * stays: a running call may be about to read it. */
+/* Calls a view op; sets the values of all its results that have records. A current
+ * value stays: a running call may be about to read it. */
 static bool derive_view(td_fval *v) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
@@ -207,7 +207,8 @@ static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     return td__func_put(td__group_of(v)->f, to, value, g, at);
 }
 
-/* Calls the inverse op: inverse(base, new view, result number if several, arguments). */
+/* Calls the inverse op: inverse(base, new view, result number if several,
+ * arguments). */
 static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
@@ -244,8 +245,8 @@ static td_tensor *put_typed(td_fval *v, td_fval *base, td_tensor *part) {
     return td__fval_put_inner(v, base, part); /* reports the error */
 }
 
-/* One step towards the root: the new value of *v's base. If elements of a view on the way
- * overlap, an inverse op would not know which of them was written, so the value is
+/* One step towards the root: the new value of *v's base. If elements of a view on the
+ * way overlap, an inverse op would not know which of them was written, so the value is
  * written by geometry. */
 static td_tensor *step_up(td_fval **v, td_tensor *value) {
     td_fval *u = *v;

@@ -1,7 +1,7 @@
-/* typed_values.c -- tensors of a type in functional graphs. An input of a type is a value
- * of the graph, and each of its inner tensors is one too, by an _inner node: the type
- * computes with these. Its results enter the graph by _wrap nodes (ops/typed.c), so
- * typed outputs need no further handling.
+/* typed_values.c -- tensors of a type in functional graphs. An input of a type is a
+ * value of the graph, and each of its inner tensors is one too, by an _inner node: the
+ * type computes with these. Its results enter the graph by _wrap nodes (ops/typed.c),
+ * so typed outputs need no further handling.
  *
  * Graphs of branches, loops and calls have inner tensors in place of typed tensors
  * (trace/flat_graph.c), like compiled code: the op takes the inner tensors of its
@@ -85,7 +85,8 @@ static bool overlap(const td_tensor *a, const td_tensor *b) {
     return a->st == b->st && td__geom_overlap(&x, &y);
 }
 
-/* A value like `like` with leaf `nr` replaced; *at counts leaves. NULL after td__fail. */
+/* A value like `like` with leaf `nr` replaced; *at counts leaves. NULL after
+ * td__fail. */
 static td_tensor *replace_leaf(td_tensor *like, int nr, td_tensor *leaf, int *at) {
     td_tensor *inner[TD_MOST_INNER];
     if (!like->typed) return (*at)++ == nr ? leaf : like;
@@ -133,8 +134,8 @@ static td_tensor *leaf_value(const td_func_in *of, int nr) {
     return value && list_leaves(value, &l) ? l.v[nr] : NULL;
 }
 
-/* The offset in t, the value of elements at `in`, at which elements with offset `offset`
- * begin. */
+/* The offset in t, the value of elements at `in`, at which elements with offset
+ * `offset` begin. */
 static int64_t place_in(const td_tensor *t, const td_geom *in, int64_t offset) {
     return td__dim_add(td__dim_sub(offset, in->offset), t->offset);
 }
@@ -213,8 +214,8 @@ static bool list_record(const td_fval *v, leaves *l) {
     return true;
 }
 
-/* Are view and base of one type, and the inner tensors of the value laid out as those of
- * the base, so that geometries of one are valid in the other? */
+/* Are view and base of one type, and the inner tensors of the value laid out as those
+ * of the base, so that geometries of one are valid in the other? */
 static bool are_places(const leaves *part, const leaves *all, const leaves *now) {
     bool same = part->n == all->n && all->n == now->n;
     for (int i = 0; same && i < all->n; i++) {
@@ -439,8 +440,8 @@ static td_graph *flat_graph(td_graph *g) {
     return g->flat;
 }
 
-/* Replaces graphs and lists of operands. made[i]: the flat graph of argument i, owned by
- * the caller. */
+/* Replaces graphs and lists of operands. made[i]: the flat graph of argument i, owned
+ * by the caller. */
 static bool flatten(td_func *f, const td_graph_call *k, td_graph **made) {
     count_sums(k->op, k->in);
     for (int i = 0; i < k->n_in; i++) {

@@ -1,6 +1,6 @@
-/* case_options.c -- options of statements in cases, key=value: the seed of random numbers,
- * what a backward retains, the circumstances of a call. One table parses and prints
- * them. */
+/* case_options.c -- options of statements in cases, key=value: the seed of random
+ * numbers, what a backward retains, the circumstances of a call. One table parses and
+ * prints them. */
 #include "graph/parser.h"
 
 #include "base/words.h"

@@ -17,7 +17,8 @@ static int64_t own_dim(const copy *c, int64_t dim) {
     return d ? c->dim[d - c->from->dims.v] : dim;
 }
 
-/* Translates the sizes of `from` to entries of `to`: symbols of one name are one symbol. */
+/* Translates the sizes of `from` to entries of `to`: symbols of one name are one
+ * symbol. */
 static bool copy_dims(copy *c) {
     const td_graph *from = c->from;
     c->dim =
@@ -101,8 +102,8 @@ static bool copy_inputs(copy *c) {
     return true;
 }
 
-/* Translates an argument that td__graph_op copied: values, sizes, and nested graphs, which
- * a graph owns. */
+/* Translates an argument that td__graph_op copied: values, sizes, and nested graphs,
+ * which a graph owns. */
 static bool own_arg(copy *c, td_garg *a) {
     if (a->kind == TD_G_VALUE) a->u.v = c->twin[a->u.v->id];
     else if (a->kind == TD_G_SYM) a->u.i = own_dim(c, a->u.i);

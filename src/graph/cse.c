@@ -103,8 +103,9 @@ static bool is_mergeable(const merging *m, const td_gnode *n) {
     return true;
 }
 
-/* Could the caller observe the merge? Two new tensors that both escape would become one;
- * two views of one storage alias anyway, so only two that are both returned matter. */
+/* Could the caller observe the merge? Two new tensors that both escape would become
+ * one; two views of one storage alias anyway, so only two that are both returned
+ * matter. */
 static bool is_observable(const merging *m, const td_gnode *a, const td_gnode *b) {
     bool        view = td__opinfo(a->op)->view_of >= 0;
     const bool *seen = view ? m->e.returned : m->e.escapes;

@@ -7,8 +7,8 @@
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Values written so far, in program order, to find reads of stale views. If the storage
- * of an input or an output was written through another value, or its flags changed, then
- * reading it gives it the grad_fn of its base, which is observable afterwards. */
+ * of an input or an output was written through another value, or its flags changed,
+ * then reading it gives it the grad_fn of its base, which is observable afterwards. */
 typedef struct stale_reads {
     TD_VEC(const td_gval *) written;
     const bool *output; /* by value id: it is an output */

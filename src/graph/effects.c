@@ -195,16 +195,16 @@ static void pass_on(const td_effects *e, const td_gnode *n, int i) {
     }
 }
 
-/* set_ gives its tensor the storage of another one: from then on each is written through
- * the other, and an output of the tensor is one of the storage. */
+/* set_ gives its tensor the storage of another one: from then on each is written
+ * through the other, and an output of the tensor is one of the storage. */
 static void join_storages(const td_effects *e, const td_gnode *n) {
     if (n->op != TD_OP_set_) return;
     td__garg_each(&n->in[1], mark, e->written);
     td__garg_each(&n->in[1], mark, e->escapes);
 }
 
-/* A hook receives the gradients of one value alone: no pass may merge that value with an
- * equal one. */
+/* A hook receives the gradients of one value alone: no pass may merge that value with
+ * an equal one. */
 static void mark_hooked(const td_effects *e, const td_gnode *n) {
     if (n->op != TD_OP_on_grad) return;
     td__garg_each(&n->in[0], mark, e->written);
@@ -228,8 +228,8 @@ static void spread(const td_effects *e, const td_gnode *n) {
     for (int i = 0; i < n->n_in; i++) mark_moved(e, n, i);
 }
 
-/* One tensor may be passed as several inputs: if the metadata of one is written, that of
- * every input with its storage may be. */
+/* One tensor may be passed as several inputs: if the metadata of one is written, that
+ * of every input with its storage may be. */
 static void mark_inputs(const td_effects *e, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gval *a = g->inputs.v[i];

@@ -9,8 +9,9 @@
  * branch, a loop) runs with the generator set to the state before and restored after.
  *
  * A program may set another seed permanently (random_state with an argument). The new
- * seed is not an output, so such a graph is left unchanged and draws from the generator.
- * So is a graph in which the number of draws depends on a size that depends on values. */
+ * seed is not an output, so such a graph is left unchanged and draws from the
+ * generator. So is a graph in which the number of draws depends on a size that depends
+ * on values. */
 #include "graph/graph_int.h"
 
 /* The generator at a point of the graph: base + ahead is its offset. */
@@ -28,8 +29,7 @@ typedef struct threading {
     int       n_was;
     rng_state
         *was; /* by value id, of results of random_state: the state that it returned */
-    td_gval **
-        stands_in; /* by value id: the value that replaces it for its readers; NULL: itself */
+    td_gval **stands_in; /* by value id: its replacement for readers; NULL: itself */
 } threading;
 
 static const td_gtype scalar = {.kind = TD_K_TENSOR}; /* emit completes it */
@@ -175,8 +175,8 @@ static bool is_read(const td_gval *v) {
     return false;
 }
 
-/* The state that value v contains: a known one, if a random_state of this graph returned
- * it, else its two numbers. */
+/* The state that value v contains: a known one, if a random_state of this graph
+ * returned it, else its two numbers. */
 static bool state_of(threading *t, td_gval *v, rng_state *to) {
     if (v->id < t->n_was && t->was[v->id].seed) return *to = t->was[v->id], true;
     td_gval *seed = state_part(t, v, 0), *offset = seed ? state_part(t, v, 1) : NULL;

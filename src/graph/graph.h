@@ -306,9 +306,9 @@ static inline td_garg td__garg_dtype(td_dtype dt) {
     a.u.dt = dt;
     return a;
 }
-/* Converts a literal to an argument, and an argument to a literal; lists and strings are
- * not copied. False: v is a tensor or a list of tensors; a is a value, a symbol, a list
- * or a graph, whose value only a run has. */
+/* Converts a literal to an argument, and an argument to a literal; lists and strings
+ * are not copied. False: v is a tensor or a list of tensors; a is a value, a symbol, a
+ * list or a graph, whose value only a run has. */
 bool td__garg_of(const td_value *v, td_garg *a);
 bool td__garg_literal(const td_garg *a, td_value *v);
 

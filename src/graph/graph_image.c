@@ -86,8 +86,8 @@ static bool is_number(const td_gtype *l) {
 
 static void put_type(td_image *m, const td_gtype *l);
 
-/* The inner types of a typed tensor. The version of the type represents its functions; an
- * image of a type without a version would be used after they changed. */
+/* The inner types of a typed tensor. The version of the type represents its functions;
+ * an image of a type without a version would be used after they changed. */
 static void put_typed(td_image *m, const td_gtyped *of) {
     const td_type *type = td__type_find(of->name);
     uint64_t       version = type ? type->opts.version : 0;

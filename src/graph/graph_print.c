@@ -274,8 +274,8 @@ static bool is_bare(const td_labels *l, const td_gnode *n, unsigned how) {
 }
 
 /* One statement: results, op, arguments, then types, source line and scope if `how` has
- * their flags. Origin and checkpoint policy are always printed, because passes depend on
- * them. */
+ * their flags. Origin and checkpoint policy are always printed, because passes depend
+ * on them. */
 void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     bool bare = is_bare(l, n, how);
     for (int i = 0; i < n->n_out && !bare; i++) {

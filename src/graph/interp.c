@@ -202,7 +202,8 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
-/* Is it a list of integers, or of values that are numbers? An empty list has tensors. */
+/* Is it a list of integers, or of values that are numbers? An empty list has
+ * tensors. */
 static bool is_int_list(const td_replay *r, const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
@@ -340,17 +341,17 @@ bool td__node_is_guess(const td_gnode *n) {
            (n->in[0].kind == TD_G_SYM || n->in[2].kind == TD_G_SYM);
 }
 
-/* The device on which a node without tensor arguments makes its result: that of its type,
- * or without a type the context's. */
+/* The device on which a node without tensor arguments makes its result: that of its
+ * type, or without a type the context's. */
 static uint8_t device_for(const td_ctx *cx, const td_gnode *n) {
     const td_gtype *l = n->n_out ? n->out[0]->type : NULL;
     return l && l->kind == TD_K_TENSOR ? l->device : cx->device;
 }
 
 /* Executes one node through the current modes, with the node's source line and tags in
- * the context, so that errors and newly recorded nodes have them. Releases values that no
- * later node reads. Assumptions of the trace about a size are not checked while sizes are
- * given or measured. */
+ * the context, so that errors and newly recorded nodes have them. Releases values that
+ * no later node reads. Assumptions of the trace about a size are not checked while
+ * sizes are given or measured. */
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     if (td__node_is_guess(n) && (r->g->cx->sizes_seen || td__dim_is_given()))

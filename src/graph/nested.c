@@ -266,8 +266,8 @@ static bool both_branches(td_opcall *c, int yes, td_tensor **out, int n) {
     return true;
 }
 
-/* For cond_forward: result n + k is output saved[k] of the graphs. A saved value that is a
- * result too is copied, because the caller may write the result. */
+/* For cond_forward: result n + k is output saved[k] of the graphs. A saved value that
+ * is a result too is copied, because the caller may write the result. */
 static bool add_saved(td_opcall *c, td_tensor **out, int n) {
     td_value saved = c->n_in > TD_COND_SAVED ? c->in[TD_COND_SAVED] : td_value_none();
     for (int i = 0; i < n && saved.kind == TD_K_INTS; i++) c->out[i] = out[i];
@@ -284,8 +284,8 @@ static bool add_saved(td_opcall *c, td_tensor **out, int n) {
 }
 
 /* On real tensors runs the chosen branch; on fake ones both, to check that they agree.
- * The graphs are arguments `yes` and yes + 1. out[] receives the results, which leave the
- * scope in which the temporaries are freed. */
+ * The graphs are arguments `yes` and yes + 1. out[] receives the results, which leave
+ * the scope in which the temporaries are freed. */
 static bool run_cond(td_opcall *c, int yes, td_tensor **out, int n) {
     td_ctx *cx = c->cx;
     bool    fake = td__call_is_fake(c), on = false;

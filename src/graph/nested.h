@@ -18,8 +18,8 @@ bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tenso
 bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out);
 /* Reads a predicate of one element; of a fake tensor only its size is checked. */
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on);
-/* Fails if result i, a, differs from b in dtype, sizes or strides; `what` names b in the
- * message. */
+/* Fails if result i, a, differs from b in dtype, sizes or strides; `what` names b in
+ * the message. */
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what);
 /* Scratch memory for n pointers during the call; NULL after td__fail. */

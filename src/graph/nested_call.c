@@ -1,7 +1,7 @@
-/* nested_call.c -- the ops call and call_forward run a functional graph on the operands,
- * with the code that a backend made of it, or node by node. On fake tensors the results
- * are made from the types that the graph states, because replaying a graph at each of its
- * many calls would be slow. */
+/* nested_call.c -- the ops call and call_forward run a functional graph on the
+ * operands, with the code that a backend made of it, or node by node. On fake tensors
+ * the results are made from the types that the graph states, because replaying a graph
+ * at each of its many calls would be slow. */
 #include "graph/nested.h"
 
 /* Is the type of this value known, for every call? */

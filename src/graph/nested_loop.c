@@ -1,7 +1,7 @@
-/* nested_loop.c -- the kernels of while_loop and while_loop_backward, below all modes. The
- * backward repeats the loop, stores the state before every iteration, and then runs the
- * backward graph from the last iteration to the first; eager's tape would have saved the
- * same states in forward. */
+/* nested_loop.c -- the kernels of while_loop and while_loop_backward, below all modes.
+ * The backward repeats the loop, stores the state before every iteration, and then runs
+ * the backward graph from the last iteration to the first; eager's tape would have
+ * saved the same states in forward. */
 #include "graph/nested.h"
 
 /* ---- while_loop --------------------------------------------------------- */
@@ -22,7 +22,8 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
     return false;
 }
 
-/* Drops v[0..n), except tensors of the caller and those in `on`, which are still used. */
+/* Drops v[0..n), except tensors of the caller and those in `on`, which are still
+ * used. */
 static void drop_unused(const td_loop_run *l, td_tensor **v, int n,
                         td_tensor *const *on) {
     for (int i = 0; i < n; i++) {
@@ -95,8 +96,8 @@ bool td__loop_make(td_loop_run *l) {
     return true;
 }
 
-/* Results that are still operands, because no iteration ran, are cloned: they never alias
- * operands. */
+/* Results that are still operands, because no iteration ran, are cloned: they never
+ * alias operands. */
 bool td__kern_while_loop(td_opcall *c) {
     td_ctx     *cx = c->cx;
     bool        fake = td__call_is_fake(c);
@@ -202,8 +203,8 @@ static bool go_back(going_back *b, bool fake) {
     return td__nested_own(c, b->back, (td_tensors){c->in[5].u.ts, b->n_grads}, c->out);
 }
 
-/* Checks the numbers of results of the backward graph. Gradients of fixed tensors, n_sums
- * of them, are added up over iterations. */
+/* Checks the numbers of results of the backward graph. Gradients of fixed tensors,
+ * n_sums of them, are added up over iterations. */
 static bool make_back(going_back *b) {
     td_opcall *c = b->l.c;
     if (b->back->outputs.n != b->n_grads)

@@ -1,8 +1,8 @@
 /* tokens.c -- the order of effects as data flow. A graph is a list, and Tandem's own
- * passes keep calls with ordered effects in their order. A reader that only follows values
- * (a user's pass or backend, another system that reads an export) needs that order as
- * values: each call of an op with an ordered effect takes a token and returns the next
- * one,
+ * passes keep calls with ordered effects in their order. A reader that only follows
+ * values (a user's pass or backend, another system that reads an export) needs that
+ * order as values: each call of an op with an ordered effect takes a token and returns
+ * the next one,
  *
  *     %t1, %y = my_print_with_token(%token, %x, "a")
  *     %t2 = my_log_with_token(%t1, %y)

@@ -1,6 +1,7 @@
 /* epilogue.c -- writes the live events of the log as a graph: the ops that a call runs
  * after its forward code, in program order. Views, metadata writes and flags are the
- * program's own ops; outputs of the forward code replace the ops that computed values. */
+ * program's own ops; outputs of the forward code replace the ops that computed
+ * values. */
 #include "joint/joint_int.h"
 
 #include <stdio.h>
@@ -52,7 +53,8 @@ static bool use_modes_of(writing *w, const td_event *e) {
     return use_modes(w, e->grad, e->inference);
 }
 
-/* The value of tensor t in the epilogue. NULL after td__fail: no earlier step makes t. */
+/* The value of tensor t in the epilogue. NULL after td__fail: no earlier step makes
+ * t. */
 static td_gval *value_of(writing *w, const td_tensor *t) {
     td_gval *v = td__ptrmap_get(&w->vals, t);
     if (!v && td_ok(w->r->cx))
@@ -146,8 +148,8 @@ static bool put_op(writing *w, const td_event *e) {
     return true;
 }
 
-/* Adds 1 to the version of `self`, whose elements another step writes: by a _bump, or by
- * a larger count of a _bump or _assign of `self` right before it. */
+/* Adds 1 to the version of `self`, whose elements another step writes: by a _bump, or
+ * by a larger count of a _bump or _assign of `self` right before it. */
 static bool put_bump(writing *w, const td_event *e, td_garg self) {
     td_gnode *last = w->g->nodes.n ? w->g->nodes.v[w->g->nodes.n - 1] : NULL;
     int       at = !last || last->kind != TD_N_OP ? -1
@@ -161,8 +163,8 @@ static bool put_bump(writing *w, const td_event *e, td_garg self) {
     return true;
 }
 
-/* Writes the value in[1] to the elements of e->to, in[0]. If a view has its grad_fn from
- * this write (e->touch), a _touch refreshes it. */
+/* Writes the value in[1] to the elements of e->to, in[0]. If a view has its grad_fn
+ * from this write (e->touch), a _touch refreshes it. */
 static bool put_write(writing *w, const td_event *e, td_garg *in) {
     in[2] = td__garg_int(1);
     bool ok = e->how == TD_HOW_BUMP     ? put_bump(w, e, in[0])
@@ -174,8 +176,8 @@ static bool put_write(writing *w, const td_event *e, td_garg *in) {
     return in[0].u.v && put(w, e, TD_OP__touch, in, 1);
 }
 
-/* Appends the step that uses an output of the forward code: makes it a tensor, writes it
- * to one, or sets a grad_fn. */
+/* Appends the step that uses an output of the forward code: makes it a tensor, writes
+ * it to one, or sets a grad_fn. */
 static bool put_value(writing *w, const td_event *e) {
     td_gval *k = e->out_nr < 0 ? NULL : w->g->inputs.v[w->r->to->n_primals + e->out_nr];
     td_garg  in[4] = {{0}};

@@ -1,6 +1,6 @@
-/* event_log.c -- records the events of a program. The log is a mode right above the tape
- * and receives the same calls: composites as their parts, each op once. Two kinds of
- * events are not ops; the tape reports them to its listener. */
+/* event_log.c -- records the events of a program. The log is a mode right above the
+ * tape and receives the same calls: composites as their parts, each op once. Two kinds
+ * of events are not ops; the tape reports them to its listener. */
 #include "joint/event_log.h"
 
 #include <string.h>
@@ -185,7 +185,8 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     bool      recorded = !flag && node_of(b->t) != b->fn;
     if (!to) return false;
     if (e.kind == TD_EV_META && b->accum) to->accum = td__node_ref(b->accum);
-    /* The tape does not record writes of running statistics, even if they require grad. */
+    /* The tape does not record writes of running statistics, even if they require
+     * grad. */
     if (!meta && !recorded && td__needs_grad(b->t)) to->grad = false;
     return (!recorded || note_root(to)) && (meta || note_whole(l, to));
 }
@@ -204,8 +205,8 @@ static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
     return true;
 }
 
-/* Drops touches from event `first` on of tensors that the op itself wrote: the step that
- * writes them in the epilogue refreshes their grad_fn, too. */
+/* Drops touches from event `first` on of tensors that the op itself wrote: the step
+ * that writes them in the epilogue refreshes their grad_fn, too. */
 static void forget_touches(td_log *l, int first, const before *b, int n) {
     int at = first;
     for (int i = first; i < l->all.n; i++) {
@@ -244,7 +245,8 @@ static bool log_touched(void *env, td_tensor *t) {
     return add(env, (td_event){.kind = TD_EV_TOUCH, .t = t}) != NULL;
 }
 
-/* A custom function has set the grad_fn or the creation mark of t, an existing tensor. */
+/* A custom function has set the grad_fn or the creation mark of t, an existing
+ * tensor. */
 static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
     td_log  *l = env;
     td_event e = {.kind = TD_EV_GIVEN,

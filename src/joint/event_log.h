@@ -1,5 +1,5 @@
-/* joint/event_log.h -- the events of a program: all its effects apart from the values it
- * computes. A mode above the tape records them in program order while the program is
+/* joint/event_log.h -- the events of a program: all its effects apart from the values
+ * it computes. A mode above the tape records them in program order while the program is
  * replayed on fake tensors: a tensor is made, viewed or written, its metadata or flags
  * change, a stale view recomputes its grad_fn. epilogue.c makes the epilogue of a call
  * from them. */
@@ -13,7 +13,7 @@
 typedef enum td_write_how {
     TD_HOW_COPY,   /* by copy_, as in eager */
     TD_HOW_ASSIGN, /* replaces elements and grad_fn of `to`, which is not a view */
-    TD_HOW_BUMP /* another step writes the elements: only the version of `to` increases */
+    TD_HOW_BUMP    /* increases the version of `to`; another step writes elements */
 } td_write_how;
 
 typedef enum td_event_kind {

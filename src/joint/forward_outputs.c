@@ -164,9 +164,9 @@ static bool allocate(td_joint_run *r) {
     return (j->fwd && r->values && r->numbers) || td__fail_memory(r->cx);
 }
 
-/* From the complete log to the list of forward outputs: merges writes, drops events that
- * cannot be observed, chooses writes that stay in the graph, then adds one output for
- * the value of each remaining event. */
+/* From the complete log to the list of forward outputs: merges writes, drops events
+ * that cannot be observed, chooses writes that stay in the graph, then adds one output
+ * for the value of each remaining event. */
 bool td__epilogue_values(td_joint_run *r) {
     find_touched(r);
     if (!td__log_merge(r) || !allocate(r) || !td__log_slice(r)) return false;

@@ -129,8 +129,8 @@ static void drop_unreached(td_joint *j, td_edge *to) {
 }
 
 /* Marks the nodes from `first` on as backward. A backward inside the program belongs to
- * forward. `expect` nodes have been checked in forward, unless backward itself has sizes
- * that depend on values. */
+ * forward. `expect` nodes have been checked in forward, unless backward itself has
+ * sizes that depend on values. */
 static void tag_backward(td_graph *g, int first) {
     bool shows = false;
     for (int i = 0; i < first; i++) g->nodes.v[i]->origin = TD_FROM_FORWARD;
@@ -170,8 +170,8 @@ static bool check_geometry(td_joint_run *r, const td_geom *was) {
     return true;
 }
 
-/* The storage of result i; NULL: the result is not a tensor, or shares the storage of an
- * input, whose writes td__joint_add_late_writes handles. */
+/* The storage of result i; NULL: the result is not a tensor, or shares the storage of
+ * an input, whose writes td__joint_add_late_writes handles. */
 static td_storage *own_storage(const td_joint_run *r, int i) {
     td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
     return t && !td__joint_is_input(r, t->st) ? t->st : NULL;
@@ -210,8 +210,8 @@ static uint64_t hooked_versions(const td_joint_run *r) {
 }
 
 /* A hook may return a tensor of the body as the gradient, and a later hook may write
- * that gradient. In eager, the next hook and the next backward read the new elements; in
- * a graph each backward starts with the values of the call. */
+ * that gradient. In eager, the next hook and the next backward read the new elements;
+ * in a graph each backward starts with the values of the call. */
 static bool check_hooked(const td_joint_run *r, uint64_t was) {
     return hooked_versions(r) == was ||
            td__fail(
@@ -312,8 +312,8 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
     return td__joint_go_back(r, NULL, grads);
 }
 
-/* Finds the edges that gradients go to: of inputs, of their bases, and of leaves made in
- * the call. Drops targets that no tangent reaches: eager gives them no gradient. */
+/* Finds the edges that gradients go to: of inputs, of their bases, and of leaves made
+ * in the call. Drops targets that no tangent reaches: eager gives them no gradient. */
 bool td__joint_targets(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = 2 * (size_t)j->n_primals + (size_t)r->log.all.n + 1;

@@ -1,7 +1,7 @@
 /* graph_writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its
  * end, after all reads: writes of the program that record no gradient (keep_mutations;
- * the epilogue only increases versions), and writes by the backward of a custom function
- * or by a hook. */
+ * the epilogue only increases versions), and writes by the backward of a custom
+ * function or by a hook. */
 #include "joint/joint_int.h"
 
 /* The input whose elements event e writes: the tensor itself, or an input that covers
@@ -30,9 +30,9 @@ static bool is_first(const td_joint_run *r, const td_event *e) {
     return st->n_writes == 1 && !meta;
 }
 
-/* With keep_mutations: a write without history to an input stays in the graph if nothing
- * observes the old elements after it; the epilogue only increases the version. Inputs
- * whose elements overlap are excluded, because loops store in another order. */
+/* With keep_mutations: a write without history to an input stays in the graph if
+ * nothing observes the old elements after it; the epilogue only increases the version.
+ * Inputs whose elements overlap are excluded, because loops store in another order. */
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
@@ -81,8 +81,8 @@ static bool add_late_write(td_joint_run *r, int i, int nr) {
     return v && add_write(r, i, v);
 }
 
-/* The graph writes a storage by `copies` nodes, one of them to input i, and the backward
- * wrote it `writes` times: adds the difference to its version. */
+/* The graph writes a storage by `copies` nodes, one of them to input i, and the
+ * backward wrote it `writes` times: adds the difference to its version. */
 static bool count_late_writes(td_joint_run *r, int i, uint64_t writes, int copies) {
     td_graph *g = r->to->g;
     int64_t   more = (int64_t)writes - copies;
@@ -100,7 +100,8 @@ static bool is_late(const td_joint_run *r, int i) {
            td__func_writes(&r->f, in->nr) != in->before;
 }
 
-/* Counts the writes of the storage of input i, if i is the first written input in it. */
+/* Counts the writes of the storage of input i, if i is the first written input in
+ * it. */
 static bool count_storage(td_joint_run *r, int i) {
     const td_storage *st = r->inputs[i].outer->st;
     int               copies = 0;

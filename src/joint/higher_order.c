@@ -1,9 +1,9 @@
 /* higher_order.c -- joint graphs of gradients. When a backward records a history
- * (create_graph), the gradients of a program are differentiated from the program itself:
- * it is replayed under the tape as for its own joint graph, and the engine runs with
- * create_graph from the roots of the tangents that arrive. The gradients are the results
- * of the next order, and the tangents are inputs of it. The tape of that replay contains
- * where history ends (no_grad, detach, custom functions). */
+ * (create_graph), the gradients of a program are differentiated from the program
+ * itself: it is replayed under the tape as for its own joint graph, and the engine runs
+ * with create_graph from the roots of the tangents that arrive. The gradients are the
+ * results of the next order, and the tangents are inputs of it. The tape of that replay
+ * contains where history ends (no_grad, detach, custom functions). */
 #include "joint/joint_int.h"
 
 /* ---- tangents become inputs --------------------------------------------- */
@@ -84,8 +84,8 @@ static bool add_targets(td_joint_run *r, const td_grad_order *o) {
     return true;
 }
 
-/* Refuses a leaf that began to require grad after an op saved it: it has a gradient only
- * in the backward with create_graph. The order below has no target for it, so the
+/* Refuses a leaf that began to require grad after an op saved it: it has a gradient
+ * only in the backward with create_graph. The order below has no target for it, so the
  * history of the gradients cannot lead to it. */
 static bool check_new_leaves(const td_joint_run *r) {
     const td_log *l = &r->logs.v[r->logs.n - 1];
@@ -151,8 +151,8 @@ static bool name_all(td_joint_run *r) {
 /* ---- one order ---------------------------------------------------------- */
 
 /* Raises the run to the next order: runs backward with create_graph; its gradients
- * become the results, and its tangents become primals. Called once per order, before the
- * joint graph is finished. */
+ * become the results, and its tangents become primals. Called once per order, before
+ * the joint graph is finished. */
 bool td__joint_raise(td_joint_run *r, const td_grad_order *o) {
     td_joint *j = r->to;
     r->first = j->g->nodes.n; /* program and orders below come before */

@@ -142,8 +142,8 @@ static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
     return as && (as->out[0]->type = td__graph_type_of(g, l)) ? as->out[0] : NULL;
 }
 
-/* v over a copy of its storage, of which n elements of dtype dt are copied as a list. If
- * v has larger elements, the storage is read as dt through its first element. */
+/* v over a copy of its storage, of which n elements of dtype dt are copied as a list.
+ * If v has larger elements, the storage is read as dt through its first element. */
 static td_gval *copy_storage(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     td_dtype own = v->type->dtype;
     int64_t  one = !is_empty(v->type);
@@ -195,8 +195,8 @@ static bool copy_inner(td_joint *j, int n_nodes, td_gval **copies) {
 
 /* ---- all inputs --------------------------------------------------------- */
 
-/* Replaces each copied input by its copy in all readers; nodes that write the input stay
- * unchanged. The copies, nodes from n on, move to the front. */
+/* Replaces each copied input by its copy in all readers; nodes that write the input
+ * stay unchanged. The copies, nodes from n on, move to the front. */
 static bool read_copies(td_graph *g, int n, td_gval **copies) {
     for (int i = 0; i < n; i++) {
         td_gnode *node = g->nodes.v[i];

@@ -55,8 +55,8 @@ typedef struct td_primal {
     uint64_t *saved;   /* a set: tangents whose history has a node that saves it */
 } td_primal;
 
-/* Where a gradient goes: the edge of an input, of its base, or of a leaf that exists only
- * inside the call. */
+/* Where a gradient goes: the edge of an input, of its base, or of a leaf that exists
+ * only inside the call. */
 typedef struct td_target {
     int       input; /* -1: a leaf that the program makes */
     bool      base;  /* of its base */
@@ -209,8 +209,8 @@ static inline bool td__gnode_switches_grad_off(const td_gnode *n) {
 }
 /* Is it the copy through which a written input is read (input_copies.c)? */
 bool           td__joint_is_input_copy(const td_gnode *n);
-/* The value whose whole storage n may address (as_strided), not only its elements; NULL:
- * none. */
+/* The value whose whole storage n may address (as_strided), not only its elements;
+ * NULL: none. */
 const td_gval *td__joint_addressed(const td_gnode *n);
 /* Takes those copies out of a forward half that saves none of them. */
 bool           td__half_drop_input_copies(td_graph *g);
@@ -219,8 +219,8 @@ bool           td__graph_fix_storages(td_graph *g);
 /* Dead code elimination, CSE (unless off) and short chains of views. May be repeated;
  * the graph stays readable. */
 bool           td__joint_tidy(td_joint *j, bool cse);
-/* td__joint_tidy, and then, once, the copies that partitioning needs: of written inputs,
- * and of outputs that share storage. */
+/* td__joint_tidy, and then, once, the copies that partitioning needs: of written
+ * inputs, and of outputs that share storage. */
 bool           td__joint_clean(td_joint *j, bool cse);
 
 #endif

@@ -69,7 +69,8 @@ typedef struct td_tensor_summary {
     bool meta_written; /* its metadata is, by an event that is live */
 } td_tensor_summary;
 
-/* How the events of tensors that use a storage, before or after the event, change it. */
+/* How the events of tensors that use a storage, before or after the event, change
+ * it. */
 typedef struct td_storage_summary {
     bool changed;    /* elements or metadata of a tensor are written, */
     bool meta;       /* ...metadata */

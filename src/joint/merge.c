@@ -2,12 +2,12 @@
  * nothing observes in between become one write; the others only increase the version. A
  * tensor that is made and written in one run is made with its last value.
  *
- * A run is a sequence of writes of one storage. An event that reads or changes metadata,
- * flags or storages of its tensors ends it, and so does a grad_fn that a custom function
- * sets. A view made inside a run does not: it is stale after the next write and
- * recomputes its grad_fn from its base. A view of a multi-output view does: eager refuses
- * to recompute its grad_fn once its base has one, and the run may give the base a grad_fn
- * earlier than the program does. */
+ * A run is a sequence of writes of one storage. An event that reads or changes
+ * metadata, flags or storages of its tensors ends it, and so does a grad_fn that a
+ * custom function sets. A view made inside a run does not: it is stale after the next
+ * write and recomputes its grad_fn from its base. A view of a multi-output view does:
+ * eager refuses to recompute its grad_fn once its base has one, and the run may give
+ * the base a grad_fn earlier than the program does. */
 #include "joint/joint_int.h"
 
 /* ---- one run ------------------------------------------------------------ */
@@ -147,8 +147,8 @@ static bool add_view(merging *m, const td_event *e) {
     return u && (!e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st));
 }
 
-/* Adds the event to the run of writes of its storage, or ends the runs that it observes.
- * Writes that are not merged are performed by copy_ (TD_HOW_COPY). */
+/* Adds the event to the run of writes of its storage, or ends the runs that it
+ * observes. Writes that are not merged are performed by copy_ (TD_HOW_COPY). */
 static bool add_event(merging *m, int i) {
     td_event *e = &m->r->log.all.v[i];
     e->how = TD_HOW_COPY;

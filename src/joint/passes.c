@@ -158,8 +158,8 @@ static bool repeats(const td_geom *g) {
     return repeats && !empty;
 }
 
-/* Separates all outputs that become tensors. The other outputs are only read, and inputs
- * that the epilogue writes are read through copies (input_copies.c). */
+/* Separates all outputs that become tensors. The other outputs are only read, and
+ * inputs that the epilogue writes are read through copies (input_copies.c). */
 static bool separate_all(td_joint *j, bool *taken) {
     for (int last = 0; last < 2; last++) /* outputs that cannot be copied first */
         for (int i = 0; i < j->n_fwd; i++) {

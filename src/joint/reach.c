@@ -73,8 +73,8 @@ static void note_passing(reaching *w, td_edge e, const uint64_t *from) {
             td__set_join(w->watch[i].from, from, w->words);
 }
 
-/* Propagates sets of tangents along edges until nothing changes: a node is visited again
- * only if its set grew. */
+/* Propagates sets of tangents along edges until nothing changes: a node is visited
+ * again only if its set grew. */
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
@@ -105,8 +105,8 @@ static void note_saved(const reaching *w, const td_node *n, const uint64_t *from
     }
 }
 
-/* Two tangents whose histories share a node that saves values clash: a backward from one
- * frees the values that the other needs, unless it retains the graph. */
+/* Two tangents whose histories share a node that saves values clash: a backward from
+ * one frees the values that the other needs, unless it retains the graph. */
 static void find_clashes(const reaching *w) {
     td_joint *j = w->r->to;
     for (int i = 0; i < w->all.n; i++) {
@@ -168,8 +168,8 @@ static bool watch_edges(reaching *w) {
     return ok;
 }
 
-/* Stores which tangents pass through which root or result; the runtime refuses gradients
- * with respect to them. */
+/* Stores which tangents pass through which root or result; the runtime refuses
+ * gradients with respect to them. */
 static void store_feeds(const reaching *w) {
     td_joint *j = w->r->to;
     size_t    bytes = sizeof(uint64_t) * (size_t)w->words;

@@ -1,7 +1,7 @@
-/* slice.c -- marks the events whose effect can be observed after the call, from the last
- * to the first. At the end, inputs, results, their bases and storages are live, and every
- * storage that an input used at any time. An event is live if it changes a live tensor or
- * a live storage; the tensors it reads are live before it.
+/* slice.c -- marks the events whose effect can be observed after the call, from the
+ * last to the first. At the end, inputs, results, their bases and storages are live,
+ * and every storage that an input used at any time. An event is live if it changes a
+ * live tensor or a live storage; the tensors it reads are live before it.
  *
  * Histories are tracked separately: if only a detached alias of a tensor is live, its
  * history cannot be observed, and its value needs no tangent. */
@@ -23,7 +23,8 @@ static bool is_live(const slicing *s, const void *what) {
     return td__ptrmap_get(&s->live, what) != NULL;
 }
 
-/* Marks the history of t as observable, and that of its base, from which a view has it. */
+/* Marks the history of t as observable, and that of its base, from which a view has
+ * it. */
 static void mark_history(slicing *s, const td_tensor *t) {
     const td_tensor *all[2] = {t, t->base};
     for (int i = 0; i < 2 && all[i]; i++)

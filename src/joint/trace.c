@@ -40,8 +40,7 @@ typedef struct traits {
     bool meta;    /* it writes metadata */
     bool no_grad; /* it may write metadata under no_grad */
     bool places;  /* it reads elements of a storage outside of a tensor */
-    bool
-        hooks; /* it registers hooks: a hook on a view receives no gradients of the base */
+    bool hooks;   /* it registers hooks; on a view they get no gradients of the base */
 } traits;
 
 static traits traits_of(const td_graph *p) {
@@ -68,8 +67,8 @@ static const td_gval *written_input(const td_gnode *n) {
     return v && !v->node ? v : NULL;
 }
 
-/* Marks the inputs that detach_ is called on: it fails on views, so views stay views. If
- * the op's operand is not an input, it may be any view. */
+/* Marks the inputs that detach_ is called on: it fails on views, so views stay views.
+ * If the op's operand is not an input, it may be any view. */
 static void find_detached(const td_joint_run *r) {
     const td_graph *p = r->program;
     for (int i = 0; i < p->nodes.n; i++) {
@@ -102,8 +101,8 @@ static bool is_plain(const traits *p, const td_tensor *t) {
            (!p->meta || td__has_node(t->base));
 }
 
-/* Makes the outer tensors: fake copies of the inputs. Copies of .grad inputs come first,
- * because copying a tensor copies its .grad. */
+/* Makes the outer tensors: fake copies of the inputs. Copies of .grad inputs come
+ * first, because copying a tensor copies its .grad. */
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     traits          of = traits_of(p);
@@ -166,9 +165,10 @@ static bool give_inputs(td_joint_run *r) {
     return true;
 }
 
-/* Finds the gradient edges of inputs and of their bases before the program runs. A stale
- * view has none yet: reading its edge would recompute its grad_fn, which eager does at
- * its first use. A leaf without accumulator gets its edge when an op first reads it. */
+/* Finds the gradient edges of inputs and of their bases before the program runs. A
+ * stale view has none yet: reading its edge would recompute its grad_fn, which eager
+ * does at its first use. A leaf without accumulator gets its edge when an op first
+ * reads it. */
 static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_traced_input *of = &r->inputs[i];
@@ -297,9 +297,10 @@ bool td__joint_is_input(const td_joint_run *r, const td_storage *st) {
     return false;
 }
 
-/* A hook runs in backward and reads the elements that its tensors have then. These equal
- * the values of the call for tensors that nobody else can write, and for arguments that
- * the program does not write: they are saved, and backward checks their versions. */
+/* A hook runs in backward and reads the elements that its tensors have then. These
+ * equal the values of the call for tensors that nobody else can write, and for
+ * arguments that the program does not write: they are saved, and backward checks their
+ * versions. */
 static bool check_hooks(const td_joint_run *r) {
     td_ctx *cx = r->cx;
     if (cx->last_hook == cx->hooks_before) return true;
@@ -438,8 +439,8 @@ static td_joint *join(const td_graph *program, const td_value *in,
     return r ? end(r, in, typed) : NULL;
 }
 
-/* Tangents of a typed value have its type first. If that is unsupported, they are plain:
- * a type that computes with plain tensors mostly has plain gradients. */
+/* Tangents of a typed value have its type first. If that is unsupported, they are
+ * plain: a type that computes with plain tensors mostly has plain gradients. */
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
     td_joint_opts plain = *opts;

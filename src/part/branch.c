@@ -1,14 +1,15 @@
-/* branch.c -- a cond through which gradients pass: each branch is joined and partitioned
- * as a region is (region.c), and passes values to its backward half, so that an expensive
- * branch runs once.
+/* branch.c -- a cond through which gradients pass: each branch is joined and
+ * partitioned as a region is (region.c), and passes values to its backward half, so
+ * that an expensive branch runs once.
  *
- * An op has one list of results, whichever branch runs. So the forward halves are padded:
- * they return the results, then a list of values for backward with the same types in
- * both. The entry of a value that only the other branch saves is an uninitialized tensor,
- * which nothing reads. Values of the two branches with equal types share an entry.
+ * An op has one list of results, whichever branch runs. So the forward halves are
+ * padded: they return the results, then a list of values for backward with the same
+ * types in both. The entry of a value that only the other branch saves is an
+ * uninitialized tensor, which nothing reads. Values of the two branches with equal
+ * types share an entry.
  *
- * If a branch has no halves, cond stays as it is, and its backward recomputes the branch
- * (trace/control_vjp.c). */
+ * If a branch has no halves, cond stays as it is, and its backward recomputes the
+ * branch (trace/control_vjp.c). */
 #include "part/region.h"
 #include "trace/trace.h"
 
@@ -77,9 +78,9 @@ static bool same_type(const td_gtype *a, const td_gtype *b) {
            td__dims_identical(a->stride, b->stride, a->rank);
 }
 
-/* Does eager save this result whichever branch runs? Then the result itself is saved. The
- * caller may write another result, and eager's backward still works: a copy of that one
- * is saved. */
+/* Does eager save this result whichever branch runs? Then the result itself is saved.
+ * The caller may write another result, and eager's backward still works: a copy of that
+ * one is saved. */
 static bool is_saved(const td_handover *h, int result) {
     int n = 0;
     for (int b = 0; b < 2 && result >= 0; b++)
@@ -395,8 +396,8 @@ static bool run_rule(const td_vjp *v, job *j, const td_region_back *const *back,
 }
 
 /* A cond of the backward halves of both branches, with the same predicate. Gradients of
- * gradients need the ops of the branches, and so do typed gradients: these recompute the
- * branches. */
+ * gradients need the ops of the branches, and so do typed gradients: these recompute
+ * the branches. */
 bool td__vjp_cond_forward(td_vjp *v) {
     td_region_parts *r = NULL;
     for (r = v->in[TD_COND_YES].u.g->parts.env; r; r = r->next)

@@ -1,11 +1,11 @@
 /* budget.c -- saves less than the min-cut does, at the price of more recomputation.
  *
- * The candidates do not depend on the budget: cuts with fewer and fewer bans, then, from
- * the freest cut, subsets of its saved values (knapsack). Each candidate is measured
- * exactly: bytes saved, cost of recomputation, peak memory. The budget selects the
- * cheapest one that fits. As the candidates are the same for all budgets, a smaller
- * budget never saves more. In a training step, which is one graph, the budget bounds the
- * peak instead. */
+ * The candidates do not depend on the budget: cuts with fewer and fewer bans, then,
+ * from the freest cut, subsets of its saved values (knapsack). Each candidate is
+ * measured exactly: bytes saved, cost of recomputation, peak memory. The budget selects
+ * the cheapest one that fits. As the candidates are the same for all budgets, a smaller
+ * budget never saves more. In a training step, which is one graph, the budget bounds
+ * the peak instead. */
 #include "part/part_int.h"
 
 #include <math.h>

@@ -36,9 +36,9 @@ static bool is_stored(const td_part *p, int v) {
     return false;
 }
 
-/* The cost of saving value v, as docs/partition.md defines it. Views and values that must
- * be recomputed cannot be saved. Saving a parameter is free, and so is saving an input of
- * a step, which stays in memory until the step ends. */
+/* The cost of saving value v, as docs/partition.md defines it. Views and values that
+ * must be recomputed cannot be saved. Saving a parameter is free, and so is saving an
+ * input of a step, which stays in memory until the step ends. */
 int64_t td__part_weight(const td_part *p, int v) {
     static const int nearest = 1, farthest = 100;
     int              maker = p->maker[v], d = p->dist[v];

@@ -109,8 +109,8 @@ static void add_fetch(fetches *f, int i, int32_t key) {
     f->key[at] = key;
 }
 
-/* A value is fetched where the value `ahead` places before it is waited for: it is loaded
- * while that one is used, and no more values are in memory at once. */
+/* A value is fetched where the value `ahead` places before it is waited for: it is
+ * loaded while that one is used, and no more values are in memory at once. */
 static bool place_fetches(const td_graph *g, int32_t *key) {
     fetches f = {0};
     for (int i = 0; i < g->nodes.n; i++)
@@ -298,8 +298,8 @@ static bool replace_packed(const packing *p, td_graph *g, td_gval *const *made,
     return true;
 }
 
-/* The inputs of g are those of unpack, then those of bwd. A value that both have becomes
- * the latter: in unpack, facts may have made its symbolic sizes numbers. */
+/* The inputs of g are those of unpack, then those of bwd. A value that both have
+ * becomes the latter: in unpack, facts may have made its symbolic sizes numbers. */
 static void merge_inputs(const packing *p, td_graph *g) {
     int n = p->unpack->inputs.n, n_saved = p->plain->n_saved;
     for (int i = 0; i < n_saved; i++) {
@@ -355,9 +355,9 @@ static td_graph *make_backward(const packing *p, const td_graph *bwd) {
 
 /* ---- both ----------------------------------------------------------------- */
 
-/* Finds the saved values that pack replaces, and the new index of the others. False: pack
- * and unpack do not belong to this partition (the cache entry is damaged), or after
- * td__fail. */
+/* Finds the saved values that pack replaces, and the new index of the others. False:
+ * pack and unpack do not belong to this partition (the cache entry is damaged), or
+ * after td__fail. */
 static bool find_hooked(packing *p) {
     const td_halves *plain = p->plain;
     size_t           n = (size_t)plain->n_saved + 1;

@@ -53,8 +53,8 @@ bool td__joint_over(td_graph *g, td_joint *j) {
 
 /* ---- choices ------------------------------------------------------------ */
 
-/* Saves every value up to the last forward node, except views and nodes that a checkpoint
- * policy recomputes. */
+/* Saves every value up to the last forward node, except views and nodes that a
+ * checkpoint policy recomputes. */
 void td__part_save_all(td_part *p) {
     int last = td__part_last_forward(p);
     p->all = true;

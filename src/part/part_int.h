@@ -180,8 +180,8 @@ bool td__sack_order(const td_sack *s, int32_t *order, td_arena *a);
 /* Makes the two graphs; consumes p->g. Needs both walks of cut.c. NULL after
  * td__fail. */
 td_halves *td__part_extract(td_part *p);
-/* Only the backward half, for the saved values of h; the forward outputs of p->g are the
- * outputs of the forward half. NULL after td__fail: it needs another value. */
+/* Only the backward half, for the saved values of h; the forward outputs of p->g are
+ * the outputs of the forward half. NULL after td__fail: it needs another value. */
 td_graph  *td__part_extract_backward(td_part *p, const td_halves *h);
 bool       td__part_peak(td_part *p, int64_t *peak); /* of the choice */
 bool       td__part_notes(const td_part *p, td_halves *h);

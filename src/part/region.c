@@ -2,8 +2,9 @@
  * list of operand types, independently of the program around it. The result belongs to
  * the body's graph, which all calls share.
  *
- * A call of halves is one node of the tape where eager has many. If that difference would
- * be observable, the region is inlined: the ops of its body are called instead. */
+ * A call of halves is one node of the tape where eager has many. If that difference
+ * would be observable, the region is inlined: the ops of its body are called
+ * instead. */
 #include "core/typed.h"
 #include "part/region.h"
 
@@ -24,8 +25,8 @@ static int key_size(td_tensors ts) {
 /* Where the gradient of an operand goes. */
 enum { NO_GRAD, HAS_EDGE, HAS_NO_EDGE };
 
-/* A view made under no_grad of a tensor that requires grad requires grad and has no edge:
- * eager's ops save nothing for its gradient. */
+/* A view made under no_grad of a tensor that requires grad requires grad and has no
+ * edge: eager's ops save nothing for its gradient. */
 static int64_t edge_kind(td_tensor *t) {
     td_edge e;
     if (!td__needs_grad(t)) return NO_GRAD;
@@ -99,8 +100,8 @@ static bool has_fixed_sizes(void *env, td_tensor *leaf) {
     return !td__dims_any_sym(leaf->size, leaf->rank);
 }
 
-/* The reason to inline the body; NULL: none yet. The list that branches pass to backward
- * (branch.c) has plain tensors only. */
+/* The reason to inline the body; NULL: none yet. The list that branches pass to
+ * backward (branch.c) has plain tensors only. */
 static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) {
     bool typed = td__graph_is_typed(body);
     for (int i = 0; i < ts.n; i++) {
@@ -131,8 +132,8 @@ static bool is_whole(const uint64_t *set, int n) {
     return true;
 }
 
-/* The reason to inline: backwards from different results visit or free different nodes of
- * eager's history, so one node would behave differently. NULL: none. */
+/* The reason to inline: backwards from different results visit or free different nodes
+ * of eager's history, so one node would behave differently. NULL: none. */
 static const char *why_apart(const td_joint *j) {
     int words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_tangents; i++) {
@@ -158,8 +159,8 @@ static bool is_part(const td_joint *j, const uint64_t *set) {
            !is_whole(set, j->n_tangents);
 }
 
-/* The reason to inline: backwards from different results check different saved values for
- * writes; one node checks all of them. NULL: none. */
+/* The reason to inline: backwards from different results check different saved values
+ * for writes; one node checks all of them. NULL: none. */
 static const char *why_checks(const td_joint *j) {
     bool part = false;
     for (int i = 0; i < j->n_primals; i++) part |= is_part(j, j->primals[i].saved);
@@ -167,8 +168,8 @@ static const char *why_checks(const td_joint *j) {
     return part ? "eager saves a value for some of its results alone" : NULL;
 }
 
-/* The reason to inline: a gradient of a result leads to something other than an operand,
- * or eager's backward fails. NULL: none. */
+/* The reason to inline: a gradient of a result leads to something other than an
+ * operand, or eager's backward fails. NULL: none. */
 static const char *why_broken(const td_joint *j) {
     for (int i = 0; i < j->n_tangents; i++)
         if (j->tangents[i].broken) return "its backward fails in eager";
@@ -445,8 +446,8 @@ static td_graph *cut_again(td_region_parts *r, const uint64_t *missing,
     return g;
 }
 
-/* Can gradient g be input `to` of a backward graph? If one of them is typed, their types
- * must be equal; plain gradients are copied to the input's strides. */
+/* Can gradient g be input `to` of a backward graph? If one of them is typed, their
+ * types must be equal; plain gradients are copied to the input's strides. */
 static bool takes(const td_gval *to, const td_tensor *g) {
     if (!g->typed && !to->type->of) return true;
     return td__dims_identical(to->type->stride, g->stride, g->rank) &&

@@ -31,7 +31,8 @@ typedef struct td_region_parts {
     int64_t            *saved, *checks;
     int64_t            *tangents; /* the results that have one */
     int                 n_checks;
-    /* Of branch yes: the values that both pass to backward (branch.c); NULL: not made. */
+    /* Of branch yes: the values that both pass to backward (branch.c); NULL: not
+     * made. */
     struct td_handover *hand;
 } td_region_parts;
 
@@ -39,7 +40,8 @@ void                  td__handover_drop(struct td_handover *h); /* NULL is fine 
 /* The region of this body for these operands in the context's modes; found or made.
  * branch: the body is a graph of cond. NULL after td__fail. */
 td_region_parts      *td__region_for(td_graph *body, td_tensors operands, bool branch);
-/* The backward graph for the gradients g that arrive, by tangent; NULL after td__fail. */
+/* The backward graph for the gradients g that arrive, by tangent; NULL after
+ * td__fail. */
 const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g);
 /* The region whose forward graph this is; NULL: none, as for a graph read from text. */
 td_region_parts      *td__region_of(const td_graph *body, const td_graph *forward);

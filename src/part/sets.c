@@ -3,8 +3,8 @@
  * fuse. */
 #include "part/part_int.h"
 
-/* Does a hook read an input here? The caller may write an input before backward; no other
- * code can write values of the program. */
+/* Does a hook read an input here? The caller may write an input before backward; no
+ * other code can write values of the program. */
 static bool reads_late(const td_part *p, const td_gnode *n) {
     return td__row(n->op)->view == TD_VIEW_LATE && n->in[0].kind == TD_G_VALUE &&
            p->maker[p->root[n->in[0].u.v->id]] < 0;

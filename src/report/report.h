@@ -1,7 +1,8 @@
 /* report/report.h -- a page about a compiled function: one HTML file that needs nothing
- * else. report.c is td_report and the frame of a page, joint_graph.c draws joint graphs,
- * charts.c curves, kernels.c lists native code, page.c has style and script. All of
- * them append HTML to a buffer. `tandem demo` writes its page with the same pieces. */
+ * else. report.c is td_report and the frame of a page, joint_graph.c draws joint
+ * graphs, charts.c curves, kernels.c lists native code, page.c has style and script.
+ * All of them append HTML to a buffer. `tandem demo` writes its page with the same
+ * pieces. */
 #ifndef TD_REPORT_H
 #define TD_REPORT_H
 

@@ -287,9 +287,9 @@ static void give_tangents(const td_node *n, td_tensor *const *g, const td_back *
     }
 }
 
-/* Gradients that are saved values read late become the saved tensors themselves. Eager's
- * hook returns the tensor that it closes over, to which there are other references:
- * accumulation copies it, and would take over an alias of it. */
+/* Gradients that are saved values read late become the saved tensors themselves.
+ * Eager's hook returns the tensor that it closes over, to which there are other
+ * references: accumulation copies it, and would take over an alias of it. */
 static void give_late(const td_plan *p, const td_back *b, const td_value *in,
                       td_value *out) {
     for (int i = 0; i < p->j->n_targets; i++) {

@@ -43,8 +43,8 @@ static bool is_stand_in(td_value v) {
            v.u.t->flags & TD_TF_NUMBER;
 }
 
-/* The kind of argument i. A NULL tensor counts as absent, and a tensor that stands for a
- * number as that number. For an index out of range it is TD_K_STR, which no accessor
+/* The kind of argument i. A NULL tensor counts as absent, and a tensor that stands for
+ * a number as that number. For an index out of range it is TD_K_STR, which no accessor
  * accepts. */
 static td_kind kind_of(const td_call *c, int i) {
     if (i < 0 || i >= c->args.n) return TD_K_STR;
@@ -143,8 +143,8 @@ bool td_arg_absent(const td_call *c, int i) {
     return kind_of(c, i) == TD_K_NONE;
 }
 
-/* The op `expect` has ==, !=, < and >=. Because sizes are integers, x <= n is x < n + 1,
- * and x > n is x >= n + 1. */
+/* The op `expect` has ==, !=, < and >=. Because sizes are integers, x <= n is x < n +
+ * 1, and x > n is x >= n + 1. */
 bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
     if (!TD_ENTER(t, TENSOR) || !td__has(t->cx, "td_expect", "the relation", rel))
         return false;
@@ -412,8 +412,8 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
     return ok;
 }
 
-/* Adds an input for each tensor that an earlier body of the same op lifted, even if this
- * body does not read it. */
+/* Adds an input for each tensor that an earlier body of the same op lifted, even if
+ * this body does not read it. */
 static bool take_lifted(td_record *r) {
     char name[24];
     for (int i = 0; r->lift && i < r->lift->tensors.n; i++) {
@@ -485,7 +485,8 @@ static bool capture_served(td_graph *g, td_body *body, void *env, td_values args
     return ok;
 }
 
-/* Captures into a new graph. NULL after td__fail, or if an error was recorded before. */
+/* Captures into a new graph. NULL after td__fail, or if an error was recorded
+ * before. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
                          const capture_opts *how) {
     td_graph *g = td_ok(cx) ? td__graph_make(cx, "f") : NULL;

@@ -312,8 +312,8 @@ static uint64_t times_written(const cond_call *k, int i) {
 }
 
 /* Copies the final values into the arguments, under no_grad if all writes are under
- * no_grad. One copy for each write increases the version as in eager; a compiled function
- * performs only the last. */
+ * no_grad. One copy for each write increases the version as in eager; a compiled
+ * function performs only the last. */
 static bool write_back(cond_call *k, td_tensor **out) {
     for (int i = 0, at = k->n_out; i < k->args.n; i++) {
         if (!k->written[i]) continue;

@@ -126,8 +126,9 @@ static bool run_body(loop_call *l, td_values args, td_value *out) {
 
 /* ---- eager execution ---------------------------------------------------- */
 
-/* One iteration in a scope of its own, so that its temporaries are freed. keep[] receives
- * a reference to each tensor of the new state, NULL if the loop ended (*on false). */
+/* One iteration in a scope of its own, so that its temporaries are freed. keep[]
+ * receives a reference to each tensor of the new state, NULL if the loop ended (*on
+ * false). */
 static bool iterate(loop_call *l, td_tensor **keep, bool *on) {
     td_value  flag = TD_NONE;
     td_values args = {l->state, l->n};
@@ -210,8 +211,8 @@ static bool writes_state(const loop_call *l, const td_graph *g, bool *yes) {
     return by != NULL;
 }
 
-/* Fails if a captured test or body writes an input or changes the grad mode. A body that
- * writes its state has received copies, which it may write. */
+/* Fails if a captured test or body writes an input or changes the grad mode. A body
+ * that writes its state has received copies, which it may write. */
 static bool check_graph(const loop_call *l, const td_graph *g) {
     td_input_write *by = td__graph_writes(g, false);
     char            at[120];
@@ -266,8 +267,8 @@ static void note_need(loop_call *l, bool *more) {
 
 /* Captures the body until nothing changes: once more with requires_grad set where an
  * iteration gives a state a grad_fn (each round finds at least one), and once more on
- * copies of the state if the body writes it. The first capture of such a write may fail,
- * because the written state is a leaf there. */
+ * copies of the state if the body writes it. The first capture of such a write may
+ * fail, because the written state is a leaf there. */
 static bool capture_body(loop_call *l) {
     bool more = true;
     for (int i = 0; i < l->n; i++) l->need[i] = td__needs_grad(l->state[i].u.t);

@@ -7,8 +7,8 @@
 /* Arguments of while_loop_backward. */
 enum { BODY = 1, BACK, STATE, FIXED, GRADS };
 
-/* One call of the rule. Operands of `back` are states, fixed tensors and gradients; need:
- * the operand gets a gradient; reached: gradients lead to it. */
+/* One call of the rule. Operands of `back` are states, fixed tensors and gradients;
+ * need: the operand gets a gradient; reached: gradients lead to it. */
 typedef struct twice {
     td_vjp       *v;
     int           n, n_fixed, n_grads;
@@ -29,16 +29,16 @@ static td_tensor *operand(const twice *t, int i) {
     return i < t->n_fixed ? v->in[FIXED].u.ts[i] : v->in[GRADS].u.ts[i - t->n_fixed];
 }
 
-/* A tensor of the type that the gradient of operand i has, or the tangent of a result of
- * its type: the one that arrived, or the one an iteration computed. */
+/* A tensor of the type that the gradient of operand i has, or the tangent of a result
+ * of its type: the one that arrived, or the one an iteration computed. */
 static td_tensor *grad_shown(const twice *t, int i) {
     int        first = t->n + t->n_fixed;
     td_tensor *given = i >= first ? t->v->g[i - first] : NULL;
     return given ? given : t->types.v[i] ? t->types.v[i] : operand(t, i);
 }
 
-/* The backward graph of `back` for the tangents in t->have; fills t->reached. NULL after
- * td__fail. */
+/* The backward graph of `back` for the tangents in t->have; fills t->reached. NULL
+ * after td__fail. */
 static td_graph *capture_of_back(twice *t) {
     int  n_in = t->n + t->n_fixed + t->n_grads, n = 0;
     bool ok = true;

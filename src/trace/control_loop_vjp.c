@@ -44,8 +44,8 @@ static bool add_sum(loop_grad *l, int i, const td_tensor *t) {
     return add_grad(l, td__filled_like(grad_like(l, i, t), -0.0));
 }
 
-/* A tensor of the type that the gradient of state i has: the one that arrived, or the one
- * an iteration computed. */
+/* A tensor of the type that the gradient of state i has: the one that arrived, or the
+ * one an iteration computed. */
 static td_tensor *grad_shown(const td_vjp *v, const loop_grad *l, int i) {
     td_tensor *made = i < l->types.n ? l->types.v[i] : NULL;
     return v->g[i] ? v->g[i] : made ? made : v->in[2].u.ts[i];
@@ -85,8 +85,8 @@ static bool reach_states(td_vjp *v, loop_grad *l, bool *have, bool *reached,
 }
 
 /* Finds the states that have gradients: floating-point ones that the arrived gradients
- * reach in some iteration. Other states have none: zeros would become NaN where the body
- * has a pole, and would be added to gradients of other states. If there are typed
+ * reach in some iteration. Other states have none: zeros would become NaN where the
+ * body has a pole, and would be added to gradients of other states. If there are typed
  * tensors, at least one iteration is captured, for the types of the gradients. */
 static bool find_states(td_vjp *v, loop_grad *l) {
     int   n = (int)v->in[2].n, n_in = n + (int)v->in[3].n;
@@ -135,8 +135,9 @@ static void give_grads(td_vjp *v, const loop_grad *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
-/* Marks incoming gradients that require grad from the second iteration on, because `back`
- * returns gradients that do, and renews their templates. *more: there are some. */
+/* Marks incoming gradients that require grad from the second iteration on, because
+ * `back` returns gradients that do, and renews their templates. *more: there are
+ * some. */
 static bool note_later(loop_grad *l, const td_graph *back, bool *more) {
     int first = l->n_args - l->n_grads;
     *more = false;

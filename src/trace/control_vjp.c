@@ -192,8 +192,8 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
 }
 
 /* Does g set the generator to the state in an input before each draw, so that it draws
- * the same numbers whenever it runs? Nested graphs are checked separately; hooks draw in
- * backward only. */
+ * the same numbers whenever it runs? Nested graphs are checked separately; hooks draw
+ * in backward only. */
 static bool sets_generator(const td_graph *g) {
     bool set = false;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -315,8 +315,8 @@ static bool capture_one(both *k, int b) {
     return k->g[b] != NULL;
 }
 
-/* Is a gradient typed in branch `no` only? Then the zeros of branch `yes` must have that
- * type. */
+/* Is a gradient typed in branch `no` only? Then the zeros of branch `yes` must have
+ * that type. */
 static bool is_typed_later(const both *k) {
     const td_grad_types *of = k->of;
     bool                 later = false;

@@ -1,6 +1,6 @@
-/* decompose_by.c -- decompositions by the user: a mode that passes each call of a chosen
- * op to the user's function, with the op's source location, and compares the results of
- * the function with those of the op. */
+/* decompose_by.c -- decompositions by the user: a mode that passes each call of a
+ * chosen op to the user's function, with the op's source location, and compares the
+ * results of the function with those of the op. */
 #include "core/callback.h"
 #include "tandem/aot.h"
 #include "trace/trace_int.h"

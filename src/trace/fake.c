@@ -296,8 +296,8 @@ static bool has_sizes(const td_tensor *t, const td_geom *g) {
 }
 
 /* A leaf that an op has read gets gradients in the sizes it had then, as long as its
- * accumulation node lives. So does its copy, which is read here in these sizes. The node
- * is referenced like those of copies that are not leaves. */
+ * accumulation node lives. So does its copy, which is read here in these sizes. The
+ * node is referenced like those of copies that are not leaves. */
 static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_node *was = td__known_accumulator(real);
     td_meta        now, then;
@@ -321,8 +321,8 @@ static bool copy_accumulator(td_faker *f, const td_tensor *real, td_tensor *t) {
     return true;
 }
 
-/* A typed tensor has copies of its inner tensors, even if it is a view, whose base's copy
- * may have others. */
+/* A typed tensor has copies of its inner tensors, even if it is a view, whose base's
+ * copy may have others. */
 static bool copy_inner(td_faker *f, const td_tensor *real, td_tensor *t) {
     const td_typed *from = real->typed;
     td_tensor      *inner[TD_MOST_INNER];

@@ -1,6 +1,6 @@
-/* fake_tensors.c -- the public functions for fake tensors (tandem/fake.h). td_fakes_begin
- * sets a switch of the context, which ops (ops/call.c, exec.c) and compiled calls
- * (runtime/fake_run.c) read. */
+/* fake_tensors.c -- the public functions for fake tensors (tandem/fake.h).
+ * td_fakes_begin sets a switch of the context, which ops (ops/call.c, exec.c) and
+ * compiled calls (runtime/fake_run.c) read. */
 #include "rules/shape_rules.h"
 #include "trace/trace.h"
 #include "tandem/fake.h"

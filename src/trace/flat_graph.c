@@ -39,8 +39,8 @@ static td_gval *make_value(flattening *f, const td_gtype *type) {
     return v;
 }
 
-/* Replaces input v of a type by inputs for its inner tensors; `name` is the path of names
- * to it. */
+/* Replaces input v of a type by inputs for its inner tensors; `name` is the path of
+ * names to it. */
 static bool open_input(flattening *f, const td_gval *v, int index, const char *name) {
     const td_gtyped *of = v->type->of;
     const td_type   *type = td__type_find(of->name);

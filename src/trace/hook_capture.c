@@ -14,8 +14,8 @@ typedef struct capturing {
     char               why[1000]; /* ...and this message */
 } capturing;
 
-/* The body of the graph: calls the hook on its argument, a gradient. Returns the gradient
- * that replaces it, or no result. */
+/* The body of the graph: calls the hook on its argument, a gradient. Returns the
+ * gradient that replaces it, or no result. */
 static bool hook_body(td_call *c) {
     const capturing *k = td_call_env(c);
     td_tensor       *g = td_arg(c, 0), *by = k->call->fn(k->call->env, g);
@@ -75,8 +75,8 @@ static bool record(td_record *r, capturing *k, td_graph *g) {
     return td__vec_push(&r->hooks, h) || td__fail_memory(r->cx);
 }
 
-/* Takes the hook out of the program: the ops it added to backwards so far stay, and later
- * backwards do not run it. */
+/* Takes the hook out of the program: the ops it added to backwards so far stay, and
+ * later backwards do not run it. */
 static bool forget(td_record *r, uint64_t id) {
     for (int i = 0; i < r->hooks.n; i++)
         if (r->hooks.v[i].id == id) {

@@ -12,8 +12,8 @@ void td__lift_free(td_lift *l) {
     td__vec_free(&l->tensors);
 }
 
-/* Both branches take the same operands: a graph that does not read a lifted tensor has an
- * unused input for it. */
+/* Both branches take the same operands: a graph that does not read a lifted tensor has
+ * an unused input for it. */
 bool td__lift_pad(td_graph *g, const td_lift *l, int n_args) {
     char name[24];
     for (int i = g->inputs.n - n_args; i < l->tensors.n; i++) {

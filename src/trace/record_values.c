@@ -316,8 +316,8 @@ static td_tensor *copy_of(const td_record *r, const td_tensor *t) {
 }
 
 /* A body reads sizes or flags of t: must t become an input, so that the key of a call
- * contains it? Not if no key compares it (a nested body of eager code, or a program whose
- * arguments share its bytes), or if the body made t itself. */
+ * contains it? Not if no key compares it (a nested body of eager code, or a program
+ * whose arguments share its bytes), or if the body made t itself. */
 static bool must_close(td_record *r, const td_tensor *t) {
     const td_fake_store *s = td__fake_store_of(&r->fakes, t);
     if (t->flags & TD_TF_TRACED || td__ptrmap_get(&r->closed, t)) return false;

@@ -334,8 +334,8 @@ static bool size_symbols(td_symenv *e, const char *name, int32_t arg,
     return true;
 }
 
-/* Metadata of t with symbols: sizes as `how` selects, strides derived from them where they
- * are row-major, a symbolic offset if it is not 0. */
+/* Metadata of t with symbols: sizes as `how` selects, strides derived from them where
+ * they are row-major, a symbolic offset if it is not 0. */
 bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
                     td_symhow how, td_meta *m) {
     td__tensor_meta(t, m);

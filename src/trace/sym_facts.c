@@ -39,8 +39,8 @@ bool td__sym_facts(td_symenv *e, td_graph *g) {
 /* ---- from a graph into a trace ------------------------------------------ */
 
 /* Makes a symbol of the graph a new symbol of the same name, which other graphs of the
- * program use, too. Its hint is arbitrary: a trace from types refuses every guard, so no
- * decision is based on hints. */
+ * program use, too. Its hint is arbitrary: a trace from types refuses every guard, so
+ * no decision is based on hints. */
 static int64_t make_symbol(td_symenv *e, const td_gdim *d) {
     char      name[24];
     td_symbol s = {.letter = 's',

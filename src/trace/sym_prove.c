@@ -54,8 +54,8 @@ int64_t td__sym_now(td_symenv *e, int64_t dim) {
 
 enum { FACTS_TRIED = 48 }; /* most recent lower bounds that a proof considers */
 
-/* Is d, or -d, in the list of facts "== 0" or "!= 0"? Resolving a fact may need a proof;
- * e->in_facts prevents that recursion. */
+/* Is d, or -d, in the list of facts "== 0" or "!= 0"? Resolving a fact may need a
+ * proof; e->in_facts prevents that recursion. */
 static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
     int64_t minus = td__sym_mul(e, d, -1);
     bool    found = false;

@@ -305,7 +305,8 @@ bool      td__decompose_by_check(td_ctx *cx, const char *op);
 /* A mode that calls the user's functions, while `by` lives. False after td__fail. */
 bool      td__decompose_by_begin(td_ctx *cx, const td_decompose_by *by);
 void      td__decompose_by_end(td_ctx *cx);
-/* td__graph_decompose with the decompositions of `by`, then those of ops (NULL: none). */
+/* td__graph_decompose with the decompositions of `by`, then those of ops (NULL:
+ * none). */
 td_graph *td__graph_decompose_by(const td_graph *g, const td_decompose_by *by,
                                  const char *ops);
 

@@ -1,7 +1,7 @@
 /* value_sizes.c -- measures sizes that depend on values. A trace represents such a size
- * by a symbol and assumes that it is neither 0 nor 1. If that fails, the program runs once
- * on copies of the arguments to measure these sizes, and is traced for exactly them
- * (td_graph.sizes). Such code checks the sizes in every call. */
+ * by a symbol and assumes that it is neither 0 nor 1. If that fails, the program runs
+ * once on copies of the arguments to measure these sizes, and is traced for exactly
+ * them (td_graph.sizes). Such code checks the sizes in every call. */
 #include "core/device.h"
 #include "trace/trace_int.h"
 
@@ -28,8 +28,8 @@ static td_tensor *copy_input(td_ctx *cx, const td_value *in, td_value *to, int i
     return copy;
 }
 
-/* Runs the program on copies of in[]; values has space for those and for the results.
- * */
+/* Runs the program on copies of in[]; values has space for those and for the
+ * results. */
 static bool run_copies(const td_graph *program, const td_value *in, td_value *values) {
     int n = program->inputs.n;
     for (int i = 0; i < n; i++) {
