@@ -121,8 +121,8 @@ bool       td__func_call_typed(td_func *f, const td_graph_call *k, td_tensor **o
  * td__fail. */
 td_tensor *td__func_typed_as(td_func *f, td_tensor *value, td_tensor *like);
 td_tensor *td__fval_lay_out_typed(const td_fval *v, td_tensor *value);
-/* The value, if its inner tensors have the storages that those of the outer tensor
- * have, for as_strided_scatter. NULL after td__fail. */
+/* The value for as_strided_scatter, whose inner tensors have offsets and storages like
+ * those of the outer tensor. NULL after td__fail: they have others. */
 td_tensor *td__fval_typed_in_storage(td_fval *v);
 /* The value of a piece of v->up, taken from its inner tensors. NULL after td__fail. */
 td_tensor *td__fval_cut_inner(td_fval *v);

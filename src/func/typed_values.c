@@ -284,8 +284,8 @@ td_tensor *td__fval_cut_inner(td_fval *v) {
     return like ? wrap_value(f, like, now.v) : NULL;
 }
 
-/* Elements beside those of an inner tensor are its storage's, which the value of a
- * written tensor does not have. */
+/* as_strided_scatter reads elements of a storage outside of the tensor. The value of a
+ * written typed tensor has inner tensors in new storages without these elements. */
 td_tensor *td__fval_typed_in_storage(td_fval *v) {
     leaves     outer, inner;
     td_tensor *value = td__fval_value(v);
