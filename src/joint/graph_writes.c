@@ -30,8 +30,8 @@ static bool is_first(const td_joint_run *r, const td_event *e) {
     return st->n_writes == 1 && !meta;
 }
 
-/* With keep_mutations: a write without history to an input stays in the graph if
- * nothing observes the old elements after it; the epilogue only increases the version.
+/* With keep_mutations: a write without history to an input stays in the graph if it is
+ * the only write of its storage (is_first); the epilogue then only increases the version.
  * Inputs whose elements overlap are excluded, because loops store in another order. */
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
