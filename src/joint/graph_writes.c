@@ -31,8 +31,9 @@ static bool is_first(const td_joint_run *r, const td_event *e) {
 }
 
 /* With keep_mutations: a write without history to an input stays in the graph if it is
- * the only write of its storage (is_first); the epilogue then only increases the version.
- * Inputs whose elements overlap are excluded, because loops store in another order. */
+ * the only write of its storage (is_first); the epilogue then only increases the
+ * version. Inputs whose elements overlap are excluded, because loops store in another
+ * order. */
 bool td__joint_choose_writes(td_joint_run *r) {
     for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
