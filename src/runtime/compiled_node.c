@@ -152,14 +152,18 @@ static td_graph *trace_back(const td_plan *p, td_arriving which) {
     return g;
 }
 
-/* Is b for these tangents, where they are of another type than results have? */
-static bool is_for(const td_plan *p, const td_back *b, td_tensor *const *other) {
-    if (!other) return !b->typed;
-    for (int i = 0; i < p->j->n_tangents; i++) {
-        const td_gtype *l = b->g->inputs.v[p->n_saved + i]->type;
-        if (other[i] && !td__is_of_type(other[i], l->of)) return false;
+/* Is b for these tangents: of other types than results have where `other` has them, and
+ * of the results' types elsewhere? NULL: all are of the results' types. With
+ * symbolic sizes b takes plain ones for all. */
+static bool is_for(const td_plan *p, const td_back *b, td_tensor *const *other,
+                   bool symbolic) {
+    bool is = b->typed == (other != NULL);
+    for (int i = 0; is && other && !symbolic && i < p->j->n_tangents; i++) {
+        const td_gtyped *of = b->g->inputs.v[p->n_saved + i]->type->of;
+        is = other[i] ? td__is_of_type(other[i], of)
+                      : td__gtyped_same(of, td__tangent_typed(p, NULL, i));
     }
-    return b->typed;
+    return is;
 }
 
 /* The backward for this set, made at its first use. other: by tangent, one of another
@@ -171,7 +175,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing, td_tensor *const *
     bool        all = !p->later.joint || !td__set_any(missing, td__frame_words(p));
     td_back    *b = all && !other ? &p->back : p->back.next;
     while (b && b != &p->back &&
-           (memcmp(b->missing, missing, size) || !is_for(p, b, other)))
+           (memcmp(b->missing, missing, size) || !is_for(p, b, other, symbolic)))
         b = b->next;
     bool first = b == &p->back && !b->code.run;
     int  n = p->n_back + (p->back.code.run != NULL);

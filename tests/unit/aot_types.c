@@ -385,6 +385,37 @@ TEST(a_tangent_of_another_type_is_converted_or_has_a_backward) {
     td_close(cx);
 }
 
+static bool twice_and_thrice(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), 2.0), td_mul(td_arg(c, 0), 3.0));
+}
+
+/* The gradients of two results, made by f and eagerly, are the same. */
+static bool both_go_back(td_fn *f, td_tensor *x, td_tensor *g, td_tensor *h) {
+    td_tensor *e = td_requires_grad_(td_clone(td_detach(x)));
+    td_tensor *y = td_mul(e, 2.0), *z = td_mul(e, 3.0), *r[2];
+    td_zero_grad(x);
+    return td_invoke(f, TD_ARGS(x), r, 2) &&
+           td_backward_with(TD_LIST(r[0], r[1]), TD_LIST(g, h), NULL) &&
+           td_backward_with(TD_LIST(y, z), TD_LIST(g, h), NULL) &&
+           same(td_grad_of(x), td_grad_of(e));
+}
+
+TEST(a_backward_for_tangents_of_other_types_serves_exactly_these) {
+    td_ctx    *cx = td_open();
+    td_tensor *a = noise(cx, 2, 3), *b = noise(cx, 2, 3), *c = noise(cx, 2, 3);
+    td_tensor *x = td_requires_grad_(make_pair(a, b, "m")), *p = make_pair(b, c, "m");
+    td_fn     *f = td_aot_function(cx, twice_and_thrice, NULL, NULL);
+    CHECK(both_go_back(f, x, a, c));
+    CHECK(both_go_back(f, x, p, c));
+    CHECK(both_go_back(f, x, c, p));
+    CHECK(both_go_back(f, x, p, p));
+    CHECK(both_go_back(f, x, make_counted(a), c));
+    CHECK(both_go_back(f, x, c, b));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 TEST(a_tangent_of_a_type_with_other_strides_is_copied) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_requires_grad_(make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""));
