@@ -1,6 +1,7 @@
 /* types.c -- every allocation fails in turn while functions of tensors of a type are
  * compiled, called and differentiated: types in types, symbolic sizes, writes, copies,
- * gradients of another type, plain conversions. */
+ * branches, loops and regions, inner tensors that arguments share, gradients of another
+ * type, plain conversions. */
 #include "faults.h"
 
 /* ---- types -------------------------------------------------------------- */
@@ -74,6 +75,62 @@ static bool makes(td_call *c) {
     return td_return(c, td_mul(a, p), pair_of(p, td_neg(p), "outer"));
 }
 
+static bool sine(td_call *c) { return td_return(c, td_sin(td_arg(c, 0))); }
+static bool product(td_call *c) {
+    return td_return(c, td_tanh(td_mul(td_arg(c, 0), td_arg(c, 1))));
+}
+static bool doubles(td_call *c) {
+    return td_return(c, td_add(td_mul_(td_arg(c, 0), 2.0), 1.0));
+}
+
+/* Branches of a pair: of one, the gradients are saved; the other writes its operand. */
+static bool branches(td_call *c) {
+    td_tensor  *a = td_arg(c, 0), *b = td_arg(c, 1), *x = td_mul(a, 1.5), *y, *z;
+    td_tensor  *yes = td_gt(td_sum(td_mul(td_detach(b), td_detach(b))), 0.0);
+    td_branches pure = {.yes = product, .no = sine};
+    td_branches dirty = {.yes = doubles, .no = sine};
+    return td_cond(yes, pure, TD_ARGS(a, b), &y, 1) &&
+           td_cond(yes, dirty, TD_ARGS(x), &z, 1) &&
+           td_return(c, td_add(y, z), td_sin(b));
+}
+
+static bool below_two(td_call *c) { return td_return(c, td_lt(td_arg(c, 1), 2.0)); }
+static bool iterates(td_call *c) {
+    td_tensor *b = td_call_env(c);
+    return td_return(c, td_sin(td_mul(td_arg(c, 0), b)), td_add(td_arg(c, 1), 1.0));
+}
+
+/* A loop whose state is a pair, which closes over a tensor that takes a gradient. */
+static bool loops(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *y[2], *b = td_arg(c, 1);
+    td_loop    of = {below_two, iterates, b};
+    td_tensor *n = td_zeros(cx, (td_ints){0});
+    return td_while(cx, of, TD_LIST(td_arg(c, 0), n), y) &&
+           td_return(c, y[0], td_sin(b));
+}
+
+/* One region, twice: the results of the first call are pairs. */
+static bool regions(td_call *c) {
+    td_region_body of = {.body = product, .name = "product", .once = true};
+    td_tensor     *x = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_call_region(td_call_ctx(c), of, TD_ARGS(x, b), &x, 1) &&
+           td_call_region(td_call_ctx(c), of, TD_ARGS(x, b), &x, 1) &&
+           td_return(c, x, td_sin(b));
+}
+
+/* Each argument is written through the whole or a view, and read after the others. */
+static bool writes_each(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1), *a = td_arg(c, 2);
+    td_mul_(x, 2.0);
+    td_tensor *p = td_add(y, 1.0);
+    td_add_(a, 0.5);
+    td_tensor *q = td_mul(x, y);
+    td_neg_(td_transpose(y, 0, 1));
+    td_add_(td_select(x, 0, 0), 1.0);
+    return td_return(c, p, q, td_add(a, 1.0), td_add(x, y));
+}
+
 /* ---- runs --------------------------------------------------------------- */
 
 typedef td_tensor *makes_argument(td_ctx *cx, int64_t n);
@@ -111,6 +168,27 @@ static double inside(td_ctx *cx) { return calls(cx, smooth, nested, false, true)
 static double written(td_ctx *cx) { return calls(cx, writes, nested, true, false); }
 static double made(td_ctx *cx) { return calls(cx, makes, pair, false, true); }
 
+static double branched(td_ctx *cx) { return calls(cx, branches, pair, true, true); }
+static double looped(td_ctx *cx) { return calls(cx, loops, pair, false, true); }
+static double called(td_ctx *cx) { return calls(cx, regions, pair, true, true); }
+
+/* Pairs share an inner tensor with each other and with a plain argument. */
+static double shared(td_ctx *cx) {
+    td_config_set(cx, "backend", "interp");
+    td_config_set(cx, "cache_disk_mb", "0");
+    td_tensor *a = noise(cx, 4), *row = td_slice(a, 0, 1, 3, 1), *y[4];
+    td_tensor *x = pair_of(row, noise(cx, 2), "m"),
+              *b = pair_of(noise(cx, 2), row, "m");
+    td_fn *f = td_aot_function(cx, writes_each, NULL, NULL);
+    double sum = 0;
+    if (td_invoke(f, TD_ARGS(x, b, a), y, 4)) {
+        sum = sum_of(x) + 3 * sum_of(b) + 5 * sum_of(a);
+        for (int i = 0; i < 4; i++) sum += (i + 7) * sum_of(y[i]);
+    }
+    td_fn_drop(f);
+    return td_ok(cx) ? sum : 0;
+}
+
 /* Gradients of other metadata, and plain ones, are converted. */
 static double coerced(td_ctx *cx) {
     td_config_set(cx, "backend", "interp");
@@ -128,13 +206,16 @@ static double coerced(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{.name = "sizes", .run = sizes, .slow = true},
-                                      {.name = "nested", .run = inside, .slow = true},
-                                      {.name = "written", .run = written, .slow = true},
-                                      {.name = "made", .run = made, .slow = true},
-                                      {.name = "coerced",
-                                       .run = coerced,
-                                       .slow = true}};
+static const td_fault_case cases[] = {
+    {.name = "sizes", .run = sizes, .slow = true},
+    {.name = "nested", .run = inside, .slow = true},
+    {.name = "written", .run = written, .slow = true},
+    {.name = "made", .run = made, .slow = true},
+    {.name = "branched", .run = branched, .slow = true},
+    {.name = "looped", .run = looped, .slow = true},
+    {.name = "called", .run = called, .slow = true},
+    {.name = "shared", .run = shared},
+    {.name = "coerced", .run = coerced, .slow = true}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);
