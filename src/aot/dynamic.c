@@ -44,7 +44,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     }
     int rank = (int)(a[1] >> TD_KEY_RANK & 255);
     if (a[1] != b[1] || a[2] != b[2]) return false;
-    for (int d = 0; d < rank && d < 32; d++)
+    for (int d = 0; d < rank; d++)
         if (a[3 + d] != b[3 + d] || a[3 + d] == TD_KEY_ANY) *marks |= (uint32_t)1 << d;
     *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
            (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);

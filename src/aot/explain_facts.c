@@ -118,7 +118,7 @@ static void print_output(td_buf *b, const td_output_fact *o, int i) {
     add_flag(b, o->requires_grad, "requires_grad", &any);
     add_flag(b, o->requires_grad && !o->for_backward, "not for backward", &any);
     add_flag(b, o->multi, "of a multi-output view", &any);
-    for (int d = 0; d < o->type.rank && d < 64; d++)
+    for (int d = 0; d < o->type.rank; d++)
         if (o->dynamic >> d & 1) td__buf_printf(b, ", dim %d dynamic", d);
     td__buf_add(b, "\n");
     if (o->has_views) print_views(b, o);

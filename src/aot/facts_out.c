@@ -247,7 +247,7 @@ static bool find_output(td_facts_run *r, int i) {
     to->requires_grad = td_requires_grad(t);
     to->for_backward = to->requires_grad && (!t->base || !td__facts_is_leaf(r, t));
     to->multi = is_multi(r, t);
-    for (int d = 0; d < t->rank && d < 64; d++)
+    for (int d = 0; d < t->rank; d++)
         if (td__dim_is_sym(t->size[d])) to->dynamic |= (uint64_t)1 << d;
     return find_kind(r, to, t) && td_ok(r->r->cx);
 }

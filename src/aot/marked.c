@@ -14,7 +14,7 @@ static bool must_vary(const td_tensor *t, int d) {
 
 /* The first dim of t that must be a symbol and is none in l (NULL: nothing is); -1. */
 static int fixed_dim(const td_tensor *t, const td_gtype *l) {
-    for (int d = 0; t->marks && d < t->rank && d < 32; d++)
+    for (int d = 0; t->marks && d < t->rank; d++)
         if (must_vary(t, d) && !(l && l->rank == t->rank && td__dim_is_sym(l->size[d])))
             return d;
     return -1;
@@ -127,7 +127,7 @@ bool td__marked_check(td_fn *f, const td_spec *s, td_values args, const td_symen
         at++;
         int d = t ? fixed_dim(t, l) : -1;
         if (d >= 0) return fail_fixed(f, s, i, t, d, e);
-        for (d = 0; t && d < t->rank && d < 32; d++)
+        for (d = 0; t && d < t->rank; d++)
             if (must_vary(t, d) && !check_bounds(f, i, t, d, e)) return false;
     }
     return true;
@@ -158,7 +158,7 @@ void td__marks_put(td_buf *b, td_values args) {
         td__put_int(b, i);
         td__put_uint(b, t->marks);
         td__put_uint(b, t->maybe);
-        for (int d = 0; t->bounds && d < t->rank && d < 32; d++) {
+        for (int d = 0; t->bounds && d < t->rank; d++) {
             td__put_int(b, t->bounds[d].least);
             td__put_int(b, t->bounds[d].most);
         }

@@ -20,7 +20,7 @@ bool td__missing_symbols(td_trace_source *t) {
     if (!t->marks || !t->fixed) return td__fail_memory(t->p->cx);
     for (int i = 0; i < t->program->inputs.n; i++) {
         const td_gtype *l = t->p->j->g->inputs.v[i]->type;
-        for (int d = 0; l && d < l->rank && d < 32; d++)
+        for (int d = 0; l && d < l->rank; d++)
             if (td__dim_is_sym(l->size[d])) t->marks[i] |= (uint32_t)1 << d;
         t->fixed[i] = !t->marks[i];
         if (t->marks[i] && t->set.dynamic == TD_SHAPES_DYNAMIC)

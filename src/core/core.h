@@ -215,6 +215,7 @@ struct td_tensor {
     int32_t    freed_line;               /* line of freed_file */
     bool       plain; /* known to have exactly row-major strides and elements */
 };
+_Static_assert(TD_MAX_RANK <= 32, "td_tensor.marks has a bit for each dim");
 
 /* Writes so far: those of the storage, plus set_ calls on this tensor, so that
  * a tensor that set_ moved away and back has another version. */

@@ -284,7 +284,7 @@ static bool find_varying(td_joint_run *r) {
     if (!j->varies) return td__fail_memory(r->cx);
     for (int i = 0; i < j->n_results && !j->order; i++) {
         const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
-        for (int d = 0; t && d < t->rank && d < 32; d++)
+        for (int d = 0; t && d < t->rank; d++)
             if (td__dim_is_sym(td__dim_now(t->size[d])))
                 j->varies[i] |= (uint32_t)1 << d;
     }

@@ -32,7 +32,7 @@ typedef struct size_search {
 
 static bool find_sizes(void *env, td_tensor *leaf) {
     size_search *s = env;
-    for (int d = 0; d < s->of->rank && d < 32; d++)
+    for (int d = 0; d < s->of->rank; d++)
         for (int k = 0; k < leaf->rank; k++)
             if (leaf->size[k] == s->of->size[d]) s->dims |= (uint32_t)1 << d;
     return true;
@@ -88,8 +88,8 @@ static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
 static td_symhow how_inner(const td_symargs *a, const td_tensor *t, td_symhow how,
                            td_tensor *inner) {
     uint32_t dims = 0;
-    for (int d = 0; d < t->rank && d < 32; d++)
-        for (int k = 0; k < inner->rank && k < 32; k++)
+    for (int d = 0; d < t->rank; d++)
+        for (int k = 0; k < inner->rank; k++)
             if (how.dims >> d & 1 && t->size[d] == inner->size[k])
                 dims |= (uint32_t)1 << k;
     if (how.dims && a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;

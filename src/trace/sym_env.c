@@ -227,7 +227,7 @@ static int64_t size_symbol(td_symenv *e, td_symbol s, td_symhow how) {
     s.size = true;
     s.first = (td_symrange){2, TD_DIM_HUGE};
     if (hint < 2 || !(how.dims >> s.dim & 1)) return td__sym_input(e, s, &hint);
-    const td_bounds *b = how.bounds && s.dim < 32 ? &how.bounds[s.dim] : NULL;
+    const td_bounds *b = how.bounds ? &how.bounds[s.dim] : NULL;
     bool             bounded = b && b->most;
     if (bounded) s.first = (td_symrange){b->least < 2 ? 2 : b->least, b->most};
     s.duck = how.duck && !bounded;

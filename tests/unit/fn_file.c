@@ -368,19 +368,31 @@ TEST(what_is_compiled_of_a_file_counts_as_found) {
 
 /* ---- damage --------------------------------------------------------------- */
 
-static bool valid(int64_t bits, int64_t count, int n) {
-    int64_t v[] = {1, 0, TD_K_TENSOR, bits, 0, count, 7, 8, 9};
-    td_key  k = {0};
+static bool valid_words(const int64_t *v, int n) {
+    td_key k = {0};
     for (int i = 0; i < n; i++) CHECK(td__vec_push(&k, v[i]));
     bool is = td__key_valid(&k);
     td__vec_free(&k);
     return is;
+}
+static bool valid(int64_t bits, int64_t count, int n) {
+    int64_t v[] = {1, 0, TD_K_TENSOR, bits, 0, count, 7, 8, 9};
+    return valid_words(v, n);
 }
 
 TEST(words_of_a_file_are_a_key_only_with_all_that_its_bits_announce) {
     int64_t typed = (int64_t)1 << TD_KEY_TYPED, object = (int64_t)1 << TD_KEY_OBJECT;
     CHECK(valid(0, 0, 5) && !valid(0, 0, 4));
     CHECK(valid(object, 0, 6) && !valid(object, 0, 5));
+    int64_t read = (int64_t)1 << TD_KEY_READ,
+            grad[] = {1, 0, TD_KEY_GRAD, 4, TD_K_NONE};
+    CHECK(valid(read, -1, 6) && valid(read, 0, 6) && valid(read, 3, 9));
+    CHECK(!valid(read, 0, 5) && !valid(read, 3, 8) && !valid(read, -2, 6));
+    CHECK(!valid(read, TD_MAX_RANK + 1, 9));
+    CHECK(!valid((int64_t)(TD_MAX_RANK + 1) << TD_KEY_RANK, 0, 9));
+    CHECK(valid_words(grad, 5) && !valid_words(grad, 4) && !valid_words(grad, 3));
+    grad[3] = 5; /* of an item beyond the end */
+    CHECK(!valid_words(grad, 5));
     CHECK(valid(typed, 3, 9) && !valid(typed, 3, 8) && !valid(typed, 0, 5));
     CHECK(!valid(typed, 2, 8) && !valid(typed, 4, 9) && !valid(typed, -1, 9));
     CHECK(!valid(typed, INT64_MAX, 9) && !valid(typed, TD_KEY_ANY, 9));
