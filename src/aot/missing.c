@@ -100,33 +100,22 @@ static td_joint *join(td_trace_source *t, const td_value *in, td_arriving a) {
     return NULL;
 }
 
-/* Sizes that the first trace found to be numbers: what said so may be gone from the
- * program. */
-static bool fix_numbers(const td_trace_source *t, const td_symargs *a) {
-    for (int i = 0; i < t->program->inputs.n; i++) {
-        const td_gtype  *l = t->p->j->g->inputs.v[i]->type;
-        const td_tensor *x = a->v[i].kind == TD_K_TENSOR ? a->v[i].u.t : NULL;
-        for (int d = 0; x && l && d < l->rank && d < x->rank; d++)
-            if (!td__dim_is_sym(l->size[d]) && !td__dim_eq(x->size[d], l->size[d]))
-                return td_ok(t->p->cx) ? refuse(t) : false;
-    }
-    return td_ok(t->p->cx);
-}
-
-/* Sizes that the first trace found to be equal: the capture may have done that, which
- * does not run again. */
-static bool join_equal(const td_trace_source *t, const td_symargs *a) {
+/* Sizes that the first trace found to be numbers, or equal, are so again: the op that
+ * said so may be gone from the program, or only the capture, which does not run again,
+ * had it. */
+static bool fix_sizes(const td_trace_source *t, const td_symargs *a) {
     const td_graph *g = t->p->j->g;
     int64_t        *first = td__zalloc(sizeof *first * ((size_t)g->dims.n + 1));
     bool            ok = first || td__fail_memory(t->p->cx);
     for (int i = 0; ok && i < t->program->inputs.n; i++) {
-        const td_gtype  *l = g->inputs.v[i]->type;
         const td_tensor *x = a->v[i].kind == TD_K_TENSOR ? a->v[i].u.t : NULL;
-        for (int d = 0; ok && x && l && d < l->rank && d < x->rank; d++) {
-            int at = td__dim_entry(l->size[d], g->dims.n);
-            if (at < 0 || g->dims.v[at].op != TD_GDIM_SYMBOL) continue;
-            if (!first[at]) first[at] = x->size[d];
-            ok = td__dim_eq(x->size[d], first[at]) || refuse(t);
+        for (int d = 0; ok && x && d < x->rank; d++) {
+            int64_t  size = g->inputs.v[i]->type->size[d];
+            int      at = td__dim_entry(size, g->dims.n);
+            int64_t *was = at < 0 ? &size : &first[at];
+            if (at >= 0 && g->dims.v[at].op != TD_GDIM_SYMBOL) continue;
+            if (at >= 0 && !*was) *was = x->size[d];
+            ok = td__dim_eq(x->size[d], *was) || refuse(t);
         }
     }
     td__free(first);
@@ -143,9 +132,8 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, td_arriving whi
                        .fixed = t->fixed};
     td_symargs a;
     td_values  in = {t->arrived->in, t->arrived->n};
-    bool       ok =
-        td__symargs_make(&a, e, in, plan) && fix_numbers(t, &a) && join_equal(t, &a);
-    td_joint *j = ok ? join(t, a.v, which) : NULL;
+    bool       ok = td__symargs_make(&a, e, in, plan) && fix_sizes(t, &a);
+    td_joint  *j = ok ? join(t, a.v, which) : NULL;
     if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
     td__symargs_drop(&a);
     return j;
