@@ -196,6 +196,43 @@ TEST(loops_take_and_give_tensors_of_a_type) {
     td_close(cx);
 }
 
+/* The sum of two is a difference of inner tensors. */
+static bool subtracts(void *env, td_mode_call *h) {
+    bool       add = !strcmp(td_mode_call_name(h), "add");
+    td_tensor *a = add ? td_mode_call_arg(h, 0).u.t : NULL;
+    td_tensor *b = add ? td_mode_call_arg(h, 1).u.t : NULL;
+    (void)env;
+    if (!add || !td_type_of(a) || !td_type_of(b)) return td_type_each(h);
+    td_tensor *sum = td_sub(td_type_inner(a, 0), td_neg(td_type_inner(b, 0)));
+    return td_mode_call_answer(h, 0,
+                               td_type_make(td_type_of(a), TD_LIST(sum), "",
+                                            td_sizes(sum), (td_ints){0}, TD_F32));
+}
+static void subtracting(td_ctx *cx, observed *s) {
+    static const char *const inner[] = {"x"};
+    td_type_opts             o = {TD_TYPE_OPTS, .name = "subtracts", .inner = inner,
+                                  .n_inner = 1, .call = subtracts,   .version = 1};
+    const td_type           *type = td_register_type(cx, &o);
+    td_tensor               *x = noise(cx, 2, 3);
+    s->arg[0] = s->leaf[0] = td_requires_grad_(
+        td_type_make(type, TD_LIST(x), "", td_sizes(x), (td_ints){0}, TD_F32));
+    s->arg[1] = s->leaf[1] = td_requires_grad_(noise(cx, 2, 3));
+    s->n_arg = 2;
+}
+
+/* First derivatives add up by the type; the double backward adds inner tensors. */
+TEST(second_derivatives_of_a_loop_need_a_type_that_adds_inner_tensors) {
+    td_ctx  *cx = td_open();
+    td_fn   *f = td_aot_function(cx, closes_over_a_pair, NULL, NULL);
+    observed s;
+    CHECK(agree(cx, closes_over_a_pair, subtracting, 1));
+    CHECK(!watch(cx, f, closes_over_a_pair, subtracting, 2, &s));
+    CHECK(strstr(td_message(cx), "gradients of type subtracts, whose add is not that"));
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- custom functions --------------------------------------------------- */
 
 static bool cube(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
