@@ -440,30 +440,38 @@ fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the stored 
 	fi
 	@tools/fuzz.sh $(N) $(FUZZERS)
 
-# At -O0 a branch of the source is a branch of the program. All unit tests run in one
-# process: counts are written when it ends.
-COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov \
-         SAN='--coverage -DTD_COVERAGE'
+# Only what is in DIRS is compiled for coverage: at -O0, where a branch of the source is a
+# branch of the program, and with counters. Everything else, tests included, is what
+# `make programs` has built. Each run begins with counts of zero.
+DIRS    := $(ROOMS) cli
+COUNTED :=
+$(foreach d,$(COUNTED),$(eval $(B)/obj/src/$(d)/%.o: private HARDEN_C :=)$(eval \
+    $(B)/obj/src/$(d)/%.o: private CFLAGS += -O0 --coverage -Wno-frame-larger-than))
 COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check programs/cli_files \
            programs/check programs/twice programs/entries programs/explained \
            programs/cache programs/cache_cli programs/mistakes programs/report \
            fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)
+COVER   := $(MAKE) --no-print-directory B=build/cov G=build/gen-out -o build/cov/gen
 .PHONY: coverage
-coverage: ## lines and branches that tests run, by directory; FILES=1: also by file
-	+@$(COVER) all $(addprefix build/cov/,$(COVERED) programs/ops_native)
-	@find build/cov -name '*.gcda' -delete
+coverage: programs ## lines and branches that tests run: DIRS='aot joint'; FILES=1: also by file
+	@rm -rf build/cov && mkdir -p build/cov && cp -pr build/obj build/flags build/sources \
+	    build/entries.inc build/cov && rm -f $(DIRS:%=build/cov/obj/src/%/*.o)
+	+@$(COVER) COUNTED='$(DIRS)' LIBS='$(LIBS) --coverage -Wl,-u,__gcov_dump' all \
+	    build/cov/libtandem-test.so $(addprefix build/cov/,$(COVERED) programs/ops_native)
 	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
 	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 \
 	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
+	-@TD_TEST_WHOLE=1 tools/run-tests.sh '' \
+	    $(addprefix build/cov/faults/,fn_file precompile modules numbers keys)
 	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
 	    tools/run-tests.sh '' $(addprefix build/cov/faults/,aot_entry step)
 	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 build/cov/fuzz/programs \
 	    --with=all --wide --count=300 --batch=300 --way=compiled \
-	    --save=build/cov/found | grep ' disagree$$'
-	-@TD_BACKEND=interp build/cov/fuzz/programs --faults=30 --way=compiled \
-	    --replay tests/corpus/*/*.td | grep ' disagree$$'
-	-@build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
-	    --save=build/cov/found | grep ' disagree$$'
+	    --save=build/cov/found | grep ' disagree$$' & \
+	TD_BACKEND=interp build/cov/fuzz/programs --faults=30 --way=compiled \
+	    --replay tests/corpus/*/*.td | grep ' disagree$$' & \
+	build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
+	    --save=build/cov/found | grep ' disagree$$'; wait
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj
 
 check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing; side by side on many CPUs
