@@ -2,7 +2,8 @@
  * history that is new becomes a function whose body is a walk of the engine over it,
  * with saved values and root gradients as arguments and the gradients that leaves and
  * td_grad ask for as results. The ordinary pipeline compiles it. A history that is
- * known runs the function it has. */
+ * known runs the function it has. A history that is cut (history.h) has such a function
+ * for each part, with pending gradients among arguments and results. */
 #include "aot/options.h"
 #include "eager/history.h"
 #include "tandem/compiled_backward.h"
@@ -10,17 +11,36 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A history that was met, and its code. */
+/* The code of a history or of a part of one. */
+typedef struct code {
+    struct code           *next;  /* of the same part */
+    td_fn                 *f;     /* NULL: nothing to compile, see why */
+    td_history_trace       t;     /* what the code leaves to do */
+    td_history            *now;   /* of the backward that is running */
+    const td_history_part *part;  /* NULL: the whole history */
+    uint8_t               *there; /* which gradients a part begins with */
+    char why[200]; /* the engine runs it, for this reason; "": code does */
+} code;
+
+/* A part, and its code for each set of gradients that it began with. */
+typedef struct part {
+    struct part    *next;
+    td_history_part p;
+    code           *codes;
+    int             n;
+} part;
+
+/* A history that was met. */
 typedef struct shape {
-    struct shape    *next;
-    uint64_t         hash; /* of key */
-    int64_t         *key;
-    int32_t         *order; /* nodes by time, latest first */
-    int              n_key;
-    td_fn           *f;        /* NULL: nothing to compile, see why */
-    td_history_trace t;        /* what the code leaves to do */
-    td_history      *now;      /* of the backward that is running */
-    char             why[200]; /* the engine runs it, for this reason; "": code does */
+    struct shape *next;
+    uint64_t      hash; /* of key */
+    int64_t      *key;
+    int32_t      *order; /* nodes by time, latest first */
+    int           n_key;
+    bool          compiled;
+    code          whole;
+    part         *parts; /* if it is cut */
+    char         *cuts;  /* for the explanation: the nodes that the engine runs */
 } shape;
 
 struct td_backward_code {
@@ -33,26 +53,24 @@ struct td_backward_code {
     TD_VEC(td_tensor *) grads;
 };
 
-/* ---- histories ---------------------------------------------------------- */
+/* ---- code --------------------------------------------------------------- */
 
-static void free_shape(shape *s) {
-    td__fn_free(s->f);
-    td__noted_free(&s->t);
-    td__free(s->key);
-    td__free(s->order);
-    td__free(s);
+static void free_code(code *c) {
+    td__fn_free(c->f);
+    td__noted_free(&c->t);
+    td__free(c->there);
 }
 
-/* The engine walks over the history while its nodes are there, and returns what leaves
- * and requests receive. */
+/* The engine walks over the nodes while they are there, and returns what leaves,
+ * requests and later nodes receive. */
 static bool walk_body(td_call *c) {
-    shape      *s = td_call_env(c);
+    code       *s = td_call_env(c);
     td_ctx     *cx = td_call_ctx(c);
     int         n = td_arg_count(c);
     td_tensor **copies = td__alloc(sizeof *copies * ((size_t)n + 1));
     if (!copies) return td__fail_memory(cx);
     for (int i = 0; i < n; i++) copies[i] = td_arg(c, i);
-    bool      ok = td__history_trace(s->now, copies, &s->t);
+    bool      ok = td__history_trace(s->now, s->part, copies, &s->t);
     size_t    n_out = (size_t)s->t.results.n;
     td_value *out = ok ? td__alloc(sizeof *out * (n_out + 1)) : NULL;
     if (ok && !out) ok = td__fail_memory(cx);
@@ -63,6 +81,41 @@ static bool walk_body(td_call *c) {
     td__free(out);
     td__free(copies);
     return ok;
+}
+
+/* A function without arguments of the user: sizes are those of the history, and what
+ * identifies a body by a text would identify all histories by it. */
+static td_fn *make_fn(td_ctx *cx, struct td_backward_code *b, code *c) {
+    b->opts->refs++;
+    td_fn *f = td__fn_make(cx, b->opts, td__shared_opts_name(b->opts, "backward"));
+    if (!f) return NULL;
+    f->body = walk_body;
+    f->env = c;
+    return f;
+}
+
+/* ---- histories ---------------------------------------------------------- */
+
+static void free_part(part *p) {
+    for (code *c = p->codes, *next; c; c = next) {
+        next = c->next;
+        free_code(c);
+        td__free(c);
+    }
+    td__part_free(&p->p);
+    td__free(p);
+}
+
+static void free_shape(shape *s) {
+    free_code(&s->whole);
+    for (part *p = s->parts, *next; p; p = next) {
+        next = p->next;
+        free_part(p);
+    }
+    td__free(s->cuts);
+    td__free(s->key);
+    td__free(s->order);
+    td__free(s);
 }
 
 static uint64_t hash_of(const td_history *h) {
@@ -87,15 +140,16 @@ static shape *find(struct td_backward_code *b, const td_history *h, uint64_t has
     return NULL;
 }
 
-/* A function without arguments of the user: sizes are those of the history, and what
- * identifies a body by a text would identify all histories by it. */
-static td_fn *make_fn(td_ctx *cx, struct td_backward_code *b, shape *s) {
-    b->opts->refs++;
-    td_fn *f = td__fn_make(cx, b->opts, td__shared_opts_name(b->opts, "backward"));
-    if (!f) return NULL;
-    f->body = walk_body;
-    f->env = s;
-    return f;
+/* A line for each node that the engine runs. */
+static bool list_cuts(td_ctx *cx, shape *s, const td_history *h) {
+    td_buf b = {0};
+    for (int i = 0; i < td__history_nodes(h); i++)
+        if (td__history_host(h, i))
+            td__buf_printf(&b, "  the engine runs %s: %s\n", td__history_name(h, i),
+                           td__history_host(h, i));
+    s->cuts = b.failed ? NULL : td__strdup(td__buf_str(&b));
+    td__buf_free(&b);
+    return s->cuts || td__fail_memory(cx);
 }
 
 /* Remembers a history. NULL after td__fail. */
@@ -108,9 +162,10 @@ static shape *add(td_ctx *cx, struct td_backward_code *b, const td_history *h,
     s->n_key = h->key.n;
     s->key = td__alloc(sizeof *s->key * (words + 1));
     s->order = td__alloc(sizeof *s->order * (nodes + 1));
-    if (!s->key || !s->order) td__fail_memory(cx);
-    else s->f = make_fn(cx, b, s);
-    if (!s->f) return free_shape(s), NULL;
+    bool ok = (s->key && s->order) || td__fail_memory(cx);
+    if (ok && h->host) ok = list_cuts(cx, s, h);
+    else if (ok) ok = (s->whole.f = make_fn(cx, b, &s->whole)) != NULL;
+    if (!ok) return free_shape(s), NULL;
     memcpy(s->key, h->key.v, sizeof *s->key * words);
     td__history_order(h, s->order);
     s->next = b->shapes;
@@ -118,7 +173,7 @@ static shape *add(td_ctx *cx, struct td_backward_code *b, const td_history *h,
     return b->shapes = s;
 }
 
-/* The most histories that are compiled. */
+/* The most histories that are compiled, and sets of gradients for each part. */
 static int64_t limit_of(td_ctx *cx, const struct td_backward_code *b) {
     const td_aot_opts *o = &b->opts->opts;
     return o->limit > 0
@@ -126,7 +181,7 @@ static int64_t limit_of(td_ctx *cx, const struct td_backward_code *b) {
                : (o->config ? o->config : td__config(cx))->specialization_limit;
 }
 
-/* ---- running one -------------------------------------------------------- */
+/* ---- running code ------------------------------------------------------- */
 
 /* Room for n arguments and n_out results. */
 static bool reserve(struct td_backward_code *b, int n, int n_out) {
@@ -138,45 +193,124 @@ static bool reserve(struct td_backward_code *b, int n, int n_out) {
 }
 
 /* Calls the code; b->grads gets references. False after td__fail. */
-static bool call(td_ctx *cx, struct td_backward_code *b, shape *s, td_history *h) {
-    if (!reserve(b, h->values.n, h->most)) return td__fail_memory(cx);
+static bool call(td_ctx *cx, struct td_backward_code *b, code *s, td_history *h) {
+    int most = h->most + (s->part ? s->part->at.n : 0);
+    if (!reserve(b, h->values.n, most)) return td__fail_memory(cx);
     for (int i = 0; i < h->values.n; i++)
         b->args.v[i] = td_value_tensor(h->values.v[i]);
     if (!td__scope_push(cx)) return false;
     s->now = h;
-    int n =
-        td_invoke_values(s->f, (td_values){b->args.v, h->values.n}, b->out.v, h->most);
+    int n = td_invoke_values(s->f, (td_values){b->args.v, h->values.n}, b->out.v, most);
     s->now = NULL;
-    for (int i = 0; n >= 0 && i < s->t.events.n; i++)
+    for (int i = 0; n >= 0 && i < s->t.n_results; i++)
         b->grads.v[i] = td__ref(b->out.v[i].u.t);
     td__scope_pop(cx, NULL, 0);
     return n >= 0;
 }
 
 /* The trace or the compilation failed. Without memory that is an error; else the engine
- * runs this history from now on, which is where an error of eager's own comes from. */
-static td_walk_end give_up(td_ctx *cx, shape *s, const char **why) {
-    if (td__error(cx) == TD_E_MEMORY) return TD_WALK_FAILED;
+ * runs this history or part from now on, which is where an error of eager's own comes
+ * from. */
+static bool give_up(td_ctx *cx, code *s, const char **why) {
+    if (td__error(cx) == TD_E_MEMORY) return false;
     snprintf(s->why, sizeof s->why, "%.190s", td__message(cx));
     td__fn_free(s->f);
     s->f = NULL;
     td_clear(cx);
     *why = s->why;
-    return TD_WALK_LEFT;
+    return true;
 }
 
 /* A tensor that the backward reads and no node saved, such as one that a custom
  * backward knows from elsewhere: the code has the one of the first run. */
-static bool closes_over(const shape *s) {
+static bool closes_over(const code *s) {
     const td_spec *c = s->f->specs;
     return c && c->program && c->program->consts.n > 0;
 }
+
+/* Calls the code; *why: it could not be made. False after td__fail. */
+static bool run_code(td_ctx *cx, struct td_backward_code *b, shape *s, code *c,
+                     td_history *h, const char **why) {
+    bool first = !c->f->specs;
+    if (!call(cx, b, c, h)) return give_up(cx, c, why);
+    b->n_compiled += !s->compiled;
+    s->compiled = true;
+    if (first && closes_over(c))
+        snprintf(c->why, sizeof c->why,
+                 "a custom backward reads a tensor that nobody saved");
+    return true;
+}
+
+/* ---- parts -------------------------------------------------------------- */
+
+/* The part that begins with node `from`, which is next. NULL after td__fail. */
+static part *part_at(td_ctx *cx, shape *s, td_history *h, int32_t from) {
+    for (part *p = s->parts; p; p = p->next)
+        if (p->p.recs.v[0] == from) return p;
+    part *p = td__zalloc(sizeof *p);
+    if (!p) return td__fail_memory(cx), NULL;
+    if (!td__part_make(h, &p->p)) return td__free(p), NULL;
+    part **at = &s->parts;
+    while (*at) at = &(*at)->next;
+    return *at = p;
+}
+
+/* The code of a part for the gradients that are there. NULL: the engine must run it, or
+ * after td__fail. */
+static code *code_of(td_ctx *cx, struct td_backward_code *b, part *p,
+                     const td_history *h, const char **why) {
+    size_t n = (size_t)h->there.n;
+    for (code *c = p->codes; c; c = c->next)
+        if (!memcmp(c->there, h->there.v, n))
+            return c->why[0] ? *why = c->why, NULL : c;
+    if (p->n >= limit_of(cx, b))
+        return *why = "a part begins with too many sets of gradients", NULL;
+    code *c = td__zalloc(sizeof *c);
+    if (!c) return td__fail_memory(cx), NULL;
+    c->part = &p->p;
+    c->there = td__alloc(n + 1);
+    if (!c->there) td__fail_memory(cx);
+    else c->f = make_fn(cx, b, c);
+    if (!c->f) return free_code(c), td__free(c), NULL;
+    memcpy(c->there, h->there.v, n);
+    c->next = p->codes;
+    p->n++;
+    return p->codes = c;
+}
+
+/* Runs the part that is next, as code or in the engine. */
+static bool run_part(td_backward_fn *f, td_history *h, shape *s, part *p,
+                     const char **why) {
+    struct td_backward_code *b = f->code;
+    const char              *not_now = NULL;
+    if (!td__part_lift(h, &p->p, &not_now)) return false;
+    code *c = not_now ? NULL : code_of(f->cx, b, p, h, &not_now);
+    if (c && !run_code(f->cx, b, s, c, h, &not_now)) return false;
+    if (c && !not_now) return td__part_finish(h, &p->p, &c->t, b->grads.v);
+    if (!not_now) return false;
+    *why = not_now;
+    return td__part_engine(h, &p->p);
+}
+
+/* *why: the engine ran one of the parts. */
+static td_walk_end run_parts(td_backward_fn *f, td_history *h, shape *s,
+                             const char **why) {
+    int32_t next;
+    if (!td__history_begin(h)) return TD_WALK_FAILED;
+    while ((next = td__history_next(h)) >= 0) {
+        part *p = part_at(f->cx, s, h, next);
+        if (!p || !run_part(f, h, s, p, why)) return TD_WALK_FAILED;
+    }
+    return next == -1 ? TD_WALK_DONE : TD_WALK_FAILED;
+}
+
+/* ---- running a history -------------------------------------------------- */
 
 static shape *shape_of(td_backward_fn *f, td_history *h, const char **why) {
     struct td_backward_code *b = f->code;
     uint64_t                 hash = hash_of(h);
     shape                   *s = find(b, h, hash);
-    if (s && s->why[0]) *why = s->why;
+    if (s && s->whole.why[0]) *why = s->whole.why;
     if (s) return s;
     if (b->n < limit_of(f->cx, b)) return add(f->cx, b, h, hash);
     *why = "too many histories: more than the setting specialization_limit";
@@ -190,18 +324,16 @@ static td_walk_end run(td_backward_fn *f, td_history *h, const char **why) {
     shape                   *s = shape_of(f, h, why);
     if (*why) return TD_WALK_LEFT;
     if (!s) return TD_WALK_FAILED;
-    bool first = !s->f->specs;
-    if (!call(f->cx, b, s, h)) return give_up(f->cx, s, why);
-    b->n_compiled += first;
-    if (first && closes_over(s))
-        snprintf(s->why, sizeof s->why,
-                 "a custom backward reads a tensor that nobody saved");
-    return td__history_finish(h, &s->t, b->grads.v) ? TD_WALK_DONE : TD_WALK_FAILED;
+    if (h->host) return run_parts(f, h, s, why);
+    if (!run_code(f->cx, b, s, &s->whole, h, why)) return TD_WALK_FAILED;
+    if (*why) return TD_WALK_LEFT;
+    return td__history_finish(h, &s->whole.t, b->grads.v) ? TD_WALK_DONE
+                                                          : TD_WALK_FAILED;
 }
 
 /* ---- making and freeing ------------------------------------------------- */
 
-static void free_code(struct td_backward_code *b) {
+static void free_codes(struct td_backward_code *b) {
     for (shape *s = b->shapes, *next; s; s = next) {
         next = s->next;
         free_shape(s);
@@ -219,10 +351,11 @@ static void free_fn(td_backward_fn *f) {
         f->dropped = true;
         return;
     }
-    if (f->code) free_code(f->code);
+    if (f->code) free_codes(f->code);
     td__vec_free(&f->h.key);
     td__vec_free(&f->h.values);
     td__vec_free(&f->h.storage);
+    td__vec_free(&f->h.there);
     td__handle_free(f, TD_H_BACKWARD);
 }
 
@@ -291,21 +424,40 @@ const char *td_backward_why(const td_backward_fn *f) {
     return f->why;
 }
 
-/* Appends the explanation of one history. */
-static void explain(td_buf *b, const shape *s, int nr) {
-    td__buf_printf(b, "history %d: %d results, %d nodes\n", nr, s->t.events.n,
-                   s->t.ran.n);
-    if (s->why[0]) td__buf_printf(b, "  the engine runs it: %s\n", s->why);
-    if (!s->f) return;
-    size_t n = td_explain(s->f, NULL, 0);
+/* Appends the explanation of code. */
+static void explain_code(td_buf *b, const code *c) {
+    if (c->why[0]) td__buf_printf(b, "  the engine runs it: %s\n", c->why);
+    if (!c->f) return;
+    size_t n = td_explain(c->f, NULL, 0);
     char  *text = td__alloc(n + 1);
     if (!text) {
         b->failed = true;
         return;
     }
-    td_explain(s->f, text, n + 1);
+    td_explain(c->f, text, n + 1);
     td__buf_add(b, text);
     td__free(text);
+}
+
+/* Appends the explanation of one history. */
+static void explain(td_buf *b, const shape *s, int nr) {
+    const code *whole = &s->whole;
+    int         n = 0;
+    if (!s->cuts) {
+        td__buf_printf(b, "history %d: %d results, %d nodes\n", nr, whole->t.events.n,
+                       whole->t.ran.n);
+        explain_code(b, whole);
+        return;
+    }
+    for (const part *p = s->parts; p; p = p->next) n++;
+    td__buf_printf(b, "history %d: %d parts\n%s", nr, n, s->cuts);
+    n = 0;
+    for (const part *p = s->parts; p; p = p->next, n++)
+        for (const code *c = p->codes; c; c = c->next) {
+            td__buf_printf(b, "history %d, part %d: %d results, %d nodes\n", nr, n,
+                           c->t.n_results, c->t.ran.n);
+            explain_code(b, c);
+        }
 }
 
 size_t td_backward_explain(const td_backward_fn *f, char *out, size_t cap) {

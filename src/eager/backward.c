@@ -116,16 +116,16 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
 
 /* Delivers the roots' gradients. With w->holes, a NULL one is absent: the root's node
  * runs without it. */
-static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **recs,
-                       const char *who) {
+bool td__walk_feed(td_walk *w, const td_walk_roots *from) {
+    const td_tensors roots = from->roots;
     for (int i = 0; i < roots.n; i++) {
-        if (w->holes && !grads.v[i]) continue;
-        td_tensor *g = td__root_grad(roots.v[i], grads, i, who);
+        if (w->holes && !from->grads.v[i]) continue;
+        td_tensor *g = td__root_grad(roots.v[i], from->grads, i, from->who);
         int        nr = roots.v[i]->ag->fn ? roots.v[i]->ag->nr : 0;
-        if (!g || !td__walk_add(w, recs[i], nr, g)) return false;
+        if (!g || !td__walk_add(w, from->recs[i], nr, g)) return false;
     }
     for (int i = 0; i < roots.n; i++)
-        if (!td__walk_arrive(w, recs[i])) return false;
+        if (!td__walk_arrive(w, from->recs[i])) return false;
     return true;
 }
 
@@ -134,12 +134,12 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
         td__arena_alloc(&td__eager(w->cx)->walks, sizeof *recs * (size_t)roots.n);
     if (!recs) return td__fail_memory(w->cx);
     if (!enter_roots(w, roots, recs, who)) return false;
+    const td_walk_roots from = {roots, grads, recs, who};
     if (TD_UNLIKELY(w->by != NULL)) {
-        const td_walk_roots from = {roots, grads, recs, who};
-        td_walk_end         by = td__history_run(w, &from);
+        td_walk_end by = td__history_run(w, &from);
         if (by != TD_WALK_LEFT) return by == TD_WALK_DONE;
     }
-    return feed_roots(w, roots, grads, recs, who) && td__walk_run(w);
+    return td__walk_feed(w, &from) && td__walk_run(w);
 }
 
 /* Checks that entries are live tensors of one context, *cx (set by the first),

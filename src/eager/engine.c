@@ -495,9 +495,21 @@ static bool run_in_scope(td_walk *w, td_rec *r) {
     return ok;
 }
 
+td_rec *td__walk_top(const td_walk *w) {
+    return w->lists.ready.n > 0 ? w->lists.ready.v[0] : NULL;
+}
+
+bool td__walk_step(td_walk *w) { return run_in_scope(w, pop_ready(w)); }
+
+bool td__walk_pass(td_walk *w) {
+    td_rec *r = pop_ready(w);
+    drop_buf(r);
+    return skip_edges(w, r->node);
+}
+
 bool td__walk_run(td_walk *w) {
     while (w->lists.ready.n > 0)
-        if (!run_in_scope(w, pop_ready(w))) return false;
+        if (!td__walk_step(w)) return false;
     return true;
 }
 

@@ -29,7 +29,9 @@ struct td_rec {
     bool        seen;    /* exploration reached it */
     bool        wanted;  /* must run: it leads to a requested gradient */
     bool        reached; /* an edge delivered, with a gradient or without */
-    td_capture *capture; /* requested gradients of its results */
+    int32_t     key, key_end; /* of a history: where its key describes the node */
+    const char *host; /* of a history: why the engine runs the node; NULL: code does */
+    td_capture *capture;    /* requested gradients of its results */
     td_tensor  *one, **buf; /* sums of gradients by result, referenced */
 };
 
@@ -62,6 +64,11 @@ bool               td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);
 bool               td__walk_arrive(td_walk *w, td_rec *r);
 /* Runs ready nodes, latest first, until none is left. */
 bool               td__walk_run(td_walk *w);
+/* The ready node that runs next; NULL: none is left. */
+td_rec            *td__walk_top(const td_walk *w);
+bool               td__walk_step(td_walk *w); /* runs it */
+/* Something else has run it: drops its gradients; its edges count as delivered. */
+bool               td__walk_pass(td_walk *w);
 /* Runs one node for which a walk that was compiled has computed gradients. */
 bool               td__walk_run_one(td_walk *w, td_rec *r);
 void               td__walk_end(td_walk *w);
@@ -84,13 +91,36 @@ typedef struct td_walk_roots {
     td_rec    **recs; /* by root */
     const char *who;
 } td_walk_roots;
+/* Delivers the gradients of the roots. */
+bool                  td__walk_feed(td_walk *w, const td_walk_roots *from);
 /* Has w->by run the walk, which is explored and not begun, if it can. */
-td_walk_end td__history_run(td_walk *w, const td_walk_roots *from);
+td_walk_end           td__history_run(td_walk *w, const td_walk_roots *from);
 /* Is the gradient of root i a value of h? If not it is the number 1. */
-bool        td__root_has_tangent(const td_history *h, int i);
+bool                  td__root_has_tangent(const td_history *h, int i);
+/* Adds a node that leads to the key, and its values. Returns why the engine must run
+ * it; NULL: code can. */
+const char           *td__history_put_node(td_history *h, const td_rec *r);
+/* Is r a leaf whose .grad, to which the backward adds, shares memory with a value?
+ * Eager may write it before it reads the value; code reads all values first. */
+bool                  td__grad_is_read(td_history *h, const td_rec *r);
+/* Node i of the walk. */
+static inline td_rec *td__history_rec(const td_history *h, int i) {
+    return h->w->lists.recs.v[i];
+}
+/* Has a gradient of result nr arrived? */
+static inline bool td__pending(const td_rec *r, int nr) { return r->buf[nr] != NULL; }
+/* What code that begins or ends here depends on: is a gradient there, and did an edge
+ * deliver to the node at all? */
+static inline uint8_t td__place_state(const td_rec *r, int nr) {
+    return (uint8_t)(td__pending(r, nr) | r->reached << 1);
+}
+/* Why code may not run at present; NULL: it may. */
+const char *td__history_refuses(const td_walk *w);
+#define TD_WHY_STALE "a saved value was written or detached since"
+#define TD_WHY_GRAD "a .grad shares memory with a value that is read"
 /* For a walk with td_walk.trace: the node's derivative runs now; the gradients asked
  * of it are there. False after td__fail. */
-bool        td__note_ran(td_history_trace *t, const td_rec *r);
-bool        td__note_gradient(td_history_trace *t, const td_rec *r);
+bool td__note_ran(td_history_trace *t, const td_rec *r);
+bool td__note_gradient(td_history_trace *t, const td_rec *r);
 
 #endif

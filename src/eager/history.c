@@ -84,7 +84,8 @@ const char *td__history_node(td_history *h, const td_node *n) {
     return n->kind->describe(n, h);
 }
 
-/* Hooks of a leaf run behind the code; of a node only td_retain_grad can. */
+/* Hooks of a leaf run behind the code; of a node that code runs only td_retain_grad's.
+ */
 static bool has_hooks(const td_node *n) {
     for (const td_hookrec *k = n->hooks; k; k = k->next)
         if (!k->gone && k->kind != TD_HOOK_RETAIN) return true;
@@ -101,30 +102,68 @@ static void put_retained(td_history *h, const td_node *n) {
     td__history_put(h, -1);
 }
 
-/* One node of the walk: what is asked of it, what it is, and where its gradients go. */
-static const char *put_rec(td_history *h, const td_rec *r) {
+/* Where the gradients of a node go. */
+static void put_edges(td_history *h, const td_node *n) {
+    for (int i = 0; i < n->n_edge; i++) {
+        td_node      *to = n->edge[i].node;
+        const td_rec *into = to ? td__walk_find(h->w, to) : NULL;
+        td__history_put(h, into ? (int64_t)into->index << 32 | n->edge[i].nr : -1);
+    }
+}
+
+/* A node that the engine runs: code depends on the sizes of its results alone. Nothing
+ * that describes its hooks or its derivative is part of the key. */
+static void put_host(td_history *h, const td_node *n) {
+    td__history_put(h, -2);
+    td__history_put(h, (int64_t)n->n_edge << 32 | n->n_out);
+    for (int i = 0; i < n->n_out; i++) td__history_geom(h, &n->out_type[i], false);
+}
+
+/* Describes a node that code runs. Returns why the engine must run it instead. */
+static const char *put_code(td_history *h, const td_node *n) {
+    if (has_hooks(n)) return "a hook is registered on it or on a result of it";
+    put_retained(h, n);
+    const char *why = td__history_node(h, n);
+    return !why && h->packed ? "saved-tensor hooks have a value of it" : why;
+}
+
+const char *td__history_put_node(td_history *h, const td_rec *r) {
     const td_node *n = r->node;
+    if (n->kind == &td__accumulate_kind) {
+        td__history_geom(h, &n->out_type[0], false);
+        return NULL;
+    }
+    int  words = h->key.n, values = h->values.n;
+    bool stale = h->stale;
+    h->packed = false;
+    const char *why = put_code(h, n);
+    if (why) {
+        h->key.n = words;
+        h->values.n = values;
+        h->stale = stale;
+        put_host(h, n);
+    }
+    put_edges(h, n);
+    return why;
+}
+
+/* One node of the walk: what is asked of it, what it is, and where its gradients go. */
+static void put_rec(td_history *h, td_rec *r) {
+    bool leaf = r->node->kind == &td__accumulate_kind;
     td__history_put(h, r->wanted | r->seen << 1 | (int64_t)r->deps << 8);
     for (const td_capture *c = r->capture; c; c = c->next) {
         td__history_put(h, c->nr);
         h->most++;
     }
-    if (!td__rec_leads(r)) return NULL;
+    r->host = NULL;
+    if (!td__rec_leads(r)) return;
     td__history_put(h, -1);
-    if (n->kind == &td__accumulate_kind) {
-        h->most++;
-        td__history_geom(h, &n->out_type[0], false);
-        return NULL;
-    }
-    if (has_hooks(n)) return "a hook is registered on a node or on a tensor inside";
-    put_retained(h, n);
-    const char *why = td__history_node(h, n);
-    for (int i = 0; !why && i < n->n_edge; i++) {
-        td_node      *to = n->edge[i].node;
-        const td_rec *into = to ? td__walk_find(h->w, to) : NULL;
-        td__history_put(h, into ? (int64_t)into->index << 32 | n->edge[i].nr : -1);
-    }
-    return why;
+    h->most += leaf;
+    r->key = h->key.n;
+    r->host = td__history_put_node(h, r);
+    r->key_end = h->key.n;
+    h->n_code += !leaf && !r->host;
+    if (!h->host) h->host = r->host;
 }
 
 /* ---- roots -------------------------------------------------------------- */
@@ -139,7 +178,8 @@ bool td__root_has_tangent(const td_history *h, int i) {
     return has_tangent(h->from, i);
 }
 
-/* Roots, and their gradients as the last values. False after td__fail. */
+/* Roots, and their gradients as the last values, unless the engine's walk has them.
+ * False after td__fail. */
 static bool put_roots(td_history *h) {
     const td_walk_roots *from = h->from;
     h->n_saved = h->values.n;
@@ -149,7 +189,7 @@ static bool put_roots(td_history *h) {
         td__history_put(h, (int64_t)from->recs[i]->index << 32 |
                                (t->ag->fn ? t->ag->nr : 0));
         td__history_put(h, t->dtype | own << 8);
-        if (!own) continue;
+        if (!own || h->host) continue;
         td_tensor *g = td__root_grad(from->roots.v[i], from->grads, i, from->who);
         if (!g) return false;
         if (td__vec_push(&h->values, g)) continue;
@@ -191,19 +231,17 @@ static bool find_storages(td_history *h) {
     return true;
 }
 
-/* Does a .grad that the backward adds to share memory with a value? Eager may write it
- * before it reads the value; code reads all values first. */
+bool td__grad_is_read(td_history *h, const td_rec *r) {
+    if (r->node->kind != &td__accumulate_kind || !r->wanted) return false;
+    const td_tensor *leaf = r->node->data;
+    if (!leaf->ag || !leaf->ag->grad) return false;
+    if (!h->storage.n && !find_storages(h)) h->failed = true;
+    return !h->failed && *slot_of(h, memory_of(leaf->ag->grad));
+}
+
 static bool grads_are_read(td_history *h) {
-    bool made = false;
-    for (int i = 0; i < h->w->lists.recs.n && !h->failed; i++) {
-        const td_rec *r = h->w->lists.recs.v[i];
-        if (r->node->kind != &td__accumulate_kind || !r->wanted) continue;
-        const td_tensor *leaf = r->node->data;
-        if (!leaf->ag || !leaf->ag->grad) continue;
-        if (!made && !find_storages(h)) h->failed = true;
-        made = true;
-        if (!h->failed && *slot_of(h, memory_of(leaf->ag->grad))) return true;
-    }
+    for (int i = 0; i < h->w->lists.recs.n && !h->failed; i++)
+        if (td__grad_is_read(h, h->w->lists.recs.v[i])) return true;
     return false;
 }
 
@@ -213,34 +251,47 @@ static bool grads_are_read(td_history *h) {
 static bool lift(td_history *h, const char **why) {
     td_walk *w = h->w;
     td__history_put(h, w->some | w->lists.recs.n << 1);
-    for (int i = 0; !*why && i < w->lists.recs.n; i++)
-        *why = put_rec(h, w->lists.recs.v[i]);
+    for (int i = 0; i < w->lists.recs.n; i++) put_rec(h, w->lists.recs.v[i]);
     h->n_saved = h->values.n;
-    if (!*why && h->stale) *why = "a saved value was written or detached since";
-    if (!*why && h->packed) *why = "saved-tensor hooks have a value";
+    if (h->host && !h->n_code) *why = h->host;
+    if (!h->host && h->stale) *why = TD_WHY_STALE;
     if (*why) return true;
     if (!put_roots(h)) return false;
-    if (grads_are_read(h)) *why = "a .grad shares memory with a value that is read";
+    if (!h->host && grads_are_read(h)) *why = TD_WHY_GRAD;
     return !h->failed || td__fail_memory(w->cx);
 }
 
-static const char *refuses(const td_walk *w) {
+const char *td__history_refuses(const td_walk *w) {
     const td_ctx *cx = w->cx;
-    if (w->create) return "create_graph";
     if (cx->anomaly) return "anomaly mode checks each op";
     if (cx->fake) return "a body is being captured, and has the ops of the backward";
     if (td__modes_below_autocast(cx) != cx->tape) return "a mode is pushed";
-    if (w->by->busy) return "it runs inside of another one";
     return NULL;
+}
+
+static const char *refuses(const td_walk *w) {
+    if (w->create) return "create_graph";
+    if (w->by->busy) return "it runs inside of another one";
+    return td__history_refuses(w);
 }
 
 static void end(td_backward_fn *f) {
     td_history *h = &f->h;
     for (int i = h->n_saved; i < h->values.n; i++) td__unref(h->values.v[i]);
-    h->key.n = h->values.n = h->n_saved = h->most = 0;
+    h->key.n = h->values.n = h->n_saved = h->most = h->n_code = h->storage.n = 0;
     h->failed = h->stale = h->packed = false;
+    h->host = NULL;
     f->busy = false;
     if (f->dropped) f->free(f);
+}
+
+/* Counts a backward that ended. why: the engine ran it, or a part of it. */
+static void count(td_backward_fn *f, td_walk_end is, const char *why) {
+    f->n_compiled += is == TD_WALK_DONE && !why;
+    if (is != TD_WALK_LEFT && !why) return;
+    f->n_engine++;
+    snprintf(f->why, sizeof f->why, "%s", why ? why : "");
+    td__log(f->cx, TD_LOG_compile, "backward: the engine runs it: %s", f->why);
 }
 
 td_walk_end td__history_run(td_walk *w, const td_walk_roots *from) {
@@ -254,12 +305,7 @@ td_walk_end td__history_run(td_walk *w, const td_walk_roots *from) {
         if (!lift(&f->h, &why)) is = TD_WALK_FAILED;
         else if (!why) is = f->run(f, &f->h, &why);
     }
-    f->n_compiled += is == TD_WALK_DONE;
-    if (is == TD_WALK_LEFT) {
-        f->n_engine++;
-        snprintf(f->why, sizeof f->why, "%s", why ? why : "");
-        td__log(w->cx, TD_LOG_compile, "backward: the engine runs it: %s", f->why);
-    }
+    count(f, is, why);
     if (f->h.w == w && f->busy) end(f);
     return is;
 }

@@ -6,7 +6,13 @@
  * values are what these ops read: saved tensors and the gradients of the roots. A trace
  * is a walk of the same engine over the same nodes, on copies without bytes. What it
  * would do to tensors outside (accumulate, store a gradient) it notes as an event with
- * the gradient as a result. A run of the code is followed by these events, in order. */
+ * the gradient as a result. A run of the code is followed by these events, in order.
+ *
+ * Some nodes the engine must run: they have hooks, or call C code of the user. They cut
+ * the history into parts. The engine's own walk goes from node to node; a part is a run
+ * of nodes between two cuts, and its code takes the walk from the gradients that are
+ * pending before the first of them to those pending after the last. So hooks and
+ * everything else of the engine's nodes are the engine's, at their place. */
 #ifndef TD_HISTORY_H
 #define TD_HISTORY_H
 
@@ -27,27 +33,50 @@ struct td_history {
     const struct td_walk_roots *from;
     TD_VEC(int64_t) key;
     TD_VEC(td_tensor *) values; /* n_saved saved ones, then referenced root gradients */
-    int  n_saved;
-    int  most;   /* no trace has more events */
-    bool failed; /* out of memory while it was made */
+    int         n_saved;
+    int         most;   /* no trace has more events */
+    int         n_code; /* nodes that code may run, without leaves */
+    const char *host;   /* why the engine runs a node of it; NULL: code runs all */
+    bool        failed; /* out of memory while it was made */
     bool stale;  /* a saved value was written: the engine says so at the right node */
     bool packed; /* saved-tensor hooks have a value */
-    td_tensor *const *copies;     /* while it is traced: by value */
+    TD_VEC(uint8_t) there;    /* of the part that runs next: td__place_state by place */
+    td_tensor *const *copies; /* while it is traced: by value */
     TD_VEC(const void *) storage; /* scratch: a hash set of the values' memory */
 };
 
-/* Gradient nr of node `rec` (by its place in the walk) is there. */
+/* Gradient nr of node `rec` (by its place in the walk) is there; `ran` nodes have run
+ * before. */
 typedef struct td_event {
-    int32_t rec, nr;
+    int32_t rec, nr, ran;
 } td_event;
 
 /* What a traced walk does besides computing. */
 typedef struct td_history_trace {
-    TD_VEC(td_event) events;     /* in the engine's order */
-    TD_VEC(td_tensor *) results; /* by event, referenced; until td__noted_drop */
-    TD_VEC(int32_t) ran;         /* nodes whose derivative ran: released afterwards */
-    TD_VEC(bool) came;           /* of those with td_node_kind.arrived, by result */
+    TD_VEC(td_event) events; /* in the engine's order */
+    /* By event, then pending gradients after a part, by place; referenced, until
+     * td__noted_drop. */
+    TD_VEC(td_tensor *) results;
+    int n_results;
+    TD_VEC(int32_t) ran;  /* nodes whose derivative ran: released afterwards */
+    TD_VEC(bool) came;    /* of those with td_node_kind.arrived, by result */
+    TD_VEC(uint8_t) left; /* of a part: td__place_state after it, by place beyond it */
 } td_history_trace;
+
+/* The gradient of result nr of node `rec`. */
+typedef struct td_grad_place {
+    int32_t rec, nr;
+} td_grad_place;
+
+/* Nodes that run one after the other without a cut. Which these are depends on the key
+ * and the order of the history alone. */
+typedef struct td_history_part {
+    TD_VEC(int32_t) recs; /* in the engine's order, leaves too */
+    /* Gradients of its nodes, then, from n_inner on, those of later nodes to which its
+     * nodes send some. */
+    TD_VEC(td_grad_place) at;
+    int n_inner;
+} td_history_part;
 
 /* td_aot_backward: what runs walks as compiled code. */
 struct td_backward_fn {
@@ -77,11 +106,12 @@ const char *td__history_node(td_history *h, const td_node *n);
 bool       td__history_traced(const td_ctx *cx);
 /* The copy of a value while a walk is traced; else, or if t is no value, t itself. */
 td_tensor *td__history_copy(const td_ctx *cx, td_tensor *t);
-/* Runs the engine over the history with copies[i] in place of value i. False after
- * td__fail. td__noted_drop in any case. */
-bool td__history_trace(td_history *h, td_tensor *const *copies, td_history_trace *t);
-void td__noted_drop(td_history_trace *t); /* drops the results, not the notes */
-void td__noted_free(td_history_trace *t);
+/* Runs the engine over the history, or over a part of it, with copies[i] in place of
+ * value i. False after td__fail. td__noted_drop in any case. */
+bool       td__history_trace(td_history *h, const td_history_part *p,
+                             td_tensor *const *copies, td_history_trace *t);
+void       td__noted_drop(td_history_trace *t); /* drops the results, not the notes */
+void       td__noted_free(td_history_trace *t);
 /* After the code has run: frees saved values unless the graph is retained, and does
  * the events. Takes over the reference to each gradient. False after td__fail. */
 bool td__history_finish(td_history *h, const td_history_trace *t, td_tensor **grads);
@@ -90,5 +120,30 @@ bool td__history_in_order(const td_history *h, const int32_t *order);
 /* Fills order[0 .. number of nodes). */
 void td__history_order(const td_history *h, int32_t *order);
 int  td__history_nodes(const td_history *h);
+
+/* ---- parts (history_parts.c) -------------------------------------------- */
+
+/* For a history with td_history.host: begins the engine's walk. False after td__fail.
+ */
+bool    td__history_begin(td_history *h);
+/* Runs the engine until a node is next that code may run: its place in the walk. -1:
+ * no node is left; -2: after td__fail. */
+int32_t td__history_next(td_history *h);
+/* Finds the part that begins with the next node. False after td__fail. */
+bool    td__part_make(td_history *h, td_history_part *p);
+void    td__part_free(td_history_part *p);
+/* The values and td_history.there of the part that begins with the next node. *why: the
+ * engine must run it. False after td__fail. */
+bool    td__part_lift(td_history *h, const td_history_part *p, const char **why);
+/* After the code of the part has run: frees saved values, does the events, and sets the
+ * pending gradients. Takes over the reference to each gradient. False after td__fail.
+ */
+bool td__part_finish(td_history *h, const td_history_part *p, const td_history_trace *t,
+                     td_tensor **grads);
+bool td__part_engine(td_history *h, const td_history_part *p); /* runs it */
+/* Why the engine runs node i of the walk; NULL: code does. */
+const char *td__history_host(const td_history *h, int i);
+/* The name of node i. */
+const char *td__history_name(const td_history *h, int i);
 
 #endif

@@ -18,7 +18,7 @@ td_tensor *td__history_copy(const td_ctx *cx, td_tensor *t) {
 int td__history_nodes(const td_history *h) { return h->w->lists.recs.n; }
 
 static uint64_t time_of(const td_history *h, int32_t i) {
-    return h->w->lists.recs.v[i]->node->seq;
+    return td__history_rec(h, i)->node->seq;
 }
 
 /* Leaves have one time, before all others. */
@@ -58,7 +58,7 @@ bool td__note_gradient(td_history_trace *t, const td_rec *r) {
     for (const td_capture *c = r->capture; c; c = c->next) {
         td_tensor *g = r->buf[c->nr];
         if (!g) continue;
-        if (!td__vec_push(&t->events, ((td_event){r->hides->index, c->nr})) ||
+        if (!td__vec_push(&t->events, ((td_event){r->hides->index, c->nr, t->ran.n})) ||
             !td__vec_push(&t->results, g))
             return td__fail_memory(r->node->cx);
         td__ref(g);
@@ -77,6 +77,7 @@ void td__noted_free(td_history_trace *t) {
     td__vec_free(&t->results);
     td__vec_free(&t->ran);
     td__vec_free(&t->came);
+    td__vec_free(&t->left);
 }
 
 /* ---- the traced walk ---------------------------------------------------- */
@@ -92,14 +93,16 @@ static bool ask(td_walk *w, td_rec *r, int nr) {
     return true;
 }
 
-/* The record of a node in the traced walk: as the exploration left it in the walk
- * around it. A leaf does not accumulate here; its gradient is asked for instead. */
+/* The record of a node in the traced walk: as it is in the walk around it. A leaf does
+ * not accumulate here; its gradient is asked for instead. */
 static bool enter(td_walk *w, const td_rec *from) {
+    if (td__walk_find(w, from->node)) return true;
     td_rec *r = td__walk_enter(w, from->node);
     bool    ok = r != NULL;
     if (!ok) return false;
     r->deps = from->deps;
     r->wanted = from->wanted;
+    r->reached = from->reached;
     for (const td_capture *c = from->capture; c && ok; c = c->next)
         ok = ask(w, r, c->nr);
     if (from->node->kind == &td__accumulate_kind) {
@@ -134,24 +137,75 @@ static bool feed(const td_history *h, td_walk *w) {
     return true;
 }
 
-bool td__history_trace(td_history *h, td_tensor *const *copies, td_history_trace *t) {
+/* The whole history, from the roots. */
+static bool trace_all(const td_history *h, td_walk *w) {
+    bool ok = true;
+    for (int i = 0; i < h->w->lists.recs.n && ok; i++)
+        ok = enter(w, h->w->lists.recs.v[i]);
+    return ok && feed(h, w) && td__walk_run(w);
+}
+
+/* The ready nodes are those of the walk around it, in the same heap. */
+static bool enter_ready(const td_history *h, td_walk *w) {
+    for (int i = 0; i < h->w->lists.ready.n; i++) {
+        const td_rec *r = h->w->lists.ready.v[i];
+        if (!enter(w, r)) return false;
+        if (!td__vec_push(&w->lists.ready, r->node->rec)) return td__fail_memory(w->cx);
+    }
+    return true;
+}
+
+/* Pending gradients before the part are the last copies. */
+static bool enter_part(const td_history *h, const td_history_part *p, td_walk *w) {
+    int at = h->values.n;
+    for (int i = 0; i < p->at.n; i++)
+        at -= td__pending(td__history_rec(h, p->at.v[i].rec), p->at.v[i].nr);
+    for (int i = 0; i < p->at.n; i++) {
+        const td_rec *from = td__history_rec(h, p->at.v[i].rec);
+        if (!enter(w, from)) return false;
+        if (td__pending(from, p->at.v[i].nr))
+            from->node->rec->buf[p->at.v[i].nr] = td__ref(h->copies[at++]);
+    }
+    return enter_ready(h, w);
+}
+
+/* Pending gradients after the part are the last results. */
+static bool note_left(const td_history *h, const td_history_part *p,
+                      td_history_trace *t) {
+    for (int i = p->n_inner; i < p->at.n; i++) {
+        const td_rec *r = td__history_rec(h, p->at.v[i].rec)->node->rec;
+        td_tensor    *g = r->buf[p->at.v[i].nr];
+        if (!td__vec_push(&t->left, td__place_state(r, p->at.v[i].nr)) ||
+            (g && !td__vec_push(&t->results, g)))
+            return td__fail_memory(h->w->cx);
+        if (g) td__ref(g);
+    }
+    return true;
+}
+
+static bool trace_part(const td_history *h, const td_history_part *p, td_walk *w) {
+    bool ok = enter_part(h, p, w);
+    for (int i = 0; i < p->recs.n && ok; i++) ok = td__walk_step(w);
+    return ok && note_left(h, p, w->trace);
+}
+
+bool td__history_trace(td_history *h, const td_history_part *p,
+                       td_tensor *const *copies, td_history_trace *t) {
     td_ctx       *cx = h->w->cx;
     td_eager     *e = td__eager(cx);
     td_history   *was = e->traced;
     uint32_t      tags = cx->tags;
     td_arena_mark mark = td__arena_mark(&e->walks);
     td_walk       w = {.cx = cx, .keep = true, .some = h->w->some, .trace = t};
-    bool          ok = true;
-    t->events.n = t->ran.n = t->came.n = 0;
+    t->events.n = t->ran.n = t->came.n = t->left.n = 0;
     h->copies = copies;
     e->traced = h;
     if (cx->fake) cx->tags |= TD_TAG_FROM(TD_FROM_BACKWARD);
     td__walk_begin(&w);
-    for (int i = 0; i < h->w->lists.recs.n && ok; i++)
-        ok = enter(&w, h->w->lists.recs.v[i]);
-    ok = ok && feed(h, &w) && td__walk_run(&w);
+    bool ok = p ? trace_part(h, p, &w) : trace_all(h, &w);
     td__walk_end(&w);
     td__arena_reset(&e->walks, mark);
+    t->n_results = t->results.n;
     cx->tags = tags;
     e->traced = was;
     h->copies = NULL;
@@ -160,31 +214,40 @@ bool td__history_trace(td_history *h, td_tensor *const *copies, td_history_trace
 
 /* ---- behind the code ---------------------------------------------------- */
 
-/* Frees the saved values of the nodes that ran. */
-static void release(const td_history *h, const td_history_trace *t) {
-    const bool *came = t->came.v;
-    for (int i = 0; i < t->ran.n; i++) {
-        td_node *n = h->w->lists.recs.v[t->ran.v[i]]->node;
-        if (n->kind->arrived) {
-            n->kind->arrived(n, came);
-            came += n->n_out;
+/* Where td__history_finish is in what was noted. */
+typedef struct done {
+    int         ran;
+    const bool *came;
+} done;
+
+/* Frees the saved values of the nodes that ran, up to the n-th. */
+static void release(const td_history *h, const td_history_trace *t, done *at, int n) {
+    for (; at->ran < n; at->ran++) {
+        td_node *node = td__history_rec(h, t->ran.v[at->ran])->node;
+        if (node->kind->arrived) {
+            node->kind->arrived(node, at->came);
+            at->came += node->n_out;
         }
-        if (!h->w->keep) td__node_release(n);
+        if (!h->w->keep) td__node_release(node);
     }
 }
 
+/* In the engine's order, so that an event that fails leaves the later nodes as they
+ * are. */
 bool td__history_finish(td_history *h, const td_history_trace *t, td_tensor **grads) {
     bool ok = true;
-    release(h, t);
+    done at = {0, t->came.v};
     for (int i = 0; i < t->events.n;) {
-        int32_t at = t->events.v[i].rec;
-        td_rec *r = h->w->lists.recs.v[at];
-        for (; i < t->events.n && t->events.v[i].rec == at; i++) {
+        int32_t rec = t->events.v[i].rec;
+        td_rec *r = td__history_rec(h, rec);
+        if (ok) release(h, t, &at, t->events.v[i].ran);
+        for (; i < t->events.n && t->events.v[i].rec == rec; i++) {
             int nr = t->events.v[i].nr;
             if (!ok || r->buf[nr]) td__unref(grads[i]);
             else r->buf[nr] = grads[i];
         }
         ok = ok && td__walk_run_one(h->w, r);
     }
+    if (ok) release(h, t, &at, t->ran.n);
     return ok;
 }

@@ -35,8 +35,12 @@ static inline void play_with(side *s, scene *go, const char *backend,
         TD_CHECK_THAT(td_backward_runs(with) == want->runs, "%d runs, not %d: %s\n%s",
                       (int)td_backward_runs(with), want->runs, td_backward_why(with),
                       s->text);
-        CHECK(td_backward_histories(with) == want->histories);
-        CHECK(td_backward_misses(with) == want->misses);
+        TD_CHECK_THAT(td_backward_histories(with) == want->histories,
+                      "%d histories, not %d", td_backward_histories(with),
+                      want->histories);
+        TD_CHECK_THAT(td_backward_misses(with) == want->misses, "%d misses, not %d: %s",
+                      (int)td_backward_misses(with), want->misses,
+                      td_backward_why(with));
     }
     td_backward_fn_drop(with);
     td_close(s->cx);
