@@ -42,10 +42,45 @@ static double grads(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{.name = "compiled backward",
-                                       .run = steps,
-                                       .slow = true},
-                                      {.name = "compiled td_grad", .run = grads}};
+static td_tensor *clipped(void *env, td_tensor *g) {
+    (void)env;
+    return td_clamp(g, -0.5, 0.5);
+}
+
+static bool some(void *env, td_tensor **g, int n) {
+    (void)n;
+    if (++*(int *)env % 2) g[0] = NULL; /* another set of gradients in the next part */
+    return true;
+}
+
+/* Parts of code around nodes with hooks. */
+static double hooked(td_ctx *cx) {
+    td_backward_fn *with = td_aot_backward(cx, NULL);
+    td_tensor      *w = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 3)));
+    double          sum = 0;
+    int             calls = 0;
+    char            text[2000];
+    for (int i = 0; i < 3 && td_ok(cx); i++) {
+        td_tensor *h = td_tanh(td_matmul(w, w)), *k = td_exp(h), *g;
+        td_on_grad(h, clipped, NULL);
+        td_on_node_pre(td_grad_fn(k), some, &calls);
+        td_tensor *loss = td_add(td_sum(td_mul(td_sin(k), h)), td_sum(w));
+        td_backward_with(TD_LIST(loss), (td_tensors){0},
+                         &(td_backward_opts){TD_BACKWARD_OPTS, .with = with,
+                                             .retain_graph = true});
+        if (td_grad(TD_LIST(loss), TD_LIST(h), &g,
+                    &(td_grad_opts){TD_GRAD_OPTS, .with = with}))
+            sum += td_item(td_sum(g)) + td_item(td_sum(td_grad_of(w)));
+    }
+    td_backward_explain(with, text, sizeof text);
+    td_backward_fn_drop(with);
+    return sum;
+}
+
+static const td_fault_case cases[] = {
+    {.name = "compiled backward with hooks", .run = hooked, .slow = true},
+    {.name = "compiled backward", .run = steps, .slow = true},
+    {.name = "compiled td_grad", .run = grads}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

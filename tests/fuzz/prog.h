@@ -160,6 +160,10 @@ void            prog_fill_in(td_buf *b, const char *text, const td_tensor *t);
 const prog_val *prog_one_like(prog_world *w, const prog_val *x);
 /* A gradient hook on a value (prog_hooks.c); false: none has a grad_fn. */
 bool            prog_hook(prog_world *w);
+/* Statements of a case: ops on result k, which is like t, and hooks on their results;
+ * root: the name of the last. */
+void            prog_hooks_outside(prog_rng *r, td_buf *b, const td_tensor *t, int k,
+                                   char root[PROG_NAME]);
 /* A branch or a loop (prog_branches.c); false: no tensor fits. */
 bool            prog_branch(prog_world *w);
 /* A call of a region (prog_called.c); false: no tensor fits. */

@@ -14,6 +14,7 @@ typedef struct ending {
     td_buf     *b;
     int         n_more; /* values named so far: %b0 %b1 ...; with any, arguments may
                          * depend on each other */
+    bool        later;  /* results may have other sizes than those of the first call */
     char        arg[PROG_INPUTS][PROG_NAME];
     td_value    number[PROG_NUMBER_ARGS];
 } ending;
@@ -230,6 +231,19 @@ static int some_float_result(const ending *e) {
     return k >= 0 && td__is_float((td_dtype)e->m->result[k].t->dtype) ? k : -1;
 }
 
+/* Now and then from a value that the case computes from a result, with hooks on the way.
+ * False: not now. */
+static bool from_outside(ending *e, char *from, size_t cap) {
+    char root[PROG_NAME];
+    int  k = prog_with & PROG_HOOKS && !e->later ? some_float_result(e) : -1;
+    bool fits = k >= 0 && td_requires_grad(e->m->result[k].t) && prog_chance(e->r, 60);
+    e->later = true;
+    if (!fits) return false;
+    prog_hooks_outside(e->r, e->b, e->m->result[k].t, k, root);
+    snprintf(from, cap, " %s", root);
+    return true;
+}
+
 /* From a result or two, or from all. */
 static void some_results(const ending *e, char *from, size_t cap) {
     from[0] = '\0';
@@ -274,13 +288,14 @@ static void write_something(const ending *e) {
     td__buf_printf(e->b, "  no_grad {\n    fill_(%s, 1)\n  }\n", name);
 }
 
-static void go_back(const ending *e) {
+static void go_back(ending *e) {
     char from[40] = "";
     bool twice = prog_chance(e->r, 25), create = prog_chance(e->r, 20);
-    some_results(e, from, sizeof from);
+    bool outside = from_outside(e, from, sizeof from);
+    if (!outside) some_results(e, from, sizeof from);
     if (prog_chance(e->r, 6)) write_something(e);
     const char *how = create ? " create_graph=true" : twice ? " retain_graph=true" : "";
-    int         k = prog_chance(e->r, 30) ? some_float_result(e) : -1;
+    int         k = !outside && prog_chance(e->r, 30) ? some_float_result(e) : -1;
     /* gradients through a branch, and of leaves that the body makes and nobody can
      * reach, share storage with tangents in eager alone (docs/beyond.md) */
     bool shares = has(e, "cond(") || has(e, "while_loop(") || has(e, "requires_grad_(");
@@ -288,7 +303,7 @@ static void go_back(const ending *e) {
     else print_backward(e, from, how);
     if (create && prog_chance(e->r, 80)) higher(e);
     if (!twice) return;
-    some_results(e, from, sizeof from);
+    if (!outside || prog_chance(e->r, 30)) some_results(e, from, sizeof from);
     if (prog_chance(e->r, 10)) write_something(e);
     print_backward(e, from, "");
 }
@@ -324,10 +339,12 @@ static void call_others(ending *e, bool back) {
 /* Calls with the same arguments, backwards from all results. */
 static void finish_plain(ending *e, bool back) {
     bool retain = back && prog_chance(e->r, 25);
+    char from[40] = "";
     print_call(e);
     td__buf_add(e->b, td__buf_str(&e->m->call));
-    if (back) print_backward(e, "", retain ? " retain_graph=true" : "");
-    if (retain) print_backward(e, "", "");
+    if (back) from_outside(e, from, sizeof from);
+    if (back) print_backward(e, from, retain ? " retain_graph=true" : "");
+    if (retain) print_backward(e, from, "");
     if (prog_chance(e->r, 15))
         td__buf_printf(e->b, "  no_grad {\n    fill_(%%out.%d, 1)\n  }\n",
                        prog_upto(e->r, e->m->n_out));

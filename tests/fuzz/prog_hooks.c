@@ -1,5 +1,6 @@
-/* prog_hooks.c -- gradient hooks that a function registers on a value it has computed:
- * a few forms, for a float tensor of any sizes. */
+/* prog_hooks.c -- gradient hooks that a function registers on a value it has computed,
+ * and that a case registers on values it computes from a result: a few forms, for a
+ * float tensor of any sizes. */
 #include "prog.h"
 
 #include <stdio.h>
@@ -24,6 +25,12 @@ static const char *const forms[] = {
     "      return %a\n",                          /* a tensor of the function */
 };
 
+/* Only outside of functions: they write a value, which a node may have saved. */
+static const char *const writing[] = {
+    "      mul_(%a, 2.0)\n      return none\n",
+    "      no_grad {\n        fill_(%a, 1)\n      }\n      return %g\n",
+};
+
 /* A value with a grad_fn that the function made; NULL: none was found. Not where it
  * calls td_cond: of a tensor that a branch returns twice, one result is a copy of the
  * other in eager, and in a compiled function neither passes the other's gradient on. */
@@ -38,13 +45,18 @@ static const prog_val *some_result(prog_world *w) {
     return NULL;
 }
 
+static void print_hook_of(td_buf *b, const char *form, const td_tensor *t,
+                          const char *x, const char *a) {
+    bool reads = strstr(form, "%a") != NULL;
+    td__buf_printf(b, "on_grad(%s, func @hook(%%g: ", x);
+    prog_fill_in(b, reads ? "T, %a: T) {\n" : "T) {\n", t);
+    prog_fill_in(b, form, t);
+    td__buf_printf(b, "    }, [%s])\n", reads ? a : "");
+}
+
 static void print_hook(td_buf *b, const char *form, const prog_val *x,
                        const prog_val *a) {
-    bool reads = strstr(form, "%a") != NULL;
-    td__buf_printf(b, "on_grad(%s, func @hook(%%g: ", x->name);
-    prog_fill_in(b, reads ? "T, %a: T) {\n" : "T) {\n", x->t);
-    prog_fill_in(b, form, x->t);
-    td__buf_printf(b, "    }, [%s])\n", reads ? a->name : "");
+    print_hook_of(b, form, x->t, x->name, a->name);
 }
 
 /* Registers the hook on x itself, so that what it does to the tensors of the function
@@ -74,4 +86,55 @@ bool prog_hook(prog_world *w) {
     print_hook(&w->text, form, x, a);
     prog_calls[TD_OP_on_grad]++;
     return true;
+}
+
+/* ---- outside of functions ----------------------------------------------- */
+
+enum { OUTSIDE = 5 };
+
+/* %A and %B stand for earlier values. */
+static const char *const ops[] = {"sin(%A)",          "mul(%A, %B)", "add(%A, %B)",
+                                  "mul(%A, 0.5)",     "sigmoid(%A)", "alias(%A)",
+                                  "where(%M, %A, %B)"};
+
+static void print_op(td_buf *b, const char *op, const char *x, const char *y) {
+    for (; *op; op++) {
+        bool name = *op == '%';
+        if (name) op++;
+        if (name && *op == 'M') td__buf_printf(b, "%%qm");
+        else if (name) td__buf_add(b, *op == 'A' ? x : y);
+        else td__buf_printf(b, "%c", *op);
+    }
+}
+
+static void print_outside_hook(prog_rng *r, td_buf *b, const td_tensor *t,
+                               const char *x, const char *a) {
+    int         plain = (int)(sizeof forms / sizeof *forms);
+    const char *form =
+        prog_chance(r, 15) ? writing[prog_upto(r, 2)] : forms[prog_upto(r, plain)];
+    td__buf_add(b, "  ");
+    print_hook_of(b, form, t, x, a);
+}
+
+void prog_hooks_outside(prog_rng *r, td_buf *b, const td_tensor *t, int k,
+                        char root[PROG_NAME]) {
+    char name[OUTSIDE + 1][PROG_NAME];
+    int  n = prog_range(r, 2, OUTSIDE);
+    snprintf(name[0], PROG_NAME, "%%out.%d", k);
+    td__buf_printf(b, "  %%qm = gt(%s, 0)\n", name[0]);
+    for (int i = 1; i <= n; i++) {
+        /* mostly the newest, so that the root has all of them below it */
+        const char *x = name[prog_chance(r, 70) ? i - 1 : prog_upto(r, i)];
+        snprintf(name[i], PROG_NAME, "%%q%d", i);
+        td__buf_printf(b, "  %s = ", name[i]);
+        print_op(b, ops[prog_upto(r, (int)(sizeof ops / sizeof *ops))], x,
+                 name[prog_upto(r, i)]);
+        td__buf_add(b, "\n");
+        while (prog_chance(r, 45))
+            print_outside_hook(r, b, t, name[prog_range(r, 1, i)],
+                               name[prog_upto(r, i + 1)]);
+        if (prog_chance(r, 10)) td__buf_printf(b, "  mul_(%s, 0.5)\n", name[i]);
+    }
+    snprintf(root, PROG_NAME, "%s", name[n]);
+    prog_calls[TD_OP_on_grad]++;
 }

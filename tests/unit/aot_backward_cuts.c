@@ -460,6 +460,40 @@ TEST(a_hooked_result_of_a_compiled_call_is_the_engines) {
     check_backward(compiled_call, (counts){3, 2, 0});
 }
 
+/* A program of graphs that is run op by op: its branch and its loop are one node each.
+ */
+static const char graphs[] =
+    "func @f(%x: f64[3], %w: f64[3], %p: bool[]) {\n"
+    "  %h = mul(%x, %w)\n"
+    "  %c = cond(%p, func @yes(%a: f64[3], %b: f64[3]) {\n"
+    "    %y = mul(%a, %b)\n    return %y\n"
+    "  }, func @no(%a: f64[3], %b: f64[3]) {\n"
+    "    %y = sin(%a)\n    return %y\n  }, [%h, %w])\n"
+    "  %e = exp(%c)\n"
+    "  %n = full([], 2, i64)\n"
+    "  %m, %l = while_loop(func @test(%n: i64[], %a: f64[3]) {\n"
+    "    %t = gt(%n, 0)\n    return %t\n"
+    "  }, func @body(%n: i64[], %a: f64[3]) {\n"
+    "    %k = sub(%n, 1)\n    %y = sin(%a)\n    return %k, %y\n  }, [%n, %e], [])\n"
+    "  %y = mul(%l, %x)\n  return %y\n}\n";
+static void branches_and_loops(side *s) {
+    td_gfile *f = td_graphs_parse(s->cx, graphs, sizeof graphs - 1, "graphs");
+    for (int step = 0; step < 4; step++) {
+        td_tensor *x = leaf(s->cx, TD_SHAPE(3), 0.1), *w = leaf(s->cx, TD_SHAPE(3), 1);
+        td_tensor *p = td_full(s->cx, TD_SHAPE(), step % 2, TD_BOOL);
+        td_value   in[3] = {td_value_tensor(x), td_value_tensor(w), td_value_tensor(p)},
+                 y;
+        if (!td_graph_run(td_graphs_at(f, 0), in, 3, &y, 1)) break;
+        back(td_sum(y.u.t), NULL, false);
+        tell_grad(s, "x", td_grad_of(x));
+        tell_grad(s, "w", td_grad_of(w));
+    }
+    td_graphs_drop(f);
+}
+TEST(branches_and_loops_run_between_parts_of_code) {
+    check_backward(branches_and_loops, (counts){4, 1, 0});
+}
+
 /* ---- looking at it ------------------------------------------------------ */
 
 TEST(the_explanation_names_the_nodes_of_the_engine) {
