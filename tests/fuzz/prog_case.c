@@ -231,8 +231,8 @@ static int some_float_result(const ending *e) {
     return k >= 0 && td__is_float((td_dtype)e->m->result[k].t->dtype) ? k : -1;
 }
 
-/* Now and then from a value that the case computes from a result, with hooks on the way.
- * False: not now. */
+/* Now and then from a value that the case computes from a result, with hooks on the
+ * way. False: not now. */
 static bool from_outside(ending *e, char *from, size_t cap) {
     char root[PROG_NAME];
     int  k = prog_with & PROG_HOOKS && !e->later ? some_float_result(e) : -1;
