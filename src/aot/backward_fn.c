@@ -40,7 +40,7 @@ typedef struct shape {
     bool          compiled;
     code          whole;
     part         *parts; /* if it is cut */
-    char         *cuts;  /* for the explanation: the nodes that the engine runs */
+    char         *cuts;  /* for the explanation: what the engine runs */
 } shape;
 
 struct td_backward_code {
@@ -140,14 +140,13 @@ static shape *find(struct td_backward_code *b, const td_history *h, uint64_t has
     return NULL;
 }
 
-/* A line for each node that the engine runs. */
+/* A line for each node at which the engine runs something. */
 static bool list_cuts(td_ctx *cx, shape *s, const td_history *h) {
     td_buf b = {0};
-    for (int i = 0; i < td__history_nodes(h); i++)
-        if (td__history_host(h, i))
-            td__buf_printf(&b, "  the engine runs %s: %s\n", td__history_name(h, i),
-                           td__history_host(h, i));
-    s->cuts = b.failed ? NULL : td__strdup(td__buf_str(&b));
+    bool   ok = true;
+    for (int i = 0; i < td__history_nodes(h) && ok; i++)
+        ok = td__history_print_cut(h, i, &b);
+    s->cuts = ok ? td__strdup(td__buf_str(&b)) : NULL;
     td__buf_free(&b);
     return s->cuts || td__fail_memory(cx);
 }

@@ -349,14 +349,16 @@ static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
         if (td_is_nil(grads[i]) || !(grads[i] = fit(n, i, grads[i]))) return false;
         if (w->cx->anomaly && !check_nan(n, i, grads[i])) return false;
     }
-    return !n->hooks || td__hooks_post(w->cx, n->hooks, grads, n->n_edge, g, n->n_out);
+    return !n->hooks || w->trace ||
+           td__hooks_post(w->cx, n->hooks, grads, n->n_edge, g, n->n_out);
 }
 
 /* Runs pre hooks, derivative and post hooks inside a scope; grads[] get
  * references, so they survive it. */
 static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grads) {
     td_node *n = r->node;
-    bool     ok = !n->hooks || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
+    bool     heard = !n->hooks || r->heard || w->trace;
+    bool     ok = heard || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
     if (ok && (any(r->buf, n->n_out) || n->kind->hungry))
         ok = n->kind->apply(n, r->buf, need, grads);
     ok = ok && finish(w, n, need, grads, r->buf);
@@ -458,19 +460,25 @@ bool td__walk_give(td_node *n, int nr) {
     return false;
 }
 
-/* One ready node: requests, hooks, then the derivative or accumulation. */
-static bool run_rec(td_walk *w, td_rec *r) {
+/* Requests and tensor hooks, which come before the derivative. */
+static bool run_front(td_walk *w, td_rec *r) {
     td_node    *n = r->node;
     td_hookrec *hooks = grad_hooks(n);
-    if (!r->reached) return skip_edges(w, n);
     if (n->kind->passes && (r->capture || n->hooks) && !check_asked(r)) return false;
     if (r->capture && !capture(w, r)) return false;
+    if (!r->wanted || !hooks || w->trace) return true;
+    return td__hooks_grad(w->cx, hooks, r->buf, n->n_out) || explain(w, n);
+}
+
+/* One ready node: requests, hooks, then the derivative or accumulation. */
+static bool run_rec(td_walk *w, td_rec *r) {
+    td_node *n = r->node;
+    if (!r->reached) return skip_edges(w, n);
+    if (!r->heard && !run_front(w, r)) return false;
     if (!r->wanted) {
         drop_buf(r);
         return true;
     }
-    if (hooks && !w->trace && !td__hooks_grad(w->cx, hooks, r->buf, n->n_out))
-        return explain(w, n);
     if (n->kind == &td__accumulate_kind) return run_leaf(r);
     return run_op(w, r);
 }
@@ -500,6 +508,29 @@ td_rec *td__walk_top(const td_walk *w) {
 }
 
 bool td__walk_step(td_walk *w) { return run_in_scope(w, pop_ready(w)); }
+
+/* Pre hooks, as run_op runs them. */
+static bool run_pre(td_walk *w, td_rec *r) {
+    td_node *n = r->node;
+    td_where was = td_here;
+    td_here = n->here;
+    bool ok = td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
+    if (!ok && !w->keep) td__node_release(n);
+    if (!ok) td__fail_backward(w->cx, n->here, was);
+    td_here = was;
+    return ok || explain(w, n);
+}
+
+bool td__walk_hear(td_walk *w) {
+    td_rec *r = td__walk_top(w);
+    if (r->reached) {
+        if (!td__scope_push(w->cx)) return false;
+        bool ok = run_front(w, r) && run_pre(w, r);
+        td__scope_pop(w->cx, NULL, 0);
+        if (!ok) return false;
+    }
+    return r->heard = true;
+}
 
 bool td__walk_pass(td_walk *w) {
     td_rec *r = pop_ready(w);

@@ -30,7 +30,9 @@ struct td_rec {
     bool        wanted;  /* must run: it leads to a requested gradient */
     bool        reached; /* an edge delivered, with a gradient or without */
     int32_t     key, key_end; /* of a history: where its key describes the node */
-    const char *host; /* of a history: why the engine runs the node; NULL: code does */
+    const char *host;  /* of a history: why the engine runs the node; NULL: code does */
+    bool        hears; /* ...it has hooks that run before its derivative */
+    bool        heard; /* its requests and these hooks have run */
     td_capture *capture;    /* requested gradients of its results */
     td_tensor  *one, **buf; /* sums of gradients by result, referenced */
 };
@@ -67,6 +69,9 @@ bool               td__walk_run(td_walk *w);
 /* The ready node that runs next; NULL: none is left. */
 td_rec            *td__walk_top(const td_walk *w);
 bool               td__walk_step(td_walk *w); /* runs it */
+/* Runs its requests and the hooks that come before its derivative. It stays the next.
+ */
+bool               td__walk_hear(td_walk *w);
 /* Something else has run it: drops its gradients; its edges count as delivered. */
 bool               td__walk_pass(td_walk *w);
 /* Runs one node for which a walk that was compiled has computed gradients. */
@@ -100,6 +105,12 @@ bool                  td__root_has_tangent(const td_history *h, int i);
 /* Adds a node that leads to the key, and its values. Returns why the engine must run
  * it; NULL: code can. */
 const char           *td__history_put_node(td_history *h, const td_rec *r);
+/* Collects the values of a node that code runs again: what the engine ran since may
+ * have written or freed some, or registered hooks. False if the node is not as the key
+ * describes it. */
+bool                  td__history_lift_node(td_history *h, const td_rec *r);
+/* Has it hooks that run before its derivative? */
+bool                  td__history_hears(const td_node *n);
 /* Is r a leaf whose .grad, to which the backward adds, shares memory with a value?
  * Eager may write it before it reads the value; code reads all values first. */
 bool                  td__grad_is_read(td_history *h, const td_rec *r);

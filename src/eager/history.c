@@ -58,24 +58,35 @@ void td__history_value(td_history *h, td_tensor *t) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
-/* A saved value. One that was freed is absent: if the trace reads it, it fails as eager
- * does. */
-static void put_saved(td_history *h, const td_saved *s) {
-    bool there = s->t && !(s->flags & TD_SV_FREED);
-    td__history_put(h, (int64_t)(uint16_t)s->arg | (int64_t)(uint16_t)s->item << 16 |
-                           (int64_t)there << 32);
-    h->packed |= s->pack != NULL;
-    if (!there) return;
+static void lift_saved(td_history *h, const td_saved *s) {
     h->stale |= !(s->flags & TD_SV_PLAIN) &&
                 (s->version != td__version(s->t) || s->st != s->t->st);
     h->stale |= td__saved_is_detached(s);
     td__history_value(h, s->t);
 }
 
+static bool is_there(const td_saved *s) { return s->t && !(s->flags & TD_SV_FREED); }
+
+/* A saved value. One that was freed is absent: if the trace reads it, it fails as eager
+ * does. */
+static void put_saved(td_history *h, const td_saved *s) {
+    bool there = is_there(s);
+    td__history_put(h, (int64_t)(uint16_t)s->arg | (int64_t)(uint16_t)s->item << 16 |
+                           (int64_t)there << 32);
+    h->packed |= s->pack != NULL;
+    if (there) lift_saved(h, s);
+}
+
+/* After an empty list of td_retain_grad, the third word of a node. */
+enum { AT_FLAGS = 2 };
+static int64_t flags_of(const td_node *n) {
+    return n->flags | (int64_t)n->n_edge << 16 | (int64_t)n->n_out << 40;
+}
+
 const char *td__history_node(td_history *h, const td_node *n) {
     if (!n->kind->describe) return "a node of a kind that no code is made for";
     td__history_put(h, (int64_t)(uintptr_t)n->kind);
-    td__history_put(h, n->flags | (int64_t)n->n_edge << 16 | (int64_t)n->n_out << 40);
+    td__history_put(h, flags_of(n));
     bool offset = n->def && n->def->flags & TD_OPF_PLACES;
     for (int i = 0; i < n->n_edge; i++) td__history_geom(h, &n->in_type[i], offset);
     for (int i = 0; i < n->n_out; i++) td__history_geom(h, &n->out_type[i], offset);
@@ -84,12 +95,14 @@ const char *td__history_node(td_history *h, const td_node *n) {
     return n->kind->describe(n, h);
 }
 
-/* Hooks of a leaf run behind the code; of a node that code runs only td_retain_grad's.
- */
-static bool has_hooks(const td_node *n) {
+static bool has_hooks(const td_node *n, td_hook_kind a, td_hook_kind b) {
     for (const td_hookrec *k = n->hooks; k; k = k->next)
-        if (!k->gone && k->kind != TD_HOOK_RETAIN) return true;
+        if (!k->gone && (k->kind == a || k->kind == b)) return true;
     return false;
+}
+
+bool td__history_hears(const td_node *n) {
+    return has_hooks(n, TD_HOOK_GRAD, TD_HOOK_PRE);
 }
 
 /* The results whose gradients td_retain_grad stores. */
@@ -120,8 +133,11 @@ static void put_host(td_history *h, const td_node *n) {
 }
 
 /* Describes a node that code runs. Returns why the engine must run it instead. */
-static const char *put_code(td_history *h, const td_node *n) {
-    if (has_hooks(n)) return "a hook is registered on it or on a result of it";
+static const char *put_code(td_history *h, const td_rec *r) {
+    const td_node *n = r->node;
+    if (has_hooks(n, TD_HOOK_POST, TD_HOOK_POST)) return "a hook runs after it";
+    if (!r->wanted && td__history_hears(n))
+        return "its gradient is asked for, and has hooks";
     put_retained(h, n);
     const char *why = td__history_node(h, n);
     return !why && h->packed ? "saved-tensor hooks have a value of it" : why;
@@ -136,7 +152,7 @@ const char *td__history_put_node(td_history *h, const td_rec *r) {
     int  words = h->key.n, values = h->values.n;
     bool stale = h->stale;
     h->packed = false;
-    const char *why = put_code(h, n);
+    const char *why = put_code(h, r);
     if (why) {
         h->key.n = words;
         h->values.n = values;
@@ -145,6 +161,31 @@ const char *td__history_put_node(td_history *h, const td_rec *r) {
     }
     put_edges(h, n);
     return why;
+}
+
+/* Of a recorded op without td_retain_grad only flags and saved values may have changed
+ * since the key was written, and the flags tell whether these were freed. */
+static bool lift_op(td_history *h, const td_rec *r) {
+    const td_node *n = r->node;
+    for (int i = 0; i < n->n_saved; i++)
+        if (is_there(&n->saved[i])) lift_saved(h, &n->saved[i]);
+    return h->key.v[r->key + AT_FLAGS] == flags_of(n);
+}
+
+bool td__history_lift_node(td_history *h, const td_rec *r) {
+    const td_node *n = r->node;
+    if (n->kind == &td__accumulate_kind) return true;
+    if (!r->heard && td__history_hears(n)) return false;
+    bool plain = n->kind == &td__op_kind &&
+                 (!n->hooks || !has_hooks(n, TD_HOOK_RETAIN, TD_HOOK_POST));
+    if (plain && h->key.v[r->key] == -1) return lift_op(h, r);
+    int words = h->key.n, count = r->key_end - r->key;
+    td__history_put_node(h, r);
+    bool same =
+        h->key.n - words == count &&
+        !memcmp(h->key.v + words, h->key.v + r->key, sizeof *h->key.v * (size_t)count);
+    h->key.n = words;
+    return same;
 }
 
 /* One node of the walk: what is asked of it, what it is, and where its gradients go. */
@@ -156,14 +197,17 @@ static void put_rec(td_history *h, td_rec *r) {
         h->most++;
     }
     r->host = NULL;
+    r->hears = r->heard = false;
     if (!td__rec_leads(r)) return;
-    td__history_put(h, -1);
+    bool hears = !leaf && td__history_hears(r->node);
+    td__history_put(h, hears ? -3 : -1);
     h->most += leaf;
     r->key = h->key.n;
     r->host = td__history_put_node(h, r);
     r->key_end = h->key.n;
+    r->hears = hears && !r->host;
     h->n_code += !leaf && !r->host;
-    if (!h->host) h->host = r->host;
+    if (!h->host) h->host = r->hears ? "a hook runs before it" : r->host;
 }
 
 /* ---- roots -------------------------------------------------------------- */

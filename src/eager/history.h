@@ -8,11 +8,11 @@
  * would do to tensors outside (accumulate, store a gradient) it notes as an event with
  * the gradient as a result. A run of the code is followed by these events, in order.
  *
- * Some nodes the engine must run: they have hooks, or call C code of the user. They cut
- * the history into parts. The engine's own walk goes from node to node; a part is a run
- * of nodes between two cuts, and its code takes the walk from the gradients that are
- * pending before the first of them to those pending after the last. So hooks and
- * everything else of the engine's nodes are the engine's, at their place. */
+ * Hooks, and nodes that call C code of the user, are the engine's. They cut the history
+ * into parts. The engine's own walk goes from cut to cut; a part is a run of nodes
+ * between two cuts, and its code takes the walk from the gradients that are pending
+ * before the first of them to those pending after the last. So hooks see and do what
+ * they see and do without code. */
 #ifndef TD_HISTORY_H
 #define TD_HISTORY_H
 
@@ -36,7 +36,7 @@ struct td_history {
     int         n_saved;
     int         most;   /* no trace has more events */
     int         n_code; /* nodes that code may run, without leaves */
-    const char *host;   /* why the engine runs a node of it; NULL: code runs all */
+    const char *host;   /* what cuts it, for a message; NULL: nothing does */
     bool        failed; /* out of memory while it was made */
     bool stale;  /* a saved value was written: the engine says so at the right node */
     bool packed; /* saved-tensor hooks have a value */
@@ -141,9 +141,8 @@ bool    td__part_lift(td_history *h, const td_history_part *p, const char **why)
 bool td__part_finish(td_history *h, const td_history_part *p, const td_history_trace *t,
                      td_tensor **grads);
 bool td__part_engine(td_history *h, const td_history_part *p); /* runs it */
-/* Why the engine runs node i of the walk; NULL: code does. */
-const char *td__history_host(const td_history *h, int i);
-/* The name of node i. */
-const char *td__history_name(const td_history *h, int i);
+/* Appends a line about what the engine does for node i of the walk; none if code does
+ * all. False: out of memory. */
+bool td__history_print_cut(const td_history *h, int i, td_buf *to);
 
 #endif

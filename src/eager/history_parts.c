@@ -1,10 +1,8 @@
-/* history_parts.c -- a history with nodes that the engine must run, in parts. The
- * engine's walk over the real nodes goes on from cut to cut; in between, code runs the
- * nodes and the walk passes them. The walk is always in a state in which the engine can
- * go on by itself, so a part that code cannot run now is the engine's. */
+/* history_parts.c -- a history with cuts, in parts. The engine's walk over the real
+ * nodes goes on from cut to cut; in between, code runs the nodes and the walk passes
+ * them. The walk is always in a state in which the engine can go on by itself, so a
+ * part that code cannot run now is the engine's. */
 #include "eager/engine.h"
-
-#include <string.h>
 
 /* ---- the walk ----------------------------------------------------------- */
 
@@ -12,21 +10,24 @@ bool td__history_begin(td_history *h) { return td__walk_feed(h->w, h->from); }
 
 static bool is_leaf(const td_rec *r) { return r->node->kind == &td__accumulate_kind; }
 
+/* Does the engine have to do something before code may run the node? */
+static bool is_cut(const td_rec *r) { return r->host || (r->hears && !r->heard); }
+
 /* A leaf that is next only accumulates: there is nothing to compute. */
 int32_t td__history_next(td_history *h) {
     for (td_rec *r; (r = td__walk_top(h->w)) != NULL;) {
-        if (!r->host && !is_leaf(r)) return r->index;
-        if (!td__walk_step(h->w)) return -2;
+        if (!is_cut(r) && !is_leaf(r)) return r->index;
+        if (!(r->hears ? td__walk_hear(h->w) : td__walk_step(h->w))) return -2;
     }
     return -1;
 }
 
-const char *td__history_host(const td_history *h, int i) {
-    return td__history_rec(h, i)->host;
-}
-
-const char *td__history_name(const td_history *h, int i) {
-    return td__history_rec(h, i)->node->name;
+bool td__history_print_cut(const td_history *h, int i, td_buf *to) {
+    const td_rec *r = td__history_rec(h, i);
+    if (r->hears) td__buf_printf(to, "  the engine runs hooks of %s\n", r->node->name);
+    else if (r->host)
+        td__buf_printf(to, "  the engine runs %s: %s\n", r->node->name, r->host);
+    return !to->failed;
 }
 
 /* ---- which nodes a part has --------------------------------------------- */
@@ -54,7 +55,7 @@ static bool list_nodes(td_history *h, td_history_part *p) {
     td_walk       w = {.cx = cx, .keep = true};
     td__walk_begin(&w);
     bool ok = enter_dry(h, &w);
-    for (td_rec *r; ok && (r = td__walk_top(&w)) != NULL && !r->hides->host;) {
+    for (td_rec *r; ok && (r = td__walk_top(&w)) != NULL && !is_cut(r->hides);) {
         if (!td__vec_push(&p->recs, r->hides->index)) ok = td__fail_memory(cx);
         ok = ok && td__walk_pass(&w);
     }
@@ -110,18 +111,6 @@ void td__part_free(td_history_part *p) {
 
 /* ---- running one -------------------------------------------------------- */
 
-/* Collects the values of a node again: what the engine ran since may have written or
- * freed some, or registered hooks. False if the node is not as the key describes it. */
-static bool lift_node(td_history *h, const td_rec *r) {
-    int words = h->key.n, n = r->key_end - r->key;
-    td__history_put_node(h, r);
-    const int64_t *now = h->key.v + words;
-    bool           same = h->key.n - words == n &&
-                !memcmp(now, h->key.v + r->key, sizeof *now * (size_t)n);
-    h->key.n = words;
-    return same;
-}
-
 /* Pending gradients are values, too. */
 static void lift_places(td_history *h, const td_history_part *p) {
     for (int i = 0; i < p->at.n; i++) {
@@ -137,7 +126,7 @@ bool td__part_lift(td_history *h, const td_history_part *p, const char **why) {
     h->stale = false;
     *why = td__history_refuses(h->w);
     for (int i = 0; i < p->recs.n && !*why; i++)
-        if (!lift_node(h, td__history_rec(h, p->recs.v[i])))
+        if (!td__history_lift_node(h, td__history_rec(h, p->recs.v[i])))
             *why = "a hook has changed the history";
     if (!*why && h->stale) *why = TD_WHY_STALE;
     lift_places(h, p);

@@ -103,6 +103,8 @@ static bool enter(td_walk *w, const td_rec *from) {
     r->deps = from->deps;
     r->wanted = from->wanted;
     r->reached = from->reached;
+    r->heard = from->heard;
+    if (r->heard) return true; /* what is asked for has been stored */
     for (const td_capture *c = from->capture; c && ok; c = c->next)
         ok = ask(w, r, c->nr);
     if (from->node->kind == &td__accumulate_kind) {
