@@ -346,9 +346,17 @@ static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
     compare_contents(p, name, "'s gradient", a, b);
 }
 
-/* Are all gradients of t with respect to the leaves of the case absent or zero?
- * *failed: they cannot be computed any more, after a write or a backward. */
+static bool is_zero_or_nan_leaf(void *env, td_tensor *leaf) {
+    (void)env;
+    return td_item(td_op_count_nonzero(leaf, TD_ALL)) ==
+           td_item(td_op_sum(td_op_isnan(leaf), TD_ALL, false, TD_I64));
+}
+
+/* Are all gradients of t with respect to the leaves of the case absent or zero? Behind a
+ * branch or loop, zeros become NaN at a pole (docs/beyond.md). *failed: they cannot be
+ * computed any more, after a write or a backward. */
 static bool has_zero_gradients(const case_run *r, td_tensor *t, bool *failed) {
+    bool         control = case_has_control(r->c);
     bool         zero = td__is_float((td_dtype)t->dtype);
     td_tensor   *ones = td_op_ones_like(t, (td_dtype)t->dtype);
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .allow_unused = true};
@@ -357,7 +365,8 @@ static bool has_zero_gradients(const case_run *r, td_tensor *t, bool *failed) {
         td_tensor *leaf = tensor_at(r, r->leaves.v[i]->id), *g = NULL;
         if (!leaf || !td_requires_grad(leaf)) continue;
         zero = td_grad((td_tensors){&t, 1}, (td_tensors){&leaf, 1}, &g, &o);
-        if (zero && g && !td_is_nil(g)) zero = is_zero(g);
+        if (!zero || !g || td_is_nil(g)) continue;
+        zero = control ? td__typed_leaves(g, is_zero_or_nan_leaf, NULL) : is_zero(g);
     }
     *failed = !td_ok(t->cx);
     td_clear(t->cx);
