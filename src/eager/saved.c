@@ -74,14 +74,17 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
     return value;
 }
 
-/* Saves t through hooks h. */
+/* Saves t through hooks h. The grad_fn of a view that was made under no_grad is not
+ * read: if its base was written since, that fails, which is the error of ops with a
+ * gradient for the view alone. */
 static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h) {
     td_ctx  *cx = t->cx;
     td_pack *p = td__alloc(sizeof *p);
     if (!p) return td__fail_memory(cx);
     *p = (td_pack){.hooks = *h};
     bool needs = !output && td__needs_grad(t);
-    if (needs && !td__edge_of(t, &p->edge)) {
+    bool plain = td__has_node(t) || !t->base || t->creation == TD_MADE_PLAIN;
+    if (needs && plain && !td__edge_of(t, &p->edge)) {
         td__free(p);
         return false;
     }
