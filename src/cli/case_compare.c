@@ -352,9 +352,9 @@ static bool is_zero_or_nan_leaf(void *env, td_tensor *leaf) {
            td_item(td_op_sum(td_op_isnan(leaf), TD_ALL, false, TD_I64));
 }
 
-/* Are all gradients of t with respect to the leaves of the case absent or zero? Behind a
- * branch or loop, zeros become NaN at a pole (docs/beyond.md). *failed: they cannot be
- * computed any more, after a write or a backward. */
+/* Are all gradients of t with respect to the leaves of the case absent or zero? Behind
+ * a branch or loop, zeros become NaN at a pole (docs/beyond.md). *failed: they cannot
+ * be computed any more, after a write or a backward. */
 static bool has_zero_gradients(const case_run *r, td_tensor *t, bool *failed) {
     bool         control = case_has_control(r->c);
     bool         zero = td__is_float((td_dtype)t->dtype);
