@@ -16,12 +16,13 @@
 
 struct td_group {
     td_func    *f;
-    td_group   *into;  /* merged: the group it is part of */
-    td_group   *next;  /* of the same outer storage */
-    td_storage *st;    /* outer */
-    td_fval    *root;  /* NULL: arguments overlap, and no record covers them yet */
-    td_tensor  *given; /* the value of an argument in it at the call; NULL: none */
-    uint64_t    gen;   /* writes so far */
+    td_group   *into;    /* merged: the group it is part of */
+    td_group   *next;    /* of the same outer storage */
+    td_storage *st;      /* outer */
+    td_fval    *root;    /* NULL: arguments overlap, and no record covers them yet */
+    td_tensor  *given;   /* the value of an argument in it at the call; NULL: none */
+    td_fval    *written; /* the record of the last write; NULL: none */
+    uint64_t    gen;     /* writes so far */
     int         writes, quiet_writes; /* all; those under no_grad */
 };
 

@@ -147,11 +147,22 @@ static bool derive(td_fval *v) {
     return ok;
 }
 
+/* Is v current, or did the last write write exactly its elements? Then it gets that
+ * value: read from the base, it would depend on elements of the storage that a copy of
+ * an argument may lack. */
+static bool has_value(td_fval *v) {
+    const td_fval *w = td__group_of(v)->written;
+    if (is_current(v)) return true;
+    bool plain = w && !v->overlap && !v->of && !w->of;
+    return plain && is_current(w) && td__geom_identical(&w->geom, &v->geom) &&
+           td__fval_hold(v, w->inner);
+}
+
 /* Without recursion, because chains of views may be long. */
 static bool derive_chain(td_func *f, td_fval *v) {
     int      n = 0;
     td_fval *u = v;
-    for (; !is_current(u); u = u->up, n++)
+    for (; !has_value(u); u = u->up, n++)
         if (!td__fval_place(u)) return false;
     td_fval **chain = td__arena_alloc(&f->cx->scratch, sizeof *chain * (size_t)(n + 1));
     if (!chain) return td__fail_memory(f->cx);
@@ -299,6 +310,7 @@ static bool store(td_func *f, td_fval *v, td_tensor *value) {
         value = step_up(&v, value);
     }
     value = value ? td__fval_lay_out(v, value) : NULL;
+    td__group_of(v)->written = n > 0 ? way[0].v : v;
     return value && settle(way, n, v, value);
 }
 
