@@ -2042,7 +2042,7 @@ TD_API td_tensor *td_op_bucketize(td_value self, td_tensor *boundaries, bool out
 /* Is each element among the test elements? With `invert`: is it not? assume_unique changes nothing. */
 TD_API td_tensor *td_op_isin(td_value elements, td_value test_elements, bool assume_unique, bool invert);
 
-/* The first of each run of equal elements, or entries along `dim`; for every element the index of its run; how long each run is. Results that are not asked for are empty; with a dim all are returned. */
+/* The first of each run of equal elements, or entries along `dim`; for every element the index of its run; how long each run is. Results that are not asked for are empty; with a dim of a matrix all are returned. */
 TD_API td_tensor *td_op_unique_consecutive(td_tensor *self, bool return_inverse, bool return_counts, td_value dim, td_tensor **inverse, td_tensor **counts);
 
 /* How often each integer from 0 occurs in a vector, or the sums of its weights; at least `minlength` entries. */

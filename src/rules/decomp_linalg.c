@@ -45,6 +45,7 @@ bool td__decomp_addr(td_opcall *c) {
                            td__type_str(a), td__type_str(b));
     int64_t  size[] = {a->size[0], b->size[0]};
     td_dtype dt = td__result_type(c->cx, c->in, 3);
+    if (!td__factor_suits(c, 3, dt) || !td__factor_suits(c, 4, dt)) return false;
     self = td_op_to(td_op_expand(self, (td_ints){size, 2}), dt, false);
     a = td_op_unsqueeze(td_op_to(a, dt, false), 1);
     c->out[0] = td_op__addr(self, a, td_op_to(b, dt, false), c->in[3], c->in[4]);

@@ -41,9 +41,18 @@ static bool open_norm(td_opcall *c, matrix_norm *n, td_ints dim, bool keepdim,
     return true;
 }
 
-/* Singular values with the two dims moved to the end. */
-static td_tensor *singular_values(const matrix_norm *n) {
+/* Singular values with the two dims moved to the end; nil after td__op_fail. A half is
+ * refused whatever the dtype of the result is, as in ATen. */
+static td_tensor *singular_values(td_opcall *c, const matrix_norm *n) {
     td_tensor *t = n->dtype == TD_DTYPE_NONE ? n->t : t_as(n->t, n->dtype);
+    if (td__is_half((td_dtype)n->t->dtype)) {
+        td__op_fail(
+            c, TD_E_DTYPE,
+            "a norm of singular values takes f32 or f64, self is %s; convert it "
+            "with td_to",
+            td__type_str(n->t));
+        return &c->cx->nil;
+    }
     return td_op_linalg_svdvals(
         td_op_movedim(t, (td_ints){n->dim, 2}, TD_DIMS(-2, -1)));
 }
@@ -66,7 +75,8 @@ static td_tensor *extreme(td_tensor *t, int64_t dim, bool keepdim, bool greatest
 /* Norm `ord` of the matrices of n; NULL after td__op_fail. */
 static td_tensor *norm_by_number(td_opcall *c, const matrix_norm *n, double ord) {
     double size = fabs(ord);
-    if (size == 2) return restore(n, extreme(singular_values(n), -1, false, ord > 0));
+    if (size == 2)
+        return restore(n, extreme(singular_values(c, n), -1, false, ord > 0));
     if (size != 1 && size != INFINITY) {
         td__op_fail(c, TD_E_ARG,
                     "ord is %g; it must be 1, 2, inf or one of these "
@@ -87,7 +97,7 @@ static td_tensor *norm_by_word(td_opcall *c, const matrix_norm *n, const char *o
         return td_op_norm(n->t, td_value_int(2), (td_ints){n->dim, 2}, n->keepdim,
                           n->dtype);
     if (!strcmp(ord, "nuc"))
-        return restore(n, t_sum(singular_values(n), TD_DIMS(-1), false));
+        return restore(n, t_sum(singular_values(c, n), TD_DIMS(-1), false));
     td__op_fail(c, TD_E_ARG, "the norm is \"%s\"; it must be \"fro\" or \"nuc\"", ord);
     return NULL;
 }

@@ -259,6 +259,11 @@ static bool unpool(td_opcall *c, int spatial) {
         return td__op_fail(c, TD_E_ARG, "output_size must have %d entries, got %u",
                            spatial, c->in[5].n);
     if (!want_lists(c, spatial)) return false;
+    for (int d = 1; d < x->rank; d++)
+        if (td__dim_eq(x->size[d], 0))
+            return td__op_fail(c, TD_E_SHAPE,
+                               "self is %s; only its first dim may be empty",
+                               td__type_str(x));
     for (int d = 0; d < lead; d++) size[d] = x->size[d];
     for (int d = 0; d < spatial; d++)
         if (!unpooled(c, spatial, d, &size[lead + d])) return false;

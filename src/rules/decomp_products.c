@@ -102,7 +102,12 @@ static td_tensor *contract(td_opcall *c, td_tensor *a, td_tensor *b, td_ints da,
                       TD_SHAPE(sa.rows, inner));
     b = td_op_reshape(td_op_permute(b, (td_ints){sb.order, b->rank}),
                       TD_SHAPE(inner, sb.rows));
-    return td_op__unsafe_view(td_op_mm(a, b), (td_ints){size, sa.n_free + sb.n_free});
+    td_ints as = {size, sa.n_free + sb.n_free};
+    if (td__dim_eq(sa.rows, 1) && td__dim_eq(sb.rows, 1)) /* as ATen: no autocast */
+        return td_op_view(td_op_dot(td_op_reshape(a, TD_SHAPE(inner)),
+                                    td_op_reshape(b, TD_SHAPE(inner))),
+                          as);
+    return td_op__unsafe_view(td_op_mm(a, b), as);
 }
 
 /* in: self, other, dims_self, dims_other. */

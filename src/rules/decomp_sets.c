@@ -216,16 +216,17 @@ static void give_runs(td_opcall *c, td_tensor *t, bool inverse, bool counts) {
 }
 
 /* in: self, return_inverse, return_counts, dim or none. With a dim PyTorch returns all
- * three whatever is asked for. */
+ * three whatever is asked for, unless self is a vector and dim is 0. */
 bool td__decomp_unique_consecutive(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
-    if (td__in_none(c, 3)) {
+    int        dim = 0;
+    if (!td__in_none(c, 3) && (dim = td__op_dim(c, td__in_int(c, 3), self->rank)) < 0)
+        return false;
+    if (td__in_none(c, 3) || (self->rank == 1 && td__in_int(c, 3) == 0)) {
         give_runs(c, flat(self), td__in_bool(c, 1), td__in_bool(c, 2));
         if (td__in_bool(c, 1)) c->out[1] = td_op_reshape(c->out[1], td__sizes(self));
         return td_ok(c->cx);
     }
-    int dim = td__op_dim(c, td__in_int(c, 3), self->rank);
-    if (dim < 0) return false;
     bool empty = self->rank == 0;
     for (int d = 0; d < self->rank; d++)
         empty |= d != dim && td__dim_eq(self->size[d], 0);

@@ -91,7 +91,7 @@ static bool pivots_of(td_opcall *c, const td_tensor *lu, const td_tensor *pivots
 /* in: LU_data, LU_pivots, unpack_data, unpack_pivots. */
 bool td__decomp_lu_unpack(td_opcall *c) {
     td_tensor *lu = td__in(c, 0), *pivots = td__in(c, 1);
-    if (!td__want_matrix(c, 0) || (td__in_bool(c, 3) && !pivots_of(c, lu, pivots)))
+    if (!td__want_matrix_dims(c, 0) || (td__in_bool(c, 3) && !pivots_of(c, lu, pivots)))
         return false;
     c->out[0] = td__in_bool(c, 3)
                     ? permutation(pivots, t_last(lu, 2), (td_dtype)lu->dtype)

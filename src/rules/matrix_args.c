@@ -5,19 +5,21 @@
 
 #include <string.h>
 
+bool td__want_matrix_dims(td_opcall *c, int i) {
+    const td_tensor *t = td__in(c, i);
+    return t->rank >= 2 ||
+           td__op_fail(c, TD_E_SHAPE,
+                       "%s must be a matrix or a stack of matrices, got %s",
+                       c->info->s.in[i].name, td__type_str(t));
+}
+
 bool td__want_matrix(td_opcall *c, int i) {
     const td_tensor *t = td__in(c, i);
-    const char      *name = c->info->s.in[i].name;
-    if (t->rank < 2)
-        return td__op_fail(c, TD_E_SHAPE,
-                           "%s must be a matrix or a stack of matrices, got %s", name,
-                           td__type_str(t));
-    if (t->dtype != TD_F32 && t->dtype != TD_F64)
+    if (t->rank >= 2 && t->dtype != TD_F32 && t->dtype != TD_F64)
         return td__op_fail(c, TD_E_DTYPE,
-                           "%s must be f32 or f64, got %s; convert it "
-                           "with td_to",
-                           name, td__type_str(t));
-    return true;
+                           "%s must be f32 or f64, got %s; convert it with td_to",
+                           c->info->s.in[i].name, td__type_str(t));
+    return td__want_matrix_dims(c, i);
 }
 
 bool td__want_square(td_opcall *c, int i) {

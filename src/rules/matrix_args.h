@@ -7,6 +7,7 @@
 
 /* Argument i has at least two dims, and for LAPACK's sake f32 or f64. */
 bool td__want_matrix(td_opcall *c, int i);
+bool td__want_matrix_dims(td_opcall *c, int i); /* of any dtype */
 /* ... and the last two sizes are equal. */
 bool td__want_square(td_opcall *c, int i);
 /* Arguments i and k have one dtype. */

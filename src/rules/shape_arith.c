@@ -15,23 +15,11 @@ static void int_range(td_dtype dt, int64_t *low, int64_t *high) {
     *low = dt == TD_U8 ? 0 : -*high - 1;
 }
 
-/* add: alpha must suit the dtype it multiplies. */
-static bool check_alpha(td_opcall *c, int arg, td_dtype common) {
-    td_value alpha = c->in[arg];
-    if (alpha.kind == TD_K_BOOL && common != TD_BOOL)
-        return td__op_fail(c, TD_E_ARG, "a bool alpha is for bool tensors only, got %s",
-                           td_dtype_name(common));
-    if (alpha.kind == TD_K_FLOAT && !td__is_float(common))
-        return td__op_fail(c, TD_E_ARG, "alpha must be an integer for %s tensors",
-                           td_dtype_name(common));
-    return true;
-}
-
 /* in: a, b, alpha. The common dtype is that of a and b; alpha does not promote. */
 bool td__shape_add(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
-    return check_alpha(c, 2, dt) && td__pw_meta(c, a, dt, dt);
+    return td__factor_suits(c, 2, dt) && td__pw_meta(c, a, dt, dt);
 }
 
 /* ATen lists these ops' two operands the other way round: where their layouts

@@ -226,8 +226,11 @@ static bool result_sizes(td_opcall *c, int64_t *made) {
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
     int              rank = x->rank;
     td_conv          p;
+    int64_t          unused[3];
     if (td__in_bool(c, TRANSPOSED)) return td__conv_transposed(c, &p, made);
-    if (!td__conv_sizes(c, &p, rank, x->size, w->size)) return false;
+    if (!read_list(c, OUTPUT_PADDING, rank - 2, 0, unused) ||
+        !td__conv_sizes(c, &p, rank, x->size, w->size))
+        return false;
     made[0] = p.n, made[1] = p.o;
     if (rank > 4) made[2] = td__conv_out_d(&p);
     if (rank > 3) made[rank - 2] = td__conv_out_h(&p);

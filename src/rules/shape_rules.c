@@ -119,3 +119,15 @@ bool td__number_fits(td_opcall *c, int i, td_dtype dt) {
     return td__op_fail(c, TD_E_ARG, "%s = %.9g cannot be represented in %s",
                        c->info->s.in[i].name, td__value_f(v), td_dtype_name(dt));
 }
+
+bool td__factor_suits(td_opcall *c, int i, td_dtype dt) {
+    td_kind     kind = c->in[i].kind;
+    const char *name = c->info->s.in[i].name;
+    if (kind == TD_K_BOOL && dt != TD_BOOL)
+        return td__op_fail(c, TD_E_ARG, "a bool %s is for bool tensors only, got %s",
+                           name, td_dtype_name(dt));
+    if (kind == TD_K_FLOAT && !td__is_float(dt))
+        return td__op_fail(c, TD_E_ARG, "%s must be an integer for %s tensors", name,
+                           td_dtype_name(dt));
+    return true;
+}
