@@ -19,8 +19,8 @@ td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
 bool td__dtype_holds(td_dtype dt, td_value v);
 /* Refuses number argument i when dt does not hold it; tensors and none pass. */
 bool td__number_fits(td_opcall *c, int i, td_dtype dt);
-/* Does argument i, alpha or beta, suit the dtype that it multiplies: no bool but for bool
- * tensors, no fraction for integers? */
+/* Refuses argument i, alpha or beta, if it does not suit the dtype that it multiplies:
+ * a bool for other than bool tensors, a fraction for integers. */
 bool td__factor_suits(td_opcall *c, int i, td_dtype dt);
 
 #endif
