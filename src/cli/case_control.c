@@ -1,9 +1,16 @@
 /* case_control.c -- control=true of a call: the function is replayed with td_cond,
  * td_while and td_call_region in place of the ops cond, while_loop and region, as a C
  * body would call them. An input of a nested function with the descriptor <const> is
- * closed over: the body reads the tensor itself. So are the fixed tensors of a loop. */
+ * closed over: the body reads the tensor itself. So are the fixed tensors of a loop.
+ *
+ * The name of a region says more: with `once` in it td_region_body.once is set, if the
+ * region closes over nothing; with `grad` its body adds the sum of the gradient of its
+ * first result with respect to its first operand, taken inside, to that result. */
 #include "cli/case_run.h"
+#include "tandem/grad.h"
 #include "trace/trace.h"
+
+#include <string.h>
 
 /* One call of td_cond, td_while or td_call_region: its graphs and the tensors they
  * close over. */
@@ -28,31 +35,58 @@ static bool closes_over(const control *k, const td_graph *g, int i, int operand)
     return g->in_desc.v[i].kind == TD_D_CONST;
 }
 
-/* The body of a branch, a test or an iteration: replays g. Literals of g are left
- * absent; the replay takes them from the graph. */
-static bool replay_nested(td_call *c, const td_graph *g) {
-    const control *k = td_call_env(c);
+/* result += sum(d result / d operand), where both require grad. False after td__fail. */
+static bool add_gradient(td_value *result, td_value operand) {
+    td_tensor *y = result->kind == TD_K_TENSOR ? result->u.t : NULL, *g = NULL;
+    td_tensor *x = operand.kind == TD_K_TENSOR ? operand.u.t : NULL;
+    if (!x || !y || !td_requires_grad(x) || !td_requires_grad(y)) return true;
+    td_tensor   *one = td_op_ones_like(y, TD_DTYPE_NONE);
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .allow_unused = true,
+                      .grads = {&one, 1}};
+    if (!td_grad((td_tensors){&y, 1}, (td_tensors){&x, 1}, &g, &o)) return false;
+    if (!g || td_is_nil(g)) return td_ok(y->cx);
+    g = td_op_sum(g, TD_ALL, false, TD_DTYPE_NONE);
+    *result = td_value_tensor(td_op_add(y, td_value_tensor(g), td_value_int(1)));
+    return td_ok(y->cx);
+}
+
+/* The body of a branch, a test, an iteration or a region: replays g. Literals of g are
+ * left absent; the replay takes them from the graph. k: its call; NULL: g closes over
+ * nothing. */
+static bool replay_nested(td_call *c, const td_graph *g, const control *k) {
     td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + g->outputs.n + 1));
     if (!in) return td__fail_memory(td_call_ctx(c));
     for (int i = 0, operand = 0, arg = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
-        bool closed = closes_over(k, g, i, operand);
+        bool closed = k && closes_over(k, g, i, operand);
         in[i] = td_value_tensor(closed ? k->operands[operand] : td_arg(c, arg++));
         operand++;
     }
     td_value *out = in + g->inputs.n;
-    bool      ok = case_replay_control(g, in, out) &&
-              td_return_values(c, (td_values){out, g->outputs.n});
+    bool      ok = case_replay_control(g, in, out);
+    if (ok && strstr(g->name, "grad") && g->inputs.n && g->outputs.n)
+        ok = add_gradient(&out[0], in[0]);
+    ok = ok && td_return_values(c, (td_values){out, g->outputs.n});
     td__free(in);
     return ok;
 }
 
 static bool run_first(td_call *c) {
-    return replay_nested(c, ((const control *)td_call_env(c))->first);
+    const control *k = td_call_env(c);
+    return replay_nested(c, k->first, k);
 }
 
 static bool run_second(td_call *c) {
-    return replay_nested(c, ((const control *)td_call_env(c))->second);
+    const control *k = td_call_env(c);
+    return replay_nested(c, k->second, k);
+}
+
+static bool run_once(td_call *c) { return replay_nested(c, td_call_env(c), NULL); }
+
+static bool closes_over_any(const td_graph *g) {
+    bool any = false;
+    for (int i = 0; i < g->inputs.n; i++) any |= g->in_desc.v[i].kind == TD_D_CONST;
+    return any;
 }
 
 /* Appends the tensors of a list argument to the operands. */
@@ -103,7 +137,12 @@ static bool call_region(td_replay *r, const td_gnode *n, operands *of,
     list.v = args;
     k.operands = of->v;
     td_region_body b = {.body = run_first, .env = &k, .name = k.first->name};
-    bool           ok = td_call_region(r->g->cx, b, list, out, n->n_out);
+    if (strstr(k.first->name, "once") && !closes_over_any(k.first)) {
+        b.once = true; /* the graph is there as long as the case */
+        b.body = run_once;
+        b.env = n->in[0].u.g;
+    }
+    bool ok = td_call_region(r->g->cx, b, list, out, n->n_out);
     td__free(args);
     return ok;
 }

@@ -65,6 +65,7 @@ typedef struct prog_known {
     int         dtype, rank;
     int64_t     size[PROG_LIST];
     bool        closes; /* over its second operand */
+    const char *name;   /* without its number */
 } prog_known;
 
 /* What a program has so far: a case's statements or a function's body. */
@@ -270,6 +271,10 @@ extern bool   prog_native; /* the last program checked ran in native code */
 
 /* Is the difference that r reports one of rounding alone? */
 bool prog_is_noise(const char *text, size_t n, const prog_result *r);
+/* Does eager itself move as far as the difference `why`, which is `off`, where it
+ * rounds otherwise? Nothing is known of other ways of execution then. */
+bool prog_is_unstable(const td_gfile *f, const td_gcase *c, const char *why,
+                      double off);
 
 /* ---- without memory (prog_faults.c) ------------------------------------- */
 

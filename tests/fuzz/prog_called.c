@@ -146,7 +146,8 @@ static const form forms[] = {
 /* One statement. */
 typedef struct statement {
     const form *of;
-    int         nr;    /* of its name, @r0 @r1 ... */
+    const char *name; /* and a number: @r0 @once1 @grad2 ... (case_control.c) */
+    int         nr;
     bool        known; /* the text has it already */
     prog_val    x, y;
     bool        closes; /* the body closes over y */
@@ -155,9 +156,9 @@ typedef struct statement {
 /* The region and its operands; `whole`: with its body, even if it is known. */
 static void print_call(td_buf *b, const statement *s, bool whole) {
     bool two = s->of->flags & TWO;
-    if (s->known && !whole) td__buf_printf(b, "region(@r%d", s->nr);
+    if (s->known && !whole) td__buf_printf(b, "region(@%s%d", s->name, s->nr);
     else {
-        td__buf_printf(b, "region(func @r%d(", s->nr);
+        td__buf_printf(b, "region(func @%s%d(", s->name, s->nr);
         prog_fill_in(b, two ? "%a: T, %b: T" : "%a: T", s->x.t);
         td__buf_add(b, s->closes ? " <const>) {\n" : ") {\n");
         prog_fill_in(b, s->of->body, s->x.t);
@@ -207,14 +208,24 @@ static const prog_val *one_for(prog_world *w, const prog_known *k) {
     return NULL;
 }
 
+/* What td_call_region does beside calling the body: it is told that this may be called
+ * once, or gradients are taken inside, which PyTorch's programs do not have. */
+static const char *choose_name(prog_world *w) {
+    static const char *const names[] = {"once", "grad", "once_grad"};
+    bool more = w->control && !prog_public && prog_chance(&w->r, 30);
+    return more ? names[prog_upto(&w->r, TD_COUNT(names))] : "r";
+}
+
 /* A region of before, or a new one. */
 static bool choose(prog_world *w, statement *s) {
     const prog_val *x;
     *s = (statement){.nr = w->n_known, .of = &forms[prog_upto(&w->r, TD_COUNT(forms))]};
+    s->name = choose_name(w);
     if (w->n_known && prog_chance(&w->r, 60)) {
         const prog_known *k = &w->known[s->nr = prog_upto(&w->r, w->n_known)];
-        *s =
-            (statement){.nr = s->nr, .of = k->form, .known = true, .closes = k->closes};
+        *s = (statement){.nr = s->nr, .of = k->form, .known = true};
+        s->closes = k->closes;
+        s->name = k->name;
         x = one_for(w, k);
     } else x = some_number(w, s->of->flags & FLOATS);
     if (!x || s->nr >= PROG_KNOWN || x->t->rank > PROG_LIST) return false;
@@ -232,6 +243,7 @@ static void note_known(prog_world *w, const statement *s) {
     if (s->known) return;
     prog_known *k = &w->known[w->n_known++];
     *k = (prog_known){.form = s->of, .dtype = s->x.t->dtype, .closes = s->closes};
+    k->name = s->name;
     k->rank = s->x.t->rank;
     for (int d = 0; d < k->rank; d++) k->size[d] = s->x.t->size[d];
 }

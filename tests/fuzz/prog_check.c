@@ -270,7 +270,8 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     r->off = v.off;
     if (is == CASE_DIFFERS && shrinks(&v)) is = CASE_EQUAL;
     const char *why = td__buf_str(&v.why);
-    if (is == CASE_DIFFERS && (only_rounds(f, c, way, why) || may_be_far(f, why))) {
+    if (is == CASE_DIFFERS && (only_rounds(f, c, way, why) || may_be_far(f, why) ||
+                               prog_is_unstable(f, c, why, v.off))) {
         is = CASE_EQUAL;
         r->rounds = true;
         snprintf(r->why, sizeof r->why, "%s: %s", way->name, why);
