@@ -152,15 +152,14 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
 
 /* The error of a saved value that was written since. Captured branches and loops save
  * all their operands: eager, which runs their ops, may save none of them. A region
- * saves what its ops save. */
+ * saves what its ops save, but as an operand where eager saves a view of it, which
+ * stays in its storage when set_ moves the operand. */
 static bool fail_version(td_node *n, const td_saved *s) {
-    td_tensor *t = s->t;
-    bool       nests =
-        n->def && n->def->flags & TD_OPF_NESTS && n->def != td__row(TD_OP_call_forward);
-    const char *writer = t->st != s->st  ? "set_"
-                         : t->st->writer ? t->st->writer
-                         : t->moves > 0  ? "set_"
-                                         : "a write";
+    td_tensor  *t = s->t;
+    bool        moved = t->st != s->st || (!t->st->writer && t->moves > 0);
+    bool        region = n->def == td__row(TD_OP_call_forward);
+    bool        nests = n->def && n->def->flags & TD_OPF_NESTS && (moved || !region);
+    const char *writer = moved ? "set_" : t->st->writer ? t->st->writer : "a write";
     td_buf      made = {0}, remedy = {0};
     n->cx->stale = td_ok(n->cx);
     if (s->arg >= 0 && t->ag && t->ag->fn)

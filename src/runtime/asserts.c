@@ -1,6 +1,7 @@
 /* asserts.c -- what a call promises and gets, checked again (config debug_asserts):
  * inputs as the guards say, values as the graph says, gradients as their targets. A
  * failure here is a bug of a backend or of a guard, never of the caller. */
+#include "core/typed.h"
 #include "runtime/plan.h"
 
 /* "f32[4,3] with strides [1,4]" */
@@ -59,6 +60,18 @@ static bool check_pattern(const td_pcall *c, int i) {
     return true;
 }
 
+/* Has t the type l? The code reads inner tensors of a tensor of a type, and relies on
+ * their strides alone: those of the tensor itself may be other ones after the hooks of
+ * a saved value, or of a tangent. */
+static bool input_fits(const td_tensor *t, const td_gtype *l) {
+    const td_typed *d = t->typed;
+    bool            typed = d && l->of && d->n == l->of->n;
+    bool            fits = has_type(t, &l->geom, !typed);
+    for (int i = 0; typed && fits && i < d->n; i++)
+        fits = input_fits(d->inner[i], l->of->inner[i]);
+    return fits;
+}
+
 /* With debug_asserts: do the inputs have the traced types and alias pattern? The key
  * has compared them already, so a failure is a bug. */
 bool td__plan_check_inputs(const td_pcall *c) {
@@ -66,7 +79,7 @@ bool td__plan_check_inputs(const td_pcall *c) {
     for (int i = 0; i < j->n_primals; i++) {
         const td_gtype *l = j->g->inputs.v[i]->type;
         if (c->in[i].kind != TD_K_TENSOR || !l) continue;
-        if (!has_type(c->in[i].u.t, &l->geom, true))
+        if (!input_fits(c->in[i].u.t, l))
             return fail(c->p, c->in[i].u.t, "input", i,
                         "the code was compiled for another type");
         /* Above the first order, inputs are values: nothing is written. */
