@@ -2060,8 +2060,8 @@ TD_API td_tensor *td_op_histogram_bins(td_tensor *self, td_tensor *bins, td_tens
 /* The bins + 1 edges of a histogram of self. */
 TD_API td_tensor *td_op__histogram_edges(td_tensor *self, int64_t bins, td_value min, td_value max);
 
-/* The counts of a histogram; even: all intervals have one width. */
-TD_API td_tensor *td_op__histogram(td_tensor *self, td_tensor *edges, td_tensor *weight, bool even);
+/* The counts of a histogram, and a copy of the edges, which has the history of all arguments; even: all intervals have one width. */
+TD_API td_tensor *td_op__histogram(td_tensor *self, td_tensor *edges, td_tensor *weight, bool even, td_tensor **bin_edges);
 
 /* `self` with each entry of `source` reduced into the entry that `index` names along `dim`: prod, mean, amax or amin. */
 TD_API td_tensor *td_op_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce, bool include_self);

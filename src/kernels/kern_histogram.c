@@ -362,8 +362,9 @@ bool td__kern_histogram(td_opcall *c) {
             }
             sum[interval(edge, n, low, high, v[i])] += by ? by[i] : 1;
         }
-        td__cast_run(n - 1, (td_dtype)c->out[0]->dtype, td__ptr(c->out[0]), TD_F64,
-                     sum);
+        td_dtype dt = (td_dtype)self->dtype;
+        td__cast_run(n - 1, dt, td__ptr(c->out[0]), TD_F64, sum);
+        td__cast_run(n, dt, td__ptr(c->out[1]), TD_F64, edge);
         td__block_free(sum, bytes);
     }
     td__dense_drop(x, self);

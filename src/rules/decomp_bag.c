@@ -60,6 +60,15 @@ static td_tensor *by_rows(td_opcall *c, const bags *b) {
     return td__dim_eq(n, 0) ? sum : t_share(sum, n);
 }
 
+/* The offsets; fails where they descend. */
+static td_tensor *ascending(td_tensor *offsets) {
+    td_tensor *first = td_op_slice(offsets, 0, td_value_int(0), td_value_int(1), 1);
+    td_tensor *both[] = {first, td_op_diff(offsets, 1, 0)};
+    td_tensor *steps = td_op_cat((td_tensors){both, 2}, 0);
+    steps = td_op__expect_range(steps, 0, (double)INFINITY, "the length of a bag");
+    return td_op_cumsum(steps, 0, (td_dtype)offsets->dtype);
+}
+
 /* For each index the number of its bag: how many bags begin at it or before, less 1. */
 static td_tensor *bag_numbers(td_opcall *c, td_tensor *offsets) {
     td_tensor *at = td__in(c, 1);
@@ -81,7 +90,7 @@ static td_tensor *by_offsets(td_opcall *c, const bags *b) {
         offsets = td_op_slice(offsets, 0, td_value_int(0), td_value_int(many), 1);
     }
     int64_t    size[2] = {many, w->size[1]};
-    td_tensor *nr = bag_numbers(c, offsets);
+    td_tensor *nr = bag_numbers(c, ascending(offsets));
     td_tensor *zero = td_op_new_zeros(b->rows, (td_ints){size, 2}, TD_DTYPE_NONE);
     if (b->how == 'x') {
         td_ints    all = {b->rows->size, 2};

@@ -247,13 +247,12 @@ static td_tensor *density(td_tensor *hist, td_tensor *edges) {
     return t_div(share, td_op_diff(edges, 1, 0));
 }
 
-/* Sets both results of a histogram. */
+/* Sets both results of a histogram. As PyTorch's, they have one history. */
 static bool give_histogram(td_opcall *c, td_tensor *edges, td_value weight, bool dense,
                            bool even) {
     td_tensor *w = weight.kind == TD_K_TENSOR ? weight.u.t : NULL;
-    c->out[0] = td_op__histogram(td__in(c, 0), edges, w, even);
-    if (dense) c->out[0] = density(c->out[0], edges);
-    c->out[1] = edges;
+    c->out[0] = td_op__histogram(td__in(c, 0), edges, w, even, &c->out[1]);
+    if (dense) c->out[0] = density(c->out[0], c->out[1]);
     return td_ok(c->cx) && !td_is_nil(c->out[0]);
 }
 
@@ -264,8 +263,7 @@ bool td__decomp_histogram(td_opcall *c) {
     return give_histogram(c, edges, c->in[4], td__in_bool(c, 5), true);
 }
 
-/* in: self, bins, weight, density. The edges are a copy of bins. */
+/* in: self, bins, weight, density. */
 bool td__decomp_histogram_bins(td_opcall *c) {
-    td_tensor *edges = td_op_clone(td_op_detach(td__in(c, 1)), true);
-    return give_histogram(c, edges, c->in[2], td__in_bool(c, 3), false);
+    return give_histogram(c, td__in(c, 1), c->in[2], td__in_bool(c, 3), false);
 }

@@ -168,6 +168,7 @@ bool td__shape_histogram(td_opcall *c) {
                            td__type_str(weight), td__type_str(self));
     int64_t bins = td__dim_sub(edges->numel, 1);
     td__meta_dense(&c->meta[0], (td_dtype)self->dtype, 1, &bins);
+    td__meta_dense(&c->meta[1], (td_dtype)self->dtype, 1, edges->size);
     return true;
 }
 

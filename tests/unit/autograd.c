@@ -576,3 +576,19 @@ TEST(backward_through_an_op_without_a_derivative_fails_and_names_it) {
     td_clear(cx);
     td_close(cx);
 }
+
+/* As in PyTorch, both results of a histogram have the history of all its arguments. */
+TEST(edges_of_a_histogram_require_grad_if_an_argument_does) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_tensor1(cx, 0, 1, 2), *bins = LEAF(cx, 0, 1, 2), *edges;
+
+    td_tensor *hist = td_histogram_bins(x, bins, NULL, false, &edges);
+    CHECK(td_requires_grad(hist) && td_requires_grad(edges));
+    CHECK(!td_backward(td_sum(edges)));
+    CHECK(strstr(td_message(cx), "its derivative is not implemented") != NULL);
+    td_clear(cx);
+
+    td_histogram_bins(x, td_detach(bins), LEAF(cx, 1, 2, 3), false, &edges);
+    CHECK(td_requires_grad(edges));
+    td_close(cx);
+}

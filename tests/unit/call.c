@@ -420,6 +420,8 @@ TEST(a_partial_overlap_is_refused_and_a_full_one_taken) {
     CHECK(td_is_nil(td_add_(td_narrow(x, 0, 0, 4), td_narrow(x, 0, 1, 4))));
     CHECK_FAILS(cx, TD_E_ALIAS,
                 "add_: the written tensor and argument b partly overlap");
+    CHECK(td_is_nil(td_true_divide_(td_narrow(x, 0, 0, 4), td_narrow(x, 0, 1, 4))));
+    CHECK_FAILS(cx, TD_E_ALIAS, "partly overlap");
     CHECK(td_is_nil(td_copy_(td_narrow(x, 0, 0, 4), td_narrow(x, 0, 2, 4))));
     CHECK(td_error(cx) == TD_E_ALIAS);
     td_clear(cx);

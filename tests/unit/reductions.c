@@ -610,3 +610,19 @@ TEST(norm_and_std_have_gradient_zero_at_zero) {
     CHECK_VALUES(gradient(td_std(x), x), 0, 0, 0);
     td_close(cx);
 }
+
+/* PyTorch fails in f32, and counts elements of other bags in f64. */
+TEST(offsets_of_bags_must_ascend) {
+    td_ctx    *cx = td_open();
+    td_tensor *w = td_ones(cx, TD_SHAPE(3, 2));
+    td_tensor *at = td_to(td_tensor1(cx, 0, 2, 1), TD_I64);
+    td_tensor *down = td_to(td_tensor1(cx, 0, 2, 1), TD_I64);
+    td_tensor *up = td_to(td_tensor1(cx, 0, 0, 3), TD_I64);
+
+    CHECK(td_is_nil(td_embedding_bag(w, at, down, false, "sum")));
+    CHECK(td_error(cx) == TD_E_ARG &&
+          strstr(td_message(cx), "the length of a bag must be from 0 to inf"));
+    td_clear(cx);
+    CHECK_VALUES(td_embedding_bag(w, at, up, false, "sum"), 0, 0, 3, 3, 0, 0);
+    td_close(cx);
+}

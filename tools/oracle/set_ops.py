@@ -80,6 +80,8 @@ def samples(name):
 def gradient(x, spacing=None, dim=None, edge_order=1):
     if isinstance(spacing, list) and any(t.dim() == 0 for t in spacing):
         dims = range(x.dim()) if dim is None else dim
+        if len(dims) != len(spacing):
+            raise RuntimeError("spacing has an entry for each dim")
         parts = [gradient(x, float(t) if t.dim() == 0 else [t], [d], edge_order)
                  for t, d in zip(spacing, dims)]
         return [g for p in parts for g in p]
@@ -147,7 +149,7 @@ OPS = {
     "histogram": histogram,
     "histogram_bins": lambda x, b, w=None, d=False: histogram(x, b, None, None, w, d),
     "_histogram_edges": lambda x, n, a, b: histogram(x, n, a, b)[1],
-    "_histogram": lambda x, e, w, even: histogram(x, e, None, None, w)[0],
+    "_histogram": lambda x, e, w, even: histogram(x, e, None, None, w),
     "index_reduce": index_reduce("index_reduce"), "index_reduce_": index_reduce("index_reduce_"),
     "segment_reduce": segment_reduce,
     "_segment_offsets": lambda n, size, unsafe: torch.cat(

@@ -7,8 +7,11 @@ import torch
 aten = torch.ops.aten
 
 
-def value(formula, args):
-    """As a float; None where mpmath has no value: at poles and beyond its domain."""
+def value(formula, args, limit=None):
+    """As a float; None where mpmath has no value: at poles and beyond its domain. The
+    limit is that of a function of one argument at infinity."""
+    if limit is not None and args == (math.inf,):
+        return limit
     if not all(math.isfinite(v) for v in args):
         return None
     try:
@@ -19,7 +22,7 @@ def value(formula, args):
         return None
 
 
-def exact(name, formula):
+def exact(name, formula, limit=None):
     """The op with mpmath's values, its dtype, layout and history."""
     f = getattr(aten, name)
 
@@ -31,7 +34,7 @@ def exact(name, formula):
             return out
         rows = torch.broadcast_tensors(*(a.double() for a in was))
         old = out.detach().double().reshape(-1).tolist()
-        new = [value(formula, v) for v in zip(*(r.reshape(-1).tolist() for r in rows))]
+        new = [value(formula, v, limit) for v in zip(*(r.reshape(-1).tolist() for r in rows))]
         best = torch.tensor([o if n is None else n for o, n in zip(old, new)], dtype=torch.float64)
         out.data.copy_(best.reshape(out.shape))
         return out
@@ -65,10 +68,11 @@ def above(f, order):
 
 
 OPS = {
-    **{f"special_bessel_j{n}": exact(f"special_bessel_j{n}", lambda x, n=n: mpmath.besselj(n, x))
+    **{f"special_bessel_j{n}": exact(f"special_bessel_j{n}", lambda x, n=n: mpmath.besselj(n, x), 0)
        for n in (0, 1)},
-    **{f"special_bessel_y{n}": exact(f"special_bessel_y{n}", above(mpmath.bessely, n)) for n in (0, 1)},
-    "special_airy_ai": exact("special_airy_ai", mpmath.airyai),
+    **{f"special_bessel_y{n}": exact(f"special_bessel_y{n}", above(mpmath.bessely, n), 0)
+       for n in (0, 1)},
+    "special_airy_ai": exact("special_airy_ai", mpmath.airyai, 0),
     "polygamma": exact("polygamma", polygamma),
     **{n: exact(n, f) for n, f in (("igamma", lower), ("igamma_", lower), ("igammac", upper),
                                    ("igammac_", upper))},
