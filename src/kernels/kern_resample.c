@@ -163,14 +163,17 @@ bool td__kern_upsample1d_backward(td_opcall *c) {
     return resample(c, a, TD_PLANES_BACKWARD, PLAIN);
 }
 
-/* The axes of the last `spatial` dims; scales from argument `at` on, depth first. */
+/* The axes of the last `spatial` dims; scales from argument `at` on, depth first.
+ * Antialiasing leaves an axis whose size does not change as it is, whatever the scale. */
 static void read_axes(const td_opcall *c, const td_tensor *from, const td_tensor *to,
-                      int at, td_axis a[3]) {
-    int spatial = from->rank - 2;
+                      int at, td_resample_mode mode, td_axis a[3]) {
+    bool aa = mode == TD_RESAMPLE_LINEAR_AA || mode == TD_RESAMPLE_CUBIC_AA;
+    int  spatial = from->rank - 2;
     for (int d = 0; d < 3; d++) {
         int k = 2 + d - (3 - spatial);
         a[d] = (td_axis){1, 1, 0};
         if (k >= 2) a[d] = (td_axis){from->size[k], to->size[k], scale_of(c, at + d)};
+        if (aa && a[d].from == a[d].to) a[d].scale = 0;
     }
 }
 
@@ -180,7 +183,7 @@ bool td__kern_resample(td_opcall *c) {
     td_axis          a[3];
     td_resample_mode mode;
     if (!td__resample_mode(c, 2, &mode)) return false;
-    read_axes(c, x, out, 4, a);
+    read_axes(c, x, out, 4, mode, a);
     bool many = x->rank == 5 && x->size[1] > 3 && !td_is_contiguous(x) &&
                 td__is_channels_last(x);
     if (mode == TD_RESAMPLE_NEAREST)
@@ -195,7 +198,7 @@ bool td__kern_resample_backward(td_opcall *c) {
     td_axis          a[3];
     td_resample_mode mode;
     if (!td__resample_mode(c, 3, &mode)) return false;
-    read_axes(c, out, g, 5, a);
+    read_axes(c, out, g, 5, mode, a);
     if (mode == TD_RESAMPLE_NEAREST) return resample(c, a, TD_PLANES_BACKWARD, PLAIN);
     if (mode == TD_RESAMPLE_EXACT)
         return resample(c, a, TD_PLANES_BACKWARD, EXACT_BACKWARD);

@@ -271,11 +271,10 @@ static bool unpool(td_opcall *c, int spatial) {
         c->out[0] = td_op__max_unpool(x, index, (td_ints){size, x->rank}, spatial);
         return true;
     }
-    size[lead + 1] = size[lead];
-    size[lead] = 1;
-    td_tensor *y = td_op__max_unpool(td_op_unsqueeze(x, -2), td_op_unsqueeze(index, -2),
+    size[lead + 1] = 1; /* behind, as in ATen: it decides what channels-last is */
+    td_tensor *y = td_op__max_unpool(td_op_unsqueeze(x, -1), td_op_unsqueeze(index, -1),
                                      (td_ints){size, x->rank + 1}, 2);
-    c->out[0] = td_op_squeeze_dim(y, -2);
+    c->out[0] = td_op_squeeze_dim(y, -1);
     return true;
 }
 

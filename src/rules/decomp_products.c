@@ -161,15 +161,15 @@ bool td__decomp_kron(td_opcall *c) {
     return true;
 }
 
-/* a[i] b[k] - a[k] b[i] along dim. */
-static td_tensor *minor_of(td_tensor *a, td_tensor *b, int dim, int i, int k) {
-    return t_sub(t_mul(td_op_narrow(a, dim, i, 1), td_op_narrow(b, dim, k, 1)),
-                 t_mul(td_op_narrow(a, dim, k, 1), td_op_narrow(b, dim, i, 1)));
+/* a[i + 1] b[i + 2] along dim, counted from the start again behind the end. */
+static td_tensor *ahead(td_tensor *a, td_tensor *b, int dim) {
+    return t_mul(td_op_roll(a, TD_DIMS(-1), TD_DIMS(dim)),
+                 td_op_roll(b, TD_DIMS(-2), TD_DIMS(dim)));
 }
 
 /* Cross products of arguments 0 and 1 along dim. */
 static bool cross(td_opcall *c, int dim) {
-    td_tensor *a = td__in(c, 0), *b = td__in(c, 1), *r[3];
+    td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     if (!td__want_same_dtype(c, 0, 1)) return false;
     if (a->dtype == TD_BOOL)
         return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s",
@@ -180,10 +180,7 @@ static bool cross(td_opcall *c, int dim) {
                            "takes tensors of equal rank with size 3 in dim %d, got %s "
                            "and %s",
                            dim, td__type_str(a), td__type_str(b));
-    r[0] = minor_of(a, b, dim, 1, 2);
-    r[1] = minor_of(a, b, dim, 2, 0);
-    r[2] = minor_of(a, b, dim, 0, 1);
-    c->out[0] = td_op_contiguous(td_op_cat((td_tensors){r, 3}, dim));
+    c->out[0] = td_op_contiguous(t_sub(ahead(a, b, dim), ahead(b, a, dim)));
     return true;
 }
 

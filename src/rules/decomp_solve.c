@@ -311,6 +311,13 @@ static td_tensor *inverted(td_tensor *s, td_tensor *size, td_tensor *tol) {
     return td_op_where(counts, td_value_tensor(td_op_reciprocal(s)), td_value_int(0));
 }
 
+/* The pseudoinverse of matrices without elements, a product as that of others is: under
+ * autocast it has the dtype of the region. */
+static td_tensor *of_nothing(td_tensor *a) {
+    td_tensor *t = td_op_new_zeros(a, td__sizes(t_mT(a)), TD_DTYPE_NONE);
+    return t_last(a, 2) ? t_mm(t, t_mm(a, t)) : t_mm(t_mm(t, a), t);
+}
+
 /* in: self, atol, rtol, hermitian. Computed without history; _pinv_of has the
  * derivative. */
 bool td__decomp_pinv(td_opcall *c) {
@@ -319,7 +326,7 @@ bool td__decomp_pinv(td_opcall *c) {
     if (hermitian ? !td__want_square(c, 0) : !td__want_matrix(c, 0)) return false;
     td_tensor *a = t->flags & TD_TF_NEEDS_GRAD ? td_op_detach(t) : t;
     if (td__dim_eq(td__numel(t->rank, t->size), 0)) {
-        p = td_op_new_zeros(a, td__sizes(t_mT(a)), TD_DTYPE_NONE);
+        p = of_nothing(a);
     } else if (hermitian) {
         s = td_op__linalg_eigh(a, "L", true, &u);
         td_tensor *size = td_op_abs(s);
@@ -330,7 +337,9 @@ bool td__decomp_pinv(td_opcall *c) {
         s = inverted(s, s, td__rank_tolerance(c, s));
         p = t_mm(t_mul(t_mT(vh), t_row(s)), t_mT(u));
     }
-    c->out[0] = td_op__pinv_of(t, p);
+    td_dtype product = (td_dtype)p->dtype; /* under autocast that of the region */
+    p = td_op__pinv_of(t, td_op_to(p, (td_dtype)t->dtype, false));
+    c->out[0] = td_op_to(p, product, false);
     return true;
 }
 

@@ -114,12 +114,11 @@ bool td__vjp_det(td_vjp *v) {
     return !ga || give(v, 0, ga);
 }
 
-/* results: sign, log |det|, LU, pivots. The sign is constant. */
+/* results: sign, log |det|, LU, pivots. The sign has no gradient, as in PyTorch. */
 bool td__vjp_slogdet(td_vjp *v) {
     td_tensor *lu = v->out[2], *pivots = v->out[3], *ga = NULL;
     if (v->g[1]) ga = times_inverse(lu, pivots, v->g[1]);
     if (v->g[2]) ga = t_join(ga, td__lu_grad(lu, pivots, v->g[2]));
-    if (!ga && v->g[0]) ga = td_op_zeros_like(lu, TD_DTYPE_NONE);
     return !ga || give(v, 0, ga);
 }
 

@@ -25,7 +25,9 @@ LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(sl
                     r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|svd|qr|orgqr|matrix_exp")
 VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
-         "batch_norm", "native_batch_norm", "instance_norm"}
+         "batch_norm", "native_batch_norm", "instance_norm", "interpolate", "_resample", "grid_sample",
+         "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d",
+         "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"}
 PRODUCTS = {"linalg_cross", "cross", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "einsum",
             "scaled_dot_product_attention"}
 SPREADS = {"var", "std", "var_mean", "std_mean"}
