@@ -35,7 +35,8 @@ static bool closes_over(const control *k, const td_graph *g, int i, int operand)
     return g->in_desc.v[i].kind == TD_D_CONST;
 }
 
-/* result += sum(d result / d operand), where both require grad. False after td__fail. */
+/* result += sum(d result / d operand) where both require grad. False after
+ * td__fail. */
 static bool add_gradient(td_value *result, td_value operand) {
     td_tensor *y = result->kind == TD_K_TENSOR ? result->u.t : NULL, *g = NULL;
     td_tensor *x = operand.kind == TD_K_TENSOR ? operand.u.t : NULL;

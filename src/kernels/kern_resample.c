@@ -164,7 +164,7 @@ bool td__kern_upsample1d_backward(td_opcall *c) {
 }
 
 /* The axes of the last `spatial` dims; scales from argument `at` on, depth first.
- * Antialiasing leaves an axis whose size does not change as it is, whatever the scale. */
+ * Antialiasing leaves an axis whose size does not change, whatever the scale. */
 static void read_axes(const td_opcall *c, const td_tensor *from, const td_tensor *to,
                       int at, td_resample_mode mode, td_axis a[3]) {
     bool aa = mode == TD_RESAMPLE_LINEAR_AA || mode == TD_RESAMPLE_CUBIC_AA;

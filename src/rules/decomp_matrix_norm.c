@@ -72,18 +72,20 @@ static td_tensor *extreme(td_tensor *t, int64_t dim, bool keepdim, bool greatest
     return greatest ? td_op_amax(t, d, keepdim) : td_op_amin(t, d, keepdim);
 }
 
+/* Has a matrix such a norm? */
+static bool is_norm(td_opcall *c, double ord) {
+    double size = fabs(ord);
+    return size == 1 || size == 2 || size == INFINITY ||
+           td__op_fail(c, TD_E_ARG,
+                       "ord is %g; it must be 1, 2, inf or one of these negated", ord);
+}
+
 /* Norm `ord` of the matrices of n; NULL after td__op_fail. */
 static td_tensor *norm_by_number(td_opcall *c, const matrix_norm *n, double ord) {
     double size = fabs(ord);
     if (size == 2)
         return restore(n, extreme(singular_values(c, n), -1, false, ord > 0));
-    if (size != 1 && size != INFINITY) {
-        td__op_fail(c, TD_E_ARG,
-                    "ord is %g; it must be 1, 2, inf or one of these "
-                    "negated",
-                    ord);
-        return NULL;
-    }
+    if (!is_norm(c, ord)) return NULL;
     int64_t sum = n->dim[size == 1 ? 0 : 1], pick = n->dim[size == 1 ? 1 : 0];
     if (!n->keepdim && sum < pick) pick--;
     td_tensor *t =
@@ -197,7 +199,7 @@ bool td__decomp_cond(td_opcall *c) {
     td_tensor  *t = td__in(c, 0), *none;
     double      p = td__in_none(c, 1) ? 2 : td__in_f(c, 1);
     matrix_norm n;
-    if (!td__want_matrix(c, 0)) return false;
+    if (!td__want_matrix(c, 0) || !is_norm(c, p)) return false;
     if (has_no_elements(t)) return c->out[0] = no_matrices(t, TD_DTYPE_NONE), true;
     if (fabs(p) == 2) return c->out[0] = ratio(t, p < 0), true;
     if (!td__want_square(c, 0) ||

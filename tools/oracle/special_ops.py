@@ -59,6 +59,16 @@ def upper(a, x):
     return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
 
 
+def zeta(x, q):
+    """PyTorch's is infinite at some NaNs."""
+    out = aten.special_zeta(x, q)
+    for a in (x, q):
+        a = a if isinstance(a, torch.Tensor) else torch.tensor(a)
+        if a.is_floating_point() and out.is_floating_point():
+            out.data.masked_fill_(a.detach().isnan().expand(out.shape), float("nan"))
+    return out
+
+
 def above(f, order):
     def run(x):
         if x <= 0:
@@ -72,6 +82,7 @@ OPS = {
        for n in (0, 1)},
     **{f"special_bessel_y{n}": exact(f"special_bessel_y{n}", above(mpmath.bessely, n), 0)
        for n in (0, 1)},
+    "special_zeta": zeta,
     "special_airy_ai": exact("special_airy_ai", mpmath.airyai, 0),
     "polygamma": exact("polygamma", polygamma),
     **{n: exact(n, f) for n, f in (("igamma", lower), ("igamma_", lower), ("igammac", upper),

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from case_compare import is_done
 from td_text import Dtype, Ref, Size
-from torch_code import (DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant,
+from torch_code import (DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, on_grad,
                         is_closed_over, is_own_grad, is_zeroed)
 from torch_watch import Watch
 
@@ -331,6 +331,10 @@ class Case:
             out = constant(*[self.arg(a) for a in s.args])
         elif s.op == "load":
             raise Unsupported("load")
+        elif s.op == "on_grad":
+            x, hook, fixed = s.args[:3]
+            on_grad(self.arg(x), self.code.function(hook), self.arg(fixed), *s.args[3:])
+            return
         else:
             self.take_draws()
             args = [self.arg(a) for a in s.args]
