@@ -37,6 +37,8 @@ def isin(a, b, unique=False, invert=False):
 def histogram(x, bins=100, low=None, high=None, weight=None, density=False):
     if isinstance(bins, torch.Tensor):
         return torch.histogram(x, bins, weight=weight, density=density)
+    if (low is None) != (high is None):
+        raise RuntimeError("min and max must both be given, or none")
     between = None if low is None else (float(low), float(high))
     return torch.histogram(x, bins, range=between, weight=weight, density=density)
 
