@@ -375,9 +375,9 @@ NATIVE := programs/native programs/ops_native programs/gpt2 \
 native-run: all $(addprefix $(B)/,$(NATIVE))
 	@tools/run-tests.sh '$(T)' $(addprefix $(B)/,$(NATIVE))
 
-native: ## every sample of every op as native code, and its gradients of gradients
+native: ## every sample of every op and every kept program as native code; gradients of gradients
 	+@TD_CC_FLAGS=' ' TD_TEST_WHOLE=1 $(MAKE) --no-print-directory native-run \
-	    NATIVE="programs/ops_native programs/ops_twice"
+	    NATIVE="programs/native programs/ops_native programs/ops_twice"
 
 EMIT_C_N ?= 300
 emit-c-all: $(B)/programs/emit_c $(B)/fuzz/programs ## C files of all cases and of random programs, by every compiler
