@@ -153,6 +153,10 @@ $(call obj,$(GEN_LIB)): $(B)/obj/%.o: $(G)/%.c $(B)/flags
 $(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags | $(G)/stamp
 	$(call compile,$(UNIT_C) -DTD_SUITE=$*)
 
+# Tests spend their time in the library: compiling their own code costs more than it takes
+# to run. Those of ops compare millions of numbers.
+$(foreach d,unit faults programs fuzz,$(B)/obj/tests/$(d)/%.o): private CFLAGS := $(CFLAGS:-O2=-O1)
+
 # The library's own calls of ops keep the line of the user's call.
 $(B)/obj/src/%.o: private CPPFLAGS += -DTD_KEEP_PLACE
 
