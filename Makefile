@@ -153,6 +153,10 @@ $(call obj,$(GEN_LIB)): $(B)/obj/%.o: $(G)/%.c $(B)/flags
 $(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags | $(G)/stamp
 	$(call compile,$(UNIT_C) -DTD_SUITE=$*)
 
+# Tests spend their time in the library: compiling their own code costs more than it takes
+# to run. Those of ops compare millions of numbers.
+$(foreach d,unit faults programs fuzz,$(B)/obj/tests/$(d)/%.o): private CFLAGS := $(CFLAGS:-O2=-O1)
+
 # The library's own calls of ops keep the line of the user's call.
 $(B)/obj/src/%.o: private CPPFLAGS += -DTD_KEEP_PLACE
 
@@ -375,9 +379,9 @@ NATIVE := programs/native programs/ops_native programs/gpt2 \
 native-run: all $(addprefix $(B)/,$(NATIVE))
 	@tools/run-tests.sh '$(T)' $(addprefix $(B)/,$(NATIVE))
 
-native: ## every sample of every op as native code, and its gradients of gradients
+native: ## every sample of every op and every kept program as native code; gradients of gradients
 	+@TD_CC_FLAGS=' ' TD_TEST_WHOLE=1 $(MAKE) --no-print-directory native-run \
-	    NATIVE="programs/ops_native programs/ops_twice"
+	    NATIVE="programs/native programs/ops_native programs/ops_twice"
 
 EMIT_C_N ?= 300
 emit-c-all: $(B)/programs/emit_c $(B)/fuzz/programs ## C files of all cases and of random programs, by every compiler

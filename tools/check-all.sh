@@ -3,16 +3,17 @@
 #
 # Suites of one line below share a build directory and run one after the other; LANES
 # lines run at a time (one for every four CPUs, at least one), each with JOBS processes.
+# The lines that take longest begin first, so that none of them runs alone at the end.
 # The output of a suite is build/check-all/NAME.log. Ends with a table, the ends of the
 # logs that failed, and `N passed, N failed`: a suite that prints no count is one test.
 set -u
 lines=(
-    "test lint analysis"
-    "native native-unit emit-c-all"
-    "isa"
+    "valgrind"
     "asan native-asan"
     "tsan"
-    "valgrind"
+    "isa"
+    "native native-unit emit-c-all"
+    "test lint analysis"
     "fuzz"
 )
 cpus=$(nproc)

@@ -119,35 +119,61 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
 }
 
 /* Memory that ends where a page ends; the page behind it is not there, so that a
- * kernel that reads too far is killed. */
+ * kernel that reads too far is killed. Released memory of up to POOL pages is reused,
+ * overwritten: a new mapping costs three calls of the system and page faults. */
 typedef struct guarded {
-    char  *map;
-    size_t bytes;
+    char           *map;
+    size_t          pages; /* without the guard */
+    struct guarded *next;  /* in the pool */
 } guarded;
+
+enum { POOL = 16 };
+
+static guarded *pool[POOL + 1]; /* by pages; samples run on one thread */
+
+static size_t bytes_of(size_t pages) { return pages * (size_t)sysconf(_SC_PAGESIZE); }
+
+static guarded *map_guarded(size_t pages) {
+    guarded *g = malloc(sizeof *g);
+    char    *map = g ? mmap(NULL, bytes_of(pages + 1), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                     : MAP_FAILED;
+    if (map != MAP_FAILED && !mprotect(map + bytes_of(pages), bytes_of(1), PROT_NONE)) {
+        *g = (guarded){.map = map, .pages = pages};
+        return g;
+    }
+    if (map != MAP_FAILED) munmap(map, bytes_of(pages + 1));
+    free(g);
+    return NULL;
+}
+
+static guarded *take_guarded(size_t pages) {
+    guarded *g = pages <= POOL ? pool[pages] : NULL;
+    if (!g) return map_guarded(pages);
+    pool[pages] = g->next;
+    return g;
+}
 
 static void release_guarded(void *env) {
     guarded *g = env;
-    munmap(g->map, g->bytes);
+    if (g->pages <= POOL) {
+        memset(g->map, 0xa5, bytes_of(g->pages));
+        g->next = pool[g->pages];
+        pool[g->pages] = g;
+        return;
+    }
+    munmap(g->map, bytes_of(g->pages + 1));
     free(g);
 }
 
 /* A tensor with a copy of data in such memory. */
 static td_tensor *guarded_tensor(td_ctx *cx, td_dtype dt, td_ints size,
                                  const char *data, size_t bytes) {
-    size_t   page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t   whole = (bytes + page - 1) / page * page;
-    guarded *g = malloc(sizeof *g);
-    char    *map = mmap(NULL, whole + page, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!g || map == MAP_FAILED || mprotect(map + whole, page, PROT_NONE)) {
-        free(g);
-        if (map != MAP_FAILED) munmap(map, whole + page);
-        return td_nil(cx);
-    }
-    *g = (guarded){map, whole + page};
-    memcpy(map + whole - bytes, data, bytes);
-    td_tensor *t =
-        td_wrap(cx, dt, size, TD_ALL, map + whole - bytes, release_guarded, g);
+    guarded *g = take_guarded((bytes + bytes_of(1) - 1) / bytes_of(1));
+    if (!g) return td_nil(cx);
+    char *at = g->map + bytes_of(g->pages) - bytes;
+    memcpy(at, data, bytes);
+    td_tensor *t = td_wrap(cx, dt, size, TD_ALL, at, release_guarded, g);
     if (td_is_nil(t)) release_guarded(g);
     return t;
 }

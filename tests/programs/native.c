@@ -1,6 +1,9 @@
 /* native.c -- every case of tests/cases and every kept program of tests/corpus,
  * compiled by the native backend in every way `tandem check` knows, against eager.
- * `native WORD` takes the files whose path contains WORD.
+ * `native WORD` takes the files whose path contains WORD. The cases, and the kept
+ * programs about kernels, are compiled with the flags that users get; other kept
+ * programs without optimization, which changes no bit, unless TD_CC_FLAGS or
+ * TD_TEST_WHOLE is set.
  *
  * The files of a batch run twice in one process: first with compilation deferred, which
  * collects their kernels, then, after one build of all of them, with the comparison.
@@ -16,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH = 250 };
+enum { BATCH = 1500 };
 
 /* Shared with the process of a batch, which may crash. */
 typedef struct progress {
@@ -81,29 +84,42 @@ static void fork_batch(char **path, size_t n) {
     now->failed++;
 }
 
+static bool is_about_kernels(const char *path) {
+    return strstr(path, "tests/cases/") == path || strstr(path, "/kernels/") ||
+           strstr(path, "/native/");
+}
+
+/* Runs the files of g that are wanted, with the flags that users get or not. */
+static void run_files(const glob_t *g, const char *word, bool as_users) {
+    char **path = calloc(g->gl_pathc, sizeof *path);
+    bool   plain = !as_users && !getenv("TD_CC_FLAGS");
+    size_t n = 0;
+    for (size_t k = 0; path && k < g->gl_pathc; k++)
+        if (strstr(g->gl_pathv[k], word) &&
+            (is_about_kernels(g->gl_pathv[k]) || getenv("TD_TEST_WHOLE")) == as_users)
+            path[n++] = g->gl_pathv[k];
+    if (plain) setenv("TD_CC_FLAGS", "-O0", 1);
+    for (size_t k = 0; k < n; k += BATCH)
+        fork_batch(path + k, n - k < BATCH ? n - k : BATCH);
+    if (plain) unsetenv("TD_CC_FLAGS");
+    now->failed += !path;
+    free(path);
+}
+
 int main(int argc, char **argv) {
-    static const char *const where[] = {"tests/cases/*/*.td", "tests/corpus/*/*.td"};
-    const char              *word = argc > 1 ? argv[1] : "";
+    const char *word = argc > 1 ? argv[1] : "";
+    glob_t      g;
     now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                -1, 0);
     if (now == MAP_FAILED) return 1;
     setenv("TD_BACKEND", "native", 1);
     setenv("TD_CACHE_DISK_MB", "0", 1);
-    for (int i = 0; i < 2; i++) {
-        glob_t g;
-        size_t n = 0;
-        if (glob(where[i], 0, NULL, &g)) continue;
-        for (size_t k = 0; k < g.gl_pathc; k++) {
-            if (strstr(g.gl_pathv[k], word)) {
-                char *swap = g.gl_pathv[n];
-                g.gl_pathv[n++] = g.gl_pathv[k];
-                g.gl_pathv[k] = swap;
-            }
-        }
-        for (size_t k = 0; k < n; k += BATCH)
-            fork_batch(g.gl_pathv + k, n - k < BATCH ? n - k : BATCH);
-        globfree(&g);
-    }
+    if (glob("tests/cases/*/*.td", 0, NULL, &g) ||
+        glob("tests/corpus/*/*.td", GLOB_APPEND, NULL, &g))
+        return puts("no files"), 1;
+    run_files(&g, word, true);
+    run_files(&g, word, false);
+    globfree(&g);
     printf("%d passed, %d failed\n", now->passed, now->failed);
     return now->failed > 0;
 }
