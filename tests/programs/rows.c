@@ -213,6 +213,47 @@ static void check_file(const char *path) {
     free(text);
 }
 
+/* ---- docs/behaviours.md ------------------------------------------------- */
+
+static const char *const states[] = {"works", "differs", "none"};
+enum { N_STATES = sizeof states / sizeof *states, ALL_BEHAVIOURS = 134 };
+
+/* A row of three cells: a known state, and a test unless it is "none". */
+static void check_behaviour(const char *line, int n[N_STATES]) {
+    const char *state = strstr(line, " | "),
+               *test = state ? strstr(state + 3, " | ") : 0;
+    int i = 0;
+    if (strncmp(line, "| ", 2) != 0 || !test || !strncmp(line, "| behaviour ", 12) ||
+        !strncmp(line, "| --- ", 6))
+        return;
+    while (i < N_STATES && strncmp(state + 3, states[i], strlen(states[i])) != 0) i++;
+    check(i < N_STATES, line, "unknown state");
+    if (i == N_STATES) return;
+    n[i]++;
+    check((test[3] == '`') == (i < N_STATES - 1), line,
+          "a test, unless it is \"none\"");
+}
+
+static void check_behaviours(void) {
+    char *page = read_file("docs/behaviours.md"), *rest = strstr(page, "\n## "),
+         want[64];
+    int   n[N_STATES] = {0}, all = 0;
+    char *table = rest ? strndup(page, (size_t)(rest - page)) : NULL;
+    for (char *line; rest && (line = strsep(&rest, "\n"));) check_behaviour(line, n);
+    for (int i = 0; table && i < N_STATES; i++) {
+        const char *row = table;
+        snprintf(want, sizeof want, "| %d |", n[i]);
+        while ((row = strstr(row, "\n| ")) && strncmp(row + 3, states[i], 4) != 0)
+            row++;
+        check(row && strstr(row, want) && strstr(row, want) < strchr(row + 1, '\n'),
+              "docs/behaviours.md: wrong number of", states[i]);
+        all += n[i];
+    }
+    check(all == ALL_BEHAVIOURS, "docs/behaviours.md", "has another number of rows");
+    free(table);
+    free(page);
+}
+
 static void check_page(const char *path) {
     char *page = read_file(path), *rest = page;
     for (char *line; (line = strsep(&rest, "\n"));) check_names(line);
@@ -235,6 +276,8 @@ int main(void) {
     glob_t found;
     check_catalogue();
     check_page("docs/beyond.md");
+    check_page("docs/behaviours.md");
+    check_behaviours();
     if (glob("tests/cases/sem/*.td", 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++) check_file(found.gl_pathv[i]);
     globfree(&found);
