@@ -114,12 +114,14 @@ static bool counts_bytes(const td_gnode *n) {
            (n->op == TD_OP_set_ && n->n_in > 2) || td__row(n->op)->flags & TD_OPF_WHOLE;
 }
 
-/* Has it symbols, over a storage whose size was that of this call's base? */
+/* Has it symbols (also such that the program has fixed, as keys do not compare these),
+ * over a storage whose size is that of this call's base? */
 static bool is_in_fixed_storage(td_value v) {
-    if (v.kind != TD_K_TENSOR || v.u.t->st->open) return false;
-    for (int d = 0; d < v.u.t->rank; d++)
-        if (td__dim_is_sym(td__dim_now(v.u.t->size[d]))) return true;
-    return false;
+    const td_tensor *t = v.kind == TD_K_TENSOR ? v.u.t : NULL;
+    bool             any = t && !t->st->open && td__dim_is_sym(t->offset);
+    for (int d = 0; t && !t->st->open && d < t->rank; d++)
+        any |= td__dim_is_sym(t->size[d]) || td__dim_is_sym(t->stride[d]);
+    return any;
 }
 
 /* A view with symbolic sizes does not say how large the storage of its base is, so that
