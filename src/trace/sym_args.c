@@ -156,8 +156,7 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return shape_all(a, args) && copy_all(a, args) &&
-           td_ok(e->cx);
+    return shape_all(a, args) && copy_all(a, args) && td_ok(e->cx);
 }
 
 void td__symargs_drop(td_symargs *a) {

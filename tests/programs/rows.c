@@ -1,8 +1,8 @@
 /* rows.c -- holds the pages that name tests against the files. Every file and unit test
- * that tests/README.md, docs/behaviours.md and docs/beyond.md name exists; in the first,
- * every golden file speaks of its row, every case of tests/cases/sem stands in a row,
- * and the table of groups has the right counts; in the second, the states are known
- * and counted. */
+ * that tests/README.md, docs/behaviours.md and docs/beyond.md name is there. In the
+ * first, every golden file speaks of its row, every case of tests/cases/sem has a row,
+ * and the table of groups has the right counts; in the second, states are known and
+ * counted. */
 #include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
