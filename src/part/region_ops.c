@@ -33,6 +33,13 @@ static bool check_pure(td_opcall *c, td_tensors ts, const uint64_t *version) {
     return true;
 }
 
+/* Operands as inputs of the body; tensors that it holds itself have no operand. */
+static void give_operands(const td_graph *body, td_tensors ts, td_value *in) {
+    int at = 0;
+    for (int i = 0; i < body->inputs.n && at < ts.n; i++)
+        if (!td__graph_holds(body, i)) in[i] = td_value_tensor(ts.v[at++]);
+}
+
 /* Calls the ops of the body, as eager does. */
 static bool call_body(td_opcall *c, const td_graph *body, td_tensors ts) {
     size_t    n = (size_t)body->inputs.n, m = (size_t)body->outputs.n;
@@ -40,10 +47,8 @@ static bool call_body(td_opcall *c, const td_graph *body, td_tensors ts) {
     td_value *in = td__zalloc(bytes);
     if (!in) return td__fail_memory(c->cx);
     uint64_t *version = (uint64_t *)(void *)(in + n + m + 1);
-    int       at = 0;
     for (int i = 0; i < ts.n; i++) version[i] = td__version(ts.v[i]);
-    for (size_t i = 0; i < n && at < ts.n; i++)
-        if (!td__graph_holds(body, (int)i)) in[i] = td_value_tensor(ts.v[at++]);
+    give_operands(body, ts, in);
     bool ok = td__graph_replay(body, in, in + n) && td__call_results(c, (int)m);
     for (size_t i = 0; i < m && ok; i++) {
         ok = in[n + i].kind == TD_K_TENSOR ||
@@ -169,18 +174,81 @@ static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     return ok;
 }
 
+/* Roots and gradients of td_grad in differentiate_body. */
+typedef struct body_grads {
+    td_tensor **root, **tangent, **with, **grad;
+    int         n_root, n_with;
+} body_grads;
+
+static bool take_roots(const td_vjp *v, const td_value *out, int n, body_grads *b) {
+    for (int i = 0; i < n; i++) {
+        td_tensor *t = out[i].u.t;
+        if (!v->g[i] || out[i].kind != TD_K_TENSOR || !td__needs_grad(t)) continue;
+        b->root[b->n_root] = t;
+        b->tangent[b->n_root++] = v->g[i];
+    }
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .allow_unused = true};
+    o.grads = (td_tensor_list){b->tangent, b->n_root};
+    return b->n_root == 0 || td_grad((td_tensors){b->root, b->n_root},
+                                     (td_tensors){b->with, b->n_with}, b->grad, &o);
+}
+
+/* The gradient of a region that is to be differentiated itself: the ops of the body are
+ * called once more, on aliases of the operands, through whose histories no gradient of
+ * another operand passes, and differentiated as those of eager. */
+static bool differentiate_body(td_vjp *v, const td_graph *body) {
+    size_t     n_in = (size_t)body->inputs.n, m = (size_t)body->outputs.n;
+    int        n = (int)v->in[TD_CALL_OPERANDS].n;
+    td_value  *in = td__zalloc(sizeof *in * (n_in + m + 1) +
+                               sizeof(td_tensor *) * (2 * m + 3 * (size_t)n + 1));
+    body_grads b = {0};
+    if (!in) return td__fail_memory(v->cx);
+    b.root = (td_tensor **)(void *)(in + n_in + m + 1);
+    b.tangent = b.root + m;
+    b.with = b.tangent + m;
+    b.grad = b.with + n;
+    td_tensor **alias = b.grad + n;
+    bool        ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        alias[i] = td_op_alias(v->in[TD_CALL_OPERANDS].u.ts[i]);
+        ok = !td_is_nil(alias[i]);
+        if (ok && v->list_need[TD_CALL_OPERANDS][i]) b.with[b.n_with++] = alias[i];
+    }
+    give_operands(body, (td_tensors){alias, n}, in);
+    ok = ok && td__graph_replay(body, in, in + n_in) &&
+         take_roots(v, in + n_in, (int)m, &b);
+    for (int i = 0, at = 0; i < n && ok; i++) {
+        if (!v->list_need[TD_CALL_OPERANDS][i]) continue;
+        td_tensor *g = b.grad[at++];
+        v->list_grad[TD_CALL_OPERANDS][i] = g && !td_is_nil(g) ? g : NULL;
+    }
+    td__free(in);
+    return ok;
+}
+
+/* May the body run once more? Numbers would be drawn anew, and what backward does not
+ * read was not saved, or may have been written since. */
+static bool may_repeat(const td_vjp *v, const td_graph *body) {
+    td_tensor *const *ts = v->in[TD_CALL_OPERANDS].u.ts;
+    for (uint32_t i = 0; i < v->in[TD_CALL_OPERANDS].n; i++)
+        if (!ts || !ts[i]) return false;
+    return !td__graph_draws(body);
+}
+
 /* For missing gradients eager does not run the nodes they would visit: another backward
  * graph is made, which reads the same saved values. */
 bool td__vjp_call_forward(td_vjp *v) {
     const td_graph *body = v->in[TD_CALL_BODY].u.g;
     const td_graph *back = v->in[TD_CALL_BACKWARD].u.g;
     const int64_t  *grads = v->in[TD_CALL_GRADS].u.ints;
-    if (v->cx->grad_enabled)
+    if (v->cx->grad_enabled && !may_repeat(v, body))
         return td__fail(v->cx, TD_E_UNSUPPORTED,
                         "region @%.60s: a gradient of its gradient is taken inside of "
-                        "the captured function, which is unsupported; call the body "
-                        "without td_call_region",
+                        "the captured function, which is unsupported for a region that "
+                        "draws random numbers, or has operands that its backward does "
+                        "not read; call the body without td_call_region",
                         body->name);
+    if (v->cx->grad_enabled) return differentiate_body(v, body);
     if (all_arrive(v, back)) return call_back(v, back, grads);
     td_region_parts *r = td__region_of(body, v->in[TD_CALL_FORWARD].u.g);
     if (!r)

@@ -71,6 +71,32 @@ TEST(hooks_around_the_first_call_are_not_in_the_code) {
     }
 }
 
+static int   n_other;
+static void *count_other(void *env, td_tensor *t) {
+    (void)env;
+    n_other++;
+    return td_keep(t);
+}
+static td_tensor *give_same(void *env, void *p, td_ctx *cx) {
+    (void)env, (void)cx;
+    return p;
+}
+
+/* test_saved_tensors_hooks_recompile, with hooks around the call. */
+TEST(other_hooks_around_a_call_compile_nothing_anew) {
+    td_ctx              *cx = td_open();
+    pair                 in = inputs(cx);
+    td_fn               *f = td_aot_function(cx, body, NULL, NULL);
+    const td_saved_hooks other = {count_other, give_same, drop, NULL};
+    double               want = grad_of_call(f, in, NULL);
+    CHECK(grad_of_call(f, in, &rounding) != want && packed > 0);
+    CHECK(grad_of_call(f, in, &other) == want && n_other > 0);
+    CHECK(td_fn_specializations(f) == 1);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 TEST(hooks_around_the_first_call_are_not_in_the_cache) {
     td_aot_opts opts = {TD_AOT_OPTS, .name = "rounded"};
     double      got[2];

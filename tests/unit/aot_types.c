@@ -65,6 +65,28 @@ TEST(writes_to_views_of_a_type_agree_with_eager) {
     td_close(cx);
 }
 
+/* test_collect_metadata_subclass_*: views of one intermediate that is not returned, and
+ * results of a type behind a write. */
+static bool views_of_a_sum(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    td_tensor *y = td_add(a, b);
+    td_add_(a, 1.0);
+    return td_return(c, td_view(y, TD_SHAPE(6)), td_view(y, TD_SHAPE(3, 2)), td_sin(a));
+}
+
+TEST(views_of_a_sum_of_pairs_alias_as_in_eager) {
+    td_ctx *cx = td_open();
+    CHECK(agree(cx, views_of_a_sum, two_pairs, 0));
+    CHECK(agree(cx, views_of_a_sum, two_pairs, 2));
+    CHECK_OK(cx);
+    td_tensor *x = make_pair(noise(cx, 2, 3), noise(cx, 2, 3), ""), *y[3];
+    td_fn     *f = td_aot_function(cx, views_of_a_sum, NULL, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, x), y, 3));
+    CHECK(td_same_storage(y[0], y[1]) && !td_same_storage(y[0], y[2]));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 static bool turns(td_call *c) {
     td_tensor *a = td_arg(c, 1);
     td_t_(a);

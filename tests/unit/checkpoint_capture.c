@@ -129,6 +129,22 @@ static bool drops(td_call *c) {
 }
 TEST(a_region_may_draw) { check_body(drops, two); }
 
+/* test_checkpoint_with_record_function: a scope is no op, and changes nothing. */
+static bool scoped_layer(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                         int n) {
+    td_ctx *cx = td_ctx_of(in[0]);
+    td_scope_begin(cx, "inside the region");
+    bool ok = layer(env, in, n_in, out, n);
+    out[0] = td_scope_end(cx, "inside the region", out[0]);
+    return ok;
+}
+static bool scoped(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *y;
+    return td_checkpoint(td_call_ctx(c), scoped_layer, NULL, TD_LIST(x, w), &y, 1) &&
+           td_return(c, td_sin(y));
+}
+TEST(a_region_may_have_scopes) { check_body(scoped, two); }
+
 static bool stops(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n) {
     (void)env, (void)in, (void)n_in, (void)out, (void)n;
     return false;

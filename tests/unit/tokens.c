@@ -214,6 +214,42 @@ TEST(an_effect_in_a_branch_happens_once_and_in_its_place) {
     td_close(cx);
 }
 
+/* A void op has no size, for a budget of any size and for both partitions. */
+TEST(effects_without_results_have_no_size_in_a_budget) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    static const char *const budgets[] = {"0", "0.5", "1"};
+    for (int i = 0; i < 6; i++) {
+        td_aot_opts o = {TD_AOT_OPTS, .partition = i % 2 ? TD_PARTITION_DEFAULT
+                                                         : TD_PARTITION_MINCUT};
+        td_config_set(cx, "memory_budget", budgets[i / 2]);
+        CHECK(same_effects(cx, two_notes, &o, true, "ambBA"));
+        CHECK(same_effects(cx, unread, &o, true, "abcc"));
+    }
+    td_close(cx);
+}
+
+static bool loud_block(td_call *c) {
+    td_tensor *y = tk_note(td_sin(td_arg(c, 0)), "r");
+    tk_mark(y, "s");
+    return td_return(c, y);
+}
+static bool loud_regions(td_call *c) {
+    td_region_body of = {.body = loud_block, .name = "loud"};
+    td_tensor     *x = td_arg(c, 0), *y, *z;
+    return td_call_region(td_call_ctx(c), of, TD_ARGS(x), &y, 1) &&
+           td_call_region(td_call_ctx(c), of, TD_ARGS(td_mul(y, x)), &z, 1) &&
+           td_return(c, z);
+}
+
+TEST(effects_in_regions_happen_in_their_place) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    CHECK(same_effects(cx, loud_regions, NULL, true, "rsrsRR"));
+    CHECK(same_effects(cx, loud_regions, NULL, false, "rsrs"));
+    td_close(cx);
+}
+
 static bool square_note(td_call *c) {
     td_tensor *x = td_arg(c, 0);
     return td_return(c, tk_note(td_mul(td_mul(x, x), x), "a"));
@@ -318,6 +354,22 @@ TEST(an_exported_loss_has_one_chain_for_forward_and_backward) {
     CHECK(td_is_nil(e) && td_error(cx) == TD_E_UNSUPPORTED);
     CHECK(strstr(td_message(cx), "a graph of cond calls an op with an effect"));
     td_clear(cx);
+    td_close(cx);
+}
+
+TEST(an_export_threads_tokens_through_regions) {
+    td_ctx  *cx = td_open();
+    td_value out[4];
+    CHECK(open_ops(cx));
+    td_tensor   *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+    td_exported *e = td_export_joint(cx, loud_regions, NULL, TD_ARGS(x), NULL);
+    CHECK_OK(cx);
+    CHECK(td_exported_find_input(e, TD_SLOT_TOKEN, 1) == 3);
+    seen[0] = 0;
+    CHECK(td_exported_run(e, TD_ARGS(x, td_ones(cx, TD_SHAPE(3)), TD_NONE, TD_NONE),
+                          out, 4));
+    CHECK_STR(seen, "rsrsRR");
+    CHECK_OK(cx);
     td_close(cx);
 }
 

@@ -111,6 +111,34 @@ TEST(the_in_place_form_writes_in_compiled_functions_too) {
     td_close(cx);
 }
 
+/* test_custom_triton_kernel: a kernel between products, recomputed or saved. */
+static bool cube_of_product(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_sum(td_matmul(my_cube(td_matmul(x, x)), td_sin(x))));
+}
+
+TEST(a_registered_op_between_products_works_under_every_budget) {
+    td_ctx *cx = td_open();
+    double  want = 0;
+    CHECK(register_cube(cx));
+    static const char *const budgets[] = {NULL, "0", "0.25", "0.5", "0.75", "1"};
+    for (int i = 0; i < 6; i++) {
+        if (i) td_config_set(cx, "memory_budget", budgets[i]);
+        td_fn *f = i ? td_aot_function(cx, cube_of_product, NULL, NULL) : NULL;
+        td_seed(cx, 3);
+        td_tensor *x = td_requires_grad_(td_randn(cx, TD_SHAPE(4, 4))), *y;
+        td_value   v;
+        if (f) CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+        else CHECK(td_call_body(cx, cube_of_product, NULL, TD_ARGS(x), &v, 1) == 1);
+        CHECK(td_backward(f ? y : v.u.t));
+        double sum = td_item(td_sum(td_abs(td_grad_of(x))));
+        if (i == 0) want = sum;
+        CHECK(fabs(sum - want) <= 1e-5 * want);
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 /* ---- several results, shapes and backward in C ----------------------------- */
 
 static bool shape_of_split(const td_op_run *r) {

@@ -106,3 +106,28 @@ case "a result that is permuted and used later" {
   call @viewed_and_used(%x)
   backward
 }
+
+# test_fw_bw_mutation_no_functionalization1 and 2: forward writes its second argument
+# and a value of its own, backward writes that value, too.
+func @writes_both_ways(%x: f32[3], %b: f32[3]) {
+  %y, %bb = custom("both", func @forward(%a: f32[3], %b: f32[3]) {
+    mul_(%b, 2.0)
+    %t = add(%b, 1.0)
+    mul_(%t, 3.0)
+    %r = add(%a, %t)
+    return %r, %b, %t <saved 0>
+  }, func @backward(%t: f32[3] <saved 0>, %g: f32[3] <tangent 0>) {
+    mul_(%t, 4.0)
+    %d = mul(%g, %t)
+    return %d <grad 0>
+  }, [%x, %b], [], dirty=[1])
+  %s = sin_(%y)
+  %c = clone(%s)
+  return %c
+}
+case "forward writes an argument, backward a saved value" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %b = randn([3], seed=2)
+  call @writes_both_ways(%x, %b)
+  backward seed=3
+}

@@ -252,3 +252,41 @@ case "a hook that changes sizes fails in backward" {
   call @fails(%x)
   backward seed=3
 }
+
+# test_register_hook_in_checkpoint_accumulated_grad: the checkpointed value has a hook
+# of its own and is also used outside of the region.
+func @hooked_region(%x: f32[3]) {
+  %y = mul(%x, 2.0)
+  %v = view(%y, [3]) : f32[3] prefer_recompute 1
+  on_grad(%v, func @hook(%g: f32[3]) {
+      %d = mul(%g, 0.5)
+      return %d
+    }, [])
+  %z = clone(%v) : f32[3] prefer_recompute 1
+  %r = add(%z, %y)
+  return %r
+}
+case "a hook in a checkpoint region, and a use outside" {
+  %x = randn([3], seed=1, requires_grad=true)
+  call @hooked_region(%x)
+  backward seed=3
+}
+
+# test_tags_must_save_tensor_that_has_backward_hook: the result of a region.
+func @hook_on_region(%x: f32[3,3], %w: f32[3,3]) {
+  %s = sin(%x) : f32[3,3] prefer_recompute 1
+  %m = mm(%s, %w) : f32[3,3] prefer_recompute 1
+  %z = sigmoid(%m) : f32[3,3] prefer_recompute 1
+  on_grad(%z, func @hook(%g: f32[3,3], %a: f32[3,3]) {
+      %d = mul(%g, %a)
+      return %d
+    }, [%z])
+  %t = mm(%z, %w)
+  return %t
+}
+case "a hook on the result of a checkpoint region reads it" {
+  %x = randn([3,3], seed=1, requires_grad=true)
+  %w = randn([3,3], seed=2, requires_grad=true)
+  call @hook_on_region(%x, %w)
+  backward seed=3
+}

@@ -116,3 +116,74 @@ case "writes and views" {
   call @aliases(%x) control=true
   backward seed=3
 }
+
+# test_different_strides_in_backward: one use gets an expanded tangent, the other a
+# dense one.
+func @two_uses(%x: f32[2,3], %y: f32[2,3]) {
+  %a = region(func @wave(%x: f32[2,3]) {
+    %s = sin(%x)
+    %c = mul(%s, %x)
+    return %c
+  }, [%x])
+  %b = region(@wave, [%y])
+  %s = sum(%a)
+  %e = exp(%b)
+  %t = transpose(%e, 0, 1)
+  %u = clone(%t)
+  return %s, %u
+}
+case "one use with an expanded tangent, one with a dense one" {
+  %x = randn([2,3], seed=1, requires_grad=true)
+  %y = randn([2,3], seed=2, requires_grad=true)
+  call @two_uses(%x, %y)
+  backward seed=3
+}
+
+# test_ac and test_ac_rng: a checkpoint in each of two regions, with dropout.
+func @checkpoints(%x: f32[8], %w: f32[8]) {
+  %a = region(func @drops(%x: f32[8], %w: f32[8]) {
+    %m = mul(%x, %w) : f32[8] prefer_recompute 1
+    %d = dropout(%m, 0.5, true) : f32[8] prefer_recompute 1
+    %e = exp(%d) : f32[8] prefer_recompute 1
+    return %e
+  }, [%x, %w])
+  %b = region(func @waves(%x: f32[8], %w: f32[8]) {
+    %s = sin(%x) : f32[8] prefer_recompute 1
+    %m = mul(%s, %w) : f32[8] prefer_recompute 1
+    %c = cos(%m) : f32[8] prefer_recompute 1
+    return %c
+  }, [%a, %w])
+  %c = region(@drops, [%b, %w])
+  return %c
+}
+case "checkpoints in regions" {
+  %x = randn([8], seed=1, requires_grad=true)
+  %w = randn([8], seed=2, requires_grad=true)
+  call @checkpoints(%x, %w)
+  backward seed=3
+}
+
+# test_autograd_function: a custom function in a region that is called twice.
+func @customs(%x: f32[3], %w: f32[3]) {
+  %a = region(func @own(%x: f32[3], %w: f32[3]) {
+    %m = mul(%x, %w)
+    %y = custom("half", func @forward(%a: f32[3]) {
+      %s = sin(%a)
+      return %s, %a <saved 0>
+    }, func @backward(%a: f32[3] <saved 0>, %g: f32[3] <tangent 0>) {
+      %c = cos(%a)
+      %d = mul(%g, %c)
+      %h = mul(%d, 0.5)
+      return %h <grad 0>
+    }, [%m], [])
+    return %y
+  }, [%x, %w])
+  %b = region(@own, [%a, %x])
+  return %b
+}
+case "a custom function in a region" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %w = randn([3], seed=2, requires_grad=true)
+  call @customs(%x, %w)
+  backward seed=3
+}

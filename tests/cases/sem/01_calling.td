@@ -360,3 +360,77 @@ case "test_call_fn_with_non_const_inputs_aot_safe" {
   call @conv(%x, %w, %b)
   backward seed=3
 }
+
+# Dense gradients: there are no sparse layouts.
+func @bag_viewed(%w: f32[5,3], %i: i64[2,4]) {
+  %b = embedding_bag(%w, %i)
+  %y = view(%b, [-1])
+  return %y
+}
+case "test_embedding_bag_view_dynamic" {
+  %w = randn([5,3], seed=1, requires_grad=true)
+  %i = tensor([[0, 1, 4, 1], [3, 3, 0, 2]], i64)
+  call @bag_viewed(%w, %i)
+  backward seed=3
+}
+
+# rrelu in training, by hand: each negative element times a number drawn for it.
+func @rrelu(%x: f32[4,4]) {
+  %r = rand([4,4])
+  %s = mul(%r, 0.25)
+  %a = add(%s, 0.125)
+  %n = mul(%x, %a)
+  %m = gt(%x, 0.0)
+  %y = where(%m, %x, %n)
+  return %y
+}
+case "test_rrelu" {
+  %x = randn([4,4], seed=1, requires_grad=true)
+  call @rrelu(%x)
+  backward seed=3
+}
+func @rrelu_(%x: f32[4,4]) {
+  %h = mul(%x, 2.0)
+  %noise = empty_like(%h)
+  uniform_(%noise, 0.125, 0.375)
+  %m = gt(%h, 0.0)
+  masked_fill_(%noise, %m, 1.0)
+  mul_(%h, %noise)
+  return %h
+}
+case "test_rrelu in place" {
+  %x = randn([4,4], seed=1, requires_grad=true)
+  call @rrelu_(%x)
+  backward seed=3
+}
+
+# The form that writes its noise argument.
+func @with_noise(%x: bf16[4,4], %noise: bf16[4,4]) {
+  uniform_(%noise, 0.125, 0.375)
+  %m = gt(%x, 0.0)
+  masked_fill_(%noise, %m, 0.875)
+  %y = mul(%x, %noise)
+  return %y
+}
+case "test_rrelu_with_noise_mutation" {
+  %a = randn([4,4], seed=1)
+  %x = to(%a, bf16)
+  requires_grad_(%x)
+  %n = ones([4,4])
+  %noise = to(%n, bf16)
+  call @with_noise(%x, %noise)
+  backward seed=3
+}
+func @with_noise_(%x: bf16[4,4], %noise: bf16[4,4]) {
+  uniform_(%noise, 0.125, 0.375)
+  mul_(%x, %noise)
+  return %x
+}
+case "test_rrelu_with_noise_mutation in place" {
+  %a = randn([4,4], seed=1, requires_grad=true)
+  %x = to(%a, bf16)
+  %n = ones([4,4])
+  %noise = to(%n, bf16)
+  call @with_noise_(%x, %noise)
+  backward seed=3
+}

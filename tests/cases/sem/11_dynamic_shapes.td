@@ -124,3 +124,32 @@ case "test_aot_module_simplified_dynamic RG" {
   call @linear_dynamic(%x, %w, %b, %y)
   backward seed=3
 }
+
+# As many elements as the values say; here one, and none.
+func @unique_reshaped(%x: f32[1], %s: f32[3]) {
+  %u, %j, %k = unique(%x)
+  %r = reshape(%u, [1])
+  %z = squeeze_dim(%r, 0)
+  %y = mul(%z, %s)
+  return %y
+}
+case "test_aot_autograd_stride_reconstruction_on_zero_dim_dynamic_shaped_tensor" {
+  %x = ones([1])
+  %s = randn([3], seed=1, requires_grad=true)
+  call @unique_reshaped(%x, %s)
+  backward seed=3
+}
+func @places(%m: bool[4], %x: f32[1]) {
+  %i = nonzero(%m)
+  %d = mul(%i, 2)
+  %f = to(%d, f32)
+  %q = div(%f, 3.0)
+  %y = add(%q, %x)
+  return %y, %q
+}
+case "test_unbacked_activation_specialized_in_inductor" {
+  %none = tensor([0, 0, 0, 0], bool)
+  %x = randn([1], seed=1, requires_grad=true)
+  %y, %q = call @places(%none, %x)
+  backward %y
+}

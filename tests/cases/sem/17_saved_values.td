@@ -103,3 +103,15 @@ case "a second backward without retain_graph" {
   backward seed=3
   backward seed=4
 }
+func @leaf_made_inside(%x: f32[3]) {
+  %p = ones([3])
+  requires_grad_(%p)
+  %s = sin(%p)
+  %y = mul(%s, %x)
+  return %p, %y
+}
+case "test_donated_buffer6" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %p, %y = call @leaf_made_inside(%x)
+  backward %y seed=3
+}

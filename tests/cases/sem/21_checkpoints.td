@@ -231,3 +231,17 @@ case "an inference tensor cannot be an input of a checkpoint" {
   }
   call @by_twice(%x, %i) checkpoint=true
 }
+
+func @attends(%q: f32[1,2,4,3], %k: f32[1,2,4,3], %v: f32[1,2,4,3]) {
+  %s = sin(%q) : f32[1,2,4,3] prefer_recompute 1
+  %a = scaled_dot_product_attention(%s, %k, %v) : f32[1,2,4,3] prefer_recompute 1
+  %y = cos(%a)
+  return %y
+}
+case "test_autocast_flash_attention" {
+  %q = randn([1,2,4,3], seed=1, requires_grad=true)
+  %k = randn([1,2,4,3], seed=2, requires_grad=true)
+  %v = randn([1,2,4,3], seed=3, requires_grad=true)
+  call @attends(%q, %k, %v)
+  backward seed=4
+}
