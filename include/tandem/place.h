@@ -8,6 +8,7 @@
 #include "tandem/backend.h"
 #include "tandem/cache.h"
 #include "tandem/capture.h"
+#include "tandem/checkpoint.h"
 #include "tandem/compiled_backward.h"
 #include "tandem/config.h"
 #include "tandem/cpp.h"
@@ -201,6 +202,8 @@ static inline bool td__to_program_run(td_program *p, td_values args, td__room_fo
 #define td_program_text(...) TD__CALL(td_program_text, __VA_ARGS__)
 #define td_program_guards(...) TD__CALL(td_program_guards, __VA_ARGS__)
 #define td_program_drop(...) TD__CALL(td_program_drop, __VA_ARGS__)
+#define td_checkpoint_save(...) TD__CALL(td_checkpoint_save, __VA_ARGS__)
+#define td_checkpoint_load(...) TD__CALL(td_checkpoint_load, __VA_ARGS__)
 #define td_aot_backward(...) TD__CALL(td_aot_backward, __VA_ARGS__)
 #define td_backward_fn_drop(...) TD__CALL(td_backward_fn_drop, __VA_ARGS__)
 #define td_backward_histories(...) TD__CALL(td_backward_histories, __VA_ARGS__)
@@ -414,6 +417,7 @@ static inline int td__to_module_buffers(td_module *m, td__room_for_tensors out, 
 #define td_module_buffers(...) TD__STRICT(td__to_module_buffers, __VA_ARGS__)
 #define td_module_flat(...) TD__CALL(td_module_flat, __VA_ARGS__)
 #define td_flat_drop(...) TD__CALL(td_flat_drop, __VA_ARGS__)
+#define td_module_summary(...) TD__CALL(td_module_summary, __VA_ARGS__)
 #define td_module_train(...) TD__CALL(td_module_train, __VA_ARGS__)
 #define td_module_training(...) TD__CALL(td_module_training, __VA_ARGS__)
 #define td_module_zero_grad(...) TD__CALL(td_module_zero_grad, __VA_ARGS__)
@@ -487,11 +491,21 @@ static inline int td__to_module_call_values(td_module *m, td_values args, td__ro
 #define td_rmsprop(...) TD__CALL(td_rmsprop, __VA_ARGS__)
 #define td_adagrad(...) TD__CALL(td_adagrad, __VA_ARGS__)
 #define td_lion(...) TD__CALL(td_lion, __VA_ARGS__)
+#define td_adadelta(...) TD__CALL(td_adadelta, __VA_ARGS__)
+#define td_adamax(...) TD__CALL(td_adamax, __VA_ARGS__)
+#define td_nadam(...) TD__CALL(td_nadam, __VA_ARGS__)
+#define td_radam(...) TD__CALL(td_radam, __VA_ARGS__)
+#define td_adafactor(...) TD__CALL(td_adafactor, __VA_ARGS__)
+#define td_asgd(...) TD__CALL(td_asgd, __VA_ARGS__)
+#define td_rprop(...) TD__CALL(td_rprop, __VA_ARGS__)
+#define td_lbfgs(...) TD__CALL(td_lbfgs, __VA_ARGS__)
 #define td_muon(...) TD__CALL(td_muon, __VA_ARGS__)
 #define td_optim_make(...) TD__CALL(td_optim_make, __VA_ARGS__)
 #define td_optim_module(...) TD__CALL(td_optim_module, __VA_ARGS__)
 #define td_optim_free(...) TD__CALL(td_optim_free, __VA_ARGS__)
 #define td_optim_add(...) TD__CALL(td_optim_add, __VA_ARGS__)
+#define td_optim_add_module(...) TD__CALL(td_optim_add_module, __VA_ARGS__)
+#define td_param_is_matrix(...) TD__CALL(td_param_is_matrix, __VA_ARGS__)
 #define td_optim_groups(...) TD__CALL(td_optim_groups, __VA_ARGS__)
 #define td_optim_rule(...) TD__CALL(td_optim_rule, __VA_ARGS__)
 static inline int td__to_optim_params(const td_optim *o, td__room_for_tensors out, int cap) {
@@ -503,6 +517,7 @@ static inline int td__to_optim_params(const td_optim *o, td__room_for_tensors ou
 #define td_optim_step(...) TD__CALL(td_optim_step, __VA_ARGS__)
 #define td_optim_step_with(...) TD__CALL(td_optim_step_with, __VA_ARGS__)
 #define td_optim_zero_grad(...) TD__CALL(td_optim_zero_grad, __VA_ARGS__)
+#define td_optim_step_closure(...) TD__CALL(td_optim_step_closure, __VA_ARGS__)
 #define td_optim_make_sums(...) TD__CALL(td_optim_make_sums, __VA_ARGS__)
 #define td_optim_add_to_sums(...) TD__CALL(td_optim_add_to_sums, __VA_ARGS__)
 #define td_optim_step_sums(...) TD__CALL(td_optim_step_sums, __VA_ARGS__)
@@ -522,7 +537,17 @@ static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors o
 #define td_lr_warmup(...) TD__CALL(td_lr_warmup, __VA_ARGS__)
 #define td_lr_warmup_cosine(...) TD__CALL(td_lr_warmup_cosine, __VA_ARGS__)
 #define td_lr_steps(...) TD__CALL(td_lr_steps, __VA_ARGS__)
+#define td_lr_multi_step(...) TD__CALL(td_lr_multi_step, __VA_ARGS__)
+#define td_lr_exponential(...) TD__CALL(td_lr_exponential, __VA_ARGS__)
+#define td_lr_constant(...) TD__CALL(td_lr_constant, __VA_ARGS__)
+#define td_lr_polynomial(...) TD__CALL(td_lr_polynomial, __VA_ARGS__)
+#define td_lr_cosine_annealing(...) TD__CALL(td_lr_cosine_annealing, __VA_ARGS__)
+#define td_lr_cosine_restarts(...) TD__CALL(td_lr_cosine_restarts, __VA_ARGS__)
 #define td_lr_one_cycle(...) TD__CALL(td_lr_one_cycle, __VA_ARGS__)
+#define td_lr_one_cycle_with(...) TD__CALL(td_lr_one_cycle_with, __VA_ARGS__)
+#define td_lr_cyclic(...) TD__CALL(td_lr_cyclic, __VA_ARGS__)
+#define td_lr_plateau_step(...) TD__CALL(td_lr_plateau_step, __VA_ARGS__)
+#define td_module_average(...) TD__CALL(td_module_average, __VA_ARGS__)
 #define td_store_open(...) TD__CALL(td_store_open, __VA_ARGS__)
 #define td_store_memory(...) TD__CALL(td_store_memory, __VA_ARGS__)
 #define td_store_file(...) TD__CALL(td_store_file, __VA_ARGS__)
