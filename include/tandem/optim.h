@@ -190,9 +190,9 @@ TD_API bool       td_optim_clip_value(td_optim *o, double most);
 /* ---- state -------------------------------------------------------------- */
 
 /* The tensors that a step reads and writes besides parameters and gradients:
- * "group.0.lr", "group.0.step" (f64[parameters]), "state.0.weight.exp_avg"
- * (of parameter "0.weight" of a module; PyTorch's names), "state.3.exp_avg" (of
- * parameter 3 of td_optim_params, added without a name). Returns their number; out gets the first
+ * "group.0.lr", "group.0.step" (f64[parameters]), "state.0.weight.exp_avg" (of
+ * parameter "0.weight" of a module; PyTorch's names), "state.3.exp_avg" (of parameter 3
+ * of td_optim_params, added without a name). Returns their number; out gets the first
  * `cap`. */
 TD_API int    td_optim_tensors(const td_optim *o, td_tensor **out, int cap);
 /* The name of tensor i; at most cap bytes including the final NUL. Returns its

@@ -16,6 +16,7 @@
 #include "tandem/data.h"
 #include "tandem/device.h"
 #include "tandem/device_plugin.h"
+#include "tandem/distributions.h"
 #include "tandem/dlpack.h"
 #include "tandem/export.h"
 #include "tandem/facts.h"
@@ -241,6 +242,27 @@ static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__
 #define td_device_data(...) TD__CALL(td_device_data, __VA_ARGS__)
 #define td_device_sync(...) TD__CALL(td_device_sync, __VA_ARGS__)
 #define td_device_counters(...) TD__CALL(td_device_counters, __VA_ARGS__)
+#define td_dist_normal(...) TD__CALL(td_dist_normal, __VA_ARGS__)
+#define td_dist_log_normal(...) TD__CALL(td_dist_log_normal, __VA_ARGS__)
+#define td_dist_uniform(...) TD__CALL(td_dist_uniform, __VA_ARGS__)
+#define td_dist_bernoulli(...) TD__CALL(td_dist_bernoulli, __VA_ARGS__)
+#define td_dist_categorical(...) TD__CALL(td_dist_categorical, __VA_ARGS__)
+#define td_dist_gamma(...) TD__CALL(td_dist_gamma, __VA_ARGS__)
+#define td_dist_beta(...) TD__CALL(td_dist_beta, __VA_ARGS__)
+#define td_dist_dirichlet(...) TD__CALL(td_dist_dirichlet, __VA_ARGS__)
+#define td_dist_exponential(...) TD__CALL(td_dist_exponential, __VA_ARGS__)
+#define td_dist_laplace(...) TD__CALL(td_dist_laplace, __VA_ARGS__)
+#define td_dist_poisson(...) TD__CALL(td_dist_poisson, __VA_ARGS__)
+#define td_dist_binomial(...) TD__CALL(td_dist_binomial, __VA_ARGS__)
+#define td_dist_student_t(...) TD__CALL(td_dist_student_t, __VA_ARGS__)
+#define td_dist_multivariate_normal(...) TD__CALL(td_dist_multivariate_normal, __VA_ARGS__)
+#define td_dist_sample(...) TD__CALL(td_dist_sample, __VA_ARGS__)
+#define td_dist_rsample(...) TD__CALL(td_dist_rsample, __VA_ARGS__)
+#define td_dist_log_prob(...) TD__CALL(td_dist_log_prob, __VA_ARGS__)
+#define td_dist_entropy(...) TD__CALL(td_dist_entropy, __VA_ARGS__)
+#define td_dist_mean(...) TD__CALL(td_dist_mean, __VA_ARGS__)
+#define td_dist_variance(...) TD__CALL(td_dist_variance, __VA_ARGS__)
+#define td_dist_kl(...) TD__CALL(td_dist_kl, __VA_ARGS__)
 #define td_to_dlpack(...) TD__CALL(td_to_dlpack, __VA_ARGS__)
 #define td_to_dlpack_legacy(...) TD__CALL(td_to_dlpack_legacy, __VA_ARGS__)
 #define td_from_dlpack(...) TD__CALL(td_from_dlpack, __VA_ARGS__)
@@ -448,8 +470,15 @@ static inline int td__to_module_call_values(td_module *m, td_values args, td__ro
 #define td_nn_multihead_attention(...) TD__CALL(td_nn_multihead_attention, __VA_ARGS__)
 #define td_nn_lstm(...) TD__CALL(td_nn_lstm, __VA_ARGS__)
 #define td_nn_gru(...) TD__CALL(td_nn_gru, __VA_ARGS__)
+#define td_nn_rnn(...) TD__CALL(td_nn_rnn, __VA_ARGS__)
 #define td_nn_lstm_cell(...) TD__CALL(td_nn_lstm_cell, __VA_ARGS__)
 #define td_nn_gru_cell(...) TD__CALL(td_nn_gru_cell, __VA_ARGS__)
+#define td_nn_rnn_cell(...) TD__CALL(td_nn_rnn_cell, __VA_ARGS__)
+#define td_nn_transformer_encoder_layer(...) TD__CALL(td_nn_transformer_encoder_layer, __VA_ARGS__)
+#define td_nn_transformer_decoder_layer(...) TD__CALL(td_nn_transformer_decoder_layer, __VA_ARGS__)
+#define td_nn_transformer_encoder(...) TD__CALL(td_nn_transformer_encoder, __VA_ARGS__)
+#define td_nn_transformer_decoder(...) TD__CALL(td_nn_transformer_decoder, __VA_ARGS__)
+#define td_nn_transformer(...) TD__CALL(td_nn_transformer, __VA_ARGS__)
 #define td_nn_dropout(...) TD__CALL(td_nn_dropout, __VA_ARGS__)
 #define td_nn_identity(...) TD__CALL(td_nn_identity, __VA_ARGS__)
 #define td_nn_flatten(...) TD__CALL(td_nn_flatten, __VA_ARGS__)

@@ -22,6 +22,7 @@
 #include "tandem/module.h"
 #include "tandem/nn.h"
 #include "tandem/checkpoint.h"
+#include "tandem/distributions.h"
 #include "tandem/optim.h"
 #include "tandem/data.h"
 #include "tandem/export.h"

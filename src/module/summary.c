@@ -55,8 +55,9 @@ size_t td_module_summary(td_module *m, char *out, size_t cap) {
                    (long long)s.params, (long long)s.trained, (long long)s.buffers,
                    (long long)s.bytes);
     if (s.text.failed) td__fail_memory(m->cx);
-    ok = ok && !s.text.failed;
-    size_t n = td__text_out(ok ? td__buf_str(&s.text) : "", ok ? s.text.n : 0, out, cap);
+    bool   whole = ok && !s.text.failed;
+    size_t n =
+        td__text_out(whole ? td__buf_str(&s.text) : "", whole ? s.text.n : 0, out, cap);
     td__buf_free(&s.text);
     return n;
 }

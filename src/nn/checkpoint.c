@@ -1,5 +1,5 @@
-/* checkpoint.c -- module, optimizer, schedule, loader and generator in one file. Loading
- * checks every part before it writes any. */
+/* checkpoint.c -- module, optimizer, schedule, loader and generator in one file.
+ * Loading checks every part before it writes any. */
 #include "nn/optim.h"
 #include "core/files.h"
 #include "tandem/checkpoint.h"

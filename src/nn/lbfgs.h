@@ -34,8 +34,9 @@ double     td__lbfgs_dot(td_tensor *a, td_tensor *b);
 double     td__lbfgs_largest(td_tensor *a); /* absolute value */
 
 /* Searches the line from the parameters along d for a place that satisfies the strong
- * Wolfe conditions, by at most `most` calls of the closure after the first, which is at t.
- * `from` is the start, where the parameters are `start`. Leaves them at the place. */
+ * Wolfe conditions, by at most `most` calls of the closure after the first, which is at
+ * t. `from` is the start, where the parameters are `start`. Leaves them at the place.
+ * */
 td_on_line td__strong_wolfe(td_lbfgs_run *s, td_tensor *d, td_on_line from, double t,
                             td_tensor *start, int most);
 

@@ -1,7 +1,7 @@
-/* rules.c -- update rules of optimizers, written in ops: defaults, state, checks, steps.
- * Numbers that change from step to step (rate, step count and derived ones) are small
- * f64 tensors, so that a captured step stays valid; all others are constants of the
- * rule. rules_adam.c and rules_sgd.c have the updates. */
+/* rules.c -- update rules of optimizers, written in ops: defaults, state, checks,
+ * steps. Numbers that change from step to step (rate, step count and derived ones) are
+ * small f64 tensors, so that a captured step stays valid; all others are constants of
+ * the rule. rules_adam.c and rules_sgd.c have the updates. */
 #include "nn/rules.h"
 
 #include <math.h>

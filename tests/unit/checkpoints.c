@@ -1,4 +1,5 @@
-/* checkpoints.c -- all state of a run in one file; groups by name, averages, summaries. */
+/* checkpoints.c -- all state of a run in one file; groups by name, averages, summaries.
+ * */
 #include "nn_help.h"
 #include "td_files.h"
 
