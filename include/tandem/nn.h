@@ -222,6 +222,20 @@ TD_API td_module *td_nn_tanh(td_ctx *cx);
 TD_API td_module *td_nn_sigmoid(td_ctx *cx);
 TD_API td_module *td_nn_softplus(td_ctx *cx);
 TD_API td_module *td_nn_hardswish(td_ctx *cx);
+TD_API td_module *td_nn_selu(td_ctx *cx);
+TD_API td_module *td_nn_celu(td_ctx *cx, double alpha); /* PyTorch's: 1 */
+TD_API td_module *td_nn_log_sigmoid(td_ctx *cx);
+TD_API td_module *td_nn_softsign(td_ctx *cx);
+TD_API td_module *td_nn_tanhshrink(td_ctx *cx);
+TD_API td_module *td_nn_hardsigmoid(td_ctx *cx);
+TD_API td_module *td_nn_hardtanh(td_ctx *cx, double least, double most); /* -1, 1 */
+TD_API td_module *td_nn_hardshrink(td_ctx *cx, double lambd);            /* 0.5 */
+TD_API td_module *td_nn_softshrink(td_ctx *cx, double lambd);            /* 0.5 */
+/* An element is kept above the threshold, else it is `value`. */
+TD_API td_module *td_nn_threshold(td_ctx *cx, double threshold, double value);
+TD_API td_module *td_nn_softmin(td_ctx *cx, int64_t dim);
+TD_API td_module *td_nn_pixel_shuffle(td_ctx *cx, int64_t factor);
+TD_API td_module *td_nn_pixel_unshuffle(td_ctx *cx, int64_t factor);
 TD_API td_module *td_nn_softmax(td_ctx *cx, int64_t dim);
 TD_API td_module *td_nn_log_softmax(td_ctx *cx, int64_t dim);
 /* A C function as a module. */
