@@ -132,6 +132,11 @@ typedef struct td_flat {
 TD_API td_flat *td_module_flat(td_module *m);
 TD_API void     td_flat_drop(td_flat *f); /* NULL is allowed */
 
+/* A table as text: each module with its type and own tensors, the number of its own
+ * parameters, and totals. At most cap bytes including the final NUL; returns the length
+ * of the whole text. */
+TD_API size_t td_module_summary(td_module *m, char *out, size_t cap);
+
 /* ---- changing a whole module ------------------------------------------------ */
 
 TD_API void       td_module_train(td_module *m, bool on); /* children too */

@@ -139,22 +139,65 @@ typedef struct td_nn_rnn_opts {
     int64_t layers TD_0; /* 0: 1 */
     double dropout TD_0; /* between layers, in training */
     bool no_bias TD_0, batch_first TD_0, bidirectional TD_0;
+    bool relu TD_0; /* RNN: nonlinearity="relu", not tanh */
 } td_nn_rnn_opts;
 #define TD_NN_RNN_OPTS .td_nn_rnn_opts_size = sizeof(td_nn_rnn_opts)
 /* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..._l0_reverse, ..._l1, ...
  *
- * Called with (input, h, c), GRU without c; absent states are zeros. input is [T,B,in],
- * with batch_first [B,T,in], or [T,in]. Results: the last layer's output, h, and c. */
+ * Called with (input, h, c, lengths), GRU and RNN without c; absent states are zeros.
+ * input is [T,B,in], with batch_first [B,T,in], or [T,in]. Results: the last layer's
+ * output, h, and c. lengths, i64[B], does what packed sequences do: steps of sequence b
+ * after lengths[b] change no state and have output 0. */
 TD_API td_module *td_nn_lstm(td_ctx *cx, int64_t in, int64_t hidden,
                              const td_nn_rnn_opts *opts);
 TD_API td_module *td_nn_gru(td_ctx *cx, int64_t in, int64_t hidden,
                             const td_nn_rnn_opts *opts);
+TD_API td_module *td_nn_rnn(td_ctx *cx, int64_t in, int64_t hidden,
+                            const td_nn_rnn_opts *opts);
 /* One time step: weight_ih, weight_hh, bias_ih, bias_hh. (input, h, c) returns h and
- * c; a GRU takes (input, h) and returns h. Only no_bias of opts is used. */
+ * c; GRU and RNN take (input, h) and return h. Of opts no_bias and relu are used. */
 TD_API td_module *td_nn_lstm_cell(td_ctx *cx, int64_t in, int64_t hidden,
                                   const td_nn_rnn_opts *opts);
 TD_API td_module *td_nn_gru_cell(td_ctx *cx, int64_t in, int64_t hidden,
                                  const td_nn_rnn_opts *opts);
+
+TD_API td_module *td_nn_rnn_cell(td_ctx *cx, int64_t in, int64_t hidden,
+                                 const td_nn_rnn_opts *opts);
+
+/* ---- transformers ------------------------------------------------------- */
+
+typedef struct td_nn_transformer_opts {
+    TD_SIZE(td_nn_transformer_opts);
+    int64_t feedforward TD_0; /* 0: 2048 */
+    double dropout      TD_0; /* 0: 0.1 */
+    double eps          TD_0; /* of the norms; 0: 1e-5 */
+    bool no_dropout TD_0, no_bias TD_0, batch_first TD_0;
+    bool norm_first TD_0;
+    bool gelu       TD_0; /* activation="gelu", not relu */
+} td_nn_transformer_opts;
+#define TD_NN_TRANSFORMER_OPTS \
+    .td_nn_transformer_opts_size = sizeof(td_nn_transformer_opts)
+/* self_attn, linear1, linear2, norm1, norm2. Called with (x, mask, padding) as the
+ * attention layer. */
+TD_API td_module *td_nn_transformer_encoder_layer(td_ctx *cx, int64_t dim,
+                                                  int64_t                       heads,
+                                                  const td_nn_transformer_opts *opts);
+/* self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3. Called with (x,
+ * memory, mask, memory_mask, padding, memory_padding). */
+TD_API td_module *td_nn_transformer_decoder_layer(td_ctx *cx, int64_t dim,
+                                                  int64_t                       heads,
+                                                  const td_nn_transformer_opts *opts);
+/* layers.0 is `layer`, the others are copies; norm may be NULL. Called as the layer.
+ * Both modules are taken over, also on failure. */
+TD_API td_module *td_nn_transformer_encoder(td_ctx *cx, td_module *layer, int64_t n,
+                                            td_module *norm);
+TD_API td_module *td_nn_transformer_decoder(td_ctx *cx, td_module *layer, int64_t n,
+                                            td_module *norm);
+/* encoder, decoder. Called with (source, target, source_mask, target_mask, memory_mask,
+ * source_padding, target_padding, memory_padding); the masks may be absent. */
+TD_API td_module *td_nn_transformer(td_ctx *cx, int64_t dim, int64_t heads,
+                                    int64_t encoders, int64_t decoders,
+                                    const td_nn_transformer_opts *opts);
 
 /* ---- without parameters ------------------------------------------------- */
 
@@ -179,6 +222,20 @@ TD_API td_module *td_nn_tanh(td_ctx *cx);
 TD_API td_module *td_nn_sigmoid(td_ctx *cx);
 TD_API td_module *td_nn_softplus(td_ctx *cx);
 TD_API td_module *td_nn_hardswish(td_ctx *cx);
+TD_API td_module *td_nn_selu(td_ctx *cx);
+TD_API td_module *td_nn_celu(td_ctx *cx, double alpha); /* PyTorch's: 1 */
+TD_API td_module *td_nn_log_sigmoid(td_ctx *cx);
+TD_API td_module *td_nn_softsign(td_ctx *cx);
+TD_API td_module *td_nn_tanhshrink(td_ctx *cx);
+TD_API td_module *td_nn_hardsigmoid(td_ctx *cx);
+TD_API td_module *td_nn_hardtanh(td_ctx *cx, double least, double most); /* -1, 1 */
+TD_API td_module *td_nn_hardshrink(td_ctx *cx, double lambd);            /* 0.5 */
+TD_API td_module *td_nn_softshrink(td_ctx *cx, double lambd);            /* 0.5 */
+/* An element is kept above the threshold, else it is `value`. */
+TD_API td_module *td_nn_threshold(td_ctx *cx, double threshold, double value);
+TD_API td_module *td_nn_softmin(td_ctx *cx, int64_t dim);
+TD_API td_module *td_nn_pixel_shuffle(td_ctx *cx, int64_t factor);
+TD_API td_module *td_nn_pixel_unshuffle(td_ctx *cx, int64_t factor);
 TD_API td_module *td_nn_softmax(td_ctx *cx, int64_t dim);
 TD_API td_module *td_nn_log_softmax(td_ctx *cx, int64_t dim);
 /* A C function as a module. */

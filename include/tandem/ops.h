@@ -2594,6 +2594,36 @@ TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
 /* Seed and offset of the generator as two i64; with `set`, the generator then continues from there. Compiled code that redraws numbers in backward saves and restores the generator with it. */
 TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 
+/* Exponentials of normal numbers, shaped like `self`. */
+TD_API td_tensor *td_op_log_normal(td_tensor *self, double mean, double std);
+
+/* Writes the result of log_normal into its first argument. */
+TD_API td_tensor *td_op_log_normal_(td_tensor *self, double mean, double std);
+
+/* Cauchy-distributed numbers, shaped like `self`. */
+TD_API td_tensor *td_op_cauchy(td_tensor *self, double median, double sigma);
+
+/* Writes the result of cauchy into its first argument. */
+TD_API td_tensor *td_op_cauchy_(td_tensor *self, double median, double sigma);
+
+/* The number of trials of probability p up to the first success, shaped like `self`. */
+TD_API td_tensor *td_op_geometric(td_tensor *self, double p);
+
+/* Writes the result of geometric into its first argument. */
+TD_API td_tensor *td_op_geometric_(td_tensor *self, double p);
+
+/* Poisson-distributed numbers with the rates in `self`. */
+TD_API td_tensor *td_op_poisson(td_tensor *self);
+
+/* The number of successes in `count` trials of probability `prob`, which is broadcast to the sizes of `count`. */
+TD_API td_tensor *td_op_binomial(td_tensor *count, td_tensor *prob);
+
+/* Gamma-distributed numbers with the shapes in `self` and rate 1. The gradient is that of the number at a fixed quantile (torch._standard_gamma). */
+TD_API td_tensor *td_op_standard_gamma(td_tensor *self);
+
+/* The derivative of a gamma-distributed number by its shape, the quantile held (torch._standard_gamma_grad). */
+TD_API td_tensor *td_op_standard_gamma_grad(td_tensor *self, td_tensor *output);
+
 /* Inner tensor `index` of a tensor of a type, as an alias without history. */
 TD_API td_tensor *td_op__inner(td_tensor *self, int64_t index);
 
@@ -5987,6 +6017,44 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_dropout_, x0, x1, true)
 #define TD__dropout__3(x0, x1, x2) \
     TD__CALL(td_op_dropout_, x0, x1, x2)
+#define td_log_normal(...) TD__PICK_1_3(TD__log_normal_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__log_normal_N(...) TD__WRONG("td_log_normal(self, [mean], [std])")
+#define TD__log_normal_1(x0) \
+    TD__CALL(td_op_log_normal, x0, 1, 2)
+#define TD__log_normal_2(x0, x1) \
+    TD__CALL(td_op_log_normal, x0, x1, 2)
+#define TD__log_normal_3(x0, x1, x2) \
+    TD__CALL(td_op_log_normal, x0, x1, x2)
+#define td_log_normal_(...) TD__PICK_1_3(TD__log_normal__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__log_normal__N(...) TD__WRONG("td_log_normal_(self, [mean], [std])")
+#define TD__log_normal__1(x0) \
+    TD__CALL(td_op_log_normal_, x0, 1, 2)
+#define TD__log_normal__2(x0, x1) \
+    TD__CALL(td_op_log_normal_, x0, x1, 2)
+#define TD__log_normal__3(x0, x1, x2) \
+    TD__CALL(td_op_log_normal_, x0, x1, x2)
+#define td_cauchy(...) TD__PICK_1_3(TD__cauchy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cauchy_N(...) TD__WRONG("td_cauchy(self, [median], [sigma])")
+#define TD__cauchy_1(x0) \
+    TD__CALL(td_op_cauchy, x0, 0, 1)
+#define TD__cauchy_2(x0, x1) \
+    TD__CALL(td_op_cauchy, x0, x1, 1)
+#define TD__cauchy_3(x0, x1, x2) \
+    TD__CALL(td_op_cauchy, x0, x1, x2)
+#define td_cauchy_(...) TD__PICK_1_3(TD__cauchy__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cauchy__N(...) TD__WRONG("td_cauchy_(self, [median], [sigma])")
+#define TD__cauchy__1(x0) \
+    TD__CALL(td_op_cauchy_, x0, 0, 1)
+#define TD__cauchy__2(x0, x1) \
+    TD__CALL(td_op_cauchy_, x0, x1, 1)
+#define TD__cauchy__3(x0, x1, x2) \
+    TD__CALL(td_op_cauchy_, x0, x1, x2)
+#define td_geometric(...) TD__CALL(td_op_geometric, __VA_ARGS__)
+#define td_geometric_(...) TD__CALL(td_op_geometric_, __VA_ARGS__)
+#define td_poisson(...) TD__CALL(td_op_poisson, __VA_ARGS__)
+#define td_binomial(...) TD__CALL(td_op_binomial, __VA_ARGS__)
+#define td_standard_gamma(...) TD__CALL(td_op_standard_gamma, __VA_ARGS__)
+#define td_standard_gamma_grad(...) TD__CALL(td_op_standard_gamma_grad, __VA_ARGS__)
 
 #endif
 

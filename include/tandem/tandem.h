@@ -21,6 +21,8 @@
 #include "tandem/fake.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"
+#include "tandem/checkpoint.h"
+#include "tandem/distributions.h"
 #include "tandem/optim.h"
 #include "tandem/data.h"
 #include "tandem/export.h"

@@ -116,6 +116,7 @@ static int64_t blocks_of(td_graph *g, const td_gnode *n) {
     case TD_DRAWS_NONE: return TD_DIM_HUGE;
     case TD_DRAWS_FLOATS: per = l && l->dtype == TD_F64 ? 2 : 4; break;
     case TD_DRAWS_PAIRS: per = 2; break;
+    case TD_DRAWS_EACH: per = 1; break;
     case TD_DRAWS_COINS:
         if (td__op_arg(n->op, "train") >= 0 && !is_true(n, "train")) return 0;
         break;

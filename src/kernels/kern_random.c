@@ -7,6 +7,7 @@
 #include "kernels/draw.h"
 #include "kernels/fill_loops.h"
 #include "kernels/loops/loops.h"
+#include "kernels/row_walk.h"
 
 #include <string.h>
 
@@ -26,39 +27,6 @@ const td_fresh_loops *td__fresh_loops(void) {
     if (td__cpu_level() == TD_CPU_AVX512) return &td__fresh_avx512;
 #endif
     return &td__fresh_base;
-}
-
-/* ---- walking a tensor in row-major order -------------------------------- */
-
-/* A position in a tensor of any strides, in row-major order. */
-typedef struct walk {
-    const td_tensor *t;
-    char            *p;
-    int64_t          at[TD_MAX_RANK];
-} walk;
-
-/* At the element with this row-major index. */
-static void walk_start(walk *w, const td_tensor *t, int64_t index) {
-    int64_t bytes = td__dtype_bytes[t->dtype];
-    w->t = t;
-    w->p = td__ptr(t);
-    for (int d = t->rank - 1; d >= 0; d--) {
-        w->at[d] = index % t->size[d];
-        index /= t->size[d];
-        w->p += w->at[d] * t->stride[d] * bytes;
-    }
-}
-
-/* To the next element in row-major order. */
-static void walk_next(walk *w) {
-    const td_tensor *t = w->t;
-    int64_t          bytes = td__dtype_bytes[t->dtype];
-    for (int d = t->rank - 1; d >= 0; d--) {
-        w->p += t->stride[d] * bytes;
-        if (++w->at[d] < t->size[d]) return;
-        w->p -= t->size[d] * t->stride[d] * bytes;
-        w->at[d] = 0;
-    }
 }
 
 /* ---- one draw ----------------------------------------------------------- */
@@ -179,6 +147,40 @@ static void make_exponential(const draw *d, const uint32_t *w, int64_t first, in
         o[i] = td_draw_exponential(w[2 * i], w[2 * i + 1], d->a);
 }
 
+/* As make_exponential: in double, two words an element. */
+static void make_log_normal(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++) {
+        double angle = 6.283185307179586 * (double)w[2 * i + 1] * 0x1p-32;
+        double radius =
+            td_m_sqrt_f64(-2 * td_m_log_f64(((double)w[2 * i] + 0.5) * 0x1p-32));
+        o[i] = td_m_exp_f64(radius * td_m_cos_f64(angle) * d->b + d->a);
+    }
+}
+
+/* The quantile of a uniform number in (0, 1). */
+static void make_cauchy(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                        void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++) {
+        double u = td_uniform_f64(w[2 * i], w[2 * i + 1]) + 0x1p-54;
+        o[i] = d->a + d->b * td_m_tan_f64(3.141592653589793 * (u - 0.5));
+    }
+}
+
+static void make_geometric(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                           void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++) {
+        double k = td_draw_exponential(w[2 * i], w[2 * i + 1], 1) / d->a;
+        o[i] = k > 1 ? td_m_ceil_f64(k) : 1;
+    }
+}
+
 /* [from, to) in the dtype of the result. */
 static bool run_uniform(td_opcall *c, double from, double to) {
     bool f64 = c->out[0]->dtype == TD_F64;
@@ -215,6 +217,25 @@ bool td__kern_exponential(td_opcall *c) {
                           .work = TD_F64,
                           .per = 2,
                           .a = td__in_f(c, 1)});
+}
+
+/* Two parameters and a maker in double. */
+static bool run_pairs(td_opcall *c, make_fn *make, double a, double b) {
+    return run(c, &(draw){.out = c->out[0],
+                          .make = make,
+                          .work = TD_F64,
+                          .per = 2,
+                          .a = a,
+                          .b = b});
+}
+bool td__kern_log_normal(td_opcall *c) {
+    return run_pairs(c, make_log_normal, td__in_f(c, 1), td__in_f(c, 2));
+}
+bool td__kern_cauchy(td_opcall *c) {
+    return run_pairs(c, make_cauchy, td__in_f(c, 1), td__in_f(c, 2));
+}
+bool td__kern_geometric(td_opcall *c) {
+    return run_pairs(c, make_geometric, -td_m_log1p_f64(-td__in_f(c, 1)), 0);
 }
 
 /* ---- integers ----------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* clip.c -- gradient clipping, and learning rate schedules as functions of the step. */
+/* clip.c -- gradient clipping. */
 #include "nn/optim.h"
 
 #include <math.h>
@@ -67,49 +67,4 @@ bool td_optim_clip_value(td_optim *o, double most) {
     if (!TD_ENTER(o, OPTIM)) return false;
     return td__optim_grads(o) &&
            td_clip_value(o->cx, td__nn_list(o->grads.v, o->grads.n), most);
-}
-
-/* ---- learning rates ----------------------------------------------------- */
-
-/* Progress from 0 to 1, clamped. */
-static double progress(int64_t step, int64_t steps) {
-    if (step >= steps) return 1;
-    return step <= 0 ? 0 : (double)step / (double)steps;
-}
-
-/* Half a cosine from one value to another. */
-static double cosine(double along, double from, double to) {
-    return to + (from - to) * (1 + cos(3.14159265358979323846 * along)) / 2;
-}
-
-double td_lr_linear(int64_t step, int64_t steps, double from, double to) {
-    return from + (to - from) * progress(step, steps);
-}
-
-double td_lr_cosine(int64_t step, int64_t steps, double from, double to) {
-    return cosine(progress(step, steps), from, to);
-}
-
-double td_lr_warmup(int64_t step, int64_t warm, double lr) {
-    return lr * progress(step + 1, warm);
-}
-
-double td_lr_warmup_cosine(int64_t step, int64_t warm, int64_t steps, double lr,
-                           double to) {
-    if (step < warm) return td_lr_warmup(step, warm, lr);
-    return td_lr_cosine(step - warm, steps - warm, lr, to);
-}
-
-double td_lr_steps(int64_t step, int64_t every, double gamma, double lr) {
-    if (step <= 0 || every <= 0) return lr;
-    return lr * pow(gamma, (double)(step / every));
-}
-
-/* As PyTorch's OneCycleLR with its defaults: 30% rising from lr / 25, then falling to
- * lr / 25e4. */
-double td_lr_one_cycle(int64_t step, int64_t steps, double lr) {
-    double up = 0.3 * (double)steps - 1, down = (double)steps - 1 - up;
-    double at = (double)(step < 0 ? 0 : step >= steps ? steps - 1 : step);
-    if (at <= up) return cosine(at / up, lr / 25, lr);
-    return cosine((at - up) / down, lr, lr / 25 / 1e4);
 }

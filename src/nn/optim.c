@@ -1,10 +1,12 @@
 /* optim.c -- optimizers: groups of parameters, steps, accumulated gradients. rules.c
  * has the update rules, optim_state.c saves and loads. */
 #include "nn/optim.h"
+#include "core/callback.h"
 #include "core/readonly.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- making and freeing ------------------------------------------------- */
 
@@ -16,7 +18,9 @@ static void free_group(td_group *g) {
     for (int i = 0; i < g->at.n; i++) {
         for (int k = 0; k < TD_S_COUNT; k++) drop(g->at.v[i].state[k]);
         drop(g->at.v[i].p);
+        td__free(g->at.v[i].name);
     }
+    for (int k = 0; k < TD_L_COUNT; k++) drop(g->flat[k]);
     drop(g->lr);
     drop(g->steps);
     td__vec_free(&g->at);
@@ -92,46 +96,76 @@ static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
 static td_tensor *owned(td_tensor *t) { return td_is_nil(t) ? NULL : td_keep(t); }
 
 /* Adds a parameter with its initial state. False after td__fail. */
-static bool fill_param(td_optim *o, td_group *g, td_tensor *p) {
-    td_trained t = {.p = td_keep(p)};
-    unsigned   slots = td__rule_slots(&g->rule) | (o->sums ? 1u << TD_S_GRAD_SUM : 0);
-    bool       ok = true;
+static bool fill_param(td_optim *o, td_group *g, td_tensor *p, const char *name) {
+    td_trained t = {.p = td_keep(p), .name = name ? td__strdup(name) : NULL};
+    unsigned slots = td__rule_slots(&g->rule, p) | (o->sums ? 1u << TD_S_GRAD_SUM : 0);
+    bool     made = true;
     for (int k = 0; k < TD_S_COUNT; k++) {
         if (!(slots >> k & 1)) continue;
-        double first = k == TD_S_SUM ? g->rule.initial : 0;
-        t.state[k] = owned(td_full_like(p, first));
-        ok &= t.state[k] != NULL;
+        t.state[k] = owned(td__slot_make(p, &g->rule, k));
+        made &= t.state[k] != NULL;
     }
-    if (ok && td__vec_push(&g->at, t)) return true;
+    bool ok = made && (t.name || !name) && td__vec_push(&g->at, t);
+    if (ok) return true;
     for (int k = 0; k < TD_S_COUNT; k++) drop(t.state[k]);
     drop(t.p);
-    return ok ? td__fail_memory(o->cx) : false;
+    td__free(t.name);
+    return made ? td__fail_memory(o->cx) : false;
 }
 
+/* Parameters of a group; their names may be NULL. */
+typedef struct members {
+    td_tensors         of;
+    const char *const *names;
+} members;
+
 /* Adds the parameters, the rate and the step counts. False after td__fail. */
-static bool fill_group(td_optim *o, td_group *g, td_tensors params) {
+static bool fill_group(td_optim *o, td_group *g, members m) {
     g->lr = owned(td_full(o->cx, TD_SHAPE(), g->rule.lr, TD_F64));
-    g->steps = owned(td_zeros(o->cx, TD_SHAPE(params.n), TD_F64));
+    g->steps = owned(td_zeros(o->cx, TD_SHAPE(m.of.n), TD_F64));
     bool ok = g->lr && g->steps;
-    for (int i = 0; ok && i < params.n; i++)
-        ok = fill_param(o, g, params.v[i]) &&
+    for (int k = 0; ok && g->rule.kind == TD_RULE_LBFGS && k < TD_L_COUNT; k++)
+        ok = (g->flat[k] = owned(td__lbfgs_make(m.of, &g->rule, k))) != NULL;
+    for (int i = 0; ok && i < m.of.n; i++)
+        ok = fill_param(o, g, m.of.v[i], m.names ? m.names[i] : NULL) &&
              (td__vec_push(&o->grads, NULL) || td__fail_memory(o->cx));
     return ok;
 }
 
-int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
-    if (!TD_ENTER(o, OPTIM)) return -1;
+static bool has_lbfgs(const td_optim *o) {
+    return o->groups.n && o->groups.v[0].rule.kind == TD_RULE_LBFGS;
+}
+
+/* May these parameters be a group of LBFGS, which is the only one of its optimizer, or
+ * another group? False after td__fail. */
+static bool check_lbfgs(td_optim *o, td_tensors ps, const td_rule *r) {
+    if (has_lbfgs(o) || (r->kind == TD_RULE_LBFGS && o->groups.n))
+        return td__fail(o->cx, TD_E_ARG,
+                        "td_optim_add: a group with LBFGS is the only one of its "
+                        "optimizer; make another optimizer for the other parameters");
+    if (r->kind != TD_RULE_LBFGS) return true;
+    if (!ps.n)
+        return td__fail(o->cx, TD_E_ARG, "td_optim_add: LBFGS requires a parameter");
+    for (int i = 1; i < ps.n; i++)
+        if (td_dtype_of(ps.v[i]) != td_dtype_of(ps.v[0]))
+            return td__fail(o->cx, TD_E_DTYPE,
+                            "td_optim_add: parameter %d is %s; with LBFGS all "
+                            "parameters must have the dtype of the first one, %s",
+                            i, td__type_str(ps.v[i]),
+                            td_dtype_name(td_dtype_of(ps.v[0])));
+    return true;
+}
+
+/* td_optim_add, with names. */
+static int add_group(td_optim *o, members m, td_rule rule) {
     td_group g = {.rule = rule};
     int      n_grads = o->grads.n;
-    if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule) ||
-        !td__has_list(o->cx, "td_optim_add", params.v, params.n))
-        return -1;
-    if (!td__may_change(o->cx, "td_optim_add", "an optimizer")) return -1;
-    for (int i = 0; i < params.n; i++)
-        if (!check_param(o, params, i, &rule)) return -1;
+    for (int i = 0; i < m.of.n; i++)
+        if (!check_param(o, m.of, i, &rule)) return -1;
+    if (!check_lbfgs(o, m.of, &rule)) return -1;
     td_grad_mode was = td_no_grad_begin(o->cx);
     td_scope_begin(o->cx, "td_optim_add");
-    bool ok = fill_group(o, &g, params);
+    bool ok = fill_group(o, &g, m);
     td_scope_end(o->cx, "td_optim_add", NULL);
     td_no_grad_end(o->cx, was);
     if (ok && !td__vec_push(&o->groups, g)) ok = td__fail_memory(o->cx);
@@ -144,25 +178,80 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
     return -1;
 }
 
+int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
+    if (!TD_ENTER(o, OPTIM)) return -1;
+    if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule) ||
+        !td__has_list(o->cx, "td_optim_add", params.v, params.n) ||
+        !td__may_change(o->cx, "td_optim_add", "an optimizer"))
+        return -1;
+    return add_group(o, (members){params, NULL}, rule);
+}
+
+/* ---- parameters of modules ------------------------------------------------ */
+
+/* The parameters that a filter accepts. */
+typedef struct chosen {
+    td_optim        *o;
+    td_param_filter *filter;
+    void            *env;
+    td_arena         arena;
+    TD_VEC(td_tensor *) params;
+    TD_VEC(const char *) names;
+} chosen;
+
+enum { MOST_NAME = 400 }; /* optim_state.c adds to it */
+
+static bool choose(void *env, const td_member *m) {
+    chosen *c = env;
+    bool    wanted = true;
+    if (has_param(c->o, m->t)) return true;
+    if (c->filter) TD_CALLBACK(c->o->cx, wanted = c->filter(c->env, m->name, m->t));
+    if (!td_ok(c->o->cx) || !TD_ENTER(c->o, OPTIM)) return false;
+    if (!wanted) return true;
+    if (strlen(m->name) > MOST_NAME)
+        return td__fail(c->o->cx, TD_E_ARG,
+                        "td_optim_add_module: the name %.60s... has %zu characters; at "
+                        "most %d are supported",
+                        m->name, strlen(m->name), MOST_NAME);
+    const char *name = td__arena_strdup(&c->arena, m->name);
+    bool ok = name && td__vec_push(&c->params, m->t) && td__vec_push(&c->names, name);
+    return ok || td__fail_memory(c->o->cx);
+}
+
+int td_optim_add_module(td_optim *o, td_module *m, td_rule rule,
+                        td_param_filter *filter, void *env) {
+    if (!TD_ENTER(o, OPTIM)) return -1;
+    td_ctx *cx = o->cx;
+    if (!td__enter_in(cx, m, TD_H_MODULE, "td_optim_add_module") || !td_ok(cx) ||
+        !td__rule_check(cx, &rule) ||
+        !td__may_change(cx, "td_optim_add_module", "an optimizer"))
+        return -1;
+    chosen c = {.o = o, .filter = filter, .env = env};
+    int    nr = -1;
+    if (td_module_visit(m, TD_VISIT_PARAMS, choose, &c)) {
+        members chosen_ones = {{c.params.v, c.params.n}, c.names.v};
+        nr = add_group(o, chosen_ones, rule);
+    }
+    td__vec_free(&c.params);
+    td__vec_free(&c.names);
+    td__arena_free(&c.arena);
+    return nr;
+}
+
+bool td_param_is_matrix(void *env, const char *name, td_tensor *p) {
+    (void)env, (void)name;
+    return TD_ENTER(p, TENSOR) && td_rank(p) >= 2;
+}
+
 td_optim *td_optim_module(td_module *m, td_rule rule) {
     if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, OPTIM);
     td_ctx *cx = td_module_ctx(m);
     if (!td__may_read(cx, "td_optim_module", "the parameters of a module"))
         return TD_NIL(cx, OPTIM);
-    int         n = td_module_parameters(m, NULL, 0);
-    td_tensor **params = n < 0 ? NULL : td__alloc(sizeof *params * ((size_t)n + 1));
-    if (!params) {
-        if (n >= 0) td__fail_memory(cx);
-        return TD_NIL(cx, OPTIM);
-    }
-    n = td_module_parameters(m, params, n);
-    td_optim *o = n < 0 ? TD_NIL(cx, OPTIM) : td_optim_make(cx);
-    if (!td_is_nil(o) && td_optim_add(o, (td_tensors){params, n}, rule) < 0) {
-        td_optim_free(o);
-        o = TD_NIL(cx, OPTIM);
-    }
-    td__free(params);
-    return o;
+    td_optim *o = td_optim_make(cx);
+    if (td_is_nil(o) || td_optim_add_module(o, m, rule, NULL, NULL) >= 0) return o;
+    td_optim_free(o);
+    return TD_NIL(cx, OPTIM);
 }
 
 int td_optim_groups(const td_optim *o) {
@@ -230,9 +319,8 @@ bool td__optim_grads(td_optim *o) {
     return td_ok(o->cx);
 }
 
-/* Equal dtype and sizes? Symbolic sizes are left to the ops of the step: comparing
- * them here would specialize the capture. */
-static bool same_type(const td_tensor *a, const td_tensor *b) {
+/* Comparing symbolic sizes here would specialize the capture. */
+bool td__same_type(const td_tensor *a, const td_tensor *b) {
     bool same = a->rank == b->rank && a->dtype == b->dtype;
     for (int d = 0; same && d < a->rank; d++)
         same = a->size[d] == b->size[d] || td__dim_is_sym(a->size[d]) ||
@@ -243,7 +331,7 @@ static bool same_type(const td_tensor *a, const td_tensor *b) {
 /* Has the gradient its parameter's type? False after td__fail. */
 static bool check_grad(td_optim *o, const char *who, int nr, td_tensor *p,
                        td_tensor *g) {
-    if (same_type(g, p)) return true;
+    if (td__same_type(g, p)) return true;
     char is[128];
     snprintf(is, sizeof is, "%s", td__type_str(g));
     return td__fail(o->cx, TD_E_SHAPE,
@@ -274,7 +362,7 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
  * type, which td_module_to may have changed since. False after td__fail. */
 static bool check_state(td_optim *o, const char *who, int nr, const td_trained *t,
                         const td_tensor *g) {
-    const char      *what = g && !same_type(t->p, g) ? "gradient" : NULL;
+    const char      *what = g && !td__same_type(t->p, g) ? "gradient" : NULL;
     const td_tensor *other = g;
     char             p[128] = "", is[128] = "";
     if (t->p->st->readonly)
@@ -283,8 +371,8 @@ static bool check_state(td_optim *o, const char *who, int nr, const td_trained *
                         "of it (td_clone)",
                         who, nr);
     for (int k = 0; !what && k < TD_S_COUNT; k++)
-        if (t->state[k] && !same_type(t->p, t->state[k])) {
-            what = td__slot_names[k];
+        if (t->state[k] && !td__slot_fits(t->p, t->state[k], k)) {
+            what = td__slot_name(k);
             other = t->state[k];
         }
     if (what) {
@@ -301,6 +389,11 @@ static bool check_state(td_optim *o, const char *who, int nr, const td_trained *
 /* Everything that can fail in a step, except memory, is checked before anything is
  * written. */
 static bool check_step(td_optim *o, const char *who) {
+    if (has_lbfgs(o))
+        return td__fail(o->cx, TD_E_ARG,
+                        "%s: LBFGS computes the loss several times; call "
+                        "td_optim_step_closure with a function that does",
+                        who);
     for (int i = 0, at = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++, at++)
             if (o->grads.v[at] &&
@@ -322,6 +415,22 @@ static bool step(td_optim *o, const char *who) {
     td_scope_end(o->cx, "optim", NULL);
     td_no_grad_end(o->cx, was);
     return td_ok(o->cx);
+}
+
+td_tensor *td_optim_step_closure(td_optim *o, td_loss_fn *fn, void *env) {
+    static const char who[] = "td_optim_step_closure";
+    if (!TD_ENTER(o, OPTIM)) return TD_NIL_BY(o, TENSOR);
+    td_ctx *cx = o->cx;
+    if (!td_ok(cx)) return td_nil(cx);
+    if (!fn)
+        return td_fail(cx, TD_E_ARG,
+                       "%s: fn is NULL; it must compute the loss and its gradients",
+                       who);
+    if (has_lbfgs(o))
+        return td__may_change(cx, who, "values with LBFGS") ? td__lbfgs_step(o, fn, env)
+                                                            : td_nil(cx);
+    td_tensor *loss = td__closure_call(o, fn, env);
+    return td__optim_grads(o) && step(o, who) ? loss : td_nil(cx);
 }
 
 bool td_optim_step(td_optim *o) {

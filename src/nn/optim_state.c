@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME = 64 };
+enum { NAME = 512 }; /* a parameter's name has 400 characters at most */
 
 /* ---- names -------------------------------------------------------------- */
 
@@ -20,21 +20,34 @@ typedef struct listed {
 /* Called for each tensor; false stops the walk. */
 typedef bool visit_fn(void *env, const listed *it);
 
+/* The name of state by its parameter: the parameter's name, or its number. */
+static void name_state(listed *it, const td_trained *t, int nr) {
+    if (t->name) snprintf(it->name, NAME, "state.%s.%s", t->name, it->slot);
+    else snprintf(it->name, NAME, "state.%d.%s", nr, it->slot);
+}
+
+/* Visits a tensor of the group itself. */
+static bool visit_own(td_tensor *t, const char *slot, int nr, visit_fn *fn, void *env) {
+    listed it = {.t = t, .slot = slot};
+    snprintf(it.name, NAME, "group.%d.%s", nr, slot);
+    return fn(env, &it);
+}
+
 /* Visits lr and steps of a group, then the state of its parameters. */
 static bool visit_group(const td_group *g, int nr, int first, visit_fn *fn, void *env) {
-    listed it = {.t = g->lr, .slot = "lr"};
-    snprintf(it.name, NAME, "group.%d.lr", nr);
-    if (!fn(env, &it)) return false;
-    it.t = g->steps;
-    it.slot = "step";
-    snprintf(it.name, NAME, "group.%d.step", nr);
-    if (!fn(env, &it)) return false;
+    listed it = {0};
+    if (!visit_own(g->lr, "lr", nr, fn, env) ||
+        !visit_own(g->steps, "step", nr, fn, env))
+        return false;
+    for (int k = 0; k < TD_L_COUNT; k++)
+        if (g->flat[k] && !visit_own(g->flat[k], td__lbfgs_name(k), nr, fn, env))
+            return false;
     for (int i = 0; i < g->at.n; i++)
         for (int k = 0; k < TD_S_COUNT; k++) {
             if (!(it.t = g->at.v[i].state[k])) continue;
             it.of = g->at.v[i].p;
-            it.slot = td__slot_names[k];
-            snprintf(it.name, NAME, "state.%d.%s", first + i, td__slot_names[k]);
+            it.slot = td__slot_name(k);
+            name_state(&it, &g->at.v[i], first + i);
             if (!fn(env, &it)) return false;
         }
     return true;
@@ -107,103 +120,113 @@ size_t td_optim_tensor_name(const td_optim *o, int i, char *out, size_t cap) {
 /* ---- saving ------------------------------------------------------------- */
 
 typedef struct saving {
-    td_arena arena;
-    TD_VEC(const char *) names;
-    TD_VEC(td_tensor *) tensors;
+    const char   *prefix;
+    td_state_out *out;
 } saving;
 
 static bool save_one(void *env, const listed *it) {
-    saving     *s = env;
-    const char *name = td__arena_strdup(&s->arena, it->name);
-    return name && td__vec_push(&s->names, name) && td__vec_push(&s->tensors, it->t);
+    const saving *s = env;
+    return td__state_add(s->out, s->prefix, it->name, it->t);
+}
+
+bool td__optim_state(const td_optim *o, const char *prefix, td_state_out *out) {
+    saving s = {prefix, out};
+    return visit(o, save_one, &s);
 }
 
 bool td_optim_save(td_optim *o, const char *path) {
     if (!TD_ENTER(o, OPTIM)) return false;
     static const char *const notes[] = {"format", "tandem optimizer", NULL};
-    saving                   s = {0};
+    td_state_out             s = {.cx = o->cx};
     if (!td_ok(o->cx) || !td__may_change(o->cx, "td_optim_save", "a file"))
         return false;
-    bool ok = visit(o, save_one, &s) || td__fail_memory(o->cx);
-    ok = ok && td_safetensors_save(o->cx, path, s.names.v,
-                                   td__nn_list(s.tensors.v, s.tensors.n), notes);
-    td__vec_free(&s.names);
-    td__vec_free(&s.tensors);
-    td__arena_free(&s.arena);
+    bool ok = td__optim_state(o, "", &s) &&
+              td_safetensors_save(o->cx, path, s.names.v,
+                                  td__nn_list(s.tensors.v, s.tensors.n), notes);
+    td__state_end(&s);
     return ok;
 }
 
 /* ---- loading ------------------------------------------------------------ */
 
-typedef struct loading {
-    td_ctx         *cx;
-    const char     *path;
-    td_safetensors *file;
+struct td_optim_load_plan {
+    td_state_in in;
+    td_optim   *o;
+    int         at; /* in the walk that writes */
     TD_VEC(td_tensor *) from;
-    int written;
-} loading;
-
-/* Has the file a tensor of that name? False after td__fail. */
-static bool file_has(const loading *l, const char *name) {
-    for (int i = 0; i < td_safetensors_count(l->file); i++)
-        if (!strcmp(td_safetensors_name(l->file, i), name)) return true;
-    return td__fail(l->cx, TD_E_ARG,
-                    "td_optim_load: %s has no tensor \"%s\"; it was saved by an "
-                    "optimizer with other groups, rules or parameters",
-                    l->path, name);
-}
-
-/* Equal dtype and sizes? */
-static bool same_type(const td_tensor *a, const td_tensor *b) {
-    bool same = td_rank(a) == td_rank(b) && td_dtype_of(a) == td_dtype_of(b);
-    for (int i = 0; same && i < td_rank(a); i++) same = td_size(a, i) == td_size(b, i);
-    return same;
-}
+};
+typedef td_optim_load_plan loading;
 
 /* First walk: finds and checks each tensor in the file. False after td__fail. */
 static bool check_one(void *env, const listed *it) {
-    loading *l = env;
-    if (!file_has(l, it->name)) return false;
-    td_tensor *from = td_safetensors_get(l->file, it->name);
+    loading   *l = env;
+    td_tensor *from = td__state_get(&l->in, it->name);
+    char       is[128];
+    if (!from)
+        return td__fail(l->in.cx, TD_E_ARG,
+                        "%s: %s has no tensor \"%s%s\"; it was saved by an optimizer "
+                        "with other groups, rules or parameters",
+                        l->in.who, l->in.path, l->in.prefix, it->name);
     if (td_is_nil(from)) return false;
-    if (!same_type(from, it->t)) {
-        char is[128];
+    if (!td__same_type(from, it->t)) {
         snprintf(is, sizeof is, "%s", td__type_str(from));
-        return td__fail(l->cx, TD_E_SHAPE,
-                        "td_optim_load: %s: \"%s\" is %s; the optimizer's is %s",
-                        l->path, it->name, is, td__type_str(it->t));
+        return td__fail(l->in.cx, TD_E_SHAPE,
+                        "%s: %s: \"%s%s\" is %s; the optimizer's is %s", l->in.who,
+                        l->in.path, l->in.prefix, it->name, is, td__type_str(it->t));
     }
-    return td__vec_push(&l->from, from) || td__fail_memory(l->cx);
+    return td__vec_push(&l->from, from) || td__fail_memory(l->in.cx);
 }
 
 /* Second walk: copies the bytes. */
 static bool write_one(void *env, const listed *it) {
     loading   *l = env;
-    td_tensor *from = l->from.v[l->written++];
+    td_tensor *from = l->from.v[l->at++];
     size_t     bytes = (size_t)td_numel(from) * td_dtype_size(td_dtype_of(from));
     return td_write(it->t, td_dtype_of(from), td_data(from), bytes);
 }
 
-static bool load(td_optim *o, loading *l) {
-    int have = td_safetensors_count(l->file);
-    if (!visit(o, check_one, l)) return false;
-    if (l->from.n != have)
-        return td__fail(o->cx, TD_E_ARG,
-                        "td_optim_load: %s has %d tensors; the optimizer has %d",
-                        l->path, have, l->from.n);
-    return visit(o, write_one, l);
+/* How many tensors of the file have the prefix. */
+static int count_part(const td_state_in *in) {
+    int    n = 0;
+    size_t length = strlen(in->prefix);
+    for (int i = 0; i < td_safetensors_count(in->file); i++)
+        n += !strncmp(td_safetensors_name(in->file, i), in->prefix, length);
+    return n;
+}
+
+td_optim_load_plan *td__optim_load_begin(td_optim *o, const td_state_in *in) {
+    int      have = count_part(in);
+    loading *l = td__zalloc(sizeof *l);
+    if (!l) return td__fail_memory(o->cx), NULL;
+    l->in = *in;
+    l->o = o;
+    bool ok = visit(o, check_one, l);
+    if (ok && l->from.n != have)
+        ok = td__fail(o->cx, TD_E_ARG, "%s: %s has %d tensors; the optimizer has %d",
+                      in->who, in->path, have, l->from.n);
+    if (ok) return l;
+    td__optim_load_end(l);
+    return NULL;
+}
+
+bool td__optim_load_write(td_optim_load_plan *l) { return visit(l->o, write_one, l); }
+
+void td__optim_load_end(td_optim_load_plan *l) {
+    if (!l) return;
+    td__vec_free(&l->from);
+    td__free(l);
 }
 
 bool td_optim_load(td_optim *o, const char *path) {
-    if (!TD_ENTER(o, OPTIM)) return false;
-    loading l = {.cx = o->cx, .path = path};
-    if (!td_ok(o->cx)) return false;
-    if (!td__may_change(o->cx, "td_optim_load", "an optimizer")) return false;
-    td_scope_begin(o->cx, "td_optim_load");
-    l.file = td_safetensors_open(o->cx, path);
-    bool ok = !td_is_nil(l.file) && load(o, &l);
-    td__vec_free(&l.from);
-    td_safetensors_close(l.file);
-    td_scope_end(o->cx, "td_optim_load", NULL);
+    static const char who[] = "td_optim_load";
+    if (!TD_ENTER(o, OPTIM) || !td_ok(o->cx)) return false;
+    if (!td__may_change(o->cx, who, "an optimizer")) return false;
+    td_scope_begin(o->cx, who);
+    td_state_in         in = {o->cx, who, path, td_safetensors_open(o->cx, path), ""};
+    td_optim_load_plan *l = td_is_nil(in.file) ? NULL : td__optim_load_begin(o, &in);
+    bool                ok = l && td__optim_load_write(l);
+    td__optim_load_end(l);
+    td_safetensors_close(in.file);
+    td_scope_end(o->cx, who, NULL);
     return ok;
 }

@@ -9,7 +9,7 @@ struct plain {
     plain_fn *fn;
     td_tensor *(*own)(td_tensor *x); /* the function of td_nn_function */
     bool    training;
-    double  a;    /* slope, alpha or probability */
+    double  a, b; /* slope, alpha, probability, bound or threshold */
     int64_t i, j; /* dims of softmax and flatten */
     int64_t kernel[2], stride[2], padding[2];
 };
@@ -49,6 +49,41 @@ static td_tensor *softplus(const plain *p, td_tensor *x) {
 static td_tensor *hardswish(const plain *p, td_tensor *x) {
     return (void)p, td_hardswish(x);
 }
+static td_tensor *selu(const plain *p, td_tensor *x) { return (void)p, td_selu(x); }
+static td_tensor *celu(const plain *p, td_tensor *x) { return td_celu(x, p->a); }
+static td_tensor *log_sigmoid(const plain *p, td_tensor *x) {
+    return (void)p, td_log_sigmoid(x);
+}
+static td_tensor *softsign(const plain *p, td_tensor *x) {
+    return (void)p, td_softsign(x);
+}
+static td_tensor *tanhshrink(const plain *p, td_tensor *x) {
+    return (void)p, td_tanhshrink(x);
+}
+static td_tensor *hardsigmoid(const plain *p, td_tensor *x) {
+    return (void)p, td_hardsigmoid(x);
+}
+static td_tensor *hardtanh(const plain *p, td_tensor *x) {
+    return td_hardtanh(x, p->a, p->b);
+}
+static td_tensor *hardshrink(const plain *p, td_tensor *x) {
+    return td_hardshrink(x, p->a);
+}
+static td_tensor *softshrink(const plain *p, td_tensor *x) {
+    return td_softshrink(x, p->a);
+}
+static td_tensor *threshold(const plain *p, td_tensor *x) {
+    return td_threshold(x, p->a, p->b);
+}
+static td_tensor *softmin(const plain *p, td_tensor *x) {
+    return td_softmax(td_neg(x), p->i);
+}
+static td_tensor *pixel_shuffle(const plain *p, td_tensor *x) {
+    return td_pixel_shuffle(x, p->i);
+}
+static td_tensor *pixel_unshuffle(const plain *p, td_tensor *x) {
+    return td_pixel_unshuffle(x, p->i);
+}
 static td_tensor *softmax(const plain *p, td_tensor *x) { return td_softmax(x, p->i); }
 static td_tensor *log_softmax(const plain *p, td_tensor *x) {
     return td_log_softmax(x, p->i);
@@ -85,6 +120,19 @@ enum {
     SIGMOID,
     SOFTPLUS,
     HARDSWISH,
+    SELU,
+    CELU,
+    LOG_SIGMOID,
+    SOFTSIGN,
+    TANHSHRINK,
+    HARDSIGMOID,
+    HARDTANH,
+    HARDSHRINK,
+    SOFTSHRINK,
+    THRESHOLD,
+    SOFTMIN,
+    PIXEL_SHUFFLE,
+    PIXEL_UNSHUFFLE,
     SOFTMAX,
     LOG_SOFTMAX,
     FLATTEN,
@@ -114,6 +162,19 @@ static const struct row {
     [SIGMOID] = PLAIN("Sigmoid", sigmoid),
     [SOFTPLUS] = PLAIN("Softplus", softplus),
     [HARDSWISH] = PLAIN("Hardswish", hardswish),
+    [SELU] = PLAIN("SELU", selu),
+    [CELU] = PLAIN("CELU", celu),
+    [LOG_SIGMOID] = PLAIN("LogSigmoid", log_sigmoid),
+    [SOFTSIGN] = PLAIN("Softsign", softsign),
+    [TANHSHRINK] = PLAIN("Tanhshrink", tanhshrink),
+    [HARDSIGMOID] = PLAIN("Hardsigmoid", hardsigmoid),
+    [HARDTANH] = PLAIN("Hardtanh", hardtanh),
+    [HARDSHRINK] = PLAIN("Hardshrink", hardshrink),
+    [SOFTSHRINK] = PLAIN("Softshrink", softshrink),
+    [THRESHOLD] = PLAIN("Threshold", threshold),
+    [SOFTMIN] = PLAIN("Softmin", softmin),
+    [PIXEL_SHUFFLE] = PLAIN("PixelShuffle", pixel_shuffle),
+    [PIXEL_UNSHUFFLE] = PLAIN("PixelUnshuffle", pixel_unshuffle),
     [SOFTMAX] = PLAIN("Softmax", softmax),
     [LOG_SOFTMAX] = PLAIN("LogSoftmax", log_softmax),
     [FLATTEN] = PLAIN("Flatten", flatten),
@@ -145,6 +206,36 @@ td_module *td_nn_sigmoid(td_ctx *cx) { return make(cx, SIGMOID, (plain){0}); }
 td_module *td_nn_softplus(td_ctx *cx) { return make(cx, SOFTPLUS, (plain){0}); }
 td_module *td_nn_hardswish(td_ctx *cx) { return make(cx, HARDSWISH, (plain){0}); }
 
+td_module *td_nn_selu(td_ctx *cx) { return make(cx, SELU, (plain){0}); }
+td_module *td_nn_log_sigmoid(td_ctx *cx) { return make(cx, LOG_SIGMOID, (plain){0}); }
+td_module *td_nn_softsign(td_ctx *cx) { return make(cx, SOFTSIGN, (plain){0}); }
+td_module *td_nn_tanhshrink(td_ctx *cx) { return make(cx, TANHSHRINK, (plain){0}); }
+td_module *td_nn_hardsigmoid(td_ctx *cx) { return make(cx, HARDSIGMOID, (plain){0}); }
+
+td_module *td_nn_celu(td_ctx *cx, double alpha) {
+    return make(cx, CELU, (plain){.a = alpha});
+}
+td_module *td_nn_hardtanh(td_ctx *cx, double least, double most) {
+    return make(cx, HARDTANH, (plain){.a = least, .b = most});
+}
+td_module *td_nn_hardshrink(td_ctx *cx, double lambd) {
+    return make(cx, HARDSHRINK, (plain){.a = lambd});
+}
+td_module *td_nn_softshrink(td_ctx *cx, double lambd) {
+    return make(cx, SOFTSHRINK, (plain){.a = lambd});
+}
+td_module *td_nn_threshold(td_ctx *cx, double threshold_at, double value) {
+    return make(cx, THRESHOLD, (plain){.a = threshold_at, .b = value});
+}
+td_module *td_nn_softmin(td_ctx *cx, int64_t dim) {
+    return make(cx, SOFTMIN, (plain){.i = dim});
+}
+td_module *td_nn_pixel_shuffle(td_ctx *cx, int64_t factor) {
+    return make(cx, PIXEL_SHUFFLE, (plain){.i = factor});
+}
+td_module *td_nn_pixel_unshuffle(td_ctx *cx, int64_t factor) {
+    return make(cx, PIXEL_UNSHUFFLE, (plain){.i = factor});
+}
 td_module *td_nn_leaky_relu(td_ctx *cx, double slope) {
     return make(cx, LEAKY_RELU, (plain){.a = slope});
 }

@@ -1,5 +1,6 @@
-/* recurrent.c -- LSTM and GRU, as cells and as layers. The inputs' part of the gates
- * is one product for all time steps; a capture unrolls the loop over time steps. */
+/* recurrent.c -- LSTM, GRU and RNN, as cells and as layers. The inputs' part of the
+ * gates is one product for all time steps; a capture unrolls the loop over time steps.
+ * */
 #include "nn/nn.h"
 
 #include <stdio.h>
@@ -12,10 +13,11 @@ typedef struct side {
     td_tensor *w_ih, *w_hh, *b_ih, *b_hh;
 } side;
 
-/* The state of all four modules; a cell has one layer and one direction. */
+/* The state of all six modules; a cell has one layer and one direction. */
 typedef struct recurrent {
     int64_t in, hidden;
-    int     gates; /* 4: LSTM, 3: GRU */
+    int     gates; /* 4: LSTM, 3: GRU, 1: RNN */
+    bool    relu;  /* RNN: not tanh */
     int     layers, sides;
     double  dropout;
     bool    batch_first;
@@ -57,7 +59,13 @@ static memory gru_step(const recurrent *r, const side *s, td_tensor *x, memory m
     return (memory){td_add(fresh, td_mul(update, td_sub(m.h, fresh))), NULL};
 }
 
+static memory rnn_step(const recurrent *r, const side *s, td_tensor *x, memory m) {
+    td_tensor *h = td_add(x, td_linear(m.h, s->w_hh, s->b_hh));
+    return (memory){r->relu ? td_relu(h) : td_tanh(h), NULL};
+}
+
 static memory one_step(const recurrent *r, const side *s, td_tensor *x, memory m) {
+    if (r->gates == 1) return rnn_step(r, s, x, m);
     return r->gates == 4 ? lstm_step(r, s, x, m) : gru_step(r, s, x, m);
 }
 
@@ -67,11 +75,13 @@ static td_tensor *optional(td_call *c, int i) {
     return i < td_arg_count(c) && !td_arg_absent(c, i) ? td_arg(c, i) : NULL;
 }
 
-/* rank: with a batch dim; without one it is one less. False after td__fail. */
+/* rank: with a batch dim; without one it is one less. Layers take lengths as well.
+ * False after td__fail. */
 static bool check_input(td_module *m, td_call *c, int rank) {
     const recurrent *r = td_module_state(m);
     td_tensor       *x = td_arg(c, 0);
-    if (td_is_nil(x) || !td__nn_takes(m, c, r->gates == 4 ? 3 : 2)) return false;
+    int              most = (r->gates == 4 ? 3 : 2) + (rank == 3);
+    if (td_is_nil(x) || !td__nn_takes(m, c, most)) return false;
     bool fits = td_rank(x) == rank || td_rank(x) == rank - 1;
     if (fits && td_size(x, -1) == r->in && (rank == 2 || td_size(x, 0) > 0))
         return true;
@@ -115,25 +125,42 @@ static bool cell_forward(td_module *m, td_call *c) {
 
 /* ---- layers ------------------------------------------------------------- */
 
-/* One direction of one layer: [T,B,hidden] from x [T,B,...]. *m is the first state
- * and becomes the last. steps: scratch for 2*T tensors. */
-static td_tensor *run_side(const recurrent *r, const side *s, td_tensor *x, memory *m,
-                           bool reverse, td_tensor **steps) {
+/* The inputs of all layers. */
+typedef struct sequence {
+    td_tensor *x;      /* [T,B,...] */
+    td_tensor *inside; /* bool[T,B,1]: is the step one of its sequence? NULL: all are */
+    td_tensor **steps; /* scratch for 2*T tensors */
+} sequence;
+
+/* The state after a step: of sequences that have ended as before. */
+static memory kept(memory now, memory was, td_tensor *inside) {
+    now.h = td_where(inside, now.h, was.h);
+    if (now.c) now.c = td_where(inside, now.c, was.c);
+    return now;
+}
+
+/* One direction of one layer: [T,B,hidden]. *m is the first state and becomes the last.
+ */
+static td_tensor *run_side(const recurrent *r, const side *s, const sequence *q,
+                           memory *m, bool reverse) {
+    td_tensor  *x = q->x, **steps = q->steps;
     int64_t     n = td_is_nil(x) ? 0 : td_size(x, 0);
     td_tensor **in = steps, **out = steps + n;
     for (int64_t t = 0; t < n; t++) in[t] = td_nil(td_ctx_of(x));
     td_unbind(td_linear(x, s->w_ih, s->b_ih), 0, in, (int)n);
     for (int64_t t = 0; t < n; t++) {
-        int64_t at = reverse ? n - 1 - t : t;
-        *m = one_step(r, s, in[at], *m);
-        out[at] = m->h;
+        int64_t    at = reverse ? n - 1 - t : t;
+        memory     now = one_step(r, s, in[at], *m);
+        td_tensor *inside = q->inside ? td_select(q->inside, 0, at) : NULL;
+        *m = inside ? kept(now, *m, inside) : now;
+        out[at] = inside ? td_where(inside, now.h, td_zeros_like(now.h)) : now.h;
     }
     return n ? td_stack(td__nn_list(out, (int)n), 0) : x;
 }
 
 /* All layers; last[0] and last[1] get h and c of each direction. */
-static td_tensor *run_layers(td_module *m, td_tensor *x, memory first,
-                             td_tensor *last[2][2 * MAX_LAYERS], td_tensor **steps) {
+static td_tensor *run_layers(td_module *m, sequence q, memory first,
+                             td_tensor *last[2][2 * MAX_LAYERS]) {
     const recurrent *r = td_module_state(m);
     for (int layer = 0; layer < r->layers; layer++) {
         td_tensor *out[2];
@@ -141,14 +168,15 @@ static td_tensor *run_layers(td_module *m, td_tensor *x, memory first,
             int    at = layer * r->sides + d;
             memory mem = {td_select(first.h, 0, at),
                           first.c ? td_select(first.c, 0, at) : NULL};
-            out[d] = run_side(r, &r->at[at], x, &mem, d == 1, steps);
+            out[d] = run_side(r, &r->at[at], &q, &mem, d == 1);
             last[0][at] = mem.h;
             last[1][at] = mem.c;
         }
-        x = r->sides == 1 ? out[0] : td_cat(TD_LIST(out[0], out[1]), -1);
-        if (layer + 1 < r->layers) x = td_dropout(x, r->dropout, td_module_training(m));
+        q.x = r->sides == 1 ? out[0] : td_cat(TD_LIST(out[0], out[1]), -1);
+        if (layer + 1 < r->layers)
+            q.x = td_dropout(q.x, r->dropout, td_module_training(m));
     }
-    return x;
+    return q.x;
 }
 
 /* Converts to the internal layout [T,B,...] (states [layers,B,...]): adds a batch dim
@@ -163,7 +191,24 @@ static td_tensor *without_batch(td_tensor *t, bool single, bool batch_first) {
     return single ? td_squeeze_dim(t, 1) : batch_first ? td_transpose(t, 0, 1) : t;
 }
 
-/* Arguments: input, h0, and c0 of an LSTM, both optional. Results: output, hn, cn. */
+/* Which steps of x [T,B,...] are before the lengths: bool[T,B,1]; NULL: there are none.
+ * Nil after td__fail. */
+static td_tensor *steps_inside(td_module *m, td_tensor *lengths, td_tensor *x) {
+    if (!lengths || td_is_nil(lengths)) return lengths;
+    bool fits = td_dtype_of(lengths) == TD_I64 && td_rank(lengths) == 1 &&
+                (td_sym_size(lengths, 0) == td_sym_size(x, 1) ||
+                 td_size(lengths, 0) == td_size(x, 1));
+    if (!fits)
+        return td_fail(td_module_ctx(m), TD_E_SHAPE,
+                       "%s: lengths is %s; it must be i64[%lld], one for each sequence",
+                       td_module_name(m), td__type_str(lengths),
+                       (long long)td_size(x, 1));
+    td_tensor *t = td_arange(td_module_ctx(m), 0, td_size(x, 0), 1, TD_I64);
+    return td_unsqueeze(td_lt(td_unsqueeze(t, 1), lengths), 2);
+}
+
+/* Arguments: input, h0, c0 of an LSTM, lengths; all but the first optional. Results:
+ * output, hn, cn. */
 static bool layers_forward(td_module *m, td_call *c) {
     const recurrent *r = td_module_state(m);
     td_ctx          *cx = td_module_ctx(m);
@@ -172,16 +217,19 @@ static bool layers_forward(td_module *m, td_call *c) {
     bool single = td_rank(x) == 2;
     int  n = r->layers * r->sides;
     x = with_batch(x, single, r->batch_first);
-    td_ints     sizes = TD_SHAPE(n, td_sym_size(x, 1), r->hidden);
-    td_tensor  *zero = td_zeros(cx, sizes, td_dtype_of(x));
-    td_tensor  *h = with_batch(optional(c, 1), single, false);
-    td_tensor  *cell = r->gates == 4 ? with_batch(optional(c, 2), single, false) : NULL;
-    memory      first = {read_state(m, h, zero),
+    td_ints    sizes = TD_SHAPE(n, td_sym_size(x, 1), r->hidden);
+    td_tensor *zero = td_zeros(cx, sizes, td_dtype_of(x));
+    td_tensor *h = with_batch(optional(c, 1), single, false);
+    td_tensor *cell = r->gates == 4 ? with_batch(optional(c, 2), single, false) : NULL;
+    memory     first = {read_state(m, h, zero),
                     r->gates == 4 ? read_state(m, cell, zero) : NULL};
-    td_tensor **steps = td__alloc(sizeof *steps * 2 * (size_t)td_size(x, 0));
-    if (!steps) return td__fail_memory(cx);
-    td_tensor *y = run_layers(m, x, first, last, steps);
-    td__free(steps);
+    td_tensor *lengths = optional(c, r->gates == 4 ? 3 : 2);
+    sequence   q = {.x = x, .inside = steps_inside(m, lengths, x)};
+    if (!td_ok(cx)) return false;
+    q.steps = td__alloc(sizeof *q.steps * 2 * (size_t)td_size(x, 0));
+    if (!q.steps) return td__fail_memory(cx);
+    td_tensor *y = run_layers(m, q, first, last);
+    td__free(q.steps);
     y = without_batch(y, single, r->batch_first);
     td_tensor *hn = without_batch(td_stack(td__nn_list(last[0], n), 0), single, false);
     if (r->gates != 4) return td_return(c, y, hn);
@@ -195,6 +243,8 @@ static bool layers_forward(td_module *m, td_call *c) {
     { .name = (name_), .bytes = sizeof(recurrent), .forward = (forward_) }
 static const td_module_type lstm_type = RECURRENT("LSTM", layers_forward);
 static const td_module_type gru_type = RECURRENT("GRU", layers_forward);
+static const td_module_type rnn_type = RECURRENT("RNN", layers_forward);
+static const td_module_type rnn_cell_type = RECURRENT("RNNCell", cell_forward);
 static const td_module_type lstm_cell_type = RECURRENT("LSTMCell", cell_forward);
 static const td_module_type gru_cell_type = RECURRENT("GRUCell", cell_forward);
 
@@ -247,7 +297,10 @@ static td_module *make(td_ctx *cx, const td_module_type *type, int64_t in,
     if (!r) return td__nn_end(&k);
     r->in = in;
     r->hidden = hidden;
-    r->gates = type == &lstm_type || type == &lstm_cell_type ? 4 : 3;
+    r->gates = type == &lstm_type || type == &lstm_cell_type ? 4
+               : type == &gru_type || type == &gru_cell_type ? 3
+                                                             : 1;
+    r->relu = o.relu;
     r->layers = o.layers && !cell ? (int)o.layers : 1;
     r->sides = o.bidirectional && !cell ? 2 : 1;
     r->dropout = o.dropout;
@@ -278,4 +331,12 @@ td_module *td_nn_lstm_cell(td_ctx *cx, int64_t in, int64_t hidden,
 td_module *td_nn_gru_cell(td_ctx *cx, int64_t in, int64_t hidden,
                           const td_nn_rnn_opts *opts) {
     return make(cx, &gru_cell_type, in, hidden, opts);
+}
+td_module *td_nn_rnn(td_ctx *cx, int64_t in, int64_t hidden,
+                     const td_nn_rnn_opts *opts) {
+    return make(cx, &rnn_type, in, hidden, opts);
+}
+td_module *td_nn_rnn_cell(td_ctx *cx, int64_t in, int64_t hidden,
+                          const td_nn_rnn_opts *opts) {
+    return make(cx, &rnn_cell_type, in, hidden, opts);
 }

@@ -1,35 +1,88 @@
-/* rules.c -- update rules of optimizers, written in ops. Numbers that change from
- * step to step (rate, step count and derived ones) are small f64 tensors, so that a
- * captured step stays valid; all others are constants of the rule. The order of
- * operations is PyTorch's. */
-#include "nn/optim.h"
+/* rules.c -- update rules of optimizers, written in ops: defaults, state, checks,
+ * steps. Numbers that change from step to step (rate, step count and derived ones) are
+ * small f64 tensors, so that a captured step stays valid; all others are constants of
+ * the rule. rules_adam.c and rules_sgd.c have the updates. */
+#include "nn/rules.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
-const char *const td__slot_names[TD_S_COUNT] = {
-    [TD_S_EXP_AVG] = "exp_avg",
-    [TD_S_EXP_AVG_SQ] = "exp_avg_sq",
-    [TD_S_MAX_EXP_AVG_SQ] = "max_exp_avg_sq",
-    [TD_S_MOMENTUM] = "momentum_buffer",
-    [TD_S_SQUARE_AVG] = "square_avg",
-    [TD_S_GRAD_AVG] = "grad_avg",
-    [TD_S_SUM] = "sum",
-    [TD_S_GRAD_SUM] = "grad_sum",
+/* ---- state tensors ------------------------------------------------------- */
+
+/* Sizes of a state tensor; those that are not numbers have the parameter's dtype. */
+typedef enum slot_shape {
+    LIKE_PARAM,
+    NUMBER, /* f64[] */
+    ROW,    /* the parameter's sizes, 1 in the last dim */
+    COLUMN  /* 1 in the dim before */
+} slot_shape;
+
+static const struct slot {
+    const char *name; /* PyTorch's */
+    slot_shape  shape;
+} slots[TD_S_COUNT] = {
+    [TD_S_EXP_AVG] = {"exp_avg", LIKE_PARAM},
+    [TD_S_EXP_AVG_SQ] = {"exp_avg_sq", LIKE_PARAM},
+    [TD_S_MAX_EXP_AVG_SQ] = {"max_exp_avg_sq", LIKE_PARAM},
+    [TD_S_EXP_INF] = {"exp_inf", LIKE_PARAM},
+    [TD_S_MU_PRODUCT] = {"mu_product", NUMBER},
+    [TD_S_MOMENTUM] = {"momentum_buffer", LIKE_PARAM},
+    [TD_S_SQUARE_AVG] = {"square_avg", LIKE_PARAM},
+    [TD_S_GRAD_AVG] = {"grad_avg", LIKE_PARAM},
+    [TD_S_ACC_DELTA] = {"acc_delta", LIKE_PARAM},
+    [TD_S_SUM] = {"sum", LIKE_PARAM},
+    [TD_S_ROW_VAR] = {"row_var", ROW},
+    [TD_S_COL_VAR] = {"col_var", COLUMN},
+    [TD_S_VARIANCE] = {"variance", LIKE_PARAM},
+    [TD_S_AX] = {"ax", LIKE_PARAM},
+    [TD_S_ETA] = {"eta", NUMBER},
+    [TD_S_MU] = {"mu", NUMBER},
+    [TD_S_PREV] = {"prev", LIKE_PARAM},
+    [TD_S_STEP_SIZE] = {"step_size", LIKE_PARAM},
+    [TD_S_GRAD_SUM] = {"grad_sum", LIKE_PARAM},
 };
 
-/* Values that the updates of a group share; a vector has one entry per parameter. */
-typedef struct shared {
-    td_tensor *rate;  /* f64[] or f64[n] */
-    td_tensor *fix;   /* f64[n]; Adam: sqrt(1 - beta2^t); SGD: 1 - dampening */
-    td_tensor *decay; /* f64[]: 1 - lr * weight_decay; NULL: no decoupled decay */
-} shared;
+const char *td__slot_name(td_slot_id k) { return slots[k].name; }
 
-/* The update of one parameter. */
-typedef struct one {
-    const td_rule    *r;
-    const td_trained *t;
-    td_tensor        *g, *rate, *fix, *decay;
-} one;
+/* The sizes of p, but 1 in the dim that is `from_end` before the end. */
+static td_tensor *zeros_but(td_tensor *p, int from_end) {
+    int64_t size[TD_MAX_RANK];
+    int     rank = td_rank(p);
+    for (int d = 0; d < rank; d++) size[d] = d == rank - from_end ? 1 : td_size(p, d);
+    td_ints sizes = {size, rank};
+    return td_zeros(td_ctx_of(p), sizes, td_dtype_of(p));
+}
+
+/* What a state tensor contains before the first step. */
+static double first_value(const td_rule *r, td_slot_id k) {
+    switch (k) {
+    case TD_S_SUM: return r->initial;
+    case TD_S_MU_PRODUCT:
+    case TD_S_MU: return 1;
+    case TD_S_ETA:
+    case TD_S_STEP_SIZE: return r->lr;
+    default: return 0;
+    }
+}
+
+td_tensor *td__slot_make(td_tensor *p, const td_rule *r, td_slot_id k) {
+    double first = first_value(r, k);
+    switch (slots[k].shape) {
+    case NUMBER: return td_full(td_ctx_of(p), TD_SHAPE(), first, TD_F64);
+    case ROW: return zeros_but(p, 1);
+    case COLUMN: return zeros_but(p, 2);
+    default: return td_full_like(p, first);
+    }
+}
+
+bool td__slot_fits(const td_tensor *p, const td_tensor *state, td_slot_id k) {
+    switch (slots[k].shape) {
+    case NUMBER: return true;
+    case LIKE_PARAM: return td__same_type(p, state);
+    default: return p->dtype == state->dtype;
+    }
+}
 
 /* ---- PyTorch's defaults ------------------------------------------------- */
 
@@ -68,6 +121,71 @@ td_rule td_adagrad(double lr) {
     return r;
 }
 
+td_rule td_adadelta(double lr) {
+    td_rule r = td_sgd(lr);
+    r.kind = TD_RULE_ADADELTA;
+    r.rho = 0.9;
+    r.eps = 1e-6;
+    return r;
+}
+
+td_rule td_adamax(double lr) {
+    td_rule r = td_adam(lr);
+    r.kind = TD_RULE_ADAMAX;
+    return r;
+}
+
+td_rule td_nadam(double lr) {
+    td_rule r = td_adam(lr);
+    r.kind = TD_RULE_NADAM;
+    r.momentum_decay = 4e-3;
+    return r;
+}
+
+td_rule td_radam(double lr) {
+    td_rule r = td_adam(lr);
+    r.kind = TD_RULE_RADAM;
+    return r;
+}
+
+td_rule td_adafactor(double lr) {
+    td_rule r = td_sgd(lr);
+    r.kind = TD_RULE_ADAFACTOR;
+    r.beta2_decay = -0.8;
+    r.eps2 = 1e-3;
+    r.d = 1;
+    return r;
+}
+
+td_rule td_asgd(double lr) {
+    td_rule r = td_sgd(lr);
+    r.kind = TD_RULE_ASGD;
+    r.lambd = 1e-4;
+    r.alpha = 0.75;
+    r.t0 = 1e6;
+    return r;
+}
+
+td_rule td_rprop(double lr) {
+    td_rule r = td_sgd(lr);
+    r.kind = TD_RULE_RPROP;
+    r.etaminus = 0.5;
+    r.etaplus = 1.2;
+    r.step_min = 1e-6;
+    r.step_max = 50;
+    return r;
+}
+
+td_rule td_lbfgs(double lr) {
+    td_rule r = td_sgd(lr);
+    r.kind = TD_RULE_LBFGS;
+    r.max_iter = 20;
+    r.tolerance_grad = 1e-7;
+    r.tolerance_change = 1e-9;
+    r.history_size = 100;
+    return r;
+}
+
 td_rule td_lion(double lr) {
     td_rule r = td_sgd(lr);
     r.kind = TD_RULE_LION;
@@ -87,169 +205,87 @@ td_rule td_muon(double lr) {
     return r;
 }
 
-/* ---- SGD ---------------------------------------------------------------- */
+/* ---- parts of updates ---------------------------------------------------- */
 
-/* The gradient with L2 weight decay added, if the rule has it. */
-static td_tensor *decayed(const one *u) {
+td_tensor *td__rule_decayed(const td_update *u) {
     double decay = u->r->weight_decay;
-    return decay != 0 ? td_add(u->g, u->t->p, decay) : u->g;
+    return decay != 0 && !u->by.decay ? td_add(u->g, u->t->p, decay) : u->g;
 }
 
-/* p -= rate * by */
-static void descend(const one *u, td_tensor *by) {
-    td_addcmul_(u->t->p, by, u->rate, -1);
+void td__rule_shrink(const td_update *u) {
+    if (u->by.decay) td_mul_(u->t->p, u->by.decay);
 }
 
-/* The first step of a parameter takes the gradient without dampening, as in PyTorch. */
-static void share_sgd(const td_group *g, shared *s) {
-    double d = g->rule.dampening;
-    if (g->rule.momentum == 0 || d == 0) return;
-    td_tensor *first = td_to(td_eq(g->steps, 1), TD_F64);
-    s->fix = td_add(td_mul(first, d), 1 - d);
+void td__rule_descend(const td_update *u, td_tensor *by, td_tensor *rate) {
+    td_addcmul_(u->t->p, by, rate, -1);
 }
 
-static void sgd(const one *u) {
-    td_tensor *g = decayed(u), *buf = u->t->state[TD_S_MOMENTUM];
-    if (buf) {
-        td_mul_(buf, u->r->momentum);
-        if (u->fix) td_addcmul_(buf, g, u->fix);
-        else td_add_(buf, g);
-        g = u->r->nesterov ? td_add(g, buf, u->r->momentum) : buf;
-    }
-    descend(u, g);
-}
-
-/* ---- Adam --------------------------------------------------------------- */
-
-/* 1 - beta^steps */
-static td_tensor *correction(const td_group *g, double beta) {
-    return td_add(td_neg(td_pow(beta, g->steps)), 1.0);
-}
-
-/* Bias corrections depend on each parameter's step count. */
-static void share_adam(const td_group *g, shared *s) {
-    s->rate = td_div(g->lr, correction(g, g->rule.beta1));
-    s->fix = td_sqrt(correction(g, g->rule.beta2));
-}
-
-static void adam(const one *u) {
-    const td_rule *r = u->r;
-    td_tensor     *m = u->t->state[TD_S_EXP_AVG], *v = u->t->state[TD_S_EXP_AVG_SQ];
-    td_tensor     *most = u->t->state[TD_S_MAX_EXP_AVG_SQ];
-    td_tensor     *g = r->kind == TD_RULE_ADAM ? decayed(u) : u->g;
-    if (u->decay) td_mul_(u->t->p, u->decay);
-    td_lerp_(m, g, 1 - r->beta1);
-    td_addcmul_(td_mul_(v, r->beta2), g, g, 1 - r->beta2);
-    if (most) td_copy_(most, td_maximum(most, v));
-    td_tensor *size = td_div_(td_sqrt(most ? most : v), u->fix);
-    descend(u, td_div(m, td_add_(size, r->eps)));
-}
-
-/* ---- RMSprop, Adagrad, Lion --------------------------------------------- */
-
-/* centered: subtracts the squared mean gradient from the second moment. */
-static void rmsprop(const one *u) {
-    const td_rule *r = u->r;
-    td_tensor     *g = decayed(u), *square = u->t->state[TD_S_SQUARE_AVG];
-    td_tensor     *mean = u->t->state[TD_S_GRAD_AVG];
-    td_tensor     *buf = u->t->state[TD_S_MOMENTUM];
-    td_addcmul_(td_mul_(square, r->alpha), g, g, 1 - r->alpha);
-    if (mean) td_lerp_(mean, g, 1 - r->alpha);
-    td_tensor *size = td_sqrt(mean ? td_addcmul(square, mean, mean, -1) : square);
-    td_tensor *by = td_div(g, td_add_(size, r->eps));
-    if (buf) by = td_add_(td_mul_(buf, r->momentum), by);
-    descend(u, by);
-}
-
-static void share_adagrad(const td_group *g, shared *s) {
-    double d = g->rule.lr_decay;
-    if (d == 0) return;
-    s->rate = td_div(g->lr, td_add(td_mul(td_sub(g->steps, 1.0), d), 1.0));
-}
-
-static void adagrad(const one *u) {
-    td_tensor *g = decayed(u), *sum = u->t->state[TD_S_SUM];
-    td_addcmul_(sum, g, g);
-    descend(u, td_div(g, td_add_(td_sqrt(sum), u->r->eps)));
-}
-
-static void lion(const one *u) {
-    td_tensor *m = u->t->state[TD_S_EXP_AVG];
-    if (u->decay) td_mul_(u->t->p, u->decay);
-    descend(u, td_sign(td_lerp(m, u->g, 1 - u->r->beta1)));
-    td_lerp_(m, u->g, 1 - u->r->beta2);
-}
-
-/* ---- Muon --------------------------------------------------------------- */
-
-/* Approximates the nearest orthogonal matrix: Newton-Schulz iterations of degree five
- * move the singular values towards 1; the coefficients trade accuracy for speed. */
-static td_tensor *orthogonalized(td_tensor *x, const td_rule *r) {
-    const double a = 3.4445, b = -4.7750, c = 2.0315;
-    bool         tall = td_size(x, 0) > td_size(x, 1);
-    td_tensor   *y = r->ns_wide ? x : td_to(x, TD_BF16);
-    if (tall) y = td_t(y);
-    y = td_div(y, td_clamp_min(td_norm(y), r->eps));
-    for (int i = 0; i < r->ns_steps; i++) {
-        td_tensor *gram = td_mm(y, td_t(y));
-        y = td_addmm(y, td_addmm(gram, gram, gram, b, c), y, a);
-    }
-    return tall ? td_t(y) : y;
-}
-
-/* The factor of the update by the matrix's shape. */
-static double muon_scale(const td_rule *r, td_tensor *p) {
-    double rows = (double)td_size(p, 0), cols = (double)td_size(p, 1);
-    return r->scale == TD_MUON_MATCH_ADAM ? 0.2 * sqrt(fmax(rows, cols))
-                                          : sqrt(fmax(1, rows / cols));
-}
-
-static void muon(const one *u) {
-    const td_rule *r = u->r;
-    td_tensor     *buf = u->t->state[TD_S_MOMENTUM];
-    td_lerp_(buf, u->g, 1 - r->momentum);
-    td_tensor *by = r->nesterov ? td_lerp(u->g, buf, r->momentum) : buf;
-    td_tensor *update = td_to(orthogonalized(by, r), td_dtype_of(u->t->p));
-    if (u->decay) td_mul_(u->t->p, u->decay);
-    td_addcmul_(u->t->p, update, td_mul(u->rate, muon_scale(r, u->t->p)), -1);
+void td__rule_mix(td_tensor *t, td_tensor *by, td_tensor *w) {
+    td_add_(t, td_mul(td_sub(by, t), w));
 }
 
 /* ---- the table ---------------------------------------------------------- */
 
 static const struct kind {
-    const char *name;
-    void (*share)(const td_group *g, shared *s); /* NULL: the rate is lr */
-    void (*update)(const one *u);
-    bool decoupled; /* weight decay scales the parameter, not the gradient */
+    const char   *name;
+    td_share_fn  *share; /* NULL: the rate is lr */
+    td_update_fn *update;
+    bool          decoupled; /* weight decay scales the parameter, not the gradient */
+    bool          counts;    /* the update reads the step count */
 } kinds[TD_RULE_COUNT] = {
-    [TD_RULE_SGD] = {"SGD", share_sgd, sgd, false},
-    [TD_RULE_ADAM] = {"Adam", share_adam, adam, false},
-    [TD_RULE_ADAMW] = {"AdamW", share_adam, adam, true},
-    [TD_RULE_RMSPROP] = {"RMSprop", NULL, rmsprop, false},
-    [TD_RULE_ADAGRAD] = {"Adagrad", share_adagrad, adagrad, false},
-    [TD_RULE_LION] = {"Lion", NULL, lion, true},
-    [TD_RULE_MUON] = {"Muon", NULL, muon, true},
+    [TD_RULE_SGD] = {"SGD", td__share_sgd, td__step_sgd, false},
+    [TD_RULE_ADAM] = {"Adam", td__share_adam, td__step_adam, false},
+    [TD_RULE_ADAMW] = {"AdamW", td__share_adam, td__step_adam, true},
+    [TD_RULE_RMSPROP] = {"RMSprop", NULL, td__step_rmsprop, false},
+    [TD_RULE_ADAGRAD] = {"Adagrad", td__share_adagrad, td__step_adagrad, false},
+    [TD_RULE_LION] = {"Lion", NULL, td__step_lion, true},
+    [TD_RULE_MUON] = {"Muon", NULL, td__step_muon, true},
+    [TD_RULE_ADADELTA] = {"Adadelta", NULL, td__step_adadelta, false},
+    [TD_RULE_ADAMAX] = {"Adamax", td__share_adamax, td__step_adamax, false},
+    [TD_RULE_NADAM] = {"NAdam", td__share_nadam, td__step_nadam, false},
+    [TD_RULE_RADAM] = {"RAdam", td__share_radam, td__step_radam, false},
+    [TD_RULE_ADAFACTOR] = {"Adafactor", NULL, td__step_adafactor, true, .counts = true},
+    [TD_RULE_ASGD] = {"ASGD", NULL, td__step_asgd, false, .counts = true},
+    [TD_RULE_RPROP] = {"Rprop", NULL, td__step_rprop, false, .counts = true},
+    [TD_RULE_LBFGS] = {"LBFGS", NULL, NULL, false}, /* lbfgs.c */
 };
 
-/* Which state tensors a parameter of this rule has, as a set of bits. It does not
- * depend on the step, so that state is made once and can be captured. */
-unsigned td__rule_slots(const td_rule *r) {
+/* The set with these members. */
+#define BIT(slot) (1u << TD_S_##slot)
+
+/* It does not depend on the step, so that state is made once and can be captured. */
+unsigned td__rule_slots(const td_rule *r, const td_tensor *p) {
+    unsigned momentum = r->momentum != 0 ? BIT(MOMENTUM) : 0;
     switch (r->kind) {
-    case TD_RULE_SGD: return r->momentum != 0 ? 1u << TD_S_MOMENTUM : 0;
+    case TD_RULE_SGD: return momentum;
     case TD_RULE_ADAM:
     case TD_RULE_ADAMW:
-        return 1u << TD_S_EXP_AVG | 1u << TD_S_EXP_AVG_SQ |
-               (r->amsgrad ? 1u << TD_S_MAX_EXP_AVG_SQ : 0);
+        return BIT(EXP_AVG) | BIT(EXP_AVG_SQ) | (r->amsgrad ? BIT(MAX_EXP_AVG_SQ) : 0);
     case TD_RULE_RMSPROP:
-        return 1u << TD_S_SQUARE_AVG | (r->momentum != 0 ? 1u << TD_S_MOMENTUM : 0) |
-               (r->centered ? 1u << TD_S_GRAD_AVG : 0);
-    case TD_RULE_ADAGRAD: return 1u << TD_S_SUM;
-    case TD_RULE_LION: return 1u << TD_S_EXP_AVG;
-    default: return 1u << TD_S_MOMENTUM;
+        return BIT(SQUARE_AVG) | momentum | (r->centered ? BIT(GRAD_AVG) : 0);
+    case TD_RULE_ADAGRAD: return BIT(SUM);
+    case TD_RULE_LION: return BIT(EXP_AVG);
+    case TD_RULE_ADADELTA: return BIT(SQUARE_AVG) | BIT(ACC_DELTA);
+    case TD_RULE_ADAMAX: return BIT(EXP_AVG) | BIT(EXP_INF);
+    case TD_RULE_NADAM: return BIT(EXP_AVG) | BIT(EXP_AVG_SQ) | BIT(MU_PRODUCT);
+    case TD_RULE_RADAM: return BIT(EXP_AVG) | BIT(EXP_AVG_SQ);
+    case TD_RULE_ADAFACTOR:
+        return p->rank > 1 ? BIT(ROW_VAR) | BIT(COL_VAR) : BIT(VARIANCE);
+    case TD_RULE_ASGD: return BIT(AX) | BIT(ETA) | BIT(MU);
+    case TD_RULE_RPROP: return BIT(PREV) | BIT(STEP_SIZE);
+    case TD_RULE_LBFGS: return 0;
+    default: return BIT(MOMENTUM);
     }
 }
 
 /* ---- checks ------------------------------------------------------------- */
+
+/* A number of a rule, and where it may be. */
+typedef struct bound {
+    const char *name;
+    size_t      at; /* a double of td_rule */
+    double      below;
+} bound;
 
 /* Fails unless 0 <= v < below. */
 static bool in_range(td_ctx *cx, const td_rule *r, const char *what, double v,
@@ -262,30 +298,73 @@ static bool in_range(td_ctx *cx, const td_rule *r, const char *what, double v,
                     kinds[r->kind].name, what, v, below);
 }
 
-bool td__rule_check(td_ctx *cx, const td_rule *r) {
-    if (r->size != sizeof *r || (unsigned)r->kind >= TD_RULE_COUNT)
-        return td__fail(
-            cx, TD_E_ARG,
-            "td_optim_add: the td_rule is invalid; make it with td_adamw(lr) "
-            "or another of the td_rule functions");
-    if (!in_range(cx, r, "lr", r->lr, INFINITY) ||
-        !in_range(cx, r, "weight_decay", r->weight_decay, INFINITY) ||
-        !in_range(cx, r, "momentum", r->momentum, INFINITY) ||
-        !in_range(cx, r, "beta1", r->beta1, 1) ||
-        !in_range(cx, r, "beta2", r->beta2, 1) ||
-        !in_range(cx, r, "eps", r->eps, INFINITY) ||
-        !in_range(cx, r, "alpha", r->alpha, INFINITY) ||
-        !in_range(cx, r, "lr_decay", r->lr_decay, INFINITY) ||
-        !in_range(cx, r, "initial", r->initial, INFINITY) ||
-        !in_range(cx, r, "ns_steps", r->ns_steps, 100))
-        return false;
+static bool check_bounds(td_ctx *cx, const td_rule *r) {
+#define B(field, below) \
+    { #field, offsetof(td_rule, field), below }
+    static const bound all[] = {
+        B(lr, INFINITY),
+        B(weight_decay, INFINITY),
+        B(momentum, INFINITY),
+        B(beta1, 1),
+        B(beta2, 1),
+        B(eps, INFINITY),
+        B(eps2, INFINITY),
+        B(alpha, INFINITY),
+        B(lr_decay, INFINITY),
+        B(initial, INFINITY),
+        B(rho, 1.0000001),
+        B(momentum_decay, INFINITY),
+        B(lambd, INFINITY),
+        B(t0, INFINITY),
+        B(step_min, INFINITY),
+        B(step_max, INFINITY),
+        B(tolerance_grad, INFINITY),
+        B(tolerance_change, INFINITY),
+    };
+#undef B
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        double v;
+        memcpy(&v, (const char *)r + all[i].at, sizeof v);
+        if (!in_range(cx, r, all[i].name, v, all[i].below)) return false;
+    }
+    return in_range(cx, r, "ns_steps", r->ns_steps, 100);
+}
+
+/* Conditions of one kind of rule. */
+static bool check_kind(td_ctx *cx, const td_rule *r) {
     if (r->kind == TD_RULE_SGD && r->nesterov &&
         (r->momentum <= 0 || r->dampening != 0))
         return td__fail(cx, TD_E_ARG,
                         "SGD: nesterov requires momentum above 0 and dampening 0");
     if (r->kind == TD_RULE_MUON && r->maximize)
         return td__fail(cx, TD_E_ARG, "Muon: maximize is not supported");
+    if (r->kind == TD_RULE_ADAFACTOR && !(r->d >= 1 && r->beta2_decay <= 0))
+        return td__fail(cx, TD_E_ARG,
+                        "Adafactor: d is %g and beta2_decay is %g; d must be at least "
+                        "1, beta2_decay at most 0",
+                        r->d, r->beta2_decay);
+    if (r->kind == TD_RULE_RPROP &&
+        !(0 < r->etaminus && r->etaminus < 1 && 1 < r->etaplus))
+        return td__fail(cx, TD_E_ARG,
+                        "Rprop: etaminus is %g and etaplus is %g; they must be below "
+                        "and above 1, and positive",
+                        r->etaminus, r->etaplus);
+    if (r->kind == TD_RULE_LBFGS &&
+        (r->max_iter < 1 || r->max_eval < 0 || r->history_size < 1))
+        return td__fail(cx, TD_E_ARG,
+                        "LBFGS: max_iter is %d, max_eval %d, history_size %d; they "
+                        "must be positive, max_eval may be 0",
+                        r->max_iter, r->max_eval, r->history_size);
     return true;
+}
+
+bool td__rule_check(td_ctx *cx, const td_rule *r) {
+    if (r->size != sizeof *r || (unsigned)r->kind >= TD_RULE_COUNT)
+        return td__fail(
+            cx, TD_E_ARG,
+            "td_optim_add: the td_rule is invalid; make it with td_adamw(lr) "
+            "or another of the td_rule functions");
+    return check_bounds(cx, r) && check_kind(cx, r);
 }
 
 /* ---- a step ------------------------------------------------------------- */
@@ -293,6 +372,14 @@ bool td__rule_check(td_ctx *cx, const td_rule *r) {
 /* Entry i of a vector; a 0-d tensor or NULL is shared by all. */
 static td_tensor *entry(td_tensor *v, int i) {
     return v && td_rank(v) ? td_select(v, 0, i) : v;
+}
+
+/* Leaves of each vector the entry of parameter i. */
+static void share_out(td_shared *s, int i) {
+    s->rate = entry(s->rate, i);
+    s->fix = entry(s->fix, i);
+    s->now = entry(s->now, i);
+    s->next = entry(s->next, i);
 }
 
 /* Increments the step count of each parameter that has a gradient. */
@@ -308,17 +395,19 @@ static void count(const td_group *g, td_tensor *const *grads, int n) {
 void td__rule_step(const td_group *g, td_tensor *const *grads) {
     const td_rule     *r = &g->rule;
     const struct kind *k = &kinds[r->kind];
-    shared             s = {.rate = g->lr};
+    td_shared          s = {.rate = g->lr};
     int                n = 0;
     for (int i = 0; i < g->at.n; i++) n += grads[i] != NULL;
     if (!n) return;
     count(g, grads, n);
     if (k->share) k->share(g, &s);
-    if (k->decoupled && r->weight_decay != 0)
+    if ((k->decoupled || r->decoupled) && r->weight_decay != 0)
         s.decay = td_add(td_mul(g->lr, -r->weight_decay), 1.0);
     for (int i = 0; i < g->at.n; i++) {
         if (!grads[i]) continue;
-        one u = {r, &g->at.v[i], grads[i], entry(s.rate, i), entry(s.fix, i), s.decay};
+        td_update u = {r, &g->at.v[i], grads[i], NULL, s};
+        if (k->counts) u.step = td_select(g->steps, 0, i);
+        share_out(&u.by, i);
         td_ctx *cx = td_ctx_of(u.g);
         td_scope_begin(
             cx,

@@ -145,6 +145,7 @@ typedef enum td_draws {
     TD_DRAWS_NONE,
     TD_DRAWS_FLOATS, /* one for four elements of the result; of f64, for two */
     TD_DRAWS_PAIRS,  /* one for two elements */
+    TD_DRAWS_EACH,   /* one for each; its stream has further blocks */
     TD_DRAWS_COINS,  /* one for four, or none with train=false */
     TD_DRAWS_CHOICES /* multinomial: one for two samples, or two weights */
 } td_draws;

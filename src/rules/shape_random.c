@@ -166,6 +166,62 @@ bool td__shape_exponential(td_opcall *c) {
     return td__op_fail(c, TD_E_ARG, "lambd must be over 0, got %g", td__in_f(c, 1));
 }
 
+/* in: self, mean, std. */
+bool td__shape_log_normal(td_opcall *c) {
+    if (!like_float(c)) return false;
+    if (td__in_f(c, 2) > 0) return true;
+    return td__op_fail(c, TD_E_ARG, "std must be over 0, got %g", td__in_f(c, 2));
+}
+
+/* in: self, median, sigma. */
+bool td__shape_cauchy(td_opcall *c) {
+    if (!like_float(c)) return false;
+    if (td__in_f(c, 2) > 0) return true;
+    return td__op_fail(c, TD_E_ARG, "sigma must be over 0, got %g", td__in_f(c, 2));
+}
+
+/* in: self, p. Any dtype but bool, as in PyTorch. */
+bool td__shape_geometric(td_opcall *c) {
+    double p = td__in_f(c, 1);
+    td__create_like(c);
+    if (!rng_args(c)) return false;
+    if (c->meta[0].dtype == TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "has no bool form; use an integer dtype");
+    return (p > 0 && p < 1) ||
+           td__op_fail(c, TD_E_ARG, "p must be between 0 and 1, got %g", p);
+}
+
+/* in: count, prob. The result has the sizes of count. */
+bool td__shape_binomial(td_opcall *c) {
+    td_tensor *count = td__in(c, 0), *prob = td__in(c, 1);
+    int        more = count->rank - prob->rank;
+    bool       fits = more >= 0;
+    td__meta_dense(&c->meta[0], (td_dtype)count->dtype, count->rank, count->size);
+    if (!rng_args(c) || !floats_only(c, (td_dtype)count->dtype)) return false;
+    if (prob->dtype != count->dtype)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "prob must have the dtype of count, %s; got %s",
+                           td_dtype_name((td_dtype)count->dtype),
+                           td_dtype_name((td_dtype)prob->dtype));
+    for (int d = 0; fits && d < prob->rank; d++)
+        fits = td__dim_eq(prob->size[d], 1) ||
+               td__dim_eq(prob->size[d], count->size[d + more]);
+    return fits ||
+           td__op_fail(c, TD_E_SHAPE, "prob cannot be broadcast to the sizes of count");
+}
+
+/* in: self, output; of one type. */
+bool td__shape_standard_gamma_grad(td_opcall *c) {
+    td_tensor *a = td__in(c, 0), *x = td__in(c, 1);
+    td__meta_dense(&c->meta[0], (td_dtype)a->dtype, a->rank, a->size);
+    if (!floats_only(c, (td_dtype)a->dtype)) return false;
+    if (a->dtype == x->dtype && td__same_sizes(a, x)) return true;
+    return td__op_fail(c, TD_E_SHAPE,
+                       "output must have the dtype and sizes of self, %s; got another "
+                       "type",
+                       td__type_str(a));
+}
+
 /* in: self, from, to. Without `to` the range ends with the dtype. */
 bool td__shape_random(td_opcall *c) {
     td__create_like(c);

@@ -147,6 +147,76 @@ static double files(td_ctx *cx) {
     return sum;
 }
 
+/* A checkpoint of every part but a loader. */
+static double checkpoint(td_ctx *cx) {
+    td_module          *m = td_nn_batch_norm1d(cx, 2, NULL);
+    td_optim           *o = m ? td_optim_module(m, td_nadam(0.5)) : NULL;
+    td_plateau          p = td_lr_plateau();
+    int64_t             step = 3;
+    td_checkpoint_parts parts = {TD_CHECKPOINT_PARTS, .module = m, .optim = o,
+                                 .plateau = &p, .step = &step};
+    double              sum = 0;
+    if (o && td_checkpoint_save(cx, path, &parts)) {
+        step = 4;
+        td_optim_set_lr(o, -1, 0.25);
+        bool    set = td_ok(cx), loaded = td_checkpoint_load(cx, path, &parts);
+        td_code code = td_error(cx);
+        if (set && !loaded) {
+            td_clear(cx);
+            torn |= td_optim_lr(o, 0) != 0.25 || step != 4;
+            td_fail(cx, code, "as before");
+        }
+        sum = td_optim_lr(o, 0) + (double)step;
+    }
+    td_optim_free(o);
+    td_module_free(m);
+    return sum;
+}
+
+static td_tensor *closure(void *env) {
+    trained *t = env;
+    td_ctx  *cx = td_module_ctx(t->m);
+    td_optim_zero_grad(t->o);
+    td_tensor *y = td_module_call(t->m, TD_ARGS(td_ones(cx, TD_SHAPE(3, 2))));
+    td_tensor *loss = td_mean(td_square(td_add(y, 1.0)));
+    td_backward(loss);
+    return loss;
+}
+
+static double search(td_ctx *cx) {
+    td_rule r = td_lbfgs(1);
+    r.strong_wolfe = true;
+    r.max_iter = 3;
+    r.history_size = 2;
+    td_module *m = td_nn_linear(cx, 2, 1, NULL);
+    td_optim  *o = m ? td_optim_module(m, r) : NULL;
+    trained    t = {m, o};
+    double     sum = 0;
+    for (int i = 0; o && i < 2; i++) {
+        td_tensor *loss = td_optim_step_closure(o, closure, &t);
+        if (td_ok(cx)) sum += td_item(loss);
+    }
+    td_optim_free(o);
+    td_module_free(m);
+    return sum;
+}
+
+/* A transformer with an average of it, and a loss of samples. */
+static double attend(td_ctx *cx) {
+    td_nn_transformer_opts o = {TD_NN_TRANSFORMER_OPTS, .feedforward = 3};
+    td_module             *m = td_nn_transformer(cx, 2, 1, 2, 1, &o);
+    td_module             *n = td_module_copy(m);
+    td_tensor             *x = td_ones(cx, TD_SHAPE(2, 1, 2));
+    td_module_average(n, m, 0.5);
+    td_distribution q = td_dist_normal(td_module_call(m, TD_ARGS(x, x)), td_exp(x));
+    td_tensor      *z = td_dist_rsample(q, TD_SHAPE(2));
+    z = td_add(z, td_dist_rsample(td_dist_gamma(td_exp(x), td_exp(x)), TD_SHAPE(2)));
+    double sum = td_item(td_sum(td_dist_log_prob(q, z)));
+    td_module_free(n);
+    td_module_free(m);
+    return sum;
+}
+
 /* Batches from a file, with a thread and without. */
 static double load(td_ctx *cx) {
     double sum = 0;
@@ -170,6 +240,9 @@ static const td_fault_case cases[] = {
     {.name = "recur", .run = recur},
     {.name = "compiled", .run = compiled},
     {.name = "files", .run = files, .io = true},
+    {.name = "checkpoint", .run = checkpoint, .io = true},
+    {.name = "search", .run = search},
+    {.name = "attend", .run = attend},
     {.name = "load", .run = load, .io = true},
 };
 

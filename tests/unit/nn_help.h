@@ -62,6 +62,42 @@ static inline td_module *gru_single(td_ctx *cx) {
     td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .bidirectional = true};
     return td_nn_gru(cx, 3, 2, &o);
 }
+static inline td_module *rnn(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .layers = 2, .bidirectional = true,
+                        .relu = true};
+    return td_nn_rnn(cx, 3, 4, &o);
+}
+static inline td_module *rnn_tanh(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .batch_first = true};
+    return td_nn_rnn(cx, 3, 4, &o);
+}
+static inline td_module *gru_packed(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .bidirectional = true, .batch_first = true};
+    return td_nn_gru(cx, 3, 4, &o);
+}
+static const td_nn_transformer_opts small_block = {TD_NN_TRANSFORMER_OPTS,
+                                                   .feedforward = 8,
+                                                   .no_dropout = true};
+
+static inline td_module *encoder(td_ctx *cx) {
+    td_module *layer = td_nn_transformer_encoder_layer(cx, 6, 2, &small_block);
+    return td_nn_transformer_encoder(cx, layer, 2,
+                                     td_nn_layer_norm(cx, TD_SHAPE(6), NULL));
+}
+static inline td_module *encoder_gelu(td_ctx *cx) {
+    td_nn_transformer_opts o = small_block;
+    o.gelu = o.batch_first = o.norm_first = o.no_bias = true;
+    return td_nn_transformer_encoder_layer(cx, 6, 3, &o);
+}
+static inline td_module *decoder(td_ctx *cx) {
+    td_module *layer = td_nn_transformer_decoder_layer(cx, 6, 2, &small_block);
+    return td_nn_transformer_decoder(cx, layer, 2, NULL);
+}
+static inline td_module *transformer(td_ctx *cx) {
+    td_nn_transformer_opts o = small_block;
+    o.batch_first = true;
+    return td_nn_transformer(cx, 6, 2, 1, 2, &o);
+}
 static inline td_module *net(td_ctx *cx) {
     return td_nn_sequential(cx, TD_MODULES(td_nn_linear(cx, 3, 4, NULL), td_nn_gelu(cx),
                                            td_nn_batch_norm1d(cx, 4, NULL),
@@ -94,6 +130,15 @@ static inline td_module *whole_make(td_ctx *cx) {
     td_nn_add(m, "gru_single", gru_single(cx));
     td_nn_add(m, "lstm_cell", td_nn_lstm_cell(cx, 3, 4, NULL));
     td_nn_add(m, "gru_cell", td_nn_gru_cell(cx, 3, 4, NULL));
+    td_nn_add(m, "rnn", rnn(cx));
+    td_nn_add(m, "rnn_tanh", rnn_tanh(cx));
+    td_nn_add(m, "rnn_cell", td_nn_rnn_cell(cx, 3, 4, NULL));
+    td_nn_add(m, "lstm_packed", lstm(cx));
+    td_nn_add(m, "gru_packed", gru_packed(cx));
+    td_nn_add(m, "encoder", encoder(cx));
+    td_nn_add(m, "encoder_gelu", encoder_gelu(cx));
+    td_nn_add(m, "decoder", decoder(cx));
+    td_nn_add(m, "transformer", transformer(cx));
     td_nn_add(m, "net", net(cx));
     if (td_ok(cx)) return m;
     td_module_free(m);

@@ -140,6 +140,18 @@ TEST(layers_without_parameters_do_what_their_op_does) {
                {td_nn_sigmoid(cx), td_sigmoid(x)},
                {td_nn_softplus(cx), td_softplus(x)},
                {td_nn_hardswish(cx), td_hardswish(x)},
+               {td_nn_selu(cx), td_selu(x)},
+               {td_nn_celu(cx, 0.5), td_celu(x, 0.5)},
+               {td_nn_log_sigmoid(cx), td_log_sigmoid(x)},
+               {td_nn_softsign(cx), td_softsign(x)},
+               {td_nn_tanhshrink(cx), td_tanhshrink(x)},
+               {td_nn_hardsigmoid(cx), td_hardsigmoid(x)},
+               {td_nn_hardtanh(cx, -1, 2), td_hardtanh(x, -1, 2)},
+               {td_nn_hardshrink(cx, 0.6), td_hardshrink(x, 0.6)},
+               {td_nn_softshrink(cx, 0.6), td_softshrink(x, 0.6)},
+               {td_nn_threshold(cx, 0.6, 3), td_threshold(x, 0.6, 3)},
+               {td_nn_softmin(cx, -1), td_softmax(td_neg(x), -1)},
+               {td_nn_pixel_unshuffle(cx, 2), td_pixel_unshuffle(x, 2)},
                {td_nn_softmax(cx, -1), td_softmax(x, -1)},
                {td_nn_log_softmax(cx, 2), td_log_softmax(x, 2)},
                {td_nn_identity(cx), x},
@@ -152,6 +164,9 @@ TEST(layers_without_parameters_do_what_their_op_does) {
                {td_nn_adaptive_avg_pool2d(cx, TD_DIMS(1)),
                 td_adaptive_avg_pool2d(x, TD_DIMS(1, 1))}};
 
+    td_module *back = td_nn_pixel_shuffle(cx, 2);
+    CHECK(nn_apart(td_module_call(back, TD_ARGS(td_pixel_unshuffle(x, 2))), x) == 0);
+    td_module_free(back);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         td_tensor *y = td_module_call(row[i].m, TD_ARGS(x));
         CHECK_OK(cx);

@@ -56,6 +56,15 @@ static bool near(run *r, int step, double tol) {
     return ok;
 }
 
+/* The tensors of an optimizer are lr and step, then ax, eta, mu of each parameter. */
+static bool average_as_stored(run *r, int i) {
+    td_tensor *t[2 + 3 * MOST];
+    char       name[64];
+    snprintf(name, sizeof name, "ax.%d", r->nr[i]);
+    return td_optim_tensors(r->o, t, 2 + 3 * MOST) == 2 + 3 * r->n &&
+           nn_apart(t[2 + 3 * i], td_safetensors_get(r->file, name)) < 2e-6;
+}
+
 static bool has_grad(const run *r, int i, int t) { return r->nr[i] != 2 || t % 2; }
 
 static void check_eager(const char *name, td_rule rule) {
@@ -72,6 +81,8 @@ static void check_eager(const char *name, td_rule rule) {
         td_scope_end(r.cx, "step", NULL);
         if (t < 2 || t + 1 == STEPS) CHECK(near(&r, t + 1, tol));
     }
+    if (!strcmp(name, "asgd_decay"))
+        for (int i = 0; i < r.n; i++) CHECK(average_as_stored(&r, i));
     run_end(&r);
 }
 
@@ -160,6 +171,84 @@ static void others(check_fn *check) {
     check("lion_decay", r);
 }
 
+static void nadams(check_fn *check) {
+    td_rule r = td_nadam(0.02);
+    check("nadam", r);
+    r.weight_decay = 0.1;
+    r.momentum_decay = 0.1;
+    check("nadam_decay", r);
+    r = td_nadam(0.02);
+    r.weight_decay = 0.1;
+    r.maximize = r.decoupled = true;
+    check("nadam_decoupled", r);
+}
+
+static void radams(check_fn *check) {
+    td_rule r = td_radam(0.01);
+    check("radam", r);
+    r.beta1 = 0.8;
+    r.beta2 = 0.95;
+    r.weight_decay = 0.1;
+    check("radam_decay", r);
+    r = td_radam(0.01);
+    r.weight_decay = 0.1;
+    r.maximize = r.decoupled = true;
+    check("radam_decoupled", r);
+}
+
+static void adadeltas(check_fn *check) {
+    td_rule r = td_adadelta(1);
+    check("adadelta", r);
+    r = td_adadelta(0.5);
+    r.rho = 0.8;
+    r.weight_decay = 0.1;
+    r.maximize = true;
+    check("adadelta_decay", r);
+    r = td_adamax(0.02);
+    check("adamax", r);
+    r.beta1 = 0.8;
+    r.beta2 = 0.9;
+    r.weight_decay = 0.1;
+    r.maximize = true;
+    check("adamax_decay", r);
+}
+
+static void adafactors(check_fn *check) {
+    td_rule r = td_adafactor(0.01);
+    check("adafactor", r);
+    r = td_adafactor(0.5);
+    r.beta2_decay = -0.6;
+    r.eps = 1e-4;
+    r.eps2 = 1e-2;
+    r.d = 1.5;
+    r.weight_decay = 0.1;
+    r.maximize = true;
+    check("adafactor_decay", r);
+}
+
+static void asgds(check_fn *check) {
+    td_rule r = td_asgd(0.01);
+    check("asgd", r);
+    r = td_asgd(0.1);
+    r.lambd = 0.05;
+    r.alpha = 0.5;
+    r.t0 = 3;
+    r.weight_decay = 0.1;
+    r.maximize = true;
+    check("asgd_decay", r);
+}
+
+static void rprops(check_fn *check) {
+    td_rule r = td_rprop(0.01);
+    check("rprop", r);
+    r.etaminus = 0.3;
+    r.etaplus = 1.7;
+    r.step_min = 5e-3;
+    r.step_max = 0.05;
+    r.maximize = true;
+    check("rprop_etas", r);
+}
+
 static void muons(check_fn *check) {
     td_rule r = td_muon(0.02);
     check("muon", r);
@@ -177,3 +266,16 @@ TEST(a_compiled_step_of_sgd_is_the_same) { sgds(check_compiled); }
 TEST(a_compiled_step_of_adam_is_the_same) { adams(check_compiled); }
 TEST(a_compiled_step_of_the_others_is_the_same) { others(check_compiled); }
 TEST(a_compiled_step_of_muon_is_the_same) { muons(check_compiled); }
+
+TEST(nadam_steps_as_pytorchs) { nadams(check_eager); }
+TEST(radam_steps_as_pytorchs) { radams(check_eager); }
+TEST(adadelta_and_adamax_step_as_pytorchs) { adadeltas(check_eager); }
+TEST(adafactor_steps_as_pytorchs) { adafactors(check_eager); }
+TEST(asgd_steps_as_pytorchs) { asgds(check_eager); }
+TEST(rprop_steps_as_pytorchs) { rprops(check_eager); }
+TEST(a_compiled_step_of_nadam_is_the_same) { nadams(check_compiled); }
+TEST(a_compiled_step_of_radam_is_the_same) { radams(check_compiled); }
+TEST(a_compiled_step_of_adadelta_and_adamax_is_the_same) { adadeltas(check_compiled); }
+TEST(a_compiled_step_of_adafactor_is_the_same) { adafactors(check_compiled); }
+TEST(a_compiled_step_of_asgd_is_the_same) { asgds(check_compiled); }
+TEST(a_compiled_step_of_rprop_is_the_same) { rprops(check_compiled); }

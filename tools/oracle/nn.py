@@ -30,6 +30,22 @@ pads = torch.zeros(2, 4, dtype=torch.bool)
 pads[1, 3] = True
 x = torch.randn(2, 4, 6)
 
+
+
+def packed(m, q, *rest):
+    """A recurrent layer on packed sequences; the last argument is their lengths."""
+    lengths, states = rest[-1], [s for s in rest[:-1] if s is not None]
+    p = nn.utils.rnn.pack_padded_sequence(q, lengths, m.batch_first, enforce_sorted=False)
+    y, s = m(p, *([tuple(states) if len(states) > 1 else states[0]] if states else []))
+    y = nn.utils.rnn.pad_packed_sequence(y, m.batch_first)[0]
+    return (y, *s) if isinstance(s, tuple) else (y, s)
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(6, 2, 8, 0.0)
+    return nn.TransformerEncoder(layer, 2, nn.LayerNorm(6), enable_nested_tensor=False)
+
+
 # name: layer, inputs, and where PyTorch's call differs, the call
 LAYERS = {
     "linear": (nn.Linear(3, 4), [torch.randn(2, 3)]),
@@ -71,6 +87,23 @@ LAYERS = {
                   [torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 4)],
                   lambda m, q, h, c: m(q, (h, c))),
     "gru_cell": (nn.GRUCell(3, 4), [torch.randn(3)]),
+    "rnn": (nn.RNN(3, 4, 2, nonlinearity="relu", bidirectional=True),
+            [torch.randn(5, 2, 3)]),
+    "rnn_tanh": (nn.RNN(3, 4, batch_first=True), [torch.randn(2, 3, 3), torch.randn(1, 2, 4)]),
+    "rnn_cell": (nn.RNNCell(3, 4), [torch.randn(2, 3), torch.randn(2, 4)]),
+    "lstm_packed": (nn.LSTM(3, 4, 2, bidirectional=True),
+                    [torch.randn(5, 3, 3), None, None, torch.tensor([2, 5, 3])], packed),
+    "gru_packed": (nn.GRU(3, 4, bidirectional=True, batch_first=True),
+                   [torch.randn(3, 4, 3), torch.randn(2, 3, 4), torch.tensor([4, 1, 2])],
+                   packed),
+    "encoder": (encoder(), [torch.randn(4, 2, 6), later, pads]),
+    "encoder_gelu": (nn.TransformerEncoderLayer(6, 3, 8, 0.0, "gelu", batch_first=True,
+                                                norm_first=True, bias=False),
+                     [torch.randn(2, 4, 6)]),
+    "decoder": (nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8, 0.0), 2),
+                [torch.randn(4, 2, 6), torch.randn(4, 2, 6), later, None, None, pads]),
+    "transformer": (nn.Transformer(6, 2, 1, 2, 8, 0.0, batch_first=True),
+                    [torch.randn(2, 3, 6), torch.randn(2, 4, 6), None, later]),
     "net": (nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.BatchNorm1d(4), nn.Linear(4, 2)),
             [torch.randn(3, 3)]),
 }

@@ -24,11 +24,13 @@ DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 
 DROPOUTS = {"dropout", "dropout_", "native_dropout"}
-DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_"}
+DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_",
+                  "log_normal_", "cauchy_", "geometric_"}
 DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like",
     "bernoulli", "bernoulli_p", "normal", "uniform", "exponential", "random",
-    "multinomial"}
+    "multinomial", "log_normal", "cauchy", "geometric", "poisson", "binomial",
+    "standard_gamma"}
 # Ops that leave elements unset, unless zero_ follows: their values mean nothing.
 UNSET = {"resize_", "resize_as_", "empty", "new_empty", "empty_like", "empty_strided",
          "new_empty_strided", "empty_permuted"}

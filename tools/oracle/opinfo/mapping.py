@@ -8,7 +8,7 @@ OPS = {}
 
 # No values to compare: drawn or undefined elements.
 NO_VALUES = set("""empty empty_like new_empty new_empty_strided empty_strided rand_like randn_like
-randn empty_permuted randint randint_like uniform exponential normal::in_place bernoulli multinomial
+randn empty_permuted randint randint_like uniform exponential cauchy geometric log_normal normal::in_place bernoulli multinomial
 nn.functional.dropout resize_as_""".split())
 # Which of several equal elements comes first is free.
 TIES = {"sort", "topk", "kthvalue", "median", "argsort", "mode", "nanmedian", "msort"}
@@ -417,7 +417,7 @@ def randint_like(call, x, low, high=None, **kw):
     return call("randint_like", x, *((0, low) if high is None else (low, high)), **kept(kw))
 
 
-for n in ("uniform", "exponential"):
+for n in ("uniform", "exponential", "cauchy", "geometric", "log_normal"):
     OPS[n] = direct(n + "_")
 OPS["normal::in_place"] = direct("normal_")
 
