@@ -14,7 +14,7 @@ from tandem.torch._rows import MANY, ROWS
 
 SAMPLES = 4
 # Elements are not defined, or PyTorch leaves the order open.
-UNDEFINED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided",
+UNDEFINED = {"kthvalue", "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided",
              "empty_permuted", "topk", "sort", "argsort"}
 # They change the sizes of an argument, which the backends refuse.
 METADATA = {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_"}
@@ -152,7 +152,10 @@ def run_sample(sample, info, what):
             continue
         covered.update(filter(None, (name_of(n.target) for n in gm.graph.nodes)))
         ours, theirs = [[t.clone() for t in sample.tensors] for _ in range(2)]
-        want = sample(*theirs)
+        try:
+            want = sample(*theirs)
+        except RuntimeError:  # the sample is for the op that writes no argument
+            return compared
         try:
             got = flat(piece.function.call(tuple(ours), torch.Tensor, None, None))
         except tandem.Error:

@@ -7,7 +7,8 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
-from ._rows import MANY, RANDOM, ROWS
+from ._derive import is_random_op, row_of
+from ._rows import MANY, RANDOM
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
@@ -35,7 +36,10 @@ def name_of(target):
 
 def is_random(node):
     name = name_of(node.target)
-    return name is not None and name.split(".")[0] in RANDOM
+    if name is None:
+        return False
+    op = name.split(".")[0]
+    return op in RANDOM or is_random_op(op)
 
 
 def bind(node):
@@ -221,7 +225,7 @@ class Emitter:
         if name in MANY:
             self.value[node] = MANY[name](self, bound)
             return
-        row = ROWS.get(name)
+        row = row_of(name)
         if row is None:
             raise Unsupported(f"{node.target}: no row for it")
         if self.functional and row.startswith(("view(", "_unsafe_view(")):
