@@ -270,8 +270,7 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     td_ctx *cx = r->g->cx;
     if (n->kind == TD_N_LEAVE) {
         if (r->modes.n == 0)
-            return td__fail(cx, TD_E_ARG,
-                            "the graph closes a region that is not open");
+            return td__fail(cx, TD_E_ARG, "the graph closes a region that is not open");
         restore_modes(cx, &r->modes.v[--r->modes.n]);
         return true;
     }

@@ -9,7 +9,7 @@ from .. import _core
 from ._aot import tandem_aot
 from ._bridge import Run
 from ._emit import Unsupported
-from ._trace import Traced, program_of
+from ._trace import NothingToDo, Traced, program_of
 
 log = logging.getLogger("tandem")
 numbers = itertools.count()
@@ -38,6 +38,9 @@ def tandem(gm, example_inputs, **options):
         run = compile_whole(gm, example_inputs, name)
         log.info("%s is compiled by tandem: %d ops", name, len(run.piece.nodes))
         return run
+    except NothingToDo:
+        log.info("%s computes nothing", name)
+        return gm.forward
     except Unsupported as e:
         log.info("%s is compiled by tandem_aot: %s", name, e)
     except _core.Error as e:

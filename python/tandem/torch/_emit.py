@@ -17,6 +17,7 @@ DTYPES = {
 }
 # Defaults of schemas are numbers.
 CONTIGUOUS = (torch.contiguous_format, 0)
+CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
 # Without writes and autograd these are their argument, which a result then is too.
 SAME_VALUE = ("detach.default", "alias.default")
 REDUCTIONS = {0: '"none"', 1: '"mean"', 2: '"sum"'}
@@ -218,6 +219,7 @@ class Emitter:
             return
         name = name_of(node.target)
         bound = bind(node)
+        back = self.to_channels_last(bound)
         check_options(bound)
         if self.functional and name in SAME_VALUE:
             self.value[node] = self.value[bound["self"]]
@@ -238,6 +240,19 @@ class Emitter:
         names = [self.fresh() for _ in val] if many else [self.fresh()]
         self.lines.append(f"{', '.join(names)} = {text}")
         self.value[node] = names if many else names[0]
+        if back:
+            self.value[node] = self.call("permute", names[0], back)
+
+    def to_channels_last(self, bound):
+        """A copy in the layout with channels last is a contiguous copy of its argument with
+        the channels as the last dim. Permutes the argument, and returns the dims that
+        permute the result back; None for other layouts."""
+        if bound.get("memory_format") not in CHANNELS_LAST or "self" not in bound:
+            return None
+        n = len(self.sizes(bound["self"]))
+        bound["self"] = self.call("permute", bound["self"], [0, *range(2, n), 1])
+        bound["memory_format"] = torch.contiguous_format
+        return [0, n - 1, *range(1, n - 1)]
 
 
 # Arguments without a meaning here, or that check_options has looked at.

@@ -220,6 +220,7 @@ ROWS = {
     "index_add.default": "index_add({self}, {dim}, {index}, {source}, {alpha})",
     "index_copy.default": "index_copy({self}, {dim}, {index}, {source})",
     "index.Tensor": "index({self}, {indices})",
+    "_unsafe_index.Tensor": "index({self}, {indices})",
     "index_put.default": "index_put({self}, {indices}, {values}, {accumulate})",
     "embedding.default":
         "embedding({weight}, {indices}, {padding_idx}, {scale_grad_by_freq})",
@@ -456,6 +457,13 @@ def glu(e, a):
     return e.call("mul", half, e.call("sigmoid", gate))
 
 
+def weight_norm(e, a):
+    dim = a["dim"]
+    others = [d for d in range(len(e.sizes(a["v"]))) if d != dim]
+    size = e.call("norm", a["v"], 2, others, True)
+    return [e.call("mul", a["v"], e.call("div", a["g"], size)), size]
+
+
 def norm(e, a):
     p = 2 if a["p"] is None else a["p"]
     return e.call("norm", a["self"], p, a["dim"], a["keepdim"], a.get("dtype"))
@@ -487,6 +495,7 @@ MANY = {
     "diff.default": diff,
     "_prelu_kernel.default": prelu,
     "glu.default": glu,
+    "_weight_norm_interface.default": weight_norm,
     "norm.ScalarOpt_dim": norm,
     "norm.ScalarOpt_dim_dtype": norm,
 }

@@ -66,6 +66,7 @@ def composites(autocast):
     and differentiates the same calls, so their results and gradients are eager's. With
     `autocast`, not those whose arguments autocast converts."""
     key, found = "CompositeImplicitAutograd", {}
+    dispatch_key = torch._C.DispatchKey.CompositeImplicitAutograd
     for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
         space, op = name.split("::")
         op, _, overload = op.partition(".")
@@ -74,7 +75,7 @@ def composites(autocast):
             op = getattr(getattr(torch.ops.aten, op), overload or "default")
             if any("Tensor" in str(r.type) for r in op._schema.returns) and not (
                     autocast and has_kernel(op, "AutocastCPU")):
-                found[op] = op.decompose
+                found[op] = functools.partial(op._op_dk, dispatch_key)
     return found
 
 
@@ -98,6 +99,10 @@ class WithAutocast(torch.fx.Interpreter):
         if leaves_autocast(node):
             return self.env[node.args[0]].__exit__(None, None, None)
         return super().run_node(node)
+
+
+class NothingToDo(Exception):
+    """The results of a graph are its arguments, views of them, and constants."""
 
 
 def check_calls(gm):
@@ -318,7 +323,7 @@ def program_of(traced, name):
     constants = constants_of(traced)
     inputs = inputs_of(nodes, [*places, *constants])
     if not inputs or not (computed or bases or traced.written):
-        raise Unsupported("the graph computes nothing")
+        raise NothingToDo
     for node in inputs:
         check_types(node)
     piece = TracedPiece(nodes, inputs, [*known, *bases], name, functional=False)
