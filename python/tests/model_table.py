@@ -1,4 +1,4 @@
-"""python model_table.py FILE [--rows=ROWS] [--backends='tandem inductor'] [MODEL...]: runs
+"""python model_table.py FILE [--rows=ROWS] [--backends='tandem inductor'] [--table] [MODEL...]: runs
 models, appends a row for each to ROWS, and writes the table of all rows between the lines
 <!-- models --> and <!-- /models --> of FILE. A model that has a row runs if it is named."""
 import argparse
@@ -109,12 +109,14 @@ def main():
     parse.add_argument("--rows", type=Path, default=Path("models.jsonl"))
     parse.add_argument("--backends", default="tandem")
     parse.add_argument("--seconds", type=int, default=600)
+    parse.add_argument("--table", action="store_true", help="write the table, run nothing")
     parse.add_argument("models", nargs="*")
     a = parse.parse_intermixed_args()
     backends = a.backends.split()
     rows = measured(a.rows)
-    preload()
-    for name in a.models or list(MODELS):
+    if not a.table:
+        preload()
+    for name in [] if a.table else a.models or list(MODELS):
         for b in backends:
             if a.models or (name, b) not in rows:
                 row = {"model": name, "backend": b, **measure(name, b, a.seconds)}
