@@ -128,7 +128,7 @@ def main():
                 if any(of == b for _, of in rows)]
     lines = table(list(MODELS), backends, rows)
     threads, clock = os.environ.get("THREADS", "2"), os.environ.get("CLOCK", "wall")
-    note = (f"{datetime.date.today()}, {cpu_name()}, {threads} threads, {clock} time, "
+    note = (f"{datetime.date.today()}, {cpu_name()}, {threads} thread(s), {clock} time, "
             f"`make models BACKENDS='{' '.join(backends)}'`:")
     path = Path(a.file)
     text = path.read_text()

@@ -295,8 +295,10 @@ def constants_of(traced):
     for node in graph.graph.nodes:
         if node.op == "get_attr":
             value = operator.attrgetter(node.target)(graph)
-            if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor) or \
+            if isinstance(value, torch.Tensor) and \
                     torch._C._functorch.is_functorch_wrapped_tensor(value):
+                raise Unsupported("a transform of torch.func")
+            if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
                 raise Unsupported(f"the constant {node.target}")
             found[node] = value
     return found
