@@ -344,7 +344,7 @@ python-test: python ## tests of the Python package: PYTHON=python T=word
 	    $(if $(T),-k '$(T)') python/tests; r=$$?; [ $$r -eq 5 ] || exit $$r
 
 models: python ## the table of models in docs/pytorch.md: PYTHON=python BACKENDS='tandem inductor' M='gpt2 bert'
-	$(Q)PYTHONPATH=$(abspath $(B)/python) $(PYTHON) python/tests/model_table.py docs/pytorch.md \
+	$(Q)PYTHONPATH=$(abspath $(B)/python) $(PYTHON) python/tests/model_table.py docs/pytorch.md --rows=$(B)/models.jsonl \
 	    $(if $(BACKENDS),--backends='$(BACKENDS)') $(M)
 
 bless: $(B)/golden $(B)/programs/cases $(B)/tandem ## accept golden files and facts as they are; review the diff

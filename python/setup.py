@@ -1,5 +1,6 @@
 """Builds the wheel: the extension tandem._core, the library that it calls, and the
 command. Library and command come from `make` in the directory above."""
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,14 @@ header = (root / "include/tandem/version.h").read_text()
 version = re.search(r'VERSION_STRING "([^"]+)"', header).group(1)
 
 
+def write_schemas(command, file):
+    """The schemas of all ops as a Python module, for rows that follow from them."""
+    ops = json.loads(subprocess.check_output([str(command), "ops", "--json"]))
+    rows = "".join(f"    {op['name']!r}: ({op['schema']!r}, {op['flags']!r}),\n" for op in ops)
+    file.write_text('"""Generated: schemas and flags of Tandem\'s ops."""\n'
+                    f"SCHEMAS = {{\n{rows}}}\n")
+
+
 class BuildCore(build_ext):
     """Copies libtandem.so and the command into the package, then links against the copy."""
 
@@ -30,6 +39,7 @@ class BuildCore(build_ext):
             (package / "bin").mkdir(parents=True, exist_ok=True)
             shutil.copy2(build / "libtandem.so", package / "libtandem.so.0")
             shutil.copy2(build / "tandem", package / "bin/tandem")
+            write_schemas(build / "tandem", package / "_schemas.py")
         for extension in self.extensions:
             extension.library_dirs = [str(build)]
         super().run()

@@ -10,6 +10,8 @@ from run_model import run
 
 NEEDS = {"resnet18": "torchvision", "vit_tiny_patch16_224": "timm", "gpt2": "transformers",
          "bert": "transformers", "llama": "transformers"}
+# It normalizes, and computes its loss, in f32.
+IN_F32 = {"llama"}
 NAMES = ["mlp", "unet", "lstm", "dlrm", "gnn", *NEEDS]
 
 
@@ -21,4 +23,5 @@ def test_three_steps(name, backend):
     assert name in MODELS
     torch._dynamo.reset()
     row = run(name, backend, times=0, dtype=torch.float64)
-    assert row["loss"] < 1e-9 and row["grad"] < 1e-7, row
+    loss, grad = (1e-6, 1e-5) if name in IN_F32 else (1e-9, 1e-7)
+    assert row["loss"] < loss and row["grad"] < grad, row

@@ -13,6 +13,7 @@
 #include "core/geometry.h"
 #include "core/place.h"
 #include "ops/ops.h"
+#include "tandem/autocast.h"
 #include "tandem/grad.h"
 
 typedef struct td_graph td_graph;
@@ -108,8 +109,15 @@ typedef enum td_gregion {
     TD_R_ENABLE_GRAD,
     TD_R_INFERENCE, /* inference mode on */
     TD_R_PLAIN,     /* inference mode off, gradients on */
+    /* of programs before their capture, which records the casts */
+    TD_R_AUTOCAST_BF16,
+    TD_R_AUTOCAST_F16,
+    TD_R_AUTOCAST_OFF,
     TD_R_COUNT
 } td_gregion;
+
+/* Is it a grad mode, not autocast? */
+static inline bool td__region_is_grad(td_gregion r) { return r <= TD_R_PLAIN; }
 
 /* Which part of a graph a node belongs to: the forward or backward of a joint graph;
  * in a program, whether a td_backward or td_grad inside the body computed it. */
@@ -477,6 +485,12 @@ bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out);
 bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
                             int64_t *bound);
 
+/* The modes before a region. */
+typedef struct td_region_modes {
+    bool             grad, inference, casts; /* casts: it is a region of autocast */
+    td_autocast_mode autocast;
+} td_region_modes;
+
 /* A replay in single steps; values are referenced until the end. */
 typedef struct td_replay {
     const td_graph *g;
@@ -488,7 +502,7 @@ typedef struct td_replay {
     TD_VEC(td_value) args;  /* arguments of the current call */
     TD_VEC(td_tensor *) ts; /* its lists of tensors */
     TD_VEC(int64_t) ints;   /* its lists of integers */
-    TD_VEC(uint8_t) modes;  /* modes before each open region, to restore */
+    TD_VEC(td_region_modes) modes; /* before each open region, to restore */
     /* Whole replays only: computes all nodes instead of the node-by-node loop. */
     bool (*walk)(void *env, struct td_replay *r);
     void *walk_env;

@@ -97,7 +97,7 @@ static bool parse_return(td_parser *ps) {
 static bool parse_leaves(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td__lex_next(lx);
-    for (int r = 0; r < TD_R_COUNT; r++) {
+    for (int r = 0; td__region_is_grad((td_gregion)r); r++) {
         if (!td__lex_word(lx, td__region_words[r])) continue;
         ps->body->g->left = (uint8_t)(1 + r);
         td__lex_next(lx);

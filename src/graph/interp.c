@@ -99,14 +99,16 @@ bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     return true;
 }
 
+static void restore_modes(td_ctx *cx, const td_region_modes *was) {
+    cx->grad_enabled = was->grad;
+    cx->inference = was->inference;
+    if (was->casts) td_autocast_end(cx, was->autocast);
+}
+
 /* Restores modes and releases all values; memory stays for the next run. */
 static void reset(td_replay *r) {
     td_ctx *cx = r->g->cx;
-    if (r->modes.n) {
-        cx->grad_enabled = r->modes.v[0] & 1;
-        cx->inference = r->modes.v[0] & 2;
-    }
-    r->modes.n = 0;
+    while (r->modes.n) restore_modes(cx, &r->modes.v[--r->modes.n]);
     for (int i = 0; r->val && i < r->g->n_values; i++) release(&r->val[i]);
 }
 
@@ -258,22 +260,26 @@ void td__region_set(td_ctx *cx, td_gregion r) {
     cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
-/* Enters or leaves a grad-mode region. The previous mode is saved as two bits on
- * r->modes. */
+static td_autocast_mode begin_autocast(td_ctx *cx, td_gregion r) {
+    if (r == TD_R_AUTOCAST_OFF) return td_autocast_off_begin(cx);
+    return td_autocast_begin(cx, r == TD_R_AUTOCAST_BF16 ? TD_BF16 : TD_F16);
+}
+
+/* Enters or leaves a region. The modes before it are on r->modes. */
 static bool change_mode(td_replay *r, const td_gnode *n) {
     td_ctx *cx = r->g->cx;
     if (n->kind == TD_N_LEAVE) {
         if (r->modes.n == 0)
-            return td__fail(cx, TD_E_ARG,
-                            "the graph closes a grad-mode region that is not open");
-        uint8_t was = r->modes.v[--r->modes.n];
-        cx->grad_enabled = was & 1;
-        cx->inference = was & 2;
+            return td__fail(cx, TD_E_ARG, "the graph closes a region that is not open");
+        restore_modes(cx, &r->modes.v[--r->modes.n]);
         return true;
     }
-    uint8_t now = (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
+    td_region_modes now = {.grad = cx->grad_enabled, .inference = cx->inference};
+    now.casts = !td__region_is_grad((td_gregion)n->region);
     if (!td__vec_push(&r->modes, now)) return td__fail_memory(cx);
-    td__region_set(cx, (td_gregion)n->region);
+    if (now.casts)
+        r->modes.v[r->modes.n - 1].autocast = begin_autocast(cx, (td_gregion)n->region);
+    else td__region_set(cx, (td_gregion)n->region);
     return true;
 }
 

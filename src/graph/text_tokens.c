@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *const td__region_words[TD_R_COUNT] = {"no_grad", "enable_grad", "inference",
-                                                  "plain"};
+const char *const td__region_words[TD_R_COUNT] = {"no_grad",       "enable_grad",
+                                                  "inference",     "plain",
+                                                  "autocast_bf16", "autocast_f16",
+                                                  "autocast_off"};
 
 const char *const td__rel_signs[TD_DIM_RELS] = {"==", "<>", "<", ">="};
 

@@ -182,7 +182,7 @@ static bool check_nodes(checker *c) {
             continue;
         }
         if (c->stage != TD_STAGE_PROGRAM)
-            return wrong(c, "a grad-mode region, in a functional graph");
+            return wrong(c, "a region, in a functional graph");
         if (n->kind == TD_N_ENTER && n->region >= TD_R_COUNT)
             return wrong(c, "no such region");
         open += n->kind == TD_N_ENTER ? 1 : -1;

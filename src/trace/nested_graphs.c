@@ -141,7 +141,8 @@ td_input_write *td__graph_writes(const td_graph *g, bool grad) {
         w.here = n->here;
         if (n->kind == TD_N_ENTER) {
             ok = td__vec_push(&outer, grad) || td__fail_memory(g->cx);
-            grad = grad_inside((td_gregion)n->region);
+            if (td__region_is_grad((td_gregion)n->region))
+                grad = grad_inside((td_gregion)n->region);
         } else if (n->kind == TD_N_LEAVE) grad = outer.v[--outer.n];
         else if (n->op == TD_OP_custom) ok = note_custom(&w, n, grad);
         else note_op(&w, n, grad);

@@ -70,25 +70,25 @@ typedef struct prog_known {
 
 /* What a program has so far: a case's statements or a function's body. */
 typedef struct prog_world {
-    td_ctx    *cx;
-    prog_rng   r;
-    prog_vals  vals;
-    td_buf     text;
-    char       letter; /* names are %v0 %v1... */
-    int        n_names;
-    int        usual;   /* most sizes are this */
-    bool       is_case; /* draws carry seeds, leaves may require grad */
-    int        grads;   /* percent of float leaves that require grad */
-    uint8_t    modes[4];
-    int        depth;     /* open regions */
-    int        wish;      /* of the checkpoint region that is open; 0: none */
-    int        regions;   /* checkpoint regions so far */
-    bool       control;   /* its calls have control=true */
-    bool       typed;     /* operands that are chosen are of a type */
-    int        n_numbers; /* its number arguments: %n0 %n1 ... */
-    td_value   number[PROG_NUMBER_ARGS];
-    prog_known known[PROG_KNOWN]; /* regions: @r0 @r1 ... */
-    int        n_known;
+    td_ctx         *cx;
+    prog_rng        r;
+    prog_vals       vals;
+    td_buf          text;
+    char            letter; /* names are %v0 %v1... */
+    int             n_names;
+    int             usual;     /* most sizes are this */
+    bool            is_case;   /* draws carry seeds, leaves may require grad */
+    int             grads;     /* percent of float leaves that require grad */
+    int             depth;     /* open regions */
+    td_region_modes modes[4];  /* before each of them */
+    int             wish;      /* of the checkpoint region that is open; 0: none */
+    int             regions;   /* checkpoint regions so far */
+    bool            control;   /* its calls have control=true */
+    bool            typed;     /* operands that are chosen are of a type */
+    int             n_numbers; /* its number arguments: %n0 %n1 ... */
+    td_value        number[PROG_NUMBER_ARGS];
+    prog_known      known[PROG_KNOWN]; /* regions: @r0 @r1 ... */
+    int             n_known;
 } prog_world;
 
 /* One call under way. */

@@ -354,23 +354,33 @@ bool prog_mistake(prog_world *w) {
 /* ---- regions ------------------------------------------------------------ */
 
 static void close_region(prog_world *w) {
-    uint8_t was = w->modes[--w->depth];
-    w->cx->grad_enabled = was & 1;
-    w->cx->inference = was & 2;
+    const td_region_modes *was = &w->modes[--w->depth];
+    w->cx->grad_enabled = was->grad;
+    w->cx->inference = was->inference;
+    if (was->casts) td_autocast_end(w->cx, was->autocast);
     prog_indent(&w->text, w);
     td__buf_add(&w->text, "}\n");
 }
 
 static void open_region(prog_world *w) {
-    static const char *const words[] = {"no_grad", "enable_grad", "inference", "plain"};
+    static const char *const words[TD_R_COUNT] = {"no_grad",       "enable_grad",
+                                                  "inference",     "plain",
+                                                  "autocast_bf16", "autocast_f16",
+                                                  "autocast_off"};
     td_ctx                  *cx = w->cx;
     int                      p = prog_upto(&w->r, 10);
     td_gregion r = p < 5 ? TD_R_NO_GRAD : p < 8 ? TD_R_ENABLE_GRAD : TD_R_INFERENCE;
     if (cx->inference && prog_chance(&w->r, 50)) r = TD_R_PLAIN;
+    if (prog_with & PROG_AUTOCAST && !w->is_case && prog_chance(&w->r, 50))
+        r = prog_chance(&w->r, 75) ? TD_R_AUTOCAST_BF16 : TD_R_AUTOCAST_OFF;
     prog_indent(&w->text, w);
     td__buf_printf(&w->text, "%s {\n", words[r]);
-    w->modes[w->depth++] =
-        (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
+    td_region_modes *now = &w->modes[w->depth++];
+    *now = (td_region_modes){.grad = cx->grad_enabled, .inference = cx->inference};
+    now->casts = !td__region_is_grad(r);
+    if (r == TD_R_AUTOCAST_BF16) now->autocast = td_autocast_begin(cx, TD_BF16);
+    if (r == TD_R_AUTOCAST_OFF) now->autocast = td_autocast_off_begin(cx);
+    if (now->casts) return;
     if (r == TD_R_INFERENCE || r == TD_R_PLAIN) cx->inference = r == TD_R_INFERENCE;
     cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }

@@ -127,7 +127,7 @@ TEST(each_stage_has_its_contract) {
                 "t.td:2: add_: writes its argument, in a functional graph");
     check_stage("func @f(%x: f32[2]) {\n  no_grad {\n  }\n  return %x\n}\n",
                 TD_STAGE_FUNCTIONAL,
-                "graph @f: node 0 (region): a grad-mode region, in a functional graph");
+                "graph @f: node 0 (region): a region, in a functional graph");
     check_stage("func @f(%x: f32[2], %d: f32[2] <tangent 0>) {\n  %y = neg(%x)\n"
                 "  %g = neg(%d) backward\n  return %y, %g <grad 0>\n}\n",
                 TD_STAGE_JOINT, NULL);

@@ -7,7 +7,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from ._pieces import compile_functional
-from ._rows import MANY, ROWS
+from ._derive import row_of
+from ._rows import MANY
 
 numbers = itertools.count()
 
@@ -18,7 +19,7 @@ def decompositions():
     table = {}
     for op, f in core_aten_decompositions().items():
         name = f"{op._opname}.{op._overloadname}" if op.namespace == "aten" else None
-        if name not in ROWS and name not in MANY:
+        if row_of(name) is None and name not in MANY:
             table[op] = f
     return table
 

@@ -9,7 +9,7 @@ from .. import _core
 from ._aot import tandem_aot
 from ._bridge import Run
 from ._emit import Unsupported
-from ._trace import Traced, program_of
+from ._trace import NothingToDo, Traced, program_of
 
 log = logging.getLogger("tandem")
 numbers = itertools.count()
@@ -17,10 +17,6 @@ numbers = itertools.count()
 
 def compile_whole(gm, example_inputs, name):
     """A Run of the whole graph. Raises Unsupported with the reason."""
-    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
-        raise Unsupported("autocast is on")
-    if torch.is_inference_mode_enabled():
-        raise Unsupported("inference mode is on")
     if share_memory(example_inputs):
         raise Unsupported("arguments share memory")
     traced = Traced(gm, example_inputs)
@@ -39,7 +35,12 @@ def tandem(gm, example_inputs, **options):
     """Compiles a graph of TorchDynamo."""
     name = f"graph{next(numbers)}"
     try:
-        return compile_whole(gm, example_inputs, name)
+        run = compile_whole(gm, example_inputs, name)
+        log.info("%s is compiled by tandem: %d ops", name, len(run.piece.nodes))
+        return run
+    except NothingToDo:
+        log.info("%s computes nothing", name)
+        return gm.forward
     except Unsupported as e:
         log.info("%s is compiled by tandem_aot: %s", name, e)
     except _core.Error as e:

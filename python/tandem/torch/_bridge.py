@@ -106,8 +106,9 @@ class Run:
 
         piece     the program
         take      for each input of the program the index of an argument, or a tensor
-        computed  indexes of results that the program computes
-        traced    the graph, for results that are views of arguments
+        computed  what the program computes: indexes of results, then nodes of which
+                  results are views
+        traced    the graph, for results that are views
         eager     the original graph: runs calls whose arguments share memory
     """
 
@@ -180,33 +181,43 @@ class Run:
         """All results, from the computed ones and from the arguments."""
         results = [None] * self.count
         for i, o in zip(self.computed, outs):
-            results[i] = o
+            if isinstance(i, int):
+                results[i] = o
         for i, make in self.others:
-            results[i] = make(args)
+            results[i] = make(args, outs, results)
         return tuple(results)
 
 
 def other_results(traced, computed):
-    """[(index, function of the arguments)] of results that the program does not compute."""
+    """[(index, function of arguments, computed values and results before it)] of results
+    that the program does not compute."""
     output = next(n for n in traced.graph.graph.nodes if n.op == "output")
+    at = {output.args[0][i] if isinstance(i, int) else i: k for k, i in enumerate(computed)}
     made = []
-    for i, (node, value) in enumerate(zip(output.args[0], traced.outputs)):
+    for i, value in enumerate(traced.outputs):
         if i in computed:
             continue
         source = traced.source[i]
-        if source is None:
-            made.append((i, constant(value)))
+        same = [j for j in range(i) if traced.outputs[j] is value and j not in computed]
+        if same and isinstance(value, torch.Tensor):
+            make = lambda args, outs, results, j=same[0]: results[j]  # noqa: E731
+        elif i in traced.base:
+            node = traced.base[i]
+            make = view_of_value(node.meta["val"], value, at[node])
+        elif source is None:
+            make = constant(value)
         elif value is traced.inputs[source]:
-            made.append((i, lambda args, k=source: args[k]))
+            make = lambda args, outs, results, k=source: args[k]  # noqa: E731
         else:
-            made.append((i, view_maker(traced.inputs[source], value, source)))
+            make = view_of_argument(traced.inputs[source], value, source)
+        made.append((i, make))
     return made
 
 
 def constant(value):
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         raise_unsupported("a result that is a size")
-    return lambda args: value
+    return lambda args, outs, results: value
 
 
 def raise_unsupported(why):
@@ -214,16 +225,33 @@ def raise_unsupported(why):
     raise Unsupported(why)
 
 
-def view_maker(base, value, source):
-    """A result that is a view of argument `source`."""
+def view_maker(base, value):
+    """A function from a tensor like base to the view of it that value is."""
     numbers = [*value.size(), *value.stride(), value.storage_offset(), base.storage_offset()]
     if not all(isinstance(n, int) for n in numbers) or value.dtype != base.dtype:
-        raise_unsupported("a result that is a view of an argument with symbolic sizes")
+        raise_unsupported("a result that is a view, with symbolic sizes or another dtype")
     sizes, strides = tuple(value.size()), tuple(value.stride())
     offset = value.storage_offset() - base.storage_offset()
-    detached = base.requires_grad and not value.requires_grad
 
-    def make(args):
-        t = args[source].detach() if detached else args[source]
+    def make(t):
+        if t.requires_grad and not value.requires_grad:
+            t = t.detach()
         return torch.as_strided(t, sizes, strides, t.storage_offset() + offset)
     return make
+
+
+def view_of_argument(base, value, source):
+    make = view_maker(base, value)
+    return lambda args, outs, results: make(args[source])
+
+
+def view_of_value(base, value, k):
+    """The result is a view of the computed value k, as is another result."""
+    make, sizes, strides = view_maker(base, value), base.size(), base.stride()
+
+    def from_value(args, outs, results):
+        if outs[k].stride() != strides:
+            raise RuntimeError(f"tandem: a value has strides {outs[k].stride()}, and "
+                               f"{strides} in eager; sizes {sizes}")
+        return make(outs[k])
+    return from_value

@@ -7,7 +7,8 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
-from ._rows import MANY, RANDOM, ROWS
+from ._derive import is_random_op, row_of
+from ._rows import MANY, RANDOM
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
@@ -16,6 +17,7 @@ DTYPES = {
 }
 # Defaults of schemas are numbers.
 CONTIGUOUS = (torch.contiguous_format, 0)
+CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
 # Without writes and autograd these are their argument, which a result then is too.
 SAME_VALUE = ("detach.default", "alias.default")
 REDUCTIONS = {0: '"none"', 1: '"mean"', 2: '"sum"'}
@@ -35,7 +37,10 @@ def name_of(target):
 
 def is_random(node):
     name = name_of(node.target)
-    return name is not None and name.split(".")[0] in RANDOM
+    if name is None:
+        return False
+    op = name.split(".")[0]
+    return op in RANDOM or is_random_op(op)
 
 
 def bind(node):
@@ -214,6 +219,7 @@ class Emitter:
             return
         name = name_of(node.target)
         bound = bind(node)
+        back = self.to_channels_last(bound)
         check_options(bound)
         if self.functional and name in SAME_VALUE:
             self.value[node] = self.value[bound["self"]]
@@ -221,7 +227,7 @@ class Emitter:
         if name in MANY:
             self.value[node] = MANY[name](self, bound)
             return
-        row = ROWS.get(name)
+        row = row_of(name)
         if row is None:
             raise Unsupported(f"{node.target}: no row for it")
         if self.functional and row.startswith(("view(", "_unsafe_view(")):
@@ -234,6 +240,19 @@ class Emitter:
         names = [self.fresh() for _ in val] if many else [self.fresh()]
         self.lines.append(f"{', '.join(names)} = {text}")
         self.value[node] = names if many else names[0]
+        if back:
+            self.value[node] = self.call("permute", names[0], back)
+
+    def to_channels_last(self, bound):
+        """A copy in the layout with channels last is a contiguous copy of its argument with
+        the channels as the last dim. Permutes the argument, and returns the dims that
+        permute the result back; None for other layouts."""
+        if bound.get("memory_format") not in CHANNELS_LAST or "self" not in bound:
+            return None
+        n = len(self.sizes(bound["self"]))
+        bound["self"] = self.call("permute", bound["self"], [0, *range(2, n), 1])
+        bound["memory_format"] = torch.contiguous_format
+        return [0, n - 1, *range(1, n - 1)]
 
 
 # Arguments without a meaning here, or that check_options has looked at.

@@ -11,7 +11,7 @@ from ._aot import decompositions
 from ._backend import compile_whole
 from ._emit import Unsupported
 from ._pieces import Split, is_size
-from ._trace import operators_of
+from ._trace import NothingToDo, operators_of
 
 
 class Graph:
@@ -64,6 +64,8 @@ class Explanation:
         try:
             run = compile_whole(gm, example_inputs, f"explain{graph.nr}")
             graph.ops = len(operators_of(run.traced.graph.graph))
+            return gm.forward
+        except NothingToDo:
             return gm.forward
         except (Unsupported, _core.Error) as e:
             graph.backend, graph.why = "tandem_aot", str(e)

@@ -100,8 +100,10 @@ class Piece:
             symbolic = [not n.isdigit() for n in sizes]
             bound.update(n for n in sizes if n in e.symbols.names.values())
             dims.append(sum(1 << d for d, s in enumerate(symbolic[:8]) if s))
+        self.begin(e)
         for node in self.nodes:
             self.add(e, node)
+        self.end(e)
         returns = ", ".join(e.literal(o) for o in outputs)
         for symbol, word in list(e.symbols.names.items()):
             if word not in bound:
@@ -112,8 +114,14 @@ class Piece:
         body = "".join(f"  {line}\n" for line in e.lines)
         return f"func @{name}({', '.join(types)}) {{\n{body}  return {returns}\n}}\n"
 
+    def begin(self, e):
+        """Adds what comes before all calls."""
+
     def add(self, e, node):
         e.add(node)
+
+    def end(self, e):
+        """Adds what comes after all calls."""
 
     def __call__(self, *args):
         return self.function.call(args, torch.Tensor,
@@ -238,14 +246,24 @@ def compile_functional(gm, name):
         return compile_pieces(gm, name)
     except (_core.Error, Unsupported) as e:
         log.warning("%s runs in PyTorch: %s", name, e)
+        log_coverage(name, gm, 0)
         return boxed(lambda args: gm(*args), None, name, None)
+
+
+def log_coverage(name, gm, compiled):
+    """How many of the graph's calls Tandem compiles."""
+    calls = sum(n.op == "call_function" and not is_size(n) for n in gm.graph.nodes)
+    log.info("%s: tandem_aot compiles %d of %d ops", name,
+             calls if compiled is None else compiled, calls)
 
 
 def compile_pieces(gm, name):
     whole = whole_graph(gm, name)
     if whole is not None:
+        log_coverage(name, gm, None)
         return whole
     pieces = Pieces(gm, name)
+    log_coverage(name, gm, sum(len(p.nodes) for p in pieces.pieces))
     module = pieces.module
     repeatable = not any(map(Split.writes, gm.graph.nodes))
 

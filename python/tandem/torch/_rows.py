@@ -1,7 +1,7 @@
 """Which op of Tandem an ATen op is. A row is the text of the call, with the ATen op's
 arguments by name: "add({self}, {other}, {alpha})". `{reduction:reduction}` is an argument
-written by a function of WRITERS, and a Python function in place of the text writes
-several calls. An ATen op without a row runs in PyTorch.
+written by Emitter.write, and a Python function in place of the text writes several calls.
+An op without a row here has the one that follows from its schema (_derive.py), if any.
 
 Ops that return new tensors are in ROWS; those that write their first argument are in
 INPLACE, by the text of the op without the underscore."""
@@ -220,6 +220,7 @@ ROWS = {
     "index_add.default": "index_add({self}, {dim}, {index}, {source}, {alpha})",
     "index_copy.default": "index_copy({self}, {dim}, {index}, {source})",
     "index.Tensor": "index({self}, {indices})",
+    "_unsafe_index.Tensor": "index({self}, {indices})",
     "index_put.default": "index_put({self}, {indices}, {values}, {accumulate})",
     "embedding.default":
         "embedding({weight}, {indices}, {padding_idx}, {scale_grad_by_freq})",
@@ -266,6 +267,14 @@ ROWS = {
     "instance_norm.default":
         "instance_norm({input}, {weight}, {bias}, {running_mean}, {running_var}, {use_input_stats}, {momentum}, {eps})",
     # convolutions and pools
+    "convolution_backward.default":
+        "convolution_backward({grad_output}, {input}, {weight}, {bias_sizes}, {stride}, {padding}, {dilation}, {transposed}, {output_padding}, {groups}, {output_mask:ints})",
+    "conv1d.padding":
+        "conv1d_padding({input}, {weight}, {bias}, {stride}, {padding}, {dilation}, {groups})",
+    "conv2d.padding":
+        "conv2d_padding({input}, {weight}, {bias}, {stride}, {padding}, {dilation}, {groups})",
+    "conv3d.padding":
+        "conv3d_padding({input}, {weight}, {bias}, {stride}, {padding}, {dilation}, {groups})",
     "conv2d.default":
         "conv2d({input}, {weight}, {bias}, {stride}, {padding}, {dilation}, {groups})",
     "conv1d.default":
@@ -354,64 +363,6 @@ t alias detach swapaxes _unsafe_view unfold contiguous to lift_fresh_copy""".spl
 
 # ---- ops that are several calls ----------------------------------------------
 
-def convolution(e, a):
-    if a["transposed"]:
-        raise e.Unsupported("a transposed convolution")
-    return any_convolution(e, a, a["padding"])
-
-
-def any_convolution(e, a, padding):
-    """conv1d or conv2d, by the rank of the weight."""
-    dims = len(e.sizes(a["weight"])) - 2
-    if dims not in (1, 2):
-        raise e.Unsupported(f"a convolution of {dims} dims")
-    return e.call(f"conv{dims}d", a["input"], a["weight"], a["bias"], a["stride"], padding,
-                  a["dilation"], a["groups"])
-
-
-def conv_padding(e, a):
-    """padding="same" or "valid"."""
-    kernel = e.sizes(a["weight"])[2:]
-    dilation = list(a["dilation"]) * (1 if len(a["dilation"]) == len(kernel) else len(kernel))
-    window = [d * (k - 1) for d, k in zip(dilation, kernel)]
-    if a["padding"] == "valid":
-        pad = [0] * len(window)
-    elif all(w % 2 == 0 for w in window):
-        pad = [w // 2 for w in window]
-    else:
-        raise e.Unsupported("padding=\"same\" of an even window")
-    return any_convolution(e, a, pad)
-
-
-def convolution_backward(e, a):
-    """One dim is the case of two with a height of 1."""
-    grad, x, w, mask = a["grad_output"], a["input"], a["weight"], a["output_mask"]
-    dims = len(e.sizes(w)) - 2
-    if a["transposed"] or dims not in (1, 2):
-        raise e.Unsupported("a transposed convolution, or one of 3 dims")
-    others = [0, *range(2, len(e.sizes(grad)))]
-    db = e.call("sum", grad, others) if mask[2] else None
-    x_sizes, w_sizes = e.sizes(x), e.sizes(w)
-    rest = [list(a[k]) for k in ("stride", "padding", "dilation")]
-    if dims == 1:
-        x_sizes.insert(2, 1)
-        w_sizes.insert(2, 1)
-        rest = [[1, *rest[0]], [0, *rest[1]], [1, *rest[2]]]
-        grad, x, w = (e.call("unsqueeze", t, 2) for t in (grad, x, w))
-    rest.append(a["groups"])
-    dx = e.call("conv_data_grad", grad, w, x_sizes, *rest) if mask[0] else None
-    dw = e.call("conv_weight_grad", grad, x, w_sizes, *rest) if mask[1] else None
-    if dims == 1:
-        dx, dw = (t and e.call("squeeze_dim", t, 2) for t in (dx, dw))
-    return [dx, dw, db]
-
-
-def pad(e, a):
-    if a["mode"] != "constant":
-        raise e.Unsupported(f"pad with mode {a['mode']}")
-    return e.call("pad", a["self"], a["pad"], a["mode"], a["value"])
-
-
 def batch_norm_functional(e, a):
     if not a["training"]:
         raise e.Unsupported("batch norm in eval mode with new statistics")
@@ -496,15 +447,26 @@ def diff(e, a):
     return e.call("diff", x, a["n"], a["dim"])
 
 
-def upsample_nearest(e, a):
-    scales = a["scale_factors"] or [None, None]
-    size = a["output_size"]
-    if size is None:
-        sizes = e.sizes(a["input"])[2:]
-        if not all(float(s).is_integer() for s in scales):
-            raise e.Unsupported("upsampling by a fraction")
-        size = [n * int(s) for n, s in zip(sizes, scales)]
-    return e.call("upsample_nearest2d", a["input"], size, *scales)
+def prelu(e, a):
+    x, w = a["self"], a["weight"]
+    return e.call("where", e.call("gt", x, 0), x, e.call("mul", w, x))
+
+
+def glu(e, a):
+    half, gate = e.call("chunk", a["self"], 2, a["dim"], results=2)
+    return e.call("mul", half, e.call("sigmoid", gate))
+
+
+def weight_norm(e, a):
+    dim = a["dim"]
+    others = [d for d in range(len(e.sizes(a["v"]))) if d != dim]
+    size = e.call("norm", a["v"], 2, others, True)
+    return [e.call("mul", a["v"], e.call("div", a["g"], size)), size]
+
+
+def norm(e, a):
+    p = 2 if a["p"] is None else a["p"]
+    return e.call("norm", a["self"], p, a["dim"], a["keepdim"], a.get("dtype"))
 
 
 def repeat_interleave(e, a):
@@ -518,11 +480,6 @@ def repeat_interleave(e, a):
 
 
 MANY = {
-    "convolution.default": convolution,
-    "conv2d.padding": conv_padding,
-    "conv1d.padding": conv_padding,
-    "pad.default": pad,
-    "convolution_backward.default": convolution_backward,
     "_native_batch_norm_legit_functional.default": batch_norm_functional,
     "_native_batch_norm_legit.no_stats": batch_norm_no_stats,
     "_native_batch_norm_legit.default": batch_norm_eval,
@@ -535,6 +492,10 @@ MANY = {
         flash_attention_backward,
     "scaled_dot_product_attention.default": attention,
     "repeat_interleave.self_int": repeat_interleave,
-    "upsample_nearest2d.vec": upsample_nearest,
     "diff.default": diff,
+    "_prelu_kernel.default": prelu,
+    "glu.default": glu,
+    "_weight_norm_interface.default": weight_norm,
+    "norm.ScalarOpt_dim": norm,
+    "norm.ScalarOpt_dim_dtype": norm,
 }

@@ -1,5 +1,7 @@
 """The graph that TorchDynamo hands over, as one Tandem program with writes, views and grad
 modes: pre-dispatch ATen, before PyTorch's autograd and functionalization."""
+import contextlib
+import functools
 import operator
 
 import torch
@@ -7,7 +9,9 @@ from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from ._derive import row_of
 from ._emit import Unsupported, check_types, name_of
+from ._rows import MANY
 from ._pieces import Piece, is_size, reason_against
 
 
@@ -41,6 +45,74 @@ def fake_like(mode, x):
     return y
 
 
+@contextlib.contextmanager
+def without_mkldnn():
+    """Composite ops then have definitions of ATen calls alone."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+def has_kernel(op, key):
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+
+
+@functools.lru_cache(maxsize=None)
+def composites(autocast):
+    """PyTorch's own definitions of composite ops that have no row: {op: function}. Eager runs
+    and differentiates the same calls, so their results and gradients are eager's. With
+    `autocast`, not those whose arguments autocast converts."""
+    key, found = "CompositeImplicitAutograd", {}
+    dispatch_key = torch._C.DispatchKey.CompositeImplicitAutograd
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
+        space, op = name.split("::")
+        op, _, overload = op.partition(".")
+        short = f"{op}.{overload or 'default'}"
+        if space == "aten" and row_of(short) is None and short not in MANY:
+            op = getattr(getattr(torch.ops.aten, op), overload or "default")
+            if any("Tensor" in str(r.type) for r in op._schema.returns) and not (
+                    autocast and has_kernel(op, "AutocastCPU")):
+                found[op] = functools.partial(op._op_dk, dispatch_key)
+    return found
+
+
+def enters_autocast(node):
+    return node.target is torch.amp.autocast_mode._enter_autocast
+
+
+def leaves_autocast(node):
+    return node.target is torch.amp.autocast_mode._exit_autocast
+
+
+class WithAutocast(torch.fx.Interpreter):
+    """Runs a graph with its regions of autocast: PyTorch's tracing records them, but does not
+    enter them."""
+
+    def run_node(self, node):
+        if enters_autocast(node):
+            region = torch.amp.autocast(*node.args)
+            region.__enter__()
+            return region
+        if leaves_autocast(node):
+            return self.env[node.args[0]].__exit__(None, None, None)
+        return super().run_node(node)
+
+
+class NothingToDo(Exception):
+    """The results of a graph are its arguments, views of them, and constants."""
+
+
+def check_calls(gm):
+    """Functions with an autograd, a memory plan or a batching of their own: a trace would
+    lose it."""
+    for node in gm.graph.nodes:
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            raise Unsupported(f"the operator {node.target}")
+
+
 class Traced:
     """An ATen graph, and what it does to its inputs.
 
@@ -49,21 +121,27 @@ class Traced:
         written   indexes of inputs whose elements change
         outputs   fake tensors, numbers or None
         source    for each output the index of the input it shares memory with, or None
+        base      for each output that shares memory with other outputs the node whose
+                  value it is a view of
     """
 
     def __init__(self, gm, example_inputs):
+        check_calls(gm)
         mode, fakes = fake_copies(gm, example_inputs)
         before = [(t._version, t.size(), t.stride(), t.storage_offset(), storage_of(t))
                   if isinstance(t, torch.Tensor) else None for t in fakes]
         seen = []
+        regions = any(map(enters_autocast, gm.graph.nodes))
+        casts = regions or torch.is_autocast_enabled("cpu")
+        call = WithAutocast(gm).run if regions else gm
 
         def run(*args):
-            out = gm(*args)
+            out = call(*args)
             seen.append(out)
             return out
 
-        with mode:
-            self.graph = make_fx(run, tracing_mode="real", pre_dispatch=True,
+        with mode, without_mkldnn():
+            self.graph = make_fx(run, composites(casts), tracing_mode="real", pre_dispatch=True,
                                  _allow_non_fake_inputs=True)(*fakes)
         self.inputs = fakes
         self.outputs = list(seen[0])
@@ -82,14 +160,31 @@ class Traced:
     def find_aliases(self):
         of = {storage_of(t): i for i, t in enumerate(self.inputs)
               if isinstance(t, torch.Tensor)}
-        self.source, made = [], {}
-        for i, t in enumerate(self.outputs):
-            if not isinstance(t, torch.Tensor):
-                self.source.append(None)
-                continue
-            self.source.append(of.get(storage_of(t)))
-            if self.source[-1] is None and made.setdefault(storage_of(t), t) is not t:
-                raise Unsupported(f"result {i} shares memory with another result")
+        self.source, sharing = [], {}
+        for t in self.outputs:
+            tensor = isinstance(t, torch.Tensor)
+            self.source.append(of.get(storage_of(t)) if tensor else None)
+            if tensor and self.source[-1] is None:
+                sharing.setdefault(storage_of(t), {})[id(t)] = t
+        shared = {storage for storage, group in sharing.items() if len(group) > 1}
+        owners = self.owners_of(shared) if shared else {}
+        output = next(n for n in self.graph.graph.nodes if n.op == "output")
+        self.base = {}
+        for i, (node, t) in enumerate(zip(output.args[0], self.outputs)):
+            if isinstance(t, torch.Tensor) and self.source[i] is None and \
+                    storage_of(t) in shared and owners[storage_of(t)] is not node:
+                self.base[i] = owners[storage_of(t)]
+
+    def owners_of(self, storages):
+        """The first node whose value is in each of the storages."""
+        found = {}
+        for node in self.graph.graph.nodes:
+            val = node.meta.get("val")
+            if isinstance(val, torch.Tensor) and storage_of(val) in storages:
+                found.setdefault(storage_of(val), node)
+        if len(found) < len(storages):
+            raise Unsupported("results share memory that no value of the graph owns")
+        return found
 
 
 def storage_of(t):
@@ -98,44 +193,86 @@ def storage_of(t):
 
 # ---- the program -------------------------------------------------------------
 
-class GradMode:
-    """Grad-mode calls of a graph as regions of the text."""
+AUTOCAST = {torch.bfloat16: "autocast_bf16 {", torch.float16: "autocast_f16 {"}
+
+
+def autocast_line(device, dtype=None, enabled=True, cache=None):
+    """The line that begins a region; None: one that does nothing for tensors of the CPU."""
+    if device != "cpu":
+        return None
+    if not enabled:
+        return "autocast_off {"
+    dtype = dtype or torch.get_autocast_dtype("cpu")
+    if dtype not in AUTOCAST:
+        raise Unsupported(f"autocast to {dtype}")
+    return AUTOCAST[dtype]
+
+
+class Modes:
+    """Grad modes and autocast of a graph as regions of the text, which nest. `stack` has a
+    grad mode for each region that changes it, and a line or None for each of autocast."""
 
     def __init__(self):
         self.stack = [torch.is_grad_enabled()]
 
     def switch(self, on):
         """The line for set_grad_enabled(on); None: nothing changes."""
-        if on == self.stack[-1]:
+        grads = [m for m in self.stack if isinstance(m, bool)]
+        if on == grads[-1]:
             return None
-        if len(self.stack) > 1 and self.stack[-2] == on:
+        if isinstance(self.stack[-1], bool) and grads[-2:-1] == [on]:
             self.stack.pop()
             return "}"
         self.stack.append(on)
         return "enable_grad {" if on else "no_grad {"
+
+    def enter(self, line):
+        self.stack.append(line)
+        return line
+
+    def leave(self):
+        """The line at the end of a region of autocast."""
+        if isinstance(self.stack[-1], bool):
+            raise Unsupported("regions of autocast and grad modes that do not nest")
+        return "}" if self.stack.pop() else None
+
+    def line(self, node):
+        if enters_autocast(node):
+            return self.enter(autocast_line(*node.args))
+        return self.leave() if leaves_autocast(node) else self.switch(node.args[0])
 
 
 class TracedPiece(Piece):
     """A whole traced graph as one program."""
 
     def write(self, outputs, name, functional):
-        self.modes = GradMode()
+        self.modes = Modes()
         text = super().write(outputs, name, functional)
         if len(self.modes.stack) > 1:
             raise Unsupported("the grad mode after the call differs from that before it")
         return text
 
     def add(self, e, node):
-        if node.target is torch._C._set_grad_enabled:
-            line = self.modes.switch(node.args[0])
+        if is_mode(node):
+            line = self.modes.line(node)
             if line:
                 e.lines.append(line)
         else:
             e.add(node)
 
+    def begin(self, e):
+        """Autocast that is on at the call is a region around all of the text."""
+        if torch.is_autocast_enabled("cpu"):
+            e.lines.append(self.modes.enter(autocast_line("cpu")))
+
+    def end(self, e):
+        if torch.is_autocast_enabled("cpu"):
+            e.lines.append(self.modes.leave())
+
 
 def is_mode(node):
-    return node.target is torch._C._set_grad_enabled
+    return node.target is torch._C._set_grad_enabled or enters_autocast(node) or \
+        leaves_autocast(node)
 
 
 def reasons_against(graph):
@@ -158,6 +295,9 @@ def constants_of(traced):
     for node in graph.graph.nodes:
         if node.op == "get_attr":
             value = operator.attrgetter(node.target)(graph)
+            if isinstance(value, torch.Tensor) and \
+                    torch._C._functorch.is_functorch_wrapped_tensor(value):
+                raise Unsupported("a transform of torch.func")
             if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
                 raise Unsupported(f"the constant {node.target}")
             found[node] = value
@@ -166,7 +306,8 @@ def constants_of(traced):
 
 def program_of(traced, name):
     """The program of a traced graph. Returns it with the indexes of the arguments that it
-    takes, its constants, and the indexes of the results that it returns."""
+    takes, its constants, and what it returns: indexes of results, then nodes of which
+    results are views."""
     graph = traced.graph.graph
     against = reasons_against(graph)
     if against:
@@ -175,19 +316,21 @@ def program_of(traced, name):
     output = next(n for n in graph.nodes if n.op == "output")
     results = output.args[0]
     computed = [i for i, s in enumerate(traced.source)
-                if s is None and isinstance(results[i], torch.fx.Node)
+                if s is None and i not in traced.base
+                and isinstance(results[i], torch.fx.Node)
                 and isinstance(traced.outputs[i], torch.Tensor)]
+    known = [results[i] for i in computed]
+    bases = [n for n in dict.fromkeys(traced.base.values()) if n not in known]
     places = [n for n in graph.nodes if n.op == "placeholder"]
     constants = constants_of(traced)
     inputs = inputs_of(nodes, [*places, *constants])
-    if not inputs or not (computed or traced.written):
-        raise Unsupported("the graph computes nothing")
+    if not inputs or not (computed or bases or traced.written):
+        raise NothingToDo
     for node in inputs:
         check_types(node)
-    piece = TracedPiece(nodes, inputs, [results[i] for i in computed], name,
-                        functional=False)
+    piece = TracedPiece(nodes, inputs, [*known, *bases], name, functional=False)
     take = [places.index(n) if n in places else constants[n] for n in piece.inputs]
-    return piece, take, computed
+    return piece, take, [*computed, *bases]
 
 
 def inputs_of(nodes, candidates):
