@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TD_DEVICE_PLUGIN_VERSION 1
+#define TD_DEVICE_PLUGIN_VERSION 2
 
 /* A grid of blocks of threads. */
 typedef struct td_device_grid {
@@ -77,6 +77,13 @@ typedef struct td_device_plugin {
     /* Compiles text whose function `entry` is a kernel; NULL: it cannot. The kernel
      * belongs to the device. */
     void *(*build)(void *dev, const char *text, const char *entry);
+    /* The same in two steps, with machine code that the library keeps on disk; NULL, all
+     * three: only build. compile: the code, from malloc, and its size; NULL: it cannot.
+     * load takes the code of the same target; NULL: it cannot. target: one line that
+     * names everything the code depends on beside the text. */
+    void *(*compile)(void *dev, const char *text, size_t *bytes);
+    void *(*load)(void *dev, const void *code, size_t bytes, const char *entry);
+    void (*target)(void *dev, char *out, size_t cap);
     /* Starts a kernel; args are addresses of its arguments, which it copies. */
     bool (*launch)(void *dev, void *kernel, td_device_grid grid, void **args);
     /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */

@@ -87,6 +87,9 @@ void  td_cuda_memory(void *dev, td_device_memory *out);
 
 /* kernels.c */
 void        *td_cuda_build(void *dev, const char *text, const char *entry);
+void        *td_cuda_code(void *dev, const char *text, size_t *bytes);
+void        *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry);
+void         td_cuda_target(void *dev, char *out, size_t cap);
 bool         td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
 /* Compiles text for sm_<arch> without a device: the machine code, to be freed, or NULL
  * and why. For tests on machines without a GPU. */

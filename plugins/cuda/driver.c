@@ -120,6 +120,9 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .error = error,
                                         .memory = td_cuda_memory,
                                         .build = td_cuda_build,
+                                        .compile = td_cuda_code,
+                                        .load = td_cuda_load,
+                                        .target = td_cuda_target,
                                         .launch = td_cuda_launch,
                                         .product = td_cuda_product};
 

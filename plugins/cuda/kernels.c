@@ -95,18 +95,19 @@ static const char prelude[] =
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
     "#define TD_TOGETHER(T, value, fold) do { \\\n"
-    "    __shared__ T td_all[256]; \\\n"
-    "    __syncthreads(); \\\n"
-    "    td_all[threadIdx.x] = value; \\\n"
-    "    for (unsigned td_half = blockDim.x / 2; td_half; td_half /= 2) { \\\n"
-    "        __syncthreads(); \\\n"
-    "        if (threadIdx.x < td_half) { \\\n"
-    "            T a = td_all[threadIdx.x], b = td_all[threadIdx.x + td_half]; \\\n"
-    "            td_all[threadIdx.x] = fold; \\\n"
-    "        } \\\n"
+    "    __shared__ T td_all[32]; \\\n"
+    "    for (int td_k = 16; td_k; td_k /= 2) { \\\n"
+    "        T a = value, b = __shfl_xor_sync(0xffffffffu, value, td_k); \\\n"
+    "        value = fold; \\\n"
     "    } \\\n"
+    "    if ((threadIdx.x & 31) == 0) td_all[threadIdx.x / 32] = value; \\\n"
     "    __syncthreads(); \\\n"
     "    value = td_all[0]; \\\n"
+    "    for (unsigned td_k = 1; td_k < blockDim.x / 32; td_k++) { \\\n"
+    "        T a = value, b = td_all[td_k]; \\\n"
+    "        value = fold; \\\n"
+    "    } \\\n"
+    "    __syncthreads(); \\\n"
     "} while (0)\n";
 
 /* Keeps the compiler's first lines. */
@@ -145,20 +146,41 @@ void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
     return code;
 }
 
-void *td_cuda_build(void *dev, const char *text, const char *entry) {
+void *td_cuda_code(void *dev, const char *text, size_t *bytes) {
+    td_cuda *d = dev;
+    return td_cuda_compile(text, d->arch, bytes, d->error, sizeof d->error);
+}
+
+void *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry) {
     td_cuda   *d = dev;
     CUmodule   module;
     CUfunction f = NULL;
-    size_t     bytes = 0;
-    void      *code = td_cuda_compile(text, d->arch, &bytes, d->error, sizeof d->error);
-    if (!code) return NULL;
+    (void)bytes;
     if (!td_cu_enter(d) ||
         !td_cu_ok(d, td_cu.cuModuleLoadData(&module, code), "cuModuleLoadData") ||
         !td_cu_ok(d, td_cu.cuModuleGetFunction(&f, module, entry),
                   "cuModuleGetFunction"))
-        f = NULL;
+        return NULL;
+    return f;
+}
+
+void *td_cuda_build(void *dev, const char *text, const char *entry) {
+    size_t bytes = 0;
+    void  *code = td_cuda_code(dev, text, &bytes);
+    void  *f = code ? td_cuda_load(dev, code, bytes, entry) : NULL;
     free(code);
     return f;
+}
+
+/* The words of the prelude are part of every kernel, so their hash counts. */
+void td_cuda_target(void *dev, char *out, size_t cap) {
+    const td_cuda *d = dev;
+    uint64_t       h = 14695981039346656037u;
+    int            major = 0, minor = 0;
+    for (const char *p = prelude; *p; p++) h = (h ^ (unsigned char)*p) * 1099511628211u;
+    nvrtcVersion(&major, &minor);
+    snprintf(out, cap, "cuda sm_%d, NVRTC %d.%d, prelude %016llx", d->arch, major,
+             minor, (unsigned long long)h);
 }
 
 bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {

@@ -59,6 +59,8 @@ typedef struct td_emit {
     int            loop;     /* the loop being written; -1: none */
     bool           in_end;
     bool           blocks; /* this loop runs block by block */
+    bool           device; /* for a device: one thread per element, no buffers */
+    bool           all;    /* every value is computed where it is needed first */
     int            indent;
     TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */
 } td_emit;
@@ -69,6 +71,11 @@ typedef struct td_emit {
 td_dtype    td__emit_var_dtype(td_dtype dt);
 td_dtype    td__emit_acc(const td_stmt *s);
 const char *td__emit_c(td_dtype dt); /* C type of the variable */
+
+/* emit.c: declares the sizes and pointers that the body mentions; lists the functions
+ * that code->text uses. */
+void td__emit_locals(td_emit *e);
+void td__emit_helpers(td_nest_code *code);
 
 /* emit_plan.c: fills e->at; false: out of memory. */
 bool td__emit_plan(td_emit *e);

@@ -244,7 +244,7 @@ static void emit_place(td_emit *e, int i) {
  * elements have neighbouring positions in the draw. */
 bool td__emit_draws_runs(const td_emit *e, int i) {
     const td_stmt *place = &e->n->stmt.v[e->n->stmt.v[i].a[0]];
-    if (place->kind != TD_S_PLACE || e->in_end || !e->inner) return false;
+    if (place->kind != TD_S_PLACE || e->in_end || e->device || !e->inner) return false;
     td_extent last = place->stride[e->n->n_dims - 1];
     return e->at[i].depth == e->inner && last.p < 0 && last.c == 1;
 }
@@ -306,7 +306,7 @@ void td__emit_value(td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     td_dtype          dt = (td_dtype)s->dtype;
     char              text[24];
-    if (a->depth && !e->in_end && !(a->computed >> e->loop & 1)) {
+    if (a->depth && !e->in_end && !e->all && !(a->computed >> e->loop & 1)) {
         td_buf at = {0};
         if (a->store >= 0 && e->at[a->store].loop < e->loop) {
             emit_load(e, i, &e->n->stmt.v[a->store]);
@@ -344,7 +344,7 @@ static bool has_bits(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     uint8_t           kind = e->n->stmt.v[i].kind;
     if (kind == TD_S_GIVEN || kind == TD_S_REDUCE || kind == TD_S_COLUMN) return false;
-    if (!a->depth || e->in_end) return true;
+    if (!a->depth || e->in_end || e->all) return true;
     return (a->computed >> e->loop & 1) ||
            (a->store >= 0 && e->at[a->store].loop < e->loop);
 }

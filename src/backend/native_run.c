@@ -91,11 +91,12 @@ static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) 
         const td_value      *x = &r->val[y->v->id];
         bool                 tensor = x->kind == TD_K_TENSOR;
         const td_live_range *s = tensor ? NULL : td__memory_range(c, y->v);
-        char                *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
+        char                *p = tensor ? td__ptr(x->u.t) : s->st->data;
         int64_t              item = td__dtype_bytes[y->dtype];
         int64_t              at = extent(k, y->offset) * item;
         int64_t              left = tensor ? bytes_from(x->u.t) : (int64_t)s->bytes;
-        k->ptr[i] = left >= at + item ? p + at : (char *)(uintptr_t)&none;
+        bool there = k->on || left >= at + item;
+        k->ptr[i] = there ? p + at : (char *)(uintptr_t)&none;
     }
 }
 
@@ -180,7 +181,9 @@ static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
 static bool run_kernel(const td_native *c, td_launch *k) {
     const td_nest *n = &k->b.nest;
     int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
-    job            j = {.k = k, .rows = rows, .parts = 1};
+    if (k->on)
+        return td__launch_run_device(c->g->cx, k, rows, inside, td__memory_parts(c));
+    job j = {.k = k, .rows = rows, .parts = 1};
     j.run.ptr = k->ptr;
     j.run.size = k->size;
     j.run.given = k->given;
@@ -236,7 +239,8 @@ static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
 /* Has the tensor the layout that the code was compiled for? */
 static bool matches_type(const td_graph *g, const td_gtype *l, const td_tensor *t,
                          const int64_t *bound) {
-    if (l->rank != t->rank || l->dtype != t->dtype) return false;
+    if (l->rank != t->rank || l->dtype != t->dtype || l->device != t->st->device)
+        return false;
     for (int d = 0; d < l->rank; d++) {
         bool plain = g->dims.n == 0; /* numbers need no looking up */
         if ((plain ? l->size[d] : td__gdim_value(g, l->size[d], bound)) != t->size[d])
@@ -279,7 +283,7 @@ static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     td_ctx     *cx = c->g->cx;
     td_storage *in[TD_MAX_RESULTS] = {0};
     bool        any = false;
-    for (int i = 0; c->mem.arena && i < n->n_out && i < TD_MAX_RESULTS; i++) {
+    for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS; i++) {
         const td_live_range *s = td__memory_range(c, n->out[i]);
         in[i] = s ? s->st : NULL;
         any |= s != NULL;

@@ -1,6 +1,7 @@
 /* device_run.c -- runs op calls on a device: finds or builds the kernel of a nest, and
  * starts it; products go to the plugin's library. A kernel is built once for a nest and
  * a device, and stays. */
+#include "build/device_code.h"
 #include "device/device_int.h"
 #include "ops/device_kernel.h"
 
@@ -94,18 +95,8 @@ static bool hash_nest(const td_nest *n, td_hash128 *to) {
 /* Writes the text and compiles it. NULL, after a warning: it cannot be compiled. */
 static void *build(td_ctx *cx, td_device_state *d, const td_nest *n) {
     td_buf text = {0};
-    void  *kernel = NULL;
-    if (td__device_text(&text, n)) {
-        td__span_begin(cx, "build kernel");
-        pthread_mutex_lock(&d->lock);
-        kernel = d->plugin->build(d->dev, td__buf_str(&text), "KERNEL");
-        pthread_mutex_unlock(&d->lock);
-        td__span_end(cx, "build kernel");
-        d->kernels_built += kernel != NULL;
-        if (!kernel)
-            td__warn(cx, "%s: a kernel was not built: %.1000s", td__device_str(d->code),
-                     d->plugin->error(d->dev));
-    }
+    bool   ok = td__device_text(&text, n);
+    void  *kernel = ok ? td__device_build(cx, d, td__buf_str(&text)) : NULL;
     td__buf_free(&text);
     return kernel;
 }

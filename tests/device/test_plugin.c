@@ -173,7 +173,19 @@ static bool nvrtc_takes(const char *text) {
     return ok;
 }
 
-static void *build(void *dev, const char *text, const char *entry) {
+/* The bytes of a file, to be freed. */
+static void *read_all(const char *path, size_t *bytes) {
+    FILE *f = fopen(path, "rb");
+    char *p = NULL;
+    if (f && !fseek(f, 0, SEEK_END) && (p = malloc(*bytes = (size_t)ftell(f)))) {
+        rewind(f);
+        if (fread(p, 1, *bytes, f) != *bytes) free(p), p = NULL;
+    }
+    if (f) fclose(f);
+    return p;
+}
+
+static void *compile(void *dev, const char *text, size_t *bytes) {
     static int nr;
     device    *d = dev;
     char       c[200], so[200], line[800];
@@ -184,11 +196,38 @@ static void *build(void *dev, const char *text, const char *entry) {
              "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC %s -o %s -lm",
              c, so);
     bool  ok = write_source(c, text) && system(line) == 0;
+    void *code = ok ? read_all(so, bytes) : NULL;
+    if (!code) d->error = "the C compiler refused a kernel";
+    if (code) unlink(c);
+    unlink(so);
+    return code;
+}
+
+static void *load(void *dev, const void *code, size_t bytes, const char *entry) {
+    static int nr;
+    char       so[200];
+    (void)dev;
+    snprintf(so, sizeof so, "/tmp/td-test-%d-%d-load.so", (int)getpid(), nr++);
+    FILE *f = fopen(so, "wb");
+    bool  ok = f && fwrite(code, 1, bytes, f) == bytes;
+    ok = f && !fclose(f) && ok;
     void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!lib) d->error = "the C compiler refused a kernel";
-    if (lib) unlink(c);
     unlink(so);
     return lib ? dlsym(lib, entry) : NULL;
+}
+
+/* All of it is this file; a new prelude is a new version. */
+static void target(void *dev, char *out, size_t cap) {
+    (void)dev;
+    snprintf(out, cap, "test device, prelude of %d bytes", (int)sizeof prelude);
+}
+
+static void *build(void *dev, const char *text, const char *entry) {
+    size_t bytes = 0;
+    void  *code = compile(dev, text, &bytes);
+    void  *kernel = code ? load(dev, code, bytes, entry) : NULL;
+    free(code);
+    return kernel;
 }
 
 static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
@@ -252,6 +291,9 @@ TD_API td_device_plugin_fn td_device_plugin_get;
 const td_device_plugin *td_device_plugin_get(void) {
     if (!getenv("TD_TEST_KERNELS")) return &plugin;
     plugin.build = build;
+    plugin.compile = compile;
+    plugin.load = load;
+    plugin.target = target;
     plugin.launch = launch;
     plugin.product = product;
     return &plugin;
