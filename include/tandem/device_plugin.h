@@ -22,6 +22,7 @@ extern "C" {
 typedef struct td_device_grid {
     uint32_t blocks, threads;
     uint32_t shared; /* bytes of shared memory that the launch adds */
+    uint32_t bytes;  /* of the argument, if there is one; 0: not said */
 } td_device_grid;
 
 /* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by
@@ -86,6 +87,18 @@ typedef struct td_device_plugin {
     void (*target)(void *dev, char *out, size_t cap);
     /* Starts a kernel; args are addresses of its arguments, which it copies. */
     bool (*launch)(void *dev, void *kernel, td_device_grid grid, void **args);
+    /* Recordings. NULL, all of them: none. After record, work of this thread is kept
+     * instead of started, until recorded, which returns it; NULL: something had to be
+     * started (a copy to or from the host; all before it was started, in order), or it
+     * failed. Memory is allocated and released as ever. replay starts all of it.
+     * last is the number of the last launch so far, for change, which gives one launch
+     * of a recording another argument; -1, false: it cannot be changed. */
+    bool (*record)(void *dev);
+    void *(*recorded)(void *dev);
+    int (*last)(void *dev);
+    bool (*change)(void *dev, void *recording, int launch, void **args);
+    bool (*replay)(void *dev, void *recording);
+    void (*forget)(void *dev, void *recording);
     /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */
     int (*product)(void *dev, const td_device_product *p);
 } td_device_plugin;

@@ -10,6 +10,7 @@
 
 #include <cublasLt.h>
 #include <cuda.h>
+#include <pthread.h>
 
 /* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
 #define TD_CU_FUNCTIONS                                           \
@@ -35,7 +36,15 @@
     TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                     \
     TD_CU(cuModuleLoadData, "cuModuleLoadData")                   \
     TD_CU(cuModuleGetFunction, "cuModuleGetFunction")             \
-    TD_CU(cuLaunchKernel, "cuLaunchKernel")
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")                       \
+    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")        \
+    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")               \
+    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")    \
+    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")      \
+    TD_CU(cuGraphLaunch, "cuGraphLaunch")                         \
+    TD_CU(cuGraphDestroy, "cuGraphDestroy")                       \
+    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")               \
+    TD_CU(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2")
 
 /* The loaded driver; all zero before td_cu_load. */
 typedef struct td_driver {
@@ -57,8 +66,11 @@ enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 typedef struct td_cuda {
     CUdevice         device;
     CUcontext        context;
-    CUstream         stream;
-    CUmemoryPool     pool;
+    CUstream         stream; /* where this call starts work: main, or capture */
+    CUstream         main, capture;
+    struct td_cuda_recording *open; /* what is being recorded; NULL: nothing */
+    pthread_t                 by;   /* the thread that records */
+    CUmemoryPool              pool;
     int              arch; /* 90: sm_90 */
     uint64_t         bytes, peak;
     char             error[4096];
@@ -72,7 +84,8 @@ typedef struct td_cuda {
 bool td_cu_load(char *why, size_t cap);
 /* Stores "what: reason" as the error of d; true if r is no error. */
 bool td_cu_ok(td_cuda *d, CUresult r, const char *what);
-/* Makes d the current device of the thread. */
+/* Makes d the current device of the thread, and d->stream the one that this call starts
+ * work in. Every function of the plugin begins with it. */
 bool td_cu_enter(td_cuda *d);
 
 /* memory.c */
@@ -95,6 +108,19 @@ bool         td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void *
  * and why. For tests on machines without a GPU. */
 TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
                              size_t cap);
+
+/* record.c */
+bool  td_cuda_record(void *dev);
+void *td_cuda_recorded(void *dev);
+int   td_cuda_last(void *dev);
+bool  td_cuda_change(void *dev, void *recording, int launch, void **args);
+bool  td_cuda_replay(void *dev, void *recording);
+void  td_cuda_forget(void *dev, void *recording);
+bool  td_cuda_records(const td_cuda *d); /* does this thread record? */
+/* If this thread records: starts what it has recorded, and ends the recording. */
+bool  td_cuda_flush(td_cuda *d);
+/* Keeps a launch that was just started for td_cuda_change. */
+void  td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);

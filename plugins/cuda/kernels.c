@@ -185,9 +185,11 @@ void td_cuda_target(void *dev, char *out, size_t cap) {
 
 bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     td_cuda *d = dev;
-    return td_cu_enter(d) &&
-           td_cu_ok(d,
-                    td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1, 1,
-                                         grid.shared, d->stream, args, NULL),
-                    "cuLaunchKernel");
+    bool     ok = td_cu_enter(d) &&
+              td_cu_ok(d,
+                       td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1,
+                                            1, grid.shared, d->stream, args, NULL),
+                       "cuLaunchKernel");
+    if (ok && d->open) td_cuda_note(d, kernel, grid);
+    return ok;
 }

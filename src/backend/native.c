@@ -28,6 +28,7 @@ void td__native_drop(void *env) {
     for (int i = 0; i < c->n_launches; i++) drop_launch(&c->launches[i]);
     td__free(c->launches);
     td__vec_free(&c->steps);
+    td__recording_drop(c->recording);
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);

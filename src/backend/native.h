@@ -317,6 +317,8 @@ typedef struct td_on_device {
     void           *kernel, *end; /* the plugin's */
     int64_t        *word;         /* scratch of a run: their argument */
     int             n_words;
+    int             nr, end_nr; /* of the two launches in the recording; -1 */
+    bool            varies;     /* some of its words are given numbers */
 } td_on_device;
 
 /* A kernel with everything a run of it needs. */
@@ -351,7 +353,8 @@ typedef struct td_native {
     int        n_launches;
     TD_VEC(td_native_step) steps;
     bool              interpreted; /* no kernels: nodes are replayed (tests) */
-    td_memory         mem;
+    td_memory            mem;
+    struct td_recording *recording; /* NULL: none yet */
     bool              found;   /* read from disk: nests and texts are missing */
     struct td_native *rebuilt; /* the same with nests and texts, for reports; or NULL */
 } td_native;
@@ -369,6 +372,18 @@ int64_t td__device_part_bytes(const td_on_device *t, int64_t inside);
 bool    td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t inside,
                               char *parts_at);
 char   *td__text_copy(const td_buf *b); /* NULL: out of memory */
+
+/* ---- recordings (native_record.c) ----------------------------------------- */
+
+/* Runs the steps on a device, or replays them. False after td__fail. */
+bool td__record_walk(struct td_native *c, td_replay *r);
+void td__recording_drop(struct td_recording *x); /* NULL is allowed */
+/* native_run.c, for it: the steps one by one; a launch's checks, numbers and versions. */
+bool td__native_steps(const struct td_native *c, td_replay *r);
+bool td__launch_may_write(const struct td_native *c, const td_replay *r,
+                          const td_launch *k);
+bool td__launch_numbers(const struct td_native *c, const td_replay *r, td_launch *k);
+void td__launch_note_writes(const td_replay *r, const td_launch *k);
 
 /* Bytes that a step moves, and operations; -1: the sizes are unknown. */
 typedef struct td_work {

@@ -36,6 +36,7 @@ bool td__launch_write_device(td_launch *k, uint8_t device) {
     const td_nest *n = &k->b.nest;
     t->device = device;
     t->n_words = n->ptr.n + 1 + n->n_sizes + 1 + n->n_given + 1 + 1;
+    t->varies = k->b.draws.n || k->b.run_numbers.n;
     t->word = td__zalloc(sizeof *t->word * (size_t)t->n_words);
     return t->word && write_texts(t, n);
 }
@@ -70,7 +71,7 @@ static td_device_grid grid(int64_t blocks, int64_t threads) {
     return (td_device_grid){(uint32_t)(blocks < 1      ? 1
                                        : blocks > MOST ? MOST
                                                        : blocks),
-                            (uint32_t)threads, 0};
+                            (uint32_t)threads, 0, 0};
 }
 
 /* A thread takes one element, or EACH if there are many. */
@@ -103,10 +104,12 @@ int64_t td__device_part_bytes(const td_on_device *t, int64_t inside) {
 }
 
 static bool start(td_ctx *cx, td_device_state *d, void *kernel, td_device_grid g,
-                  void *words) {
-    void *args[1] = {words};
+                  td_on_device *t, int *nr) {
+    void *args[1] = {t->word};
+    g.bytes = (uint32_t)(sizeof *t->word * (size_t)t->n_words);
     pthread_mutex_lock(&d->lock);
     bool ok = d->plugin->launch(d->dev, kernel, g, args);
+    *nr = ok && d->plugin->last ? d->plugin->last(d->dev) : -1;
     d->launches++;
     pthread_mutex_unlock(&d->lock);
     return ok ||
@@ -136,11 +139,11 @@ bool td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t insid
     if (t->shape == TD_DEVICE_COLUMNS)
         g = grid(parts * divide_up(inside, THREADS), THREADS);
     fill_words(k, parts, parts_at);
-    if (!start(cx, d, t->kernel, g, t->word)) return false;
+    if (!start(cx, d, t->kernel, g, t, &t->nr)) return false;
     /* single folds divide the parts among a block of THREADS */
     return !t->has_end ||
            start(cx, d, t->end,
                  grid(t->n_wide ? divide_up(inside, t->n_single ? THREADS : 64) : 1,
                       t->n_single ? THREADS : 64),
-                 t->word);
+                 t, &t->end_nr);
 }

@@ -54,6 +54,25 @@ void        td__device_release(td_storage *s); /* frees the memory of s */
 bool        td__device_resize(td_storage *s, size_t bytes);
 bool        td__device_zero(td_storage *s);
 
+/* Memory of a device that a recording uses. While this thread has a keeper, memory
+ * that it allocates there and releases again stays, for allocations of the same size and
+ * for replays. */
+typedef struct td_kept {
+    void  *memory;
+    size_t bytes;
+    bool   released;
+} td_kept;
+
+typedef struct td_keeper {
+    uint8_t device;
+    TD_VEC(td_kept) v;
+} td_keeper;
+
+/* The keeper of this thread from now on; NULL: none. */
+void td__device_keep(td_keeper *k);
+/* Forgets what is still in use, which its storages own; `all`: releases the rest too. */
+void td__keeper_end(td_keeper *k, bool all);
+
 /* Copies n bytes between the host and a real storage on any device, from byte `at` of
  * the storage on. False after td__fail. */
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n);

@@ -6,19 +6,57 @@
 
 /* ---- allocation --------------------------------------------------------- */
 
-/* Allocates on a device. NULL: out of memory, also by fault injection. */
-static void *take(td_device_state *d, size_t bytes) {
-    if (td__fault_now()) return NULL;
+static _Thread_local td_keeper *keeper;
+
+void td__device_keep(td_keeper *k) { keeper = k; }
+
+static void *allocate(td_device_state *d, size_t bytes) {
     pthread_mutex_lock(&d->lock);
     void *p = d->plugin->alloc(d->dev, bytes);
     pthread_mutex_unlock(&d->lock);
     return p;
 }
 
-static void give(td_device_state *d, void *p, size_t bytes) {
+static void release(td_device_state *d, void *p, size_t bytes) {
     pthread_mutex_lock(&d->lock);
     d->plugin->release(d->dev, p, bytes);
     pthread_mutex_unlock(&d->lock);
+}
+
+/* Allocates on a device. NULL: out of memory, also by fault injection. */
+static void *take(td_device_state *d, size_t bytes) {
+    td_keeper *k = keeper && keeper->device == d->code ? keeper : NULL;
+    if (td__fault_now()) return NULL;
+    for (int i = 0; k && i < k->v.n; i++)
+        if (k->v.v[i].released && k->v.v[i].bytes == bytes) {
+            k->v.v[i].released = false;
+            return k->v.v[i].memory;
+        }
+    void *p = allocate(d, bytes);
+    if (!p || !k || td__vec_push(&k->v, ((td_kept){p, bytes, false}))) return p;
+    release(d, p, bytes);
+    return NULL;
+}
+
+static void give(td_device_state *d, void *p, size_t bytes) {
+    td_keeper *k = keeper && keeper->device == d->code ? keeper : NULL;
+    for (int i = 0; k && i < k->v.n; i++)
+        if (k->v.v[i].memory == p) {
+            k->v.v[i].released = true;
+            return;
+        }
+    release(d, p, bytes);
+}
+
+void td__keeper_end(td_keeper *k, bool all) {
+    int n = 0;
+    for (int i = 0; i < k->v.n; i++) {
+        td_kept x = k->v.v[i];
+        if (x.released && all) release(td__device_state(k->device), x.memory, x.bytes);
+        else if (x.released) k->v.v[n++] = x;
+    }
+    k->v.n = n;
+    if (all) td__vec_free(&k->v);
 }
 
 td_storage *td__storage_on(size_t bytes, uint8_t device) {

@@ -132,7 +132,7 @@ static td_device_grid grid_of(const td_call_nest *t, bool rows) {
         blocks = t->rows;
     }
     if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
-    return (td_device_grid){(uint32_t)blocks, (uint32_t)threads, 0};
+    return (td_device_grid){(uint32_t)blocks, (uint32_t)threads, 0, 0};
 }
 
 static bool has_fold(const td_nest *n) {
@@ -147,7 +147,9 @@ static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) 
     if (!kernel) return false;
     void *args[1] = {&t->run};
     pthread_mutex_lock(&d->lock);
-    *ok = d->plugin->launch(d->dev, kernel, grid_of(t, has_fold(&t->nest)), args);
+    td_device_grid grid = grid_of(t, has_fold(&t->nest));
+    grid.bytes = sizeof t->run;
+    *ok = d->plugin->launch(d->dev, kernel, grid, args);
     d->launches++;
     pthread_mutex_unlock(&d->lock);
     if (!*ok)

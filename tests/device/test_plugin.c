@@ -84,31 +84,131 @@ static void release(void *dev, void *memory, size_t bytes) {
     if (is_hidden(d, memory)) free(show(memory));
 }
 
+/* ---- recordings --------------------------------------------------------- */
+
+/* One thing that was started. */
+typedef struct work {
+    enum { LAUNCH, PRODUCT, COPY, FILL } kind;
+    void             *kernel, *to;
+    const void       *from; /* of a launch: its argument, owned */
+    size_t            bytes;
+    int               byte;
+    td_device_product product;
+} work;
+
+typedef struct recording {
+    work *v;
+    int   n, cap, launches;
+    bool  ended;
+} recording;
+
+static recording *open;
+
+static bool do_work(const work *w);
+
+static bool do_all(const recording *r) {
+    bool ok = true;
+    for (int i = 0; ok && i < r->n; i++) ok = do_work(&r->v[i]);
+    return ok;
+}
+
+/* Is work recorded instead of done? */
+static bool records(void) { return open && !open->ended; }
+
+static bool keep(work w) {
+    recording *r = open;
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        r->v = realloc(r->v, sizeof *r->v * (size_t)r->cap);
+        if (!r->v) abort();
+    }
+    if (w.kind == LAUNCH) {
+        void *argument = malloc(w.bytes);
+        if (!argument) abort();
+        w.from = memcpy(argument, w.from, w.bytes);
+        r->launches++;
+    }
+    r->v[r->n++] = w;
+    return true;
+}
+
+/* Does what was recorded so far, and ends the recording. */
+static bool flush(void) {
+    if (!records()) return true;
+    open->ended = true;
+    return do_all(open);
+}
+
+static void forget(void *dev, void *r) {
+    recording *old = r;
+    (void)dev;
+    for (int i = 0; i < old->n; i++)
+        if (old->v[i].kind == LAUNCH) free((void *)(uintptr_t)old->v[i].from);
+    free(old->v);
+    free(old);
+}
+
+static bool record(void *dev) {
+    (void)dev;
+    return !open && (open = calloc(1, sizeof *open));
+}
+
+static void *recorded(void *dev) {
+    recording *r = open;
+    open = NULL;
+    if (r && !r->ended) return r;
+    if (r) forget(dev, r);
+    return NULL;
+}
+
+static int last(void *dev) {
+    (void)dev;
+    return records() ? open->launches - 1 : -1;
+}
+
+static bool change(void *dev, void *to, int nr, void **args) {
+    recording *r = to;
+    (void)dev;
+    for (int i = 0; i < r->n; i++)
+        if (r->v[i].kind == LAUNCH && nr-- == 0)
+            return memcpy((void *)(uintptr_t)r->v[i].from, args[0], r->v[i].bytes), true;
+    return false;
+}
+
+static bool replay(void *dev, void *r) {
+    (void)dev;
+    return flush() && do_all(r);
+}
+
 static bool copy_in(void *dev, void *to, const void *from, size_t bytes) {
-    if (!is_hidden(dev, to) || !is_shown(dev, from)) return false;
+    if (!is_hidden(dev, to) || !is_shown(dev, from) || !flush()) return false;
     memcpy(show(to), from, bytes);
     return true;
 }
 
 static bool copy_out(void *dev, void *to, const void *from, size_t bytes) {
-    if (!is_hidden(dev, from) || !is_shown(dev, to)) return false;
+    if (!is_hidden(dev, from) || !is_shown(dev, to) || !flush()) return false;
     memcpy(to, show(from), bytes);
     return true;
 }
 
 static bool copy(void *dev, void *to, const void *from, size_t bytes) {
     if (!is_hidden(dev, from) || !is_hidden(dev, to)) return false;
+    if (records())
+        return keep((work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
     memcpy(show(to), show(from), bytes);
     return true;
 }
 
 static bool fill(void *dev, void *to, int byte, size_t bytes) {
     if (!is_hidden(dev, to)) return false;
+    if (records())
+        return keep((work){.kind = FILL, .to = to, .byte = byte, .bytes = bytes});
     memset(show(to), byte, bytes);
     return true;
 }
 
-static bool finish(void *dev) { return dev != NULL; }
+static bool finish(void *dev) { return flush() && dev != NULL; }
 
 static const char *error(void *dev) { return ((device *)dev)->error; }
 
@@ -230,12 +330,19 @@ static void *build(void *dev, const char *text, const char *entry) {
     return kernel;
 }
 
-static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+static void start(void *kernel, const void *argument) {
     kernel_fn *run;
-    (void)dev, (void)grid;
     memcpy(&run, &kernel, sizeof run); /* a cast would not be ISO C */
-    run(args[0]);
-    return true;
+    run(argument);
+}
+
+static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+    (void)dev;
+    if (records() && !grid.bytes) flush();
+    if (records())
+        return keep((work){
+            .kind = LAUNCH, .kernel = kernel, .from = args[0], .bytes = grid.bytes});
+    return start(kernel, args[0]), true;
 }
 
 static double element(const td_device_product *p, const void *base, int64_t at) {
@@ -265,10 +372,21 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
 static int product(void *dev, const td_device_product *p) {
     (void)dev;
     if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    if (records()) return !keep((work){.kind = PRODUCT, .product = *p});
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) dot(p, b, i, j);
     return 0;
+}
+
+static bool do_work(const work *w) {
+    switch (w->kind) {
+    case LAUNCH: start(w->kernel, w->from); break;
+    case PRODUCT: return product(NULL, &w->product) == 0;
+    case COPY: memcpy(show(w->to), show(w->from), w->bytes); break;
+    case FILL: memset(show(w->to), w->byte, w->bytes); break;
+    }
+    return true;
 }
 
 static td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
@@ -296,5 +414,11 @@ const td_device_plugin *td_device_plugin_get(void) {
     plugin.target = target;
     plugin.launch = launch;
     plugin.product = product;
+    plugin.record = record;
+    plugin.recorded = recorded;
+    plugin.last = last;
+    plugin.change = change;
+    plugin.replay = replay;
+    plugin.forget = forget;
     return &plugin;
 }
