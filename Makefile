@@ -496,7 +496,8 @@ examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(B)/gpt2 ## every pro
 PLACED    := $(filter-out include/tandem/ops.h include/tandem/place.h,$(wildcard include/tandem/*.h))
 COMMITTED := include/tandem/ops.h include/tandem/place.h docs/ops.md
 GENERATED := $(GEN_LIB) $(GEN_LOOPS) src/ops/rules_gen.h include/tandem/ops.h docs/ops.md
-$(G)/stamp: $(B)/gen $(wildcard src/ops/*.h src/kernels/*.h src/kernels/loops/*.h)
+$(G)/stamp: $(B)/gen $(wildcard src/ops/*.h src/kernels/*.h src/kernels/loops/*.h \
+              src/device/text/*.h)
 	@mkdir -p $(addprefix $(G)/,include/tandem src/ops src/kernels/loops src/build docs)
 	@echo '  gen  $(G)'
 	$(Q)$(B)/gen $(G)
