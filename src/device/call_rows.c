@@ -185,6 +185,7 @@ bool td__op_column_sum(td_opcall *c, td_device_state *d, bool *ok) {
     int64_t rows = td__numel(last + 1 - first, x->size + first);
     int64_t n = td__numel(x->rank - last - 1, x->size + last + 1);
     int64_t parts = parts_of(rows, n * outer);
+    if (n == 1) return td__op_long_sum(c, d, ok);
     if (n < 32 || rows < 2) return false;
     td_op_kernel k = {.name = "td_k_column_sums", .c = c};
     td_dtype     dt = sums_in((td_dtype)x->dtype);

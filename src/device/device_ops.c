@@ -54,6 +54,11 @@
     TD_ROW(cummax, td__op_cummax)                          \
     TD_ROW(cummin, td__op_cummin)                          \
     TD_ROW(sum, td__op_column_sum)                         \
+    TD_ROW(norm, td__op_norm)                              \
+    TD_ROW(tril, td__op_tril)                              \
+    TD_ROW(triu, td__op_triu)                              \
+    TD_ROW(arange, td__op_arange)                          \
+    TD_ROW(eye, td__op_eye)                                \
     TD_ROW(reshape_copy, ANYWHERE)                         \
     TD_ROW(cat, ANYWHERE)                                  \
     TD_ROW(stack, ANYWHERE)                                \

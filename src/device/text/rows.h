@@ -328,3 +328,101 @@ TD_KERNEL td_k_scan(TD_RUN(td_nest_run)) {
         }
     }
 }
+
+/* |x|^p, as WAY says: 0: x itself, 1: |x|, 2: its square, 3: any power, 4: 1 if it is not
+ * zero, 5: |x| for the greatest, 6: for the least. */
+TD_M SUM td_k_power(SUM x, double p) {
+    const SUM size = x < 0 ? -x : x;
+    if (WAY == 2) return x * x;
+#if WAY == 3
+    return (SUM)__builtin_pow((double)size, p);
+#endif
+    if (WAY == 4) return x != 0;
+    return WAY == 0 ? x : size;
+}
+
+/* A NaN stays. */
+TD_M SUM td_k_fold(SUM a, SUM b) {
+    if (WAY == 5) return a > b || a != a ? a : b;
+    if (WAY == 6) return a < b || a != a ? a : b;
+    return a + b;
+}
+
+/* Folds long rows in parts, a part to a block. Pointers: x [rows][n], folds [rows][parts]
+ * of SUM. given: rows * parts, n, parts, p. */
+TD_KERNEL td_k_row_parts(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    const int64_t n = r->given[1], parts = r->given[2], each = (n + parts - 1) / parts;
+    for (int64_t at = TD_ROW; at < r->given[0]; at += TD_ROWS) {
+        int64_t       row = at;
+        const int64_t part = td_k_split(&row, parts), first = part * each;
+        const int64_t end = first + each < n ? first + each : n;
+        const T0     *x = P0 + row * n;
+        SUM           sum = WAY < 5 ? 0 : WAY == 5 ? -1 : (SUM)__builtin_inf();
+        TD_UNROLL
+        for (int64_t i = first + TD_LANE; i < end; i += TD_LANES)
+            sum = td_k_fold(sum, td_k_power((SUM)GET0(x[i]), td_k_double(r->given[3])));
+        TD_TOGETHER(SUM, sum, (td_k_fold(a, b)));
+        if (TD_LANE == 0) P1[at] = sum;
+    }
+}
+
+/* Folds the parts in order and, with given[2], takes the root. given: rows, parts, has a
+ * root, 1 / p. */
+TD_KERNEL td_k_row_end(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    for (int64_t row = TD_FIRST; row < r->given[0]; row += TD_STEP) {
+        SUM sum = P0[row * r->given[1]];
+        for (int64_t part = 1; part < r->given[1]; part++)
+            sum = td_k_fold(sum, P0[row * r->given[1] + part]);
+        if (r->given[2] == 1) sum = (SUM)__builtin_sqrt((double)sum);
+        if (r->given[2] == 2)
+            sum = (SUM)__builtin_pow((double)sum, td_k_double(r->given[3]));
+        P1[row] = PUT1(sum);
+    }
+}
+
+/* Zeroes the elements of matrices beside a diagonal. Pointer 0. The walk is over the dims
+ * before the last two. given: elements of the stack, rows, columns, their strides, the
+ * diagonal, 1: above it. */
+TD_KERNEL td_k_triangle(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    for (int64_t at = TD_FIRST; at < r->given[0]; at += TD_STEP) {
+        int64_t       rest = at, off[1] = {0};
+        const int64_t j = td_k_split(&rest, r->given[2]);
+        const int64_t i = td_k_split(&rest, r->given[1]);
+        if (r->given[6] ? j <= i + r->given[5] : j >= i + r->given[5]) continue;
+        td_k_walk(r->size, rest, 1, off);
+        P0[off[0] + i * r->given[3] + j * r->given[4]] = 0;
+    }
+}
+
+/* A sequence of integers. given: elements, first, step. */
+TD_KERNEL td_k_integers(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    for (int64_t at = TD_FIRST; at < r->given[0]; at += TD_STEP)
+        P0[at] = PUT0((int64_t)((uint64_t)r->given[1] + (uint64_t)at * (uint64_t)r->given[2]));
+}
+
+/* Where the vector of element i begins; see td__range_vector. */
+TD_M int64_t td_k_range_vector(int64_t n, int64_t i, int64_t lanes) {
+    return i < n / (2 * lanes) * (2 * lanes) ? i / lanes * lanes : i;
+}
+
+/* arange of floats, rounded as on the CPU. given: elements, start, step; LANES. */
+TD_KERNEL td_k_range(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    const int64_t n = r->given[0];
+    const double  start = td_k_double(r->given[1]), step = td_k_double(r->given[2]);
+    for (int64_t i = TD_FIRST; i < n; i += TD_STEP) {
+        const int64_t v = td_k_range_vector(n, i, LANES);
+#if LANES == 16
+        const A0 base =
+            GET0(PUT0(__builtin_fmaf((float)step, (float)v, (float)start)));
+        P0[i] = PUT0(__builtin_fmaf((float)step, (float)(i - v), base));
+#else
+        const A0 base = (A0)__builtin_fma(step, (double)v, start);
+        P0[i] = PUT0(__builtin_fma(step, (double)(i - v), (double)base));
+#endif
+    }
+}
