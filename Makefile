@@ -209,6 +209,9 @@ $(B)/libtandem-test.so: $(call obj,tests/device/test_plugin.c)
 	@echo '  ld   $@'
 	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) $^ -o $@ -ldl
 
+bench-cuda: $(B)/bench/gpu cuda ## compiled code on a GPU, beside PyTorch there
+	$(B)/bench/gpu cuda:0 && python3 bench/peer_gpu.py
+
 # The CUDA plugin, where the toolkit is: `make cuda CUDA=/usr/local/cuda`.
 CUDA      := $(firstword $(wildcard $(CUDA_HOME) /usr/local/cuda))
 CUDA_LIB  := $(firstword $(wildcard $(CUDA)/lib64 $(CUDA)/lib))
@@ -295,6 +298,9 @@ $(B)/bench/start $(B)/bench/donated: $(B)/bench/%: $(B)/obj/bench/%.o \
 	$(link) $(LIBS)
 $(B)/bench/train: $(call obj,bench/train.c bench/nets/nets.c examples/gpt2/model.c) \
     $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
+$(B)/bench/gpu: $(call obj,bench/gpu.c examples/gpt2/model.c) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/bench/%: $(B)/obj/bench/%.o $(B)/libtandem.a
@@ -496,7 +502,8 @@ examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(B)/gpt2 ## every pro
 PLACED    := $(filter-out include/tandem/ops.h include/tandem/place.h,$(wildcard include/tandem/*.h))
 COMMITTED := include/tandem/ops.h include/tandem/place.h docs/ops.md
 GENERATED := $(GEN_LIB) $(GEN_LOOPS) src/ops/rules_gen.h include/tandem/ops.h docs/ops.md
-$(G)/stamp: $(B)/gen $(wildcard src/ops/*.h src/kernels/*.h src/kernels/loops/*.h)
+$(G)/stamp: $(B)/gen $(wildcard src/ops/*.h src/kernels/*.h src/kernels/loops/*.h \
+              src/device/text/*.h)
 	@mkdir -p $(addprefix $(G)/,include/tandem src/ops src/kernels/loops src/build docs)
 	@echo '  gen  $(G)'
 	$(Q)$(B)/gen $(G)

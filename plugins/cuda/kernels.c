@@ -94,6 +94,7 @@ static const char prelude[] =
     "#define TD_ROWS ((int64_t)gridDim.x)\n"
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
+    "#define TD_SYNC __syncthreads()\n"
     "#define TD_TOGETHER(T, value, fold) do { \\\n"
     "    __shared__ T td_all[32]; \\\n"
     "    for (int td_k = 16; td_k; td_k /= 2) { \\\n"

@@ -26,6 +26,7 @@ typedef struct td_recording {
     int              tries;
     void            *made; /* the plugin's; NULL: not recorded */
     td_keeper        kept; /* memory that a replay uses */
+    bool             suspect; /* a kernel in it may find a value out of range */
     void            *arena;
     int              n_in, n_out, n_launches;
     const void     **at;   /* by input: the address of its storage */
@@ -266,6 +267,7 @@ static bool keep_words(const td_native *c, td_recording *x) {
 static bool replay(const td_native *c, td_recording *x) {
     pthread_mutex_lock(&x->d->lock);
     bool ok = x->d->plugin->replay(x->d->dev, x->made);
+    x->d->suspect |= x->suspect;
     x->d->launches++;
     pthread_mutex_unlock(&x->d->lock);
     return ok || td__fail(c->g->cx, TD_E_UNSUPPORTED, "%s: a replay failed: %s",
@@ -287,6 +289,7 @@ static bool record(td_native *c, td_recording *x, td_replay *r) {
     x->made = x->d->plugin->recorded(x->d->dev);
     pthread_mutex_unlock(&x->d->lock);
     td__keeper_end(&x->kept, !x->made);
+    x->suspect = x->d->suspect;
     if (!x->made) return x->never = true, ok;
     if (!ok || !keep_words(c, x)) {
         if (ok) ok = replay(c, x);

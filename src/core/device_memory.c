@@ -121,12 +121,27 @@ bool td__device_resize(td_storage *s, size_t bytes) {
     return true;
 }
 
+bool td__device_check(td_ctx *cx, td_device_state *d) {
+    int64_t word[2];
+    if (!d->suspect) return true;
+    d->suspect = false;
+    if (!transfer(d, TO_HOST, word, d->status, sizeof word)) return fail_transfer(cx, d);
+    if (word[0] == 0) return true;
+    transfer(d, ZERO, d->status, NULL, sizeof word);
+    return td__fail(cx, TD_E_INDEX,
+                    "%s: an index, a class or the weights of a row are out of range: "
+                    "%lld; found when the work of %s was waited for",
+                    (const char *)(uintptr_t)word[0], (long long)word[1],
+                    td__device_str(d->code));
+}
+
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n) {
     const char *from = (const char *)s->data + at;
     if (n == 0) return true;
     if (!s->device) return memcpy(to, from, n), true;
     td_device_state *d = td__device_state(s->device);
-    return transfer(d, TO_HOST, to, from, n) || fail_transfer(cx, d);
+    if (!transfer(d, TO_HOST, to, from, n)) return fail_transfer(cx, d);
+    return td__device_check(cx, d);
 }
 
 bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, size_t n) {

@@ -12,5 +12,7 @@ bool td__device_kernel(td_opcall *c, td_device_state *d, bool *ok);
 /* The same for a copy of src, cast and broadcast, to dst; both are on device d. */
 bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_state *d,
                             bool *ok);
+/* The same for a number in every element of t. */
+bool td__device_fill_kernel(td_tensor *t, td_value number, td_device_state *d, bool *ok);
 
 #endif

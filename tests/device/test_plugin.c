@@ -221,6 +221,7 @@ static void memory(void *dev, td_device_memory *out) {
 
 /* One thread takes all elements and all rows. Addresses are shown to the kernel. */
 static const char prelude[] =
+    "#include <stdbool.h>\n"
     "#include <stdint.h>\n"
     "#define TD_KERNEL void\n"
     "#define TD_RUN(T) const T *td_all\n"
@@ -237,6 +238,7 @@ static const char prelude[] =
     "#define TD_ROWS 1\n"
     "#define TD_LANE 0\n"
     "#define TD_LANES 1\n"
+    "#define TD_SYNC (void)0\n"
     "#define TD_TOGETHER(T, x, fold) (void)0\n";
 
 typedef void kernel_fn(const void *run);
