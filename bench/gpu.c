@@ -1,7 +1,9 @@
 /* gpu.c -- compiled code on a device: a training step of GPT-2 124M in bf16 (autocast)
  * with AdamW, a small network, and a function of 64 elements.
  *
- *     gpu DEVICE [gpt2 BATCH LENGTH | mlp | small]
+ *     gpu DEVICE [gpt2 BATCH LENGTH [eager] | tiny | mlp | small]
+ *
+ * tiny is a GPT-2 of two layers, whose losses show whether both ways train alike.
  *
  * One JSON line per figure, as bench/peer_gpu.py prints them for PyTorch. */
 #include "../examples/gpt2/model.h"
@@ -124,15 +126,36 @@ static void train(job *j, const char *name, int n, bool eager) {
     td_module_free(j->net);
 }
 
-static void train_gpt2(job *j, int64_t batch, int64_t length, bool eager) {
+static void train_gpt2(job *j, gpt2_sizes sizes, int64_t batch, int64_t length,
+                       bool eager) {
     char name[64];
     snprintf(name, sizeof name, "cuda_gpt2_%dx%d_bf16", (int)batch, (int)length);
+    td_seed(j->cx, 1);
     j->half = true;
-    j->net = gpt2_make(j->cx, gpt2_small);
-    j->classes = gpt2_small.vocab;
+    j->net = gpt2_make(j->cx, sizes);
+    j->classes = sizes.vocab;
     j->x = td_randint(j->cx, 0, j->classes, TD_SHAPE(batch, length));
     j->y = td_randint(j->cx, 0, j->classes, TD_SHAPE(batch, length));
     train(j, name, 5, eager);
+}
+
+static void train_tiny(job *j) {
+    static const gpt2_sizes tiny = {256, 64, 2, 2, 64};
+    for (int compiled = 0; compiled < 2; compiled++) {
+        td_seed(j->cx, 1);
+        j->half = true;
+        j->net = gpt2_make(j->cx, tiny);
+        j->classes = tiny.vocab;
+        j->x = td_randint(j->cx, 0, j->classes, TD_SHAPE(4, 64));
+        j->y = td_randint(j->cx, 0, j->classes, TD_SHAPE(4, 64));
+        j->opt = td_optim_module(j->net, td_adamw(1e-3));
+        td_aot_opts o = {TD_AOT_OPTS, .module = j->net};
+        j->f = compiled ? td_aot_step(j->cx, step, j, &o) : NULL;
+        measure(j, "cuda_gpt2_tiny_bf16", compiled ? "tandem" : "tandem_eager", 3);
+        td_fn_drop(j->f);
+        td_optim_free(j->opt);
+        td_module_free(j->net);
+    }
 }
 
 static void train_mlp(job *j) {
@@ -187,9 +210,10 @@ int main(int argc, char **argv) {
     td_set_default_device(cx, j.dev);
     if (!*what || !strcmp(what, "small")) measure_small(&j);
     if (!*what || !strcmp(what, "mlp")) train_mlp(&j);
-    if (!*what) train_gpt2(&j, 16, 1024, false);
+    if (!*what) train_gpt2(&j, gpt2_small, 16, 1024, false);
+    if (!strcmp(what, "tiny")) train_tiny(&j);
     if (!strcmp(what, "gpt2") && argc > 4)
-        train_gpt2(&j, atoi(argv[3]), atoi(argv[4]), argc > 5);
+        train_gpt2(&j, gpt2_small, atoi(argv[3]), atoi(argv[4]), argc > 5);
     if (!td_ok(cx)) fprintf(stderr, "%s\n", td_message(cx));
     int status = td_ok(cx) ? 0 : 1;
     td_close(cx);

@@ -9,6 +9,7 @@
 #include "tandem/device_plugin.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,13 +348,31 @@ static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     return start(kernel, args[0]), true;
 }
 
+static double bf16(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float    x;
+    memcpy(&x, &wide, sizeof x);
+    return (double)x;
+}
+
+/* Rounded to the nearest, ties to even; NaN stays one. */
+static uint16_t to_bf16(double x) {
+    float    f = (float)x;
+    uint32_t wide;
+    memcpy(&wide, &f, sizeof wide);
+    if (f != f) return 0x7fc0;
+    return (uint16_t)((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+}
+
 static double element(const td_device_product *p, const void *base, int64_t at) {
-    return p->dtype == TD_F32 ? (double)((const float *)show(base))[at]
-                              : ((const double *)show(base))[at];
+    return p->dtype == TD_F32    ? (double)((const float *)show(base))[at]
+           : p->dtype == TD_BF16 ? bf16(((const uint16_t *)show(base))[at])
+                                 : ((const double *)show(base))[at];
 }
 
 static void put_element(const td_device_product *p, int64_t at, double x) {
     if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
+    else if (p->dtype == TD_BF16) ((uint16_t *)show(p->c))[at] = to_bf16(x);
     else ((double *)show(p->c))[at] = x;
 }
 
@@ -373,7 +392,7 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
 
 static int product(void *dev, const td_device_product *p) {
     (void)dev;
-    if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    if (p->dtype != TD_F32 && p->dtype != TD_F64 && p->dtype != TD_BF16) return 1;
     if (records()) return !keep((work){.kind = PRODUCT, .product = *p});
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
