@@ -161,6 +161,31 @@ static void measure(td_ctx *cx, td_device dev, size_t i, td_dtype dt, const char
     }
 }
 
+/* The largest difference, as a part of the largest element. */
+static double apart(td_tensor *a, td_tensor *b) {
+    td_tensor *wide = td_to(b, TD_F32), *d = td_abs(td_sub(td_to(a, TD_F32), wide));
+    return td_item(td_max(d)) / td_item(td_max(td_abs(wide)));
+}
+
+/* Attention of halves, which a library computes, beside that of f32. */
+static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
+    td_tensor *x[4], *wide[4], *r[5], *e[5];
+    for (int i = 0; i < 4; i++) {
+        x[i] = td_to(td_randn(cx, TD_SHAPE(2, 3, 160, 64)), dt);
+        wide[i] = td_to(x[i], TD_F32);
+    }
+    for (int k = 0; k < 2; k++) {
+        td_tensor **in = k ? wide : x, **to = k ? e : r;
+        to[0] = td_op__flash_attention(in[0], in[1], in[2], NULL, causal, 0.125, &to[1]);
+        to[2] = td_op__flash_attention_backward(in[3], in[0], in[1], in[2], NULL, to[0],
+                                                to[1], NULL, causal, 0.125, &to[3],
+                                                &to[4]);
+    }
+    printf("attention %s%s, beside f32: out %.2g, lse %.2g, gradients %.2g %.2g %.2g\n",
+           td_dtype_name(dt), causal ? " causal" : "", apart(r[0], e[0]),
+           apart(r[1], e[1]), apart(r[2], e[2]), apart(r[3], e[3]), apart(r[4], e[4]));
+}
+
 int main(int argc, char **argv) {
     static const td_dtype dtypes[] = {TD_BF16, TD_F32};
     td_ctx               *cx = td_open();
@@ -168,6 +193,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !td_device_parse(argv[1], &dev)) return 2;
     td_set_default_device(cx, dev);
     td_no_grad_begin(cx);
+    for (int i = 0; i < 4; i++) compare_attention(cx, i / 2 ? TD_F16 : TD_BF16, i % 2);
     for (int d = 0; d < 2; d++) {
         td_scope_begin(cx, "dtype");
         prepare(cx, dtypes[d]);

@@ -53,6 +53,8 @@ typedef struct td_cuda_plan {
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
+typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* attention.c */
+
 /* An open device. */
 typedef struct td_cuda {
     CUdevice         device;
@@ -66,6 +68,11 @@ typedef struct td_cuda {
     void            *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
     td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
     bool            *planned;   /* [TD_CUDA_PLANS] */
+
+    void                   *dnn;       /* the handle of cuDNN; NULL until it is needed */
+    bool                    no_dnn;    /* it cannot be loaded */
+    td_cuda_attention_plan *attention; /* [n_attention] plans that are built */
+    int                     n_attention;
 } td_cuda;
 
 /* Loads the driver. False, and why: it is missing, or too old. */
@@ -95,5 +102,10 @@ TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *wh
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);
+
+/* attention.c */
+int        td_cuda_attention(void *dev, const td_device_attention *a);
+TD_API int td_cuda_attention_engines(const td_device_attention *a, const char *gpu,
+                                     char *why, size_t cap);
 
 #endif

@@ -121,7 +121,8 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .memory = td_cuda_memory,
                                         .build = td_cuda_build,
                                         .launch = td_cuda_launch,
-                                        .product = td_cuda_product};
+                                        .product = td_cuda_product,
+                                        .attention = td_cuda_attention};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 
