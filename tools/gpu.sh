@@ -12,9 +12,10 @@ device=${DEVICE:-cuda:0}
 suites=${SUITES:-doctor smoke cases corpus samples programs speed}
 
 pack() {
-    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/bench/device || exit 1
+    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/gpt2 build/bench/device \
+        build/bench/device_ops || exit 1
     rm -rf build/gpu && mkdir -p build/gpu/lib build/gpu/fuzz build/gpu/bench
-    for p in tandem ops-test fuzz/programs bench/device libtandem-cuda.so; do
+    for p in tandem ops-test fuzz/programs gpt2 bench/device bench/device_ops libtandem-cuda.so; do
         strip -o "build/gpu/$p" "build/$p" || exit 1
     done
     ldd build/ops-test build/tandem | awk '$3 ~ /^\// { print $3 }' | sort -u |
@@ -35,6 +36,35 @@ go() {
     timeout -k 5 "$seconds" $loader "$@"
 }
 
+# The loss of 20 steps of a small GPT-2 on the CPU and on the device, side by side.
+curve() {
+    local how="--layers 4 --heads 4 --width 128 --context 128 --batch 8 --steps 20 --sample 20"
+    cat tests/cases/*/*.td | head -c 300000 >text.txt
+    for d in cpu "$device"; do
+        go 60 ./gpt2 --data text.txt $how --eager --seed 3 --device "$d" >"curve-${d%%:*}.txt" 2>&1
+        grep -a 'no kernel' "curve-${d%%:*}.txt"
+        grep -ao '[0-9]*/20  loss [0-9.]*' "curve-${d%%:*}.txt" >"losses-${d%%:*}.txt"
+    done
+    paste losses-cpu.txt "losses-${device%%:*}.txt"
+    tail -n 4 "curve-${device%%:*}.txt" | cut -c1-300
+}
+
+# A step of GPT-2 124M, eager.
+step() {
+    cat tests/cases/*/*.td >text.txt
+    go 100 ./gpt2 --data text.txt --model small --context 1024 --batch 4 --steps 6 --sample 1 \
+        --eager --device "$device"
+}
+
+# Out of bounds and uninitialized reads in kernels.
+memcheck() {
+    local tool
+    tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer | head -1)
+    [ -n "$tool" ] || { echo "no compute-sanitizer here"; return 0; }
+    timeout -k 5 "${MEMCHECK:-60}" "$tool" --tool memcheck --error-exitcode 9 $loader \
+        ./ops-test --device="$device" -q --every="${MEMCHECK_EVERY:-60}"
+}
+
 suite() { # NAME
     case $1 in
     doctor) go 60 ./tandem doctor ;;
@@ -44,6 +74,11 @@ suite() { # NAME
     samples) go 500 ./ops-test --device="$device" -q "--every=${EVERY:-8}" ;;
     programs) go 200 ./fuzz/programs --device="$device" --count="${COUNT:-300}" --seed=900000 ;;
     speed) go 100 ./bench/device "$device" ;;
+    curve) curve ;;
+    step) step ;;
+    ops) go 60 ./bench/device_ops "$device" ;;
+    kernels) go "${KERNELS:-90}" ./ops-test --device="$device" ${EVERY:+--every=$EVERY} $WORDS ;;
+    memcheck) memcheck ;;
     esac
 }
 

@@ -39,6 +39,19 @@ typedef struct td_device_product {
     double      alpha, beta;
 } td_device_product;
 
+/* Attention of [batch, heads, queries, dim] on keys and values [batch, heads, keys, dim];
+ * the last dim is contiguous. Operands by role: query, key, value, out, and lse, which is
+ * f32 [batch, heads, queries]; backward reads them and the gradient of out, and writes the
+ * gradients of query, key and value. */
+typedef struct td_device_attention {
+    int64_t  batch, heads, queries, keys, dim;
+    void    *at[9];
+    int64_t  stride[9][3]; /* of batch, heads, rows; of lse none */
+    double   scale;
+    td_dtype dtype; /* of all but lse */
+    bool     causal, backward;
+} td_device_attention;
+
 /* What the plugin counts; the library counts the rest of td_device_counts. */
 typedef struct td_device_memory {
     uint64_t bytes, peak;
@@ -101,6 +114,8 @@ typedef struct td_device_plugin {
     void (*forget)(void *dev, void *recording);
     /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */
     int (*product)(void *dev, const td_device_product *p);
+    /* Attention; the same. */
+    int (*attention)(void *dev, const td_device_attention *a);
 } td_device_plugin;
 
 /* The function that a plugin exports under the name "td_device_plugin_get". */

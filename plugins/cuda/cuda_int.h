@@ -62,6 +62,8 @@ typedef struct td_cuda_plan {
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
+typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* attention.c */
+
 /* An open device. */
 typedef struct td_cuda {
     CUdevice         device;
@@ -78,6 +80,11 @@ typedef struct td_cuda {
     void            *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
     td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
     bool            *planned;   /* [TD_CUDA_PLANS] */
+
+    void                   *dnn;       /* the handle of cuDNN; NULL until it is needed */
+    bool                    no_dnn;    /* it cannot be loaded */
+    td_cuda_attention_plan *attention; /* [n_attention] plans that are built */
+    int                     n_attention;
 } td_cuda;
 
 /* Loads the driver. False, and why: it is missing, or too old. */
@@ -117,6 +124,8 @@ bool  td_cuda_change(void *dev, void *recording, int launch, void **args);
 bool  td_cuda_replay(void *dev, void *recording);
 void  td_cuda_forget(void *dev, void *recording);
 bool  td_cuda_records(const td_cuda *d); /* does this thread record? */
+/* If this thread records: frees the memory with the recording, and returns true. */
+bool  td_cuda_keep(td_cuda *d, CUdeviceptr memory);
 /* If this thread records: starts what it has recorded, and ends the recording. */
 bool  td_cuda_flush(td_cuda *d);
 /* Keeps a launch that was just started for td_cuda_change. */
@@ -124,5 +133,10 @@ void  td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);
+
+/* attention.c */
+int        td_cuda_attention(void *dev, const td_device_attention *a);
+TD_API int td_cuda_attention_engines(const td_device_attention *a, const char *gpu,
+                                     char *why, size_t cap);
 
 #endif

@@ -131,7 +131,8 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .change = td_cuda_change,
                                         .replay = td_cuda_replay,
                                         .forget = td_cuda_forget,
-                                        .product = td_cuda_product};
+                                        .product = td_cuda_product,
+                                        .attention = td_cuda_attention};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 

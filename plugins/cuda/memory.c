@@ -24,7 +24,7 @@ void *td_cuda_alloc(void *dev, size_t bytes) {
 void td_cuda_release(void *dev, void *memory, size_t bytes) {
     td_cuda *d = dev;
     d->bytes -= bytes;
-    if (td_cu_enter(d))
+    if (td_cu_enter(d) && !td_cuda_keep(d, address(memory)))
         td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->main), "cuMemFreeAsync");
 }
 

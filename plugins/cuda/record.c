@@ -18,9 +18,13 @@ typedef struct td_cuda_recording {
     launch     *launches;
     int         n, cap;
     bool        ended; /* something had to be started */
+    CUdeviceptr *kept;  /* memory that was released in between, and that a replay uses */
+    int          n_kept, cap_kept;
 } recording;
 
-static void drop(recording *r) {
+static void drop(td_cuda *d, recording *r) {
+    for (int i = 0; i < r->n_kept; i++) td_cu.cuMemFreeAsync(r->kept[i], d->main);
+    free(r->kept);
     if (r->exec) td_cu.cuGraphExecDestroy(r->exec);
     if (r->graph) td_cu.cuGraphDestroy(r->graph);
     free(r->launches);
@@ -47,6 +51,20 @@ bool td_cuda_record(void *dev) {
         return free(r), false;
     d->open = r;
     d->by = pthread_self();
+    return true;
+}
+
+bool td_cuda_keep(td_cuda *d, CUdeviceptr memory) {
+    recording *r = d->open;
+    if (!td_cuda_records(d)) return false;
+    if (r->n_kept == r->cap_kept) {
+        int          cap = r->cap_kept ? 2 * r->cap_kept : 64;
+        CUdeviceptr *v = realloc(r->kept, sizeof *v * (size_t)cap);
+        if (!v) return true; /* it is lost, which is better than used twice */
+        r->kept = v;
+        r->cap_kept = cap;
+    }
+    r->kept[r->n_kept++] = memory;
     return true;
 }
 
@@ -77,7 +95,7 @@ void *td_cuda_recorded(void *dev) {
     if (ok) return r;
     /* the graph that a flush started may still run: its memory is freed after it */
     td_cu.cuStreamSynchronize(d->main);
-    drop(r);
+    drop(d, r);
     return NULL;
 }
 
@@ -137,5 +155,5 @@ bool td_cuda_replay(void *dev, void *recorded) {
 void td_cuda_forget(void *dev, void *recorded) {
     td_cuda *d = dev;
     if (td_cu_enter(d)) td_cu.cuStreamSynchronize(d->main);
-    drop(recorded);
+    drop(d, recorded);
 }

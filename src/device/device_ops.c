@@ -54,6 +54,8 @@
     TD_ROW(cummax, td__op_cummax)                          \
     TD_ROW(cummin, td__op_cummin)                          \
     TD_ROW(sum, td__op_column_sum)                         \
+    TD_ROW(flash_attention, td__op_attention)              \
+    TD_ROW(flash_attention_backward, td__op_attention_backward) \
     TD_ROW(norm, td__op_norm)                              \
     TD_ROW(tril, td__op_tril)                              \
     TD_ROW(triu, td__op_triu)                              \

@@ -31,9 +31,12 @@ static void define_pointer(td_buf *to, int k, td_dtype dt) {
                        "#define GET%d(x) td_m_%s_to_f32(x)\n"
                        "#define PUT%d(x) td_m_f32_to_%s((float)(x))\n",
                        k, name, k, name);
+    else if (dt == TD_BOOL)
+        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((x) != 0)\n", k,
+                       a, k);
     else
-        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((%s)(x)%s)\n", k,
-                       a, k, dt == TD_BOOL ? "0 != " : c, dt == TD_BOOL ? "" : "");
+        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((%s)(x))\n", k,
+                       a, k, c);
 }
 
 /* Names of the functions that the words above stand for. */

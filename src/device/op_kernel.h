@@ -71,5 +71,6 @@ td_op_fn td__op_softmax, td__op_log_softmax, td__op_softmax_backward,
     td__op_cumprod, td__op_logcumsumexp, td__op_cummax, td__op_cummin,
     td__op_column_sum;
 td_op_fn td__op_norm, td__op_long_sum, td__op_tril, td__op_triu, td__op_arange, td__op_eye;
+td_op_fn td__op_attention, td__op_attention_backward;
 
 #endif
