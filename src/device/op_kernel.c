@@ -167,6 +167,7 @@ td_tensor *td__op_dense(td_opcall *c, td_tensor *t) {
     td_meta m;
     if (td__is_dense(t->rank, t->size, t->stride)) return t;
     td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
+    m.device = c->device;
     td_tensor *copy = td__tensor_make(c->cx, &m, false);
     return copy && td__copy_into(copy, t) ? copy : NULL;
 }
@@ -174,6 +175,7 @@ td_tensor *td__op_dense(td_opcall *c, td_tensor *t) {
 td_tensor *td__op_room(td_opcall *c, td_dtype dt, int64_t n) {
     td_meta m;
     td__meta_dense(&m, dt, 1, &n);
+    m.device = c->device;
     return td__tensor_make(c->cx, &m, false);
 }
 

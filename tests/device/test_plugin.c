@@ -224,13 +224,21 @@ static void memory(void *dev, td_device_memory *out) {
 static const char prelude[] =
     "#include <stdbool.h>\n"
     "#include <stdint.h>\n"
+    "#include <stdio.h>\n"
+    "#include <stdlib.h>\n"
     "#define TD_KERNEL void\n"
     "#define TD_RUN(T) const T *td_all\n"
     "#define TD_OPEN \\\n"
     "    td_nest_run td_shown = *td_all; \\\n"
-    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) \\\n"
+    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) { \\\n"
+    "        uintptr_t td_at = (uintptr_t)td_shown.ptr[td_i]; \\\n"
+    "        if (td_at && !(td_at >> 62 & 1)) { \\\n"
+    "            fprintf(stderr, \"a kernel got the host address %p\\n\", (void *)td_at); \\\n"
+    "            abort(); \\\n"
+    "        } \\\n"
     "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
     "                                      & ~((uintptr_t)1 << 62)); \\\n"
+    "    } \\\n"
     "    const td_nest_run *r = &td_shown;\n"
     "#define TD_UNROLL\n"
     "#define TD_FIRST 0\n"
@@ -272,6 +280,7 @@ static bool nvrtc_takes(const char *text) {
         ok = code != NULL;
         free(code);
         if (!ok) printf("FAIL sm_%d: %s\n%s\n", archs[i], why, text);
+        fflush(stdout);
     }
     return ok;
 }
