@@ -184,6 +184,9 @@ static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
     printf("attention %s%s, beside f32: out %.2g, lse %.2g, gradients %.2g %.2g %.2g\n",
            td_dtype_name(dt), causal ? " causal" : "", apart(r[0], e[0]),
            apart(r[1], e[1]), apart(r[2], e[2]), apart(r[3], e[3]), apart(r[4], e[4]));
+    fflush(stdout);
+    if (!td_ok(cx)) printf("%s\n", td_message(cx));
+    td_clear(cx);
 }
 
 int main(int argc, char **argv) {
