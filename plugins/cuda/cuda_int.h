@@ -53,7 +53,10 @@ typedef struct td_cuda_plan {
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
-typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* attention.c */
+typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
+
+/* attention.c */
 
 /* An open device. */
 typedef struct td_cuda {
@@ -102,6 +105,9 @@ TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *wh
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);
+
+/* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
 
 /* attention.c */
 int        td_cuda_attention(void *dev, const td_device_attention *a);

@@ -122,7 +122,8 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .build = td_cuda_build,
                                         .launch = td_cuda_launch,
                                         .product = td_cuda_product,
-                                        .attention = td_cuda_attention};
+                                        .attention = td_cuda_attention,
+                                        .convolution = td_cuda_convolution};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 
