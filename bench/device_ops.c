@@ -12,7 +12,7 @@ enum { ROWS = 16384, WIDTH = 768, WORDS = 50257, SOME = 4096 };
 
 /* Operands of the ops below; those of one dtype. */
 typedef struct operands {
-    td_tensor *x, *wide, *scores, *loss_grad, *weight, *table, *q, *mean, *rstd, *up;
+    td_tensor *x, *wide, *scores, *loss_grad, *weight, *table, *q, *mean, *rstd, *up, *image, *filter;
     td_tensor *index, *few_targets, *out, *lse;
 } operands;
 static operands v;
@@ -74,6 +74,21 @@ static void do_attention_grad(void) {
                                     0.125, &dk, &dv);
 }
 
+static void do_conv(void) {
+    td_convolution(v.image, v.filter, NULL, TD_DIMS(1, 1), TD_DIMS(1, 1), TD_DIMS(1, 1),
+                   false, TD_DIMS(0, 0), 1);
+}
+static void do_conv_grad(void) {
+    td_op_conv_data_grad(v.image, v.filter, TD_DIMS(64, 128, 56, 56), TD_DIMS(1, 1),
+                         TD_DIMS(1, 1), TD_DIMS(1, 1), 1);
+    td_op_conv_weight_grad(v.image, v.image, TD_DIMS(128, 128, 3, 3), TD_DIMS(1, 1),
+                           TD_DIMS(1, 1), TD_DIMS(1, 1), 1);
+}
+static void do_max_pool(void) { td_max_pool2d(v.image, TD_DIMS(2)); }
+static void do_batch_norm(void) {
+    td_batch_norm(v.image, NULL, NULL, NULL, NULL, true);
+}
+
 /* An op, and how many bytes it moves, as multiples of the elements of x, wide, scores and
  * of the table. */
 static const struct {
@@ -105,6 +120,10 @@ static const struct {
            {"product 16384 x 768 x 3072", do_product, 1, 1, 0, 0},
            {"product 16384 x 768 x 50257", do_head, 1, 0, 4, 1},
            {"product 50257 x 4096 x 768", do_head_grad, 0, 0, 1, 1},
+           {"convolution 3 x 3 of 64 x 128 x 56 x 56", do_conv, 0, 1, 0, 0},
+           {"its gradients", do_conv_grad, 0, 2, 0, 0},
+           {"max pool 2 x 2", do_max_pool, 0, 0, 0, 0},
+           {"batch norm", do_batch_norm, 0, 1, 0, 0},
            {"attention 16 x 12 x 1024 x 64", do_attention, 4, 0, 0, 0},
            {"attention backward", do_attention_grad, 8, 0, 0, 0}};
 
@@ -120,6 +139,8 @@ static void prepare(td_ctx *cx, td_dtype dt) {
     v.weight = normal(cx, dt, TD_DIMS(WIDTH));
     v.table = normal(cx, dt, TD_DIMS(WORDS, WIDTH));
     v.up = normal(cx, dt, TD_DIMS(WIDTH, 4 * WIDTH));
+    v.image = normal(cx, dt, TD_DIMS(64, 128, 56, 56));
+    v.filter = normal(cx, dt, TD_DIMS(128, 128, 3, 3));
     v.q = normal(cx, dt, TD_DIMS(16, 12, 1024, 64));
     v.index = td_randint(cx, 0, WORDS, TD_DIMS(ROWS));
     v.few_targets = td_randint(cx, 0, WORDS, TD_DIMS(SOME));
@@ -184,6 +205,9 @@ static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
     printf("attention %s%s, beside f32: out %.2g, lse %.2g, gradients %.2g %.2g %.2g\n",
            td_dtype_name(dt), causal ? " causal" : "", apart(r[0], e[0]),
            apart(r[1], e[1]), apart(r[2], e[2]), apart(r[3], e[3]), apart(r[4], e[4]));
+    fflush(stdout);
+    if (!td_ok(cx)) printf("%s\n", td_message(cx));
+    td_clear(cx);
 }
 
 int main(int argc, char **argv) {

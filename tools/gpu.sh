@@ -41,7 +41,7 @@ curve() {
     local how="--layers 4 --heads 4 --width 128 --context 128 --batch 8 --steps 20 --sample 20"
     cat tests/cases/*/*.td | head -c 300000 >text.txt
     for d in cpu "$device"; do
-        go 60 ./gpt2 --data text.txt $how --eager --seed 3 --device "$d" >"curve-${d%%:*}.txt" 2>&1
+        go "${CURVE:-60}" ./gpt2 --data text.txt $how --eager --seed 3 --device "$d" >"curve-${d%%:*}.txt" 2>&1
         grep -a 'no kernel' "curve-${d%%:*}.txt"
         grep -ao '[0-9]*/20  loss [0-9.]*' "curve-${d%%:*}.txt" >"losses-${d%%:*}.txt"
     done
@@ -52,7 +52,7 @@ curve() {
 # A step of GPT-2 124M, eager.
 step() {
     cat tests/cases/*/*.td >text.txt
-    go 100 ./gpt2 --data text.txt --model small --context 1024 --batch 4 --steps 6 --sample 1 \
+    go "${STEP:-100}" ./gpt2 --data text.txt --model small --context 1024 --batch 4 --steps 6 --sample 1 \
         --eager --device "$device"
 }
 
@@ -76,7 +76,7 @@ suite() { # NAME
     speed) go 100 ./bench/device "$device" ;;
     curve) curve ;;
     step) step ;;
-    ops) go 60 ./bench/device_ops "$device" ;;
+    ops) go "${OPS:-60}" ./bench/device_ops "$device" ;;
     kernels) go "${KERNELS:-90}" ./ops-test --device="$device" ${EVERY:+--every=$EVERY} $WORDS ;;
     memcheck) memcheck ;;
     esac
@@ -89,6 +89,9 @@ run() { # OUT
     for d in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib /usr/lib/x86_64-linux-gnu; do
         [ -d "$d" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d
     done
+    # cuDNN is often only in the folder of a Python package
+    d=$(python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0] + "/lib")' 2>/dev/null)
+    [ -e "$d/libcudnn.so.9" ] && LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d
     export LD_LIBRARY_PATH=$PWD/lib:$LD_LIBRARY_PATH TD_DEVICE_PATH=$PWD TD_BACKEND=interp
     loader=
     ./tandem help >/dev/null 2>&1 || loader="$PWD/sys/ld-linux-x86-64.so.2 --library-path $PWD/sys:$LD_LIBRARY_PATH"
@@ -100,9 +103,10 @@ run() { # OUT
             start=$(date +%s)
             suite "$name" >"$out/$name.txt" 2>&1
             status=$?
-            grep -v 'has no kernel' "$out/$name.txt" | tail -25 | cut -c1-400
+            grep -av 'has no kernel' "$out/$name.txt" | tail -"${LINES_OF:-25}" | cut -c1-400
+            grep -ao '[a-zA-Z_0-9]* has no kernel' "$out/$name.txt" | sort -u | tr '\n' ';'
             echo "---- $name: status $status, $(($(date +%s) - start)) s," \
-                "$(grep -c 'has no kernel' "$out/$name.txt") ops without a kernel"
+                "$(grep -ac 'has no kernel' "$out/$name.txt") ops without a kernel"
         done
     } 2>&1 | tee "$out/gpu.log"
 }

@@ -52,6 +52,17 @@ typedef struct td_device_attention {
     bool     causal, backward;
 } td_device_attention;
 
+/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow]; all are
+ * row-major. Makes y, or, from the other two, what x or the weight has as its gradient. */
+typedef enum td_device_conv_part { TD_CONV_Y, TD_CONV_X, TD_CONV_W } td_device_conv_part;
+typedef struct td_device_convolution {
+    int64_t             n, c, h, w, o, kh, kw, oh, ow;
+    int64_t             stride[2], pad[2], dilation[2], groups;
+    void               *x, *weight, *y;
+    td_dtype            dtype;
+    td_device_conv_part makes;
+} td_device_convolution;
+
 /* What the plugin counts; the library counts the rest of td_device_counts. */
 typedef struct td_device_memory {
     uint64_t bytes, peak;
@@ -116,6 +127,8 @@ typedef struct td_device_plugin {
     int (*product)(void *dev, const td_device_product *p);
     /* Attention; the same. */
     int (*attention)(void *dev, const td_device_attention *a);
+    /* A convolution; the same. */
+    int (*convolution)(void *dev, const td_device_convolution *c);
 } td_device_plugin;
 
 /* The function that a plugin exports under the name "td_device_plugin_get". */

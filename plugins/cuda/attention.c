@@ -7,45 +7,13 @@
  * The backward without a sum in place of dQ is used: results repeat to the bit. */
 #include "cuda_int.h"
 
-#if __has_include(<cudnn.h>)
-#include <cudnn.h>
+#include "dnn.h"
 
-#include <dlfcn.h>
+#ifdef TD_HAS_DNN
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The functions of cuDNN, which is loaded at the first call: DNN(name). */
-#define DNN_FUNCTIONS               \
-    DNN(cudnnCreate)                \
-    DNN(cudnnSetStream)             \
-    DNN(cudnnGetErrorString)        \
-    DNN(cudnnBackendCreateDescriptor) \
-    DNN(cudnnBackendDestroyDescriptor) \
-    DNN(cudnnBackendSetAttribute)   \
-    DNN(cudnnBackendGetAttribute)   \
-    DNN(cudnnBackendFinalize)       \
-    DNN(cudnnBackendExecute)
-
-static struct {
-#define DNN(name) __typeof__(name) *name;
-    DNN_FUNCTIONS
-#undef DNN
-} dnn;
-
-static bool load(void) {
-    static void *lib;
-    static bool  tried, all;
-    if (tried) return all;
-    tried = true;
-    lib = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_GLOBAL);
-    all = lib != NULL;
-#define DNN(name) all = all && (*(void **)&dnn.name = dlsym(lib, #name));
-    DNN_FUNCTIONS
-#undef DNN
-    return all;
-}
 
 /* ---- descriptors -------------------------------------------------------- */
 
@@ -67,7 +35,7 @@ static bool check(graph *g, cudnnStatus_t s, const char *what) {
     if (g->status == CUDNN_STATUS_SUCCESS) {
         g->status = s;
         snprintf(g->d->error, sizeof g->d->error, "cuDNN: %s: %s", what,
-                 dnn.cudnnGetErrorString(s));
+                 td_dnn.cudnnGetErrorString(s));
     }
     return false;
 }
@@ -75,14 +43,14 @@ static bool check(graph *g, cudnnStatus_t s, const char *what) {
 static desc make(graph *g, cudnnBackendDescriptorType_t type) {
     desc x = NULL;
     if (g->n_all < MOST_DESCRIPTORS &&
-        check(g, dnn.cudnnBackendCreateDescriptor(type, &x), "create"))
+        check(g, td_dnn.cudnnBackendCreateDescriptor(type, &x), "create"))
         g->all[g->n_all++] = x;
     return x;
 }
 
 static void set(graph *g, desc x, cudnnBackendAttributeName_t name,
                 cudnnBackendAttributeType_t type, int64_t n, const void *v) {
-    if (x) check(g, dnn.cudnnBackendSetAttribute(x, name, type, n, v), "set");
+    if (x) check(g, td_dnn.cudnnBackendSetAttribute(x, name, type, n, v), "set");
 }
 
 static void link_to(graph *g, desc x, cudnnBackendAttributeName_t name, desc to) {
@@ -95,7 +63,7 @@ static void type_is(graph *g, desc x, cudnnBackendAttributeName_t name,
 }
 
 static void finish(graph *g, desc x) {
-    if (x) check(g, dnn.cudnnBackendFinalize(x), "finalize");
+    if (x) check(g, td_dnn.cudnnBackendFinalize(x), "finalize");
 }
 
 /* A tensor of 4 dims: its descriptor, number, sizes and strides. */
@@ -349,14 +317,14 @@ static int engines(graph *g, const place *at, desc *config) {
     finish(g, found);
     if (g->status) return 0;
     check(g,
-          dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+          td_dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &most, NULL),
           "heuristics");
     if (most > MOST_CONFIGS) most = MOST_CONFIGS;
     for (int i = 0; i < most; i++) config[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (g->status || most == 0) return 0;
     check(g,
-          dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+          td_dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &n, config),
           "heuristics");
     return g->status ? 0 : (int)n;
@@ -370,7 +338,7 @@ static desc plan_of(graph *g, const place *at) {
         desc plan = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &at->handle);
         link_to(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config[i]);
-        if (!g->status && dnn.cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS)
+        if (!g->status && td_dnn.cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS)
             return plan;
     }
     return NULL;
@@ -389,7 +357,7 @@ static graph *write(td_cuda *d, td_cuda_attention_plan *p) {
 /* Frees the graph and its descriptors, but for one. */
 static void drop(graph *g, desc but) {
     for (int i = 0; i < g->n_all; i++)
-        if (g->all[i] != but) dnn.cudnnBackendDestroyDescriptor(g->all[i]);
+        if (g->all[i] != but) td_dnn.cudnnBackendDestroyDescriptor(g->all[i]);
     free(g);
 }
 
@@ -402,7 +370,7 @@ static bool build(td_cuda *d, td_cuda_attention_plan *p) {
     p->plan = g->status ? NULL : plan_of(g, &at);
     if (p->plan)
         check(g,
-              dnn.cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+              td_dnn.cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                            CUDNN_TYPE_INT64, 1, &n, &p->workspace),
               "workspace");
     bool ok = p->plan && !g->status;
@@ -456,26 +424,16 @@ static bool execute(td_cuda *d, const td_cuda_attention_plan *p,
     set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &room);
     finish(&g, pack);
     if (!g.status)
-        check(&g, dnn.cudnnBackendExecute(d->dnn, p->plan, pack), "attention");
-    if (pack) dnn.cudnnBackendDestroyDescriptor(pack);
+        check(&g, td_dnn.cudnnBackendExecute(d->dnn, p->plan, pack), "attention");
+    if (pack) td_dnn.cudnnBackendDestroyDescriptor(pack);
     return !g.status;
-}
-
-/* The handle, at the first call. False: there is no cuDNN. */
-static bool begin(td_cuda *d) {
-    cudnnHandle_t h = NULL;
-    if (d->dnn) return true;
-    if (d->no_dnn || !load() || dnn.cudnnCreate(&h)) d->no_dnn = true;
-    d->dnn = d->no_dnn ? NULL : h;
-    return !d->no_dnn;
 }
 
 int td_cuda_attention(void *dev, const td_device_attention *a) {
     td_cuda *d = dev;
     if (a->dtype != TD_F16 && a->dtype != TD_BF16) return 1;
     if (!td_cu_enter(d)) return -1;
-    if (!begin(d)) return 1;
-    if (dnn.cudnnSetStream(d->dnn, (cudaStream_t)d->stream)) return -1;
+    if (!td_dnn_begin(d)) return 1;
     const td_cuda_attention_plan *p = find(d, a);
     if (!p) return 1;
     size_t rows = (size_t)(a->batch * a->heads * a->queries) * sizeof(float);
@@ -496,18 +454,18 @@ int td_cuda_attention_engines(const td_device_attention *a, const char *gpu, cha
     place                  at = {NULL, NULL};
     desc                   config[MOST_CONFIGS];
     int                    n = 0;
-    if (!load() ||
-        dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
+    if (!td_dnn_load() ||
+        td_dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
                                          &at.described) ||
-        dnn.cudnnBackendSetAttribute(at.described,
+        td_dnn.cudnnBackendSetAttribute(at.described,
                                      CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
                                      CUDNN_TYPE_CHAR, (int64_t)strlen(gpu), gpu) ||
-        dnn.cudnnBackendFinalize(at.described))
+        td_dnn.cudnnBackendFinalize(at.described))
         return -1;
     graph *g = write(&none, &p);
     if (g && !g->status) n = engines(g, &at, config);
     if (g) drop(g, NULL);
-    dnn.cudnnBackendDestroyDescriptor(at.described);
+    td_dnn.cudnnBackendDestroyDescriptor(at.described);
     snprintf(why, cap, "%s", none.error);
     return n;
 }

@@ -62,7 +62,10 @@ typedef struct td_cuda_plan {
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
-typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* attention.c */
+typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
+
+/* attention.c */
 
 /* An open device. */
 typedef struct td_cuda {
@@ -133,6 +136,9 @@ void  td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);
+
+/* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
 
 /* attention.c */
 int        td_cuda_attention(void *dev, const td_device_attention *a);

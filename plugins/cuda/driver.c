@@ -132,7 +132,8 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .replay = td_cuda_replay,
                                         .forget = td_cuda_forget,
                                         .product = td_cuda_product,
-                                        .attention = td_cuda_attention};
+                                        .attention = td_cuda_attention,
+                                        .convolution = td_cuda_convolution};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 

@@ -56,6 +56,23 @@
     TD_ROW(sum, td__op_column_sum)                         \
     TD_ROW(flash_attention, td__op_attention)              \
     TD_ROW(flash_attention_backward, td__op_attention_backward) \
+    TD_ROW(max_pool2d, td__op_max_pool) \
+    TD_ROW(max_pool3d, td__op_max_pool) \
+    TD_ROW(max_pool2d_backward, td__op_max_pool_backward) \
+    TD_ROW(avg_pool2d, td__op_avg_pool) \
+    TD_ROW(avg_pool3d, td__op_avg_pool) \
+    TD_ROW(avg_pool2d_backward, td__op_avg_pool_backward) \
+    TD_ROW(avg_pool3d_backward, td__op_avg_pool_backward) \
+    TD_ROW(adaptive_pool, td__op_adaptive_pool) \
+    TD_ROW(adaptive_pool3d, td__op_adaptive_pool) \
+    TD_ROW(adaptive_pool_backward, td__op_adaptive_pool_backward) \
+    TD_ROW(adaptive_pool3d_backward, td__op_adaptive_pool_backward) \
+    TD_ROW(convolution, td__op_convolution) \
+    TD_ROW(conv_data_grad, td__op_conv_data_grad) \
+    TD_ROW(conv_weight_grad, td__op_conv_weight_grad) \
+    TD_ROW(batch_norm_train, td__op_batch_norm_train) \
+    TD_ROW(batch_norm_eval, td__op_batch_norm_eval) \
+    TD_ROW(batch_norm_backward, td__op_batch_norm_backward) \
     TD_ROW(norm, td__op_norm)                              \
     TD_ROW(tril, td__op_tril)                              \
     TD_ROW(triu, td__op_triu)                              \

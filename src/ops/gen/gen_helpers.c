@@ -22,11 +22,12 @@ static const char *const headers[] = {
     "src/kernels/math_poly.h",     "src/kernels/philox.h",
     "src/kernels/draw.h",          "src/device/text/walk.h",
     "src/device/text/index.h",     "src/device/text/draw.h",
-    "src/device/text/rows.h",      "src/kernels/loops/draw_runs.h",
+    "src/device/text/rows.h",      "src/device/text/image.h",
+    "src/kernels/loops/draw_runs.h",
     "src/kernels/fold.h",          "src/kernels/fold_plain.h",
     "src/kernels/portable.h",      "src/kernels/portable_index.h",
     "src/kernels/portable_conv.h", "src/kernels/portable_scatter.h"};
-enum { FOLD = 16 };
+enum { FOLD = 17 };
 
 /* One function, type or define of the headers, as text. */
 typedef struct item {
