@@ -128,6 +128,9 @@ static const char prelude[] =
     "#define TD_OPEN \\\n"
     "    td_nest_run td_shown = *td_all; \\\n"
     "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) \\\n"
+    "        if ((uintptr_t)td_shown.ptr[td_i] >> 62 == 0 && td_shown.ptr[td_i]) \\\n"
+    "            __builtin_trap(); /* an address of the host */ \\\n"
+    "        else \\\n"
     "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
     "                                      & ~((uintptr_t)1 << 62)); \\\n"
     "    const td_nest_run *r = &td_shown;\n"
@@ -201,14 +204,39 @@ static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     return true;
 }
 
+#pragma GCC diagnostic ignored "-Wpedantic" /* _Float16 */
+
+/* Halves as GPUs read and round them. */
+static double of_half(td_dtype dt, uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float    f;
+    _Float16 half;
+    memcpy(&f, &bits, sizeof f);
+    memcpy(&half, &h, sizeof half);
+    return dt == TD_BF16 ? (double)f : (double)half;
+}
+
+static uint16_t to_half(td_dtype dt, double x) {
+    float    f = (float)x;
+    _Float16 half = (_Float16)f;
+    uint32_t bits;
+    uint16_t h;
+    memcpy(&bits, &f, sizeof bits);
+    memcpy(&h, &half, sizeof h);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return dt == TD_BF16 ? (uint16_t)(bits >> 16) : h;
+}
+
 static double element(const td_device_product *p, const void *base, int64_t at) {
-    return p->dtype == TD_F32 ? (double)((const float *)show(base))[at]
-                              : ((const double *)show(base))[at];
+    if (p->dtype == TD_F32) return (double)((const float *)show(base))[at];
+    if (p->dtype == TD_F64) return ((const double *)show(base))[at];
+    return of_half(p->dtype, ((const uint16_t *)show(base))[at]);
 }
 
 static void put_element(const td_device_product *p, int64_t at, double x) {
     if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
-    else ((double *)show(p->c))[at] = x;
+    else if (p->dtype == TD_F64) ((double *)show(p->c))[at] = x;
+    else ((uint16_t *)show(p->c))[at] = to_half(p->dtype, x);
 }
 
 /* Row i and column j of matrix b. */
@@ -227,7 +255,7 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
 
 static int product(void *dev, const td_device_product *p) {
     (void)dev;
-    if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    if (p->dtype > TD_BF16) return 1;
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) dot(p, b, i, j);
