@@ -259,6 +259,7 @@ $(B)/programs/native $(B)/programs/explained: | $(B)/tandem
 $(B)/programs/devices: | $(B)/tandem $(B)/ops-test $(B)/fuzz/programs $(B)/libtandem-test.so \
     $(CUDA_SO)
 $(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
+$(B)/programs/device_kernels: | $(B)/gpt2 $(B)/libtandem-test.so $(CUDA_SO)
 # Tables of the docs as C, so that what they say compiles and runs.
 $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh
 	@mkdir -p $(@D)

@@ -65,6 +65,26 @@ memcheck() {
         ./ops-test --device="$device" -q --every="${MEMCHECK_EVERY:-60}"
 }
 
+# Each op in turn; after a failure of the device a new process goes on with the next.
+ops() {
+    local first=0 end
+    end=$(($(date +%s) + ${OPS:-60}))
+    while [ "$(date +%s)" -lt "$end" ]; do
+        go $((end - $(date +%s))) ./bench/device_ops "$device" "$first" >ops-one.txt 2>&1
+        [ $? = 3 ] || { cat ops-one.txt && return; }
+        cat ops-one.txt
+        first=$(sed -n 's/^go on at //p' ops-one.txt)
+    done
+}
+
+# The samples of each word in a process of their own, two at a time.
+kernels() {
+    printf '%s\n' $WORDS | xargs -P "${JOBS:-4}" -I WORD sh -c \
+        'timeout -k 5 ${KERNELS:-40} '"$loader"' ./ops-test --device='"$device"' --every=${EVERY:-1} WORD >k-WORD.txt 2>&1
+         echo "WORD: status $? $(grep -a passed k-WORD.txt | tail -1)"
+         grep -av "has no kernel" k-WORD.txt | grep -a -A3 "FAIL\|CRASH\|not built" | cut -c1-300 | head -${EACH:-12}'
+}
+
 suite() { # NAME
     case $1 in
     doctor) go 60 ./tandem doctor ;;
@@ -76,8 +96,8 @@ suite() { # NAME
     speed) go 100 ./bench/device "$device" ;;
     curve) curve ;;
     step) step ;;
-    ops) go "${OPS:-60}" ./bench/device_ops "$device" ;;
-    kernels) go "${KERNELS:-90}" ./ops-test --device="$device" ${EVERY:+--every=$EVERY} $WORDS ;;
+    ops) ops ;;
+    kernels) kernels ;;
     memcheck) memcheck ;;
     esac
 }

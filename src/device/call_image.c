@@ -19,8 +19,7 @@ static td_tensor *result(td_opcall *c, int i) {
     td_meta m;
     if (is_plain(c->out[i])) return c->out[i];
     td__meta_dense(&m, (td_dtype)c->out[i]->dtype, c->out[i]->rank, c->out[i]->size);
-    m.device = c->device;
-    return td__tensor_make(c->cx, &m, false);
+    return td__op_make(c, &m);
 }
 
 static bool finish(td_opcall *c, int i, const td_tensor *made) {

@@ -245,8 +245,7 @@ bool td__op_scatter_add(td_opcall *c, td_device_state *d, bool *ok) {
 static td_tensor *number_tensor(td_opcall *c, td_value number) {
     td_meta m;
     td__meta_dense(&m, (td_dtype)c->out[0]->dtype, 0, NULL);
-    m.device = c->device;
-    td_tensor *t = td__tensor_make(c->cx, &m, false);
+    td_tensor *t = td__op_make(c, &m);
     return t && td__fill(t, number) ? t : NULL;
 }
 

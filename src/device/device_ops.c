@@ -1,6 +1,7 @@
 /* device_ops.c -- which ops have a kernel of their own on a device, by the function that
  * computes them on the CPU: writers in place share it with their pure twins. */
 #include "device/op_kernel.h"
+#include "ops/device_kernel.h"
 #include "ops/rules_gen.h"
 
 /* NULL: the CPU's function only says which parts of which tensor are copied or filled
@@ -73,6 +74,7 @@
     TD_ROW(batch_norm_train, td__op_batch_norm_train) \
     TD_ROW(batch_norm_eval, td__op_batch_norm_eval) \
     TD_ROW(batch_norm_backward, td__op_batch_norm_backward) \
+    TD_ROW(mm, td__op_padded_product) \
     TD_ROW(norm, td__op_norm)                              \
     TD_ROW(tril, td__op_tril)                              \
     TD_ROW(triu, td__op_triu)                              \
@@ -89,7 +91,10 @@
     TD_ROW(zero, ANYWHERE)                                 \
     TD_ROW(select_scatter, ANYWHERE)                       \
     TD_ROW(slice_scatter, ANYWHERE)                        \
-    TD_ROW(diagonal_scatter, ANYWHERE)
+    TD_ROW(diagonal_scatter, ANYWHERE)                     \
+    TD_ROW(select_backward, ANYWHERE)                      \
+    TD_ROW(slice_backward, ANYWHERE)                       \
+    TD_ROW(diagonal_backward, ANYWHERE)
 
 typedef struct row {
     td_kernel_fn *cpu;
@@ -125,4 +130,23 @@ bool td__device_op(td_opcall *c, td_device_state *d, bool *ok) {
     td__make_on(c->cx, was);
     td__scope_pop(c->cx, NULL, 0);
     return done;
+}
+
+bool td__device_computes(td_op op) {
+    const td_opdef *def = td__row(op);
+    const td_opinfo *info = td__opinfo(op);
+    unsigned         none = TD_OPF_META | TD_OPF_TAPE | TD_OPF_NESTS | TD_OPF_HOLDS;
+    if (!def->cpu || def->flags & none || def->cpu == td__kern_empty) return true;
+    if (find(def->cpu) || def->flags & TD_OPF_POINTWISE) return true;
+    if (op == TD_OP_bmm || op == TD_OP_to_device || op == TD_OP_random_state) return true;
+    switch ((td_element)def->element) {
+    case TD_EL_CALLED:
+    case TD_EL_RANGE:
+    case TD_EL_UNIFORM:
+    case TD_EL_NORMAL:
+    case TD_EL_COIN: break;
+    default: return true;
+    }
+    return (def->simpler_fn || def->simpler) && !info->writes &&
+           !(def->flags & TD_OPF_RANDOM);
 }

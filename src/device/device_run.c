@@ -206,9 +206,8 @@ static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
 
 static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0] : 0; }
 
-/* mm and bmm of floats, whose operands are row- or column-major. False: not offered. */
-static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
-    const td_tensor  *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
+bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
+                        const td_tensor *b, const td_tensor *out, bool *ok) {
     td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
     int               r = a->rank;
     bool              transposed;
@@ -231,6 +230,13 @@ static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
     *ok = how == 0 || td__op_fail(c, TD_E_UNSUPPORTED, "%s: the product failed: %s",
                                   td__device_str(d->code), d->plugin->error(d->dev));
     return true;
+}
+
+/* mm and bmm of floats, whose operands are row- or column-major; a product that takes
+ * long is padded. False: not offered. */
+static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
+    return td__device_op(c, d, ok) ||
+           td__device_product(c, d, td__in(c, 0), td__in(c, 1), c->out[0], ok);
 }
 
 /* ---- calls -------------------------------------------------------------- */

@@ -163,20 +163,23 @@ bool td__op_start(td_op_kernel *k, td_device_state *d, int64_t elements, int64_t
 
 /* ---- operands ----------------------------------------------------------- */
 
+td_tensor *td__op_make(td_opcall *c, td_meta *m) {
+    m->device = c->device;
+    return td__tensor_make(c->cx, m, false);
+}
+
 td_tensor *td__op_dense(td_opcall *c, td_tensor *t) {
     td_meta m;
     if (td__is_dense(t->rank, t->size, t->stride)) return t;
     td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
-    m.device = c->device;
-    td_tensor *copy = td__tensor_make(c->cx, &m, false);
+    td_tensor *copy = td__op_make(c, &m);
     return copy && td__copy_into(copy, t) ? copy : NULL;
 }
 
 td_tensor *td__op_room(td_opcall *c, td_dtype dt, int64_t n) {
     td_meta m;
     td__meta_dense(&m, dt, 1, &n);
-    m.device = c->device;
-    return td__tensor_make(c->cx, &m, false);
+    return td__op_make(c, &m);
 }
 
 td_lines td__op_lines(const td_tensor *t, int dim) {

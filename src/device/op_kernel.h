@@ -41,6 +41,8 @@ int64_t td__op_mark(const td_opcall *c);
 /* The bits of a double, for given[]. */
 int64_t td__double_bits(double x);
 
+/* A new tensor on the device of the call; NULL after td__fail. */
+td_tensor *td__op_make(td_opcall *c, td_meta *m);
 /* A tensor that is t if its elements lie row-major without gaps, else a copy; NULL after
  * td__fail. Belongs to the innermost scope. */
 td_tensor *td__op_dense(td_opcall *c, td_tensor *t);
@@ -71,7 +73,7 @@ td_op_fn td__op_softmax, td__op_log_softmax, td__op_softmax_backward,
     td__op_cumprod, td__op_logcumsumexp, td__op_cummax, td__op_cummin,
     td__op_column_sum;
 td_op_fn td__op_norm, td__op_long_sum, td__op_tril, td__op_triu, td__op_arange, td__op_eye;
-td_op_fn td__op_attention, td__op_attention_backward;
+td_op_fn td__op_padded_product, td__op_attention, td__op_attention_backward;
 td_op_fn td__op_max_pool, td__op_max_pool_backward, td__op_avg_pool,
     td__op_avg_pool_backward, td__op_adaptive_pool, td__op_adaptive_pool_backward,
     td__op_convolution, td__op_conv_data_grad, td__op_conv_weight_grad,

@@ -357,32 +357,39 @@ static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     return start(kernel, args[0]), true;
 }
 
-static double bf16(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float    x;
-    memcpy(&x, &wide, sizeof x);
-    return (double)x;
+#pragma GCC diagnostic ignored "-Wpedantic" /* _Float16 */
+
+/* Halves as GPUs read and round them. */
+static double of_half(td_dtype dt, uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float    f;
+    _Float16 half;
+    memcpy(&f, &bits, sizeof f);
+    memcpy(&half, &h, sizeof half);
+    return dt == TD_BF16 ? (double)f : (double)half;
 }
 
-/* Rounded to the nearest, ties to even; NaN stays one. */
-static uint16_t to_bf16(double x) {
+static uint16_t to_half(td_dtype dt, double x) {
     float    f = (float)x;
-    uint32_t wide;
-    memcpy(&wide, &f, sizeof wide);
-    if (f != f) return 0x7fc0;
-    return (uint16_t)((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+    _Float16 half = (_Float16)f;
+    uint32_t bits;
+    uint16_t h;
+    memcpy(&bits, &f, sizeof bits);
+    memcpy(&h, &half, sizeof h);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return dt == TD_BF16 ? (uint16_t)(bits >> 16) : h;
 }
 
 static double element(const td_device_product *p, const void *base, int64_t at) {
-    return p->dtype == TD_F32    ? (double)((const float *)show(base))[at]
-           : p->dtype == TD_BF16 ? bf16(((const uint16_t *)show(base))[at])
-                                 : ((const double *)show(base))[at];
+    if (p->dtype == TD_F32) return (double)((const float *)show(base))[at];
+    if (p->dtype == TD_F64) return ((const double *)show(base))[at];
+    return of_half(p->dtype, ((const uint16_t *)show(base))[at]);
 }
 
 static void put_element(const td_device_product *p, int64_t at, double x) {
     if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
-    else if (p->dtype == TD_BF16) ((uint16_t *)show(p->c))[at] = to_bf16(x);
-    else ((double *)show(p->c))[at] = x;
+    else if (p->dtype == TD_F64) ((double *)show(p->c))[at] = x;
+    else ((uint16_t *)show(p->c))[at] = to_half(p->dtype, x);
 }
 
 /* Row i and column j of matrix b. */
@@ -401,7 +408,7 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
 
 static int product(void *dev, const td_device_product *p) {
     (void)dev;
-    if (p->dtype != TD_F32 && p->dtype != TD_F64 && p->dtype != TD_BF16) return 1;
+    if (p->dtype > TD_BF16) return 1;
     if (records()) return !keep((work){.kind = PRODUCT, .product = *p});
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
