@@ -91,14 +91,15 @@ static double seconds(job *j, int n) {
 static void show_counts(job *j, const char *who, const td_device_counts *was) {
     td_device_counts n;
     if (!td_device_counters(j->cx, j->dev, &n)) return;
-    printf("# %s: launches %llu, on the host %llu, to the host %llu, to the device %llu, "
-           "kernels built %llu, peak %.0f MiB\n",
-           who, (unsigned long long)(n.launches - was->launches),
-           (unsigned long long)(n.on_host - was->on_host),
-           (unsigned long long)(n.to_host - was->to_host),
-           (unsigned long long)(n.to_device - was->to_device),
-           (unsigned long long)(n.kernels_built - was->kernels_built),
-           (double)n.peak / 0x1p20);
+    printf(
+        "# %s: launches %llu, on the host %llu, to the host %llu, to the device %llu, "
+        "kernels built %llu, peak %.0f MiB\n",
+        who, (unsigned long long)(n.launches - was->launches),
+        (unsigned long long)(n.on_host - was->on_host),
+        (unsigned long long)(n.to_host - was->to_host),
+        (unsigned long long)(n.to_device - was->to_device),
+        (unsigned long long)(n.kernels_built - was->kernels_built),
+        (double)n.peak / 0x1p20);
 }
 
 /* The first losses, then times. */
@@ -198,7 +199,8 @@ static void measure_small(job *j) {
             double took = (now() - start) / 2000;
             if (took < best) best = took;
         }
-        show(j, "cuda_small_64", compiled ? "tandem" : "tandem_eager", 1e6 * best, "us");
+        show(j, "cuda_small_64", compiled ? "tandem" : "tandem_eager", 1e6 * best,
+             "us");
     }
     td_fn_drop(f);
 }

@@ -54,7 +54,11 @@ typedef struct td_device_attention {
 
 /* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow]; all are
  * row-major. Makes y, or, from the other two, what x or the weight has as its gradient. */
-typedef enum td_device_conv_part { TD_CONV_Y, TD_CONV_X, TD_CONV_W } td_device_conv_part;
+typedef enum td_device_conv_part {
+    TD_CONV_Y,
+    TD_CONV_X,
+    TD_CONV_W
+} td_device_conv_part;
 typedef struct td_device_convolution {
     int64_t             n, c, h, w, o, kh, kw, oh, ow;
     int64_t             stride[2], pad[2], dilation[2], groups;

@@ -69,23 +69,23 @@ int td_cuda_convolution(void *dev, const td_device_convolution *p);
 
 /* An open device. */
 typedef struct td_cuda {
-    CUdevice         device;
-    CUcontext        context;
-    CUstream         stream; /* where this call starts work: main, or capture */
-    CUstream         main, capture;
+    CUdevice  device;
+    CUcontext context;
+    CUstream  stream; /* where this call starts work: main, or capture */
+    CUstream  main, capture;
     struct td_cuda_recording *open; /* what is being recorded; NULL: nothing */
     pthread_t                 by;   /* the thread that records */
     CUmemoryPool              pool;
-    int              arch; /* 90: sm_90 */
-    uint64_t         bytes, peak;
-    char             error[4096];
-    cublasLtHandle_t lt;        /* NULL until the first product */
-    void            *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
-    td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
-    bool            *planned;   /* [TD_CUDA_PLANS] */
+    int                       arch; /* 90: sm_90 */
+    uint64_t                  bytes, peak;
+    char                      error[4096];
+    cublasLtHandle_t          lt; /* NULL until the first product */
+    void         *workspace;      /* of TD_CUDA_WORKSPACE bytes; NULL until then */
+    td_cuda_plan *plans;          /* [TD_CUDA_PLANS] by hash */
+    bool         *planned;        /* [TD_CUDA_PLANS] */
 
-    void                   *dnn;       /* the handle of cuDNN; NULL until it is needed */
-    bool                    no_dnn;    /* it cannot be loaded */
+    void                   *dnn;    /* the handle of cuDNN; NULL until it is needed */
+    bool                    no_dnn; /* it cannot be loaded */
     td_cuda_attention_plan *attention; /* [n_attention] plans that are built */
     int                     n_attention;
 } td_cuda;

@@ -13,12 +13,12 @@ typedef struct launch {
 } launch;
 
 typedef struct td_cuda_recording {
-    CUgraph     graph;
-    CUgraphExec exec;
-    launch     *launches;
-    int         n, cap;
-    bool        ended; /* something had to be started */
-    CUdeviceptr *kept;  /* memory that was released in between, and that a replay uses */
+    CUgraph      graph;
+    CUgraphExec  exec;
+    launch      *launches;
+    int          n, cap;
+    bool         ended; /* something had to be started */
+    CUdeviceptr *kept; /* memory that was released in between, and that a replay uses */
     int          n_kept, cap_kept;
 } recording;
 
@@ -100,13 +100,13 @@ void *td_cuda_recorded(void *dev) {
 }
 
 void td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid) {
-    recording            *r = d->open;
-    CUstreamCaptureStatus status;
-    const CUgraphNode    *last = NULL;
+    recording             *r = d->open;
+    CUstreamCaptureStatus  status;
+    const CUgraphNode     *last = NULL;
     const CUgraphEdgeData *edges = NULL;
-    CUgraph               graph;
-    size_t                n = 0;
-    cuuint64_t            id;
+    CUgraph                graph;
+    size_t                 n = 0;
+    cuuint64_t             id;
     if (!td_cuda_records(d)) return;
     if (r->n == r->cap) {
         int     cap = r->cap ? 2 * r->cap : 64;
@@ -115,9 +115,9 @@ void td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid) {
         r->launches = v;
         r->cap = cap;
     }
-    CUresult got =
-        td_cu.cuStreamGetCaptureInfo(d->capture, &status, &id, &graph, &last, &edges, &n);
-    bool one = got == CUDA_SUCCESS && n == 1;
+    CUresult got = td_cu.cuStreamGetCaptureInfo(d->capture, &status, &id, &graph, &last,
+                                                &edges, &n);
+    bool     one = got == CUDA_SUCCESS && n == 1;
     r->launches[r->n++] = (launch){one ? last[0] : NULL, kernel, grid};
 }
 
@@ -127,9 +127,9 @@ int td_cuda_last(void *dev) {
 }
 
 bool td_cuda_change(void *dev, void *recorded, int nr, void **args) {
-    td_cuda       *d = dev;
-    recording     *r = recorded;
-    const launch  *l = nr >= 0 && nr < r->n ? &r->launches[nr] : NULL;
+    td_cuda      *d = dev;
+    recording    *r = recorded;
+    const launch *l = nr >= 0 && nr < r->n ? &r->launches[nr] : NULL;
     if (!l || !l->node || !td_cu_enter(d)) return false;
     CUDA_KERNEL_NODE_PARAMS p = {.func = l->kernel,
                                  .gridDimX = l->grid.blocks,

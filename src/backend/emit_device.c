@@ -220,8 +220,8 @@ static void emit_columns(td_emit *e) {
     td__emit_line(e, "const int64_t tiles = (inside + 255) / 256;");
     open(e, "for (int64_t w = TD_ROW; w < parts * tiles; w += TD_ROWS) {");
     td__emit_line(e, "const int64_t part = w / tiles, first = w %% tiles * 256;");
-    td__emit_line(
-        e, "const int64_t last = first + 256 < inside ? first + 256 : inside;");
+    td__emit_line(e,
+                  "const int64_t last = first + 256 < inside ? first + 256 : inside;");
     emit_part_rows(e);
     open(e, "for (int64_t at = first + TD_LANE; at < last; at += TD_LANES) {");
     split_index(e, "at", e->outer, e->n->n_dims, 'j');
@@ -416,8 +416,7 @@ static void emit_end(td_emit *e) {
     emit_parts(e);
     emit_after(e, false);
     for (int i = 0; i < e->n->stmt.n; i++)
-        inside |=
-            e->at[i].end && e->at[i].depth > 0 && stmt(e, i)->kind == TD_S_STORE;
+        inside |= e->at[i].end && e->at[i].depth > 0 && stmt(e, i)->kind == TD_S_STORE;
     if (!inside) return;
     open(e, "for (int64_t at = TD_FIRST; at < inside; at += TD_STEP) {");
     split_index(e, "at", e->outer, e->n->n_dims, 'j');

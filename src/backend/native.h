@@ -352,10 +352,10 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
-    bool              interpreted; /* no kernels: nodes are replayed (tests) */
+    bool                 interpreted; /* no kernels: nodes are replayed (tests) */
     td_memory            mem;
     struct td_recording *recording; /* NULL: none yet */
-    bool              found;   /* read from disk: nests and texts are missing */
+    bool                 found;     /* read from disk: nests and texts are missing */
     struct td_native *rebuilt; /* the same with nests and texts, for reports; or NULL */
 } td_native;
 

@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    LEAST_LAUNCHES = 4,     /* fewer are started one by one as fast */
-    MOST_BYTES = 16 << 20,  /* of an input that is copied */
-    MOST_OUTPUT = 1 << 20,  /* of all outputs */
+    LEAST_LAUNCHES = 4,    /* fewer are started one by one as fast */
+    MOST_BYTES = 16 << 20, /* of an input that is copied */
+    MOST_OUTPUT = 1 << 20, /* of all outputs */
     MOST_TRIES = 4
 };
 
@@ -24,8 +24,8 @@ typedef struct td_recording {
     bool             never; /* the code cannot be recorded */
     bool             seen;  /* at[] is of an earlier run */
     int              tries;
-    void            *made; /* the plugin's; NULL: not recorded */
-    td_keeper        kept; /* memory that a replay uses */
+    void            *made;    /* the plugin's; NULL: not recorded */
+    td_keeper        kept;    /* memory that a replay uses */
     bool             suspect; /* a kernel in it may find a value out of range */
     void            *arena;
     int              n_in, n_out, n_launches;
@@ -88,7 +88,8 @@ static bool outputs_fit(const td_native *c) {
 static bool can_be_recorded(const td_native *c) {
     const td_device_state *d = td__device_state(c->low.device);
     int                    launches = 0;
-    if (!d->plugin || !d->plugin->record || c->g->dims.n || !outputs_fit(c)) return false;
+    if (!d->plugin || !d->plugin->record || c->g->dims.n || !outputs_fit(c))
+        return false;
     for (int i = 0; i < c->steps.n; i++) {
         const td_native_step *s = &c->steps.v[i];
         const td_launch      *k = s->node ? NULL : &c->launches[s->launch];
@@ -146,7 +147,8 @@ static td_recording *make(const td_native *c) {
 
 static td_tensor *input(const td_native *c, const td_replay *r, int i) {
     const td_value *v = &r->val[c->g->inputs.v[i]->id];
-    return v->kind == TD_K_TENSOR && v->u.t->st->device == c->low.device ? v->u.t : NULL;
+    return v->kind == TD_K_TENSOR && v->u.t->st->device == c->low.device ? v->u.t
+                                                                         : NULL;
 }
 
 static bool is_written(const td_native *c, const td_gval *v) {
@@ -342,8 +344,7 @@ static bool run_recording(const td_native *c, td_recording *x, td_replay *r) {
                                   td__device_str(x->d->code),
                                   x->d->plugin->error(x->d->dev));
     if (!replay(c, x) || !give_outputs(c, x, r)) return false;
-    for (int i = 0; i < c->n_launches; i++)
-        td__launch_note_writes(r, &c->launches[i]);
+    for (int i = 0; i < c->n_launches; i++) td__launch_note_writes(r, &c->launches[i]);
     return true;
 }
 

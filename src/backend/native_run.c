@@ -95,7 +95,7 @@ static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) 
         int64_t              item = td__dtype_bytes[y->dtype];
         int64_t              at = extent(k, y->offset) * item;
         int64_t              left = tensor ? bytes_from(x->u.t) : (int64_t)s->bytes;
-        bool there = k->on || left >= at + item;
+        bool                 there = k->on || left >= at + item;
         k->ptr[i] = there ? p + at : (char *)(uintptr_t)&none;
     }
 }
@@ -231,7 +231,8 @@ static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
 
 /* Runs one kernel. False after td__fail. */
 static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
-    bool ok = find_sizes(c, r, k) && td__launch_may_write(c, r, k) && make_values(c, r, k);
+    bool ok =
+        find_sizes(c, r, k) && td__launch_may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
     find_pointers(c, r, k);
     if (!td__launch_numbers(c, r, k) || !run_kernel(c, k)) return false;
@@ -287,7 +288,8 @@ static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     td_ctx     *cx = c->g->cx;
     td_storage *in[TD_MAX_RESULTS] = {0};
     bool        any = false;
-    for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS; i++) {
+    for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS;
+         i++) {
         const td_live_range *s = td__memory_range(c, n->out[i]);
         in[i] = s ? s->st : NULL;
         any |= s != NULL;

@@ -172,7 +172,8 @@ static bool change(void *dev, void *to, int nr, void **args) {
     (void)dev;
     for (int i = 0; i < r->n; i++)
         if (r->v[i].kind == LAUNCH && nr-- == 0)
-            return memcpy((void *)(uintptr_t)r->v[i].from, args[0], r->v[i].bytes), true;
+            return memcpy((void *)(uintptr_t)r->v[i].from, args[0], r->v[i].bytes),
+                   true;
     return false;
 }
 
@@ -233,7 +234,8 @@ static const char prelude[] =
     "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) { \\\n"
     "        uintptr_t td_at = (uintptr_t)td_shown.ptr[td_i]; \\\n"
     "        if (td_at && !(td_at >> 62 & 1)) { \\\n"
-    "            fprintf(stderr, \"a kernel got the host address %p\\n\", (void *)td_at); \\\n"
+    "            fprintf(stderr, \"a kernel got the host address %p\\n\", (void "
+    "*)td_at); \\\n"
     "            abort(); \\\n"
     "        } \\\n"
     "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
