@@ -39,10 +39,10 @@ typedef struct td_device_product {
     double      alpha, beta;
 } td_device_product;
 
-/* Attention of [batch, heads, queries, dim] on keys and values [batch, heads, keys, dim];
- * the last dim is contiguous. Operands by role: query, key, value, out, and lse, which is
- * f32 [batch, heads, queries]; backward reads them and the gradient of out, and writes the
- * gradients of query, key and value. */
+/* Attention of [batch, heads, queries, dim] on keys and values [batch, heads, keys,
+ * dim]; the last dim is contiguous. Operands by role: query, key, value, out, and lse,
+ * which is f32 [batch, heads, queries]; backward reads them and the gradient of out,
+ * and writes the gradients of query, key and value. */
 typedef struct td_device_attention {
     int64_t  batch, heads, queries, keys, dim;
     void    *at[9];
@@ -52,8 +52,9 @@ typedef struct td_device_attention {
     bool     causal, backward;
 } td_device_attention;
 
-/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow]; all are
- * row-major. Makes y, or, from the other two, what x or the weight has as its gradient. */
+/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow]; all
+ * are row-major. Makes y, or, from the other two, what x or the weight has as its
+ * gradient. */
 typedef enum td_device_conv_part {
     TD_CONV_Y,
     TD_CONV_X,
@@ -106,10 +107,10 @@ typedef struct td_device_plugin {
     /* Compiles text whose function `entry` is a kernel; NULL: it cannot. The kernel
      * belongs to the device. */
     void *(*build)(void *dev, const char *text, const char *entry);
-    /* The same in two steps, with machine code that the library keeps on disk; NULL, all
-     * three: only build. compile: the code, from malloc, and its size; NULL: it cannot.
-     * load takes the code of the same target; NULL: it cannot. target: one line that
-     * names everything the code depends on beside the text. */
+    /* The same in two steps, with machine code that the library keeps on disk; NULL,
+     * all three: only build. compile: the code, from malloc, and its size; NULL: it
+     * cannot. load takes the code of the same target; NULL: it cannot. target: one line
+     * that names everything the code depends on beside the text. */
     void *(*compile)(void *dev, const char *text, size_t *bytes);
     void *(*load)(void *dev, const void *code, size_t bytes, const char *entry);
     void (*target)(void *dev, char *out, size_t cap);

@@ -88,6 +88,8 @@ static const char prelude[] =
     "#define TD_RUN(T) const __grid_constant__ T td_argument\n"
     "#define TD_OPEN const td_nest_run *r = &td_argument;\n"
     "#define TD_UNROLL _Pragma(\"unroll 4\")\n"
+    "#define TD_UNROLL_MORE _Pragma(\"unroll 16\")\n"
+    "#define TD_UNROLL_ALL _Pragma(\"unroll\")\n"
     "#define TD_FIRST (blockIdx.x * (int64_t)blockDim.x + threadIdx.x)\n"
     "#define TD_STEP (gridDim.x * (int64_t)blockDim.x)\n"
     "#define TD_ROW ((int64_t)blockIdx.x)\n"

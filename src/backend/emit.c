@@ -130,7 +130,8 @@ void td__emit_helpers(td_nest_code *code) {
     for (const char *p = text; (p = strstr(p, "td_"));) {
         size_t n = 0;
         while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
-        bool run = n == 11 && !strncmp(p, "td_nest_run", n);
+        bool run = (n == 11 && !strncmp(p, "td_nest_run", n)) ||
+                   !strncmp(p, "td_vec_", 7); /* types */
         if (!run && !has_line(td__buf_str(&code->helpers), p, n))
             td__buf_printf(&code->helpers, "%.*s\n", (int)n, p);
         p += n;

@@ -4,8 +4,8 @@
  *
  *   elements   no fold: all threads divide the points of the space
  *   rows       a block has a row, its threads the inside; folds of the inside go
- *              together over the block. With COLUMNs a block has a part of the rows, and
- *              a thread adds to the accumulators of its own inner elements
+ *              together over the block. With COLUMNs a block has a part of the rows,
+ *              and a thread adds to the accumulators of its own inner elements
  *   columns    COLUMNs of the inside only: a thread has an inner element of a part of
  *              the rows
  *
@@ -43,7 +43,8 @@ static const char *index_type(const td_nest *n) {
     return points > most ? "int64_t" : "int32_t";
 }
 
-/* Declares the indices of dims first..end, of which the last is fastest, from `from`. */
+/* Declares the indices of dims first..end, of which the last is fastest, from
+ * `from`. */
 static void split_index(td_emit *e, const char *from, int first, int end, char name) {
     const char *type = index_type(e->n);
     td_emit_num n;
@@ -189,6 +190,149 @@ static void emit_part_rows(td_emit *e) {
     td__emit_line(e, "const int64_t end = rows * (part + 1) / parts;");
 }
 
+/* ---- vectors ------------------------------------------------------------ */
+
+/* Do its elements follow each other along the last dim? */
+static bool is_run(const td_nest *n, const td_stmt *s) {
+    bool access = s->kind == TD_S_LOAD || s->kind == TD_S_STORE;
+    return access && s->stride[n->n_dims - 1].p < 0 && s->stride[n->n_dims - 1].c == 1;
+}
+
+bool td__emit_is_vector(const td_emit *e, const td_stmt *access) {
+    return e->vector && is_run(e->n, access);
+}
+
+int td__device_alignment(const td_nest *n, int vector, int k) {
+    int most = 1;
+    for (int i = 0; vector && i < n->stmt.n; i++)
+        if (is_run(n, &n->stmt.v[i]) && n->stmt.v[i].ptr == k)
+            most = vector * (int)td__dtype_bytes[n->ptr.v[k].dtype];
+    return most;
+}
+
+/* Does every access of a vector begin at a multiple of it, and does the last dim
+ * consist of whole vectors? */
+static bool vectors_fit(const td_nest *n, int vector) {
+    td_extent last = n->size[n->n_dims - 1];
+    if (last.p >= 0 || last.c % vector) return false;
+    for (int i = 0; i < n->stmt.n; i++) {
+        const td_stmt *s = &n->stmt.v[i];
+        if (s->kind != TD_S_LOAD && s->kind != TD_S_STORE) continue;
+        td_extent along = s->stride[n->n_dims - 1];
+        if (along.p >= 0 || (along.c != 0 && along.c != 1)) return false;
+        for (int d = 0; along.c && d < n->n_dims - 1; d++)
+            if (s->stride[d].p >= 0 || s->stride[d].c % vector) return false;
+    }
+    return true;
+}
+
+/* The elements of a vector of at most 16 bytes, if the nest has any; 0: none. */
+static int vector_of(const td_nest *n, bool rows) {
+    int most = 0;
+    for (int i = 0; i < n->stmt.n; i++) {
+        const td_stmt *s = &n->stmt.v[i];
+        if (!is_run(n, s)) continue;
+        int bytes = (int)td__dtype_bytes[n->ptr.v[s->ptr].dtype];
+        if (bytes > most) most = bytes;
+    }
+    int vector = most ? 16 / most : 0;
+    if (vector > 8) vector = 8;
+    if (rows && n->n_dims - n->n_outer != 1) return 0;
+    while (vector > 1 && n->n_dims && !vectors_fit(n, vector)) vector /= 2;
+    return vector > 1 && n->n_dims && vectors_fit(n, vector) ? vector : 0;
+}
+
+static const char *suffix_of(const td_emit *e, const td_stmt *access) {
+    return td__dtype_text[e->n->ptr.v[access->ptr].dtype].suffix;
+}
+
+/* The types of vectors that the nest accesses. */
+static void declare_vectors(const td_emit *e, td_buf *to) {
+    uint32_t done = 0;
+    for (int i = 0; e->vector && i < e->n->stmt.n; i++) {
+        int dt = td__emit_is_vector(e, stmt(e, i)) ? e->n->ptr.v[stmt(e, i)->ptr].dtype
+                                                   : -1;
+        if (dt < 0 || done >> dt & 1) continue;
+        done |= 1u << dt;
+        td__buf_printf(to,
+                       "typedef struct td_vec_%s {\n"
+                       "    %s v[%d];\n"
+                       "} __attribute__((aligned(%d))) td_vec_%s;\n",
+                       td__dtype_text[dt].suffix, td__dtype_text[dt].c, e->vector,
+                       e->vector * (int)td__dtype_bytes[dt], td__dtype_text[dt].suffix);
+    }
+}
+
+/* The access of memory that statement i makes in the current loop; NULL: none. */
+static const td_stmt *access_of(const td_emit *e, int i);
+
+/* Declares the vectors of a loop, and reads those that it loads. */
+static void load_vectors(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const td_stmt *s = access_of(e, i);
+        td_buf         at = {0};
+        if (!s || !td__emit_is_vector(e, s)) continue;
+        const char *t = suffix_of(e, s);
+        td__emit_index(e, &at, s->stride);
+        if (stmt(e, i)->kind == TD_S_STORE) td__emit_line(e, "td_vec_%s q%d;", t, i);
+        else
+            td__emit_line(e,
+                          "const td_vec_%s q%d = *(const td_vec_%s *)(p%d + (%s));", t,
+                          i, t, s->ptr, td__buf_str(&at));
+        e->b->failed |= at.failed;
+        td__buf_free(&at);
+    }
+}
+
+static void store_vectors(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const td_stmt *s = stmt(e, i)->kind == TD_S_STORE ? access_of(e, i) : NULL;
+        td_buf         at = {0};
+        if (!s || !td__emit_is_vector(e, s)) continue;
+        td__emit_index(e, &at, s->stride);
+        td__emit_line(e, "*(td_vec_%s *)(p%d + (%s)) = q%d;", suffix_of(e, s), s->ptr,
+                      td__buf_str(&at), i);
+        e->b->failed |= at.failed;
+        td__buf_free(&at);
+    }
+}
+
+/* Opens the loop over points from `first` to `end` by `step`, and the one over the
+ * points of a vector; declares their indices. */
+static void open_points(td_emit *e, const char *first, const char *end,
+                        const char *step) {
+    int  last = e->n->n_dims - 1 - e->outer;
+    char line[200];
+    if (!e->vector) {
+        td__emit_line(e, "TD_UNROLL");
+        snprintf(line, sizeof line, "for (int64_t at = %s; at < %s; at += %s) {", first,
+                 end, step);
+        open(e, line);
+        split_index(e, "at", e->outer, e->n->n_dims, 'j');
+        return;
+    }
+    snprintf(line, sizeof line, "for (int64_t vec = %s; vec < %s / %d; vec += %s) {",
+             first, end, e->vector, step);
+    open(e, line);
+    td__emit_line(e, "const int64_t base = vec * %d;", e->vector);
+    split_index(e, "base", e->outer, e->n->n_dims, 'j');
+    td__emit_line(e, "const %s from = j%d;", index_type(e->n), last);
+    load_vectors(e);
+    td__emit_line(e, "TD_UNROLL_ALL");
+    snprintf(line, sizeof line, "for (int u = 0; u < %d; u++) {", e->vector);
+    open(e, line);
+    td__emit_line(e, "const int64_t at = base + u;");
+    td__emit_line(e, "const %s j%d = from + u;", index_type(e->n), last);
+}
+
+/* Stores the vectors and closes the loops. */
+static void close_points(td_emit *e) {
+    close(e);
+    if (!e->vector) return;
+    store_vectors(e);
+    close(e);
+}
+
 /* ---- elements ----------------------------------------------------------- */
 
 /* All statements that KERNEL needs, at one point. */
@@ -203,11 +347,9 @@ static void emit_point(td_emit *e) {
 
 static void emit_elements(td_emit *e) {
     count(e, "count", 0, e->n->n_dims);
-    td__emit_line(e, "TD_UNROLL");
-    open(e, "for (int64_t at = TD_FIRST; at < count; at += TD_STEP) {");
-    split_index(e, "at", 0, e->n->n_dims, 'j');
+    open_points(e, "TD_FIRST", "count", "TD_STEP");
     emit_point(e);
-    close(e);
+    close_points(e);
 }
 
 /* ---- columns ------------------------------------------------------------ */
@@ -284,6 +426,17 @@ static void emit_inside(td_emit *e) {
     }
 }
 
+static const td_stmt *access_of(const td_emit *e, int i) {
+    const td_stmt    *s = stmt(e, i);
+    const td_emit_at *a = &e->at[i];
+    if (!a->main) return NULL;
+    if (e->all) return s->kind == TD_S_LOAD || s->kind == TD_S_STORE ? s : NULL;
+    if (s->kind == TD_S_STORE) return ends_here(e, i) ? s : NULL;
+    if (!a->depth || !(a->needed >> e->loop & 1)) return NULL;
+    if (a->computed >> e->loop & 1) return s->kind == TD_S_LOAD ? s : NULL;
+    return a->store >= 0 && e->at[a->store].loop < e->loop ? stmt(e, a->store) : NULL;
+}
+
 /* One loop over the inside of a row, and the folds that it ends. */
 static void emit_loop(td_emit *e, int k) {
     bool work = false;
@@ -293,11 +446,9 @@ static void emit_loop(td_emit *e, int k) {
         if (folds_here(e, i)) declare_acc(e, i);
     }
     if (!work) return;
-    td__emit_line(e, "TD_UNROLL");
-    open(e, "for (int64_t at = TD_LANE; at < inside; at += TD_LANES) {");
-    split_index(e, "at", e->outer, e->n->n_dims, 'j');
+    open_points(e, "TD_LANE", "inside", "TD_LANES");
     emit_inside(e);
-    close(e);
+    close_points(e);
     for (int i = 0; i < e->n->stmt.n; i++)
         if (folds_here(e, i)) fold_block(e, i);
 }
@@ -376,13 +527,14 @@ static void emit_rows(td_emit *e) {
 
 /* ---- after all parts ----------------------------------------------------- */
 
-/* Folds the accumulators of all parts; `lanes`: divided among the threads of a block. */
+/* Folds the accumulators of all parts; `lanes`: divided among the threads of a
+ * block. */
 static void combine(td_emit *e, int i, bool lanes) {
     char to[24], at[160];
     part_text(e, i, at, sizeof at);
     snprintf(to, sizeof to, "acc%d", i);
     declare_acc(e, i);
-    td__emit_line(e, "TD_UNROLL");
+    td__emit_line(e, lanes ? "TD_UNROLL" : "TD_UNROLL_MORE");
     open(e, lanes ? "for (int64_t part = TD_LANE; part < parts; part += TD_LANES) {"
                   : "for (int64_t part = 0; part < parts; part++) {");
     strcat(at, lanes ? "" : "[at]");
@@ -452,6 +604,7 @@ static void emit_kernel(td_emit *e, td_buf *to, void (*body)(td_emit *)) {
     td__buf_add(&used.text, td__buf_str(&all));
     td__emit_helpers(&used);
     bool ok = td__helpers_text(to, td__buf_str(&used.helpers));
+    declare_vectors(e, to);
     td__buf_printf(to,
                    "typedef struct td_nest_run {\n"
                    "    char *ptr[%d];\n"
@@ -464,7 +617,7 @@ static void emit_kernel(td_emit *e, td_buf *to, void (*body)(td_emit *)) {
     td__buf_free(&all);
 }
 
-bool td__device_emit(const td_nest *n, td_device_code *to) {
+bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
     td_nest_code code = {0};
     td_emit      e = {.n = n, .code = &code, .loop = -1, .device = true};
     static void (*const bodies[])(td_emit *) = {[TD_DEVICE_ELEMENTS] = emit_elements,
@@ -478,8 +631,11 @@ bool td__device_emit(const td_nest *n, td_device_code *to) {
         to->n_single = code.n_single;
         if (to->shape == TD_DEVICE_ELEMENTS) e.outer = 0, e.inner = n->n_dims;
         e.all = to->shape != TD_DEVICE_ROWS;
+        if (vectors && to->shape != TD_DEVICE_COLUMNS)
+            e.vector = to->vector = vector_of(n, !e.all);
         emit_kernel(&e, &to->text, bodies[to->shape]);
         e.all = false;
+        e.vector = 0;
         if (code.has_end) emit_kernel(&e, &to->end, emit_end);
     }
     td__free(e.at);

@@ -313,8 +313,10 @@ typedef struct td_on_device {
     bool            has_end;
     td_device_shape shape;
     int             n_wide, n_single;
+    int             vector; /* elements that a thread takes at once; 0: one by one */
     char           *text, *end_text;
-    void           *kernel, *end; /* the plugin's */
+    char           *plain_text; /* without vectors, for pointers that lie otherwise */
+    void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */
     int64_t        *word;         /* scratch of a run: their argument */
     int             n_words;
     int             nr, end_nr; /* of the two launches in the recording; -1 */
@@ -378,7 +380,8 @@ char   *td__text_copy(const td_buf *b); /* NULL: out of memory */
 /* Runs the steps on a device, or replays them. False after td__fail. */
 bool td__record_walk(struct td_native *c, td_replay *r);
 void td__recording_drop(struct td_recording *x); /* NULL is allowed */
-/* native_run.c, for it: the steps one by one; a launch's checks, numbers and versions. */
+/* native_run.c, for it: the steps one by one; a launch's checks, numbers and
+ * versions. */
 bool td__native_steps(const struct td_native *c, td_replay *r);
 bool td__launch_may_write(const struct td_native *c, const td_replay *r,
                           const td_launch *k);

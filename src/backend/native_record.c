@@ -1,13 +1,13 @@
-/* native_record.c -- compiled code on a device as a recording: its work is recorded once
- * and then replayed, which costs the host one call instead of one per kernel.
+/* native_record.c -- compiled code on a device as a recording: its work is recorded
+ * once and then replayed, which costs the host one call instead of one per kernel.
  *
  * The first run is an ordinary one; it shows whether the code copies to or from the
  * host, and which inputs have the same address in the next one. The second is recorded.
  * From then on a run replays, if every input is where it was. An input that moves is
  * copied to a buffer of the recording, if it is small and not written. Outputs are
  * copied from theirs, so recordings are for code with small ones, such as training
- * steps. Numbers of a run (learning rates, random offsets) change the arguments of their
- * launches. */
+ * steps. Numbers of a run (learning rates, random offsets) change the arguments of
+ * their launches. */
 #include "backend/native.h"
 
 #include <string.h>

@@ -243,6 +243,8 @@ static const char prelude[] =
     "    } \\\n"
     "    const td_nest_run *r = &td_shown;\n"
     "#define TD_UNROLL\n"
+    "#define TD_UNROLL_MORE\n"
+    "#define TD_UNROLL_ALL\n"
     "#define TD_FIRST 0\n"
     "#define TD_STEP 1\n"
     "#define TD_ROW 0\n"

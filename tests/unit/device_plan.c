@@ -35,10 +35,10 @@ static td_device_counts counts(td_ctx *cx) {
 /* ---- texts --------------------------------------------------------------- */
 
 /* The kernel of a nest, without what comes before it. */
-static const char *text_of(const td_nest *n, bool end) {
+static const char *text_of(const td_nest *n, bool vectors, bool end) {
     static char    text[8192];
     td_device_code code = {0};
-    CHECK(td__table_init() && td__device_emit(n, &code));
+    CHECK(td__table_init() && td__device_emit(n, vectors, &code));
     const char *at = strstr(td__buf_str(end ? &code.end : &code.text), "TD_KERNEL");
     snprintf(text, sizeof text, "%s", at ? at : "none");
     td__device_code_free(&code);
@@ -52,7 +52,7 @@ TEST(elements_are_divided_among_all_threads) {
     int s = op2(&m, TD_OP_mul, x, cast(&m, b, TD_F32));
     STORE(&m, s, 1, 6);
     STORE(&m, LOAD(&m, TD_I64, 1, 0), 1, 0);
-    CHECK_STR(text_of(&m.n, false),
+    CHECK_STR(text_of(&m.n, false, false),
               "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n"
               "    TD_OPEN\n"
               "    const float *restrict p0 = (const float *)r->ptr[0];\n"
@@ -92,7 +92,7 @@ static void make_softmax(maker *m, int64_t rows, int64_t len) {
 TEST(a_block_has_a_row_and_folds_it_together) {
     static maker m;
     make_softmax(&m, 5, 300);
-    CHECK_STR(text_of(&m.n, false),
+    CHECK_STR(text_of(&m.n, false, false),
               "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n"
               "    TD_OPEN\n"
               "    const float *restrict p0 = (const float *)r->ptr[0];\n"
@@ -151,7 +151,7 @@ TEST(a_thread_sums_a_column_of_a_part_of_the_rows) {
     static maker m;
     make_columns(&m);
     CHECK_STR(
-        text_of(&m.n, false),
+        text_of(&m.n, false, false),
         "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n"
         "    TD_OPEN\n"
         "    const float *restrict p0 = (const float *)r->ptr[0];\n"
@@ -183,7 +183,7 @@ TEST(a_thread_sums_a_column_of_a_part_of_the_rows) {
         "        }\n"
         "    }\n"
         "}\n");
-    CHECK_STR(text_of(&m.n, true),
+    CHECK_STR(text_of(&m.n, false, true),
               "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n"
               "    TD_OPEN\n"
               "    float *restrict p1 = (float *)r->ptr[1];\n"
@@ -194,11 +194,10 @@ TEST(a_thread_sums_a_column_of_a_part_of_the_rows) {
               "    for (int64_t at = TD_FIRST; at < inside; at += TD_STEP) {\n"
               "        const int32_t j0 = (int32_t)at;\n"
               "        float acc2 = 0;\n"
-              "        TD_UNROLL\n"
+              "        TD_UNROLL_MORE\n"
               "        for (int64_t part = 0; part < parts; part++) {\n"
               "            {\n"
-              "                const float a = acc2, b = ((float *)(parts_at + (part * "
-              "1 + 0) * each))[at];\n"
+              "                const float a = acc2, b = ((float *)(parts_at + (part * 1 + 0) * each))[at];\n"
               "                acc2 = a + b;\n"
               "            }\n"
               "        }\n"
