@@ -71,6 +71,7 @@ def small():
 
 
 def main():
+    torch.backends.cuda.matmul.allow_tf32 = False
     words = [a for a in sys.argv[1:] if not a.startswith("--")]
     what = words[0] if words else ""
     torch.set_float32_matmul_precision("highest")

@@ -80,6 +80,56 @@ TEST(elements_are_divided_among_all_threads) {
               "}\n");
 }
 
+TEST(a_thread_takes_a_vector_where_rows_consist_of_them) {
+    static maker m;
+    BEGIN(&m, 1, 6, 8);
+    int x = LOAD(&m, TD_F32, 8, 1), b = LOAD(&m, TD_BF16, 0, 1),
+        r = LOAD(&m, TD_F32, 1, 0);
+    int s = op2(&m, TD_OP_mul, op2(&m, TD_OP_mul, x, r), cast(&m, b, TD_F32));
+    STORE(&m, cast(&m, s, TD_BF16), 8, 1);
+    CHECK_STR(
+        text_of(&m.n, true, false),
+        "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n"
+        "    TD_OPEN\n"
+        "    const float *restrict p0 = (const float *)r->ptr[0];\n"
+        "    const uint16_t *restrict p1 = (const uint16_t *)r->ptr[1];\n"
+        "    const float *restrict p2 = (const float *)r->ptr[2];\n"
+        "    uint16_t *restrict p3 = (uint16_t *)r->ptr[3];\n"
+        "    const int64_t count = (int64_t)6 * 8;\n"
+        "    for (int64_t vec = TD_FIRST; vec < count / 4; vec += TD_STEP) {\n"
+        "        const int64_t base = vec * 4;\n"
+        "        int32_t rest_j = (int32_t)base;\n"
+        "        const int32_t j1 = rest_j % 8;\n"
+        "        rest_j /= 8;\n"
+        "        const int32_t j0 = rest_j;\n"
+        "        const int32_t from = j1;\n"
+        "        const td_vec_f32 q0 = *(const td_vec_f32 *)(p0 + (j0 * 8 + j1));\n"
+        "        const td_vec_bf16 q1 = *(const td_vec_bf16 *)(p1 + (j1));\n"
+        "        td_vec_bf16 q7;\n"
+        "        TD_UNROLL_ALL\n"
+        "        for (int u = 0; u < 4; u++) {\n"
+        "            const int64_t at = base + u;\n"
+        "            const int32_t j1 = from + u;\n"
+        "            const float v0 = q0.v[u];\n"
+        "            const uint16_t h1 = q1.v[u];\n"
+        "            const float v1 = td_m_bf16_to_f32(h1);\n"
+        "            const float v2 = p2[j0];\n"
+        "            const float v3 = v1;\n"
+        "            const float v4 = v0 * v2;\n"
+        "            const float v5 = v4 * v3;\n"
+        "            const uint16_t h6 = td_m_f32_to_bf16((float)(v5));\n"
+        "            const float v6 = td_m_bf16_to_f32(h6);\n"
+        "            q7.v[u] = h6;\n"
+        "        }\n"
+        "        *(td_vec_bf16 *)(p3 + (j0 * 8 + j1)) = q7;\n"
+        "    }\n"
+        "}\n");
+    CHECK(td__device_alignment(&m.n, 4, 0) == 16 &&
+          td__device_alignment(&m.n, 4, 1) == 8);
+    CHECK(td__device_alignment(&m.n, 4, 2) == 1 &&
+          td__device_alignment(&m.n, 4, 3) == 8);
+}
+
 static void make_softmax(maker *m, int64_t rows, int64_t len) {
     BEGIN(m, 1, rows, len);
     int x = LOAD(m, TD_F32, len, 1);
@@ -197,7 +247,8 @@ TEST(a_thread_sums_a_column_of_a_part_of_the_rows) {
               "        TD_UNROLL_MORE\n"
               "        for (int64_t part = 0; part < parts; part++) {\n"
               "            {\n"
-              "                const float a = acc2, b = ((float *)(parts_at + (part * 1 + 0) * each))[at];\n"
+              "                const float a = acc2, b = ((float *)(parts_at + (part * "
+              "1 + 0) * each))[at];\n"
               "                acc2 = a + b;\n"
               "            }\n"
               "        }\n"
@@ -253,6 +304,29 @@ TEST(a_plan_on_a_device_computes_what_that_of_the_cpu_does) {
     for (int i = 0; i < n; i++)
         CHECK_NEAR((double)b[i], (double)a[i], 1e-5 * (1 + fabs((double)a[i])));
     CHECK(counts(cx).on_host == 0);
+    td_close(cx);
+}
+
+static bool squares(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_add(td_mul(x, x), 1.0));
+}
+
+/* A row that begins 4 bytes behind a vector, after one that begins at one. */
+TEST(a_pointer_between_vectors_takes_elements_one_by_one) {
+    td_ctx *cx = open_there();
+    if (!cx) return;
+    td_fn     *f = td_aot_function(cx, squares, NULL, NULL);
+    td_tensor *x = td_arange(cx, 0, 65, 1, TD_F32), *out;
+    for (int i = 0; i < 2; i++) {
+        float got[64];
+        CHECK(td_invoke(f, TD_ARGS(td_slice(x, 0, i, i + 64)), &out, 1));
+        CHECK(td_read(out, TD_F32, got, sizeof got));
+        for (int k = 0; k < 64; k++) CHECK(got[k] == (float)((k + i) * (k + i) + 1));
+    }
+    CHECK(counts(cx).on_host == 0);
+    CHECK_OK(cx);
+    td_fn_drop(f);
     td_close(cx);
 }
 
