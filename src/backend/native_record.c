@@ -29,7 +29,8 @@ typedef struct td_recording {
     bool             suspect; /* a kernel in it may find a value out of range */
     void            *arena;
     int              n_in, n_out, n_launches;
-    const void     **at;   /* by input: the address of its storage */
+    const void     **at;   /* by input: the address of its first element */
+    int64_t         *from; /* by input: its offset in its storage */
     td_storage     **copy; /* by input: where it is copied to; NULL: nowhere */
     td_tensor      **out;  /* by output: what a replay writes; NULL: an input */
     int64_t        **word; /* by launch: its argument in the recording */
@@ -119,6 +120,7 @@ void td__recording_drop(td_recording *x) {
     forget(x);
     for (int i = 0; i < x->n_in && x->copy; i++) td__storage_drop(x->copy[i]);
     td__free(x->at);
+    td__free(x->from);
     td__free(x->copy);
     td__free(x->out);
     td__free(x->word);
@@ -135,10 +137,11 @@ static td_recording *make(const td_native *c) {
     x->n_launches = c->n_launches;
     x->never = !can_be_recorded(c);
     x->at = td__zalloc(sizeof *x->at * (size_t)(x->n_in + 1));
+    x->from = td__zalloc(sizeof *x->from * (size_t)(x->n_in + 1));
     x->copy = td__zalloc(sizeof *x->copy * (size_t)(x->n_in + 1));
     x->out = td__zalloc(sizeof *x->out * (size_t)(x->n_out + 1));
     x->word = td__zalloc(sizeof *x->word * (size_t)(c->n_launches + 1));
-    if (x->at && x->copy && x->out && x->word) return x;
+    if (x->at && x->from && x->copy && x->out && x->word) return x;
     td__recording_drop(x);
     return NULL;
 }
@@ -198,9 +201,10 @@ static bool bring_inputs(const td_native *c, td_recording *x, td_replay *r, bool
 static bool inputs_stay(const td_native *c, const td_recording *x, const td_replay *r) {
     for (int i = 0; i < x->n_in; i++) {
         const td_tensor *t = input(c, r, i);
-        if (x->copy[i] ? !t || t->st->bytes != x->copy[i]->bytes
-                       : (t ? t->st->data : NULL) != x->at[i])
-            return false;
+        bool             fits = !x->copy[i] ? (t ? td__ptr(t) : NULL) == x->at[i]
+                                            : t && t->st->bytes == x->copy[i]->bytes &&
+                                      t->offset == x->from[i];
+        if (!fits) return false;
     }
     return x->arena == (c->mem.on ? c->mem.on->data : NULL);
 }
@@ -210,9 +214,10 @@ static bool note_inputs(const td_native *c, td_recording *x, const td_replay *r)
     bool ok = true;
     for (int i = 0; i < x->n_in; i++) {
         const td_tensor *t = input(c, r, i);
-        const void      *at = t ? t->st->data : NULL;
+        const void      *at = t ? td__ptr(t) : NULL;
         if (x->seen && t && at != x->at[i]) ok = make_copy(c, x, i, t) && ok;
         x->at[i] = at;
+        x->from[i] = t ? t->offset : 0;
     }
     x->arena = c->mem.on ? c->mem.on->data : NULL;
     x->seen = true;

@@ -399,6 +399,33 @@ TEST(an_input_that_moves_is_copied_to_the_recording) {
     td_close(cx);
 }
 
+static bool powers(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    for (int i = 0; i < 4; i++) x = td_tanh(td_mm(x, td_arg(c, 0)));
+    return td_return(c, td_sum(x));
+}
+
+/* Parts of one tensor have one storage, and not one address. */
+TEST(a_replay_reads_the_part_that_it_was_given) {
+    double  is[2][8];
+    td_ctx *cx = open_there();
+    if (!cx) return;
+    td_fn     *f = td_aot_function(cx, powers, NULL, NULL);
+    td_tensor *all = td_randn(cx, TD_SHAPE(8, 4, 4)), *out;
+    for (int on = 0; on < 2; on++) {
+        td_config_set(cx, "device_graphs", on ? "on" : "off");
+        for (int i = 0; i < 8; i++) {
+            CHECK(td_invoke(f, TD_ARGS(td_select(all, 0, i < 4 ? 0 : i)), &out, 1));
+            is[on][i] = td_item(out);
+        }
+    }
+    for (int i = 0; i < 8; i++) CHECK(is[0][i] == is[1][i]);
+    CHECK(is[0][0] == is[0][3] && is[0][3] != is[0][4] && is[0][4] != is[0][5]);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* Five kernels, one of which draws. */
 static bool noise(td_call *c) {
     td_tensor *x = td_arg(c, 0);
