@@ -72,8 +72,8 @@ typedef struct td_cuda {
     td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
     bool            *planned;   /* [TD_CUDA_PLANS] */
 
-    void                   *dnn;       /* the handle of cuDNN; NULL until it is needed */
-    bool                    no_dnn;    /* it cannot be loaded */
+    void                   *dnn;    /* the handle of cuDNN; NULL until it is needed */
+    bool                    no_dnn; /* it cannot be loaded */
     td_cuda_attention_plan *attention; /* [n_attention] plans that are built */
     int                     n_attention;
 } td_cuda;

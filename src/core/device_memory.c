@@ -87,7 +87,8 @@ bool td__device_check(td_ctx *cx, td_device_state *d) {
     int64_t word[2];
     if (!d->suspect) return true;
     d->suspect = false;
-    if (!transfer(d, TO_HOST, word, d->status, sizeof word)) return fail_transfer(cx, d);
+    if (!transfer(d, TO_HOST, word, d->status, sizeof word))
+        return fail_transfer(cx, d);
     if (word[0] == 0) return true;
     transfer(d, ZERO, d->status, NULL, sizeof word);
     return td__fail(cx, TD_E_INDEX,

@@ -159,8 +159,8 @@ static bool has_fold(const td_nest *n) {
     return false;
 }
 
-bool td__device_launch(td_ctx *cx, td_device_state *d, void *kernel, td_device_grid grid,
-                       td_device_run *run) {
+bool td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
+                       td_device_grid grid, td_device_run *run) {
     void *args[1] = {run};
     pthread_mutex_lock(&d->lock);
     bool ok = d->plugin->launch(d->dev, kernel, grid, args);
@@ -177,7 +177,8 @@ bool td__device_launch(td_ctx *cx, td_device_state *d, void *kernel, td_device_g
 static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) {
     void *kernel = kernel_of(cx, d, &t->nest);
     if (!kernel) return false;
-    *ok = td__device_launch(cx, d, kernel, td__device_grid(t->inside, t->rows, has_fold(&t->nest)),
+    *ok = td__device_launch(cx, d, kernel,
+                            td__device_grid(t->inside, t->rows, has_fold(&t->nest)),
                             &t->run);
     return true;
 }
@@ -190,9 +191,10 @@ bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_stat
     return done;
 }
 
-bool td__device_fill_kernel(td_tensor *t, td_value number, td_device_state *d, bool *ok) {
+bool td__device_fill_kernel(td_tensor *t, td_value number, td_device_state *d,
+                            bool *ok) {
     td_call_nest n;
-    bool done = td__fill_nest(&n, t, number) && run_nest(t->cx, &n, d, ok);
+    bool         done = td__fill_nest(&n, t, number) && run_nest(t->cx, &n, d, ok);
     td__call_nest_free(&n);
     return done;
 }
