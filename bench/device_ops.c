@@ -13,7 +13,8 @@ enum { ROWS = 16384, WIDTH = 768, WORDS = 50257, SOME = 4096 };
 
 /* Operands of the ops below; those of one dtype. */
 typedef struct operands {
-    td_tensor *x, *wide, *scores, *loss_grad, *weight, *table, *q, *mean, *rstd, *up, *image, *filter;
+    td_tensor *x, *wide, *scores, *loss_grad, *weight, *table, *q, *mean, *rstd, *up,
+        *image, *filter;
     td_tensor *index, *few_targets, *out, *lse;
 } operands;
 static operands v;
@@ -24,11 +25,16 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static td_ints row(void) { return TD_DIMS(WIDTH); }
+static td_ints row(void) {
+    static const int64_t size[] = {WIDTH};
+    return (td_ints){size, 1};
+}
 
 static void do_add(void) { td_op_add(v.x, td_value_tensor(v.x), td_value_int(1)); }
 static void do_gelu(void) { td_gelu(v.wide, "tanh"); }
-static void do_cast(void) { td_to(v.wide, td_dtype_of(v.wide) == TD_F32 ? TD_BF16 : TD_F32); }
+static void do_cast(void) {
+    td_to(v.wide, td_dtype_of(v.wide) == TD_F32 ? TD_BF16 : TD_F32);
+}
 static void do_turn(void) { td_contiguous(td_t(v.wide)); }
 static void do_norm(void) {
     td_op_native_layer_norm(v.x, row(), v.weight, v.weight, 1e-5, &v.mean, &v.rstd);
@@ -60,9 +66,7 @@ static void do_topk(void) {
     td_tensor *at;
     td_op_topk(td_narrow(v.scores, 0, 0, 1), 50, -1, true, true, &at);
 }
-static void do_cat(void) {
-    td_cat(TD_LIST(v.x, v.x), 1);
-}
+static void do_cat(void) { td_cat(TD_LIST(v.x, v.x), 1); }
 static void do_product(void) { td_mm(v.x, v.up); }
 static void do_head(void) { td_mm(v.x, td_t(v.table)); }
 static void do_head_grad(void) { td_mm(td_t(v.scores), td_narrow(v.x, 0, 0, SOME)); }
@@ -168,13 +172,12 @@ static bool measure(td_ctx *cx, td_device dev, size_t i, td_dtype dt) {
         v = was;
         if (n > 0 && took > 0.2) break;
     }
-    double elements = (double)ops[i].x * ROWS * WIDTH +
-                      (double)ops[i].wide * ROWS * 4 * WIDTH +
-                      (double)ops[i].scores * SOME * WORDS +
-                      (double)ops[i].table * WORDS * WIDTH;
+    double elements =
+        (double)ops[i].x * ROWS * WIDTH + (double)ops[i].wide * ROWS * 4 * WIDTH +
+        (double)ops[i].scores * SOME * WORDS + (double)ops[i].table * WORDS * WIDTH;
     double bytes = elements * (dt == TD_F32 ? 4 : 2);
-    printf("%-6s %-34s %10.1f us %8.0f GB/s  host %llu\n", td_dtype_name(dt), ops[i].name,
-           1e6 * best, bytes / best * 1e-9,
+    printf("%-6s %-34s %10.1f us %8.0f GB/s  host %llu\n", td_dtype_name(dt),
+           ops[i].name, 1e6 * best, bytes / best * 1e-9,
            (unsigned long long)(after.on_host - before.on_host));
     fflush(stdout);
     if (!td_ok(cx)) printf("       %s\n", td_message(cx));
@@ -197,10 +200,11 @@ static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
     }
     for (int k = 0; k < 2; k++) {
         td_tensor **in = k ? wide : x, **to = k ? e : r;
-        to[0] = td_op__flash_attention(in[0], in[1], in[2], NULL, causal, 0.125, &to[1]);
-        to[2] = td_op__flash_attention_backward(in[3], in[0], in[1], in[2], NULL, to[0],
-                                                to[1], NULL, causal, 0.125, &to[3],
-                                                &to[4]);
+        to[0] =
+            td_op__flash_attention(in[0], in[1], in[2], NULL, causal, 0.125, &to[1]);
+        to[2] =
+            td_op__flash_attention_backward(in[3], in[0], in[1], in[2], NULL, to[0],
+                                            to[1], NULL, causal, 0.125, &to[3], &to[4]);
     }
     printf("attention %s%s, beside f32: out %.2g, lse %.2g, gradients %.2g %.2g %.2g\n",
            td_dtype_name(dt), causal ? " causal" : "", apart(r[0], e[0]),
@@ -214,10 +218,10 @@ static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
  * failure of the device it says where to go on, and its status is 3. */
 int main(int argc, char **argv) {
     static const td_dtype dtypes[] = {TD_BF16, TD_F32};
-    size_t                n = sizeof ops / sizeof *ops, at = argc > 2 ? (size_t)atoi(argv[2]) : 0;
-    td_ctx               *cx = td_open();
-    td_device             dev = {TD_CPU, 0};
-    bool                  ok = true;
+    size_t    n = sizeof ops / sizeof *ops, at = argc > 2 ? (size_t)atoi(argv[2]) : 0;
+    td_ctx   *cx = td_open();
+    td_device dev = {TD_CPU, 0};
+    bool      ok = true;
     if (argc > 1 && !td_device_parse(argv[1], &dev)) return 2;
     td_set_default_device(cx, dev);
     td_no_grad_begin(cx);

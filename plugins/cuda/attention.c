@@ -71,7 +71,11 @@ typedef struct node {
     desc    x;
     int64_t id, size[4], stride[4];
 } node;
-typedef enum kind { REAL, BETWEEN, NUMBER } kind; /* in memory; within a graph; a number */
+typedef enum kind {
+    REAL,
+    BETWEEN,
+    NUMBER
+} kind; /* in memory; within a graph; a number */
 
 static node tensor(graph *g, cudnnDataType_t type, const int64_t *size,
                    const int64_t *stride, kind k) {
@@ -158,7 +162,8 @@ static node fold(graph *g, cudnnReduceTensorOp_t how, node x) {
     node y = between(g, CUDNN_DATA_FLOAT, x.size[0], x.size[1], x.size[2], 1);
     desc p = make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
     type_is(g, p, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-    set(g, p, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
+    set(g, p, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1,
+        &how);
     finish(g, p);
     desc o = make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
     link_to(g, o, CUDNN_ATTR_OPERATION_REDUCTION_DESC, p);
@@ -220,8 +225,8 @@ static node operand(graph *g, const td_device_attention *a, int role, bool turn)
     const int64_t *s = a->stride[role];
     bool           keys = role == K || role == V || role == DK || role == DV;
     int64_t        rows = keys ? a->keys : a->queries;
-    int64_t        size[4] = {a->batch, a->heads, turn ? a->dim : rows, turn ? rows : a->dim};
-    int64_t        stride[4] = {s[0], s[1], turn ? 1 : s[2], turn ? s[2] : 1};
+    int64_t size[4] = {a->batch, a->heads, turn ? a->dim : rows, turn ? rows : a->dim};
+    int64_t stride[4] = {s[0], s[1], turn ? 1 : s[2], turn ? s[2] : 1};
     return tensor(g, type_of(a), size, stride, REAL);
 }
 
@@ -284,7 +289,7 @@ static void write_backward(graph *g, const td_device_attention *a, int64_t *id) 
     node    plain = tensor(g, CUDNN_DATA_FLOAT, size, stride, BETWEEN);
     reshape(g, k, plain);
     product(g, ds, plain, dq);
-    const node *in[] = {&q,  &k,  &v,  &out,   &lse,   &grad, &dq,
+    const node *in[] = {&q,  &k,  &v,     &out,   &lse, &grad, &dq,
                         &dk, &dv, &scale, &least, &one, &rows};
     for (int i = 0; i < ROLES; i++) id[i] = i == LEAST && !a->causal ? 0 : in[i]->id;
 }
@@ -306,7 +311,8 @@ static int engines(graph *g, const place *at, desc *config) {
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     int64_t                most = 0, n = 0;
     if (at->handle)
-        set(g, all, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &at->handle);
+        set(g, all, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
+            &at->handle);
     set(g, all, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops,
         g->ops);
     finish(g, all);
@@ -318,14 +324,17 @@ static int engines(graph *g, const place *at, desc *config) {
     if (g->status) return 0;
     check(g,
           td_dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &most, NULL),
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &most,
+                                          NULL),
           "heuristics");
     if (most > MOST_CONFIGS) most = MOST_CONFIGS;
-    for (int i = 0; i < most; i++) config[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    for (int i = 0; i < most; i++)
+        config[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (g->status || most == 0) return 0;
     check(g,
           td_dnn.cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &n, config),
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &n,
+                                          config),
           "heuristics");
     return g->status ? 0 : (int)n;
 }
@@ -336,7 +345,8 @@ static desc plan_of(graph *g, const place *at) {
     int  n = engines(g, at, config);
     for (int i = 0; i < n && !g->status; i++) {
         desc plan = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &at->handle);
+        set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+            &at->handle);
         link_to(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config[i]);
         if (!g->status && td_dnn.cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS)
             return plan;
@@ -370,8 +380,9 @@ static bool build(td_cuda *d, td_cuda_attention_plan *p) {
     p->plan = g->status ? NULL : plan_of(g, &at);
     if (p->plan)
         check(g,
-              td_dnn.cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                           CUDNN_TYPE_INT64, 1, &n, &p->workspace),
+              td_dnn.cudnnBackendGetAttribute(p->plan,
+                                              CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                              CUDNN_TYPE_INT64, 1, &n, &p->workspace),
               "workspace");
     bool ok = p->plan && !g->status;
     drop(g, p->plan);
@@ -456,10 +467,10 @@ int td_cuda_attention_engines(const td_device_attention *a, const char *gpu, cha
     int                    n = 0;
     if (!td_dnn_load() ||
         td_dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
-                                         &at.described) ||
+                                            &at.described) ||
         td_dnn.cudnnBackendSetAttribute(at.described,
-                                     CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
-                                     CUDNN_TYPE_CHAR, (int64_t)strlen(gpu), gpu) ||
+                                        CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                        CUDNN_TYPE_CHAR, (int64_t)strlen(gpu), gpu) ||
         td_dnn.cudnnBackendFinalize(at.described))
         return -1;
     graph *g = write(&none, &p);

@@ -57,7 +57,8 @@ static bool open_all(conv *v, const td_device_convolution *p) {
                      (int)p->stride[1], (int)p->dilation[0], (int)p->dilation[1],
                      CUDNN_CROSS_CORRELATION, in),
                  "convolution") &&
-           check(d, td_dnn.cudnnSetConvolutionGroupCount(v->c, (int)p->groups), "groups") &&
+           check(d, td_dnn.cudnnSetConvolutionGroupCount(v->c, (int)p->groups),
+                 "groups") &&
            check(d, td_dnn.cudnnSetConvolutionMathType(v->c, math), "math type");
 }
 
@@ -69,14 +70,14 @@ static void close_all(conv *v) {
 }
 
 /* The first algorithm of a list that repeats its bits and fits into the workspace. */
-#define CHOOSE(v, list, n, found)                                                  \
-    for (int i = 0; i < (n) && !(found); i++) {                                    \
-        if ((list)[i].status || (list)[i].determinism != CUDNN_DETERMINISTIC ||    \
-            (list)[i].memory > MOST_WORKSPACE)                                     \
-            continue;                                                              \
-        (v)->algorithm = (int)(list)[i].algo;                                      \
-        (v)->workspace = (list)[i].memory;                                         \
-        found = true;                                                              \
+#define CHOOSE(v, list, n, found)                                               \
+    for (int i = 0; i < (n) && !(found); i++) {                                 \
+        if ((list)[i].status || (list)[i].determinism != CUDNN_DETERMINISTIC || \
+            (list)[i].memory > MOST_WORKSPACE)                                  \
+            continue;                                                           \
+        (v)->algorithm = (int)(list)[i].algo;                                   \
+        (v)->workspace = (list)[i].memory;                                      \
+        found = true;                                                           \
     }
 
 static bool choose(conv *v, const td_device_convolution *p) {
@@ -102,16 +103,16 @@ static bool choose(conv *v, const td_device_convolution *p) {
 }
 
 static bool execute(const conv *v, const td_device_convolution *p, void *room) {
-    double         w[2] = {1, 0};
-    float          f[2] = {1, 0};
-    const void    *one = p->dtype == TD_F64 ? (void *)&w[0] : (void *)&f[0];
-    const void    *zero = p->dtype == TD_F64 ? (void *)&w[1] : (void *)&f[1];
-    cudnnHandle_t  h = v->d->dnn;
-    cudnnStatus_t  s;
+    double        w[2] = {1, 0};
+    float         f[2] = {1, 0};
+    const void   *one = p->dtype == TD_F64 ? (void *)&w[0] : (void *)&f[0];
+    const void   *zero = p->dtype == TD_F64 ? (void *)&w[1] : (void *)&f[1];
+    cudnnHandle_t h = v->d->dnn;
+    cudnnStatus_t s;
     if (p->makes == TD_CONV_Y)
-        s = td_dnn.cudnnConvolutionForward(
-            h, one, v->x, p->x, v->w, p->weight, v->c,
-            (cudnnConvolutionFwdAlgo_t)v->algorithm, room, v->workspace, zero, v->y, p->y);
+        s = td_dnn.cudnnConvolutionForward(h, one, v->x, p->x, v->w, p->weight, v->c,
+                                           (cudnnConvolutionFwdAlgo_t)v->algorithm,
+                                           room, v->workspace, zero, v->y, p->y);
     else if (p->makes == TD_CONV_X)
         s = td_dnn.cudnnConvolutionBackwardData(
             h, one, v->w, p->weight, v->y, p->y, v->c,
@@ -120,8 +121,8 @@ static bool execute(const conv *v, const td_device_convolution *p, void *room) {
     else
         s = td_dnn.cudnnConvolutionBackwardFilter(
             h, one, v->x, p->x, v->y, p->y, v->c,
-            (cudnnConvolutionBwdFilterAlgo_t)v->algorithm, room, v->workspace, zero, v->w,
-            p->weight);
+            (cudnnConvolutionBwdFilterAlgo_t)v->algorithm, room, v->workspace, zero,
+            v->w, p->weight);
     return check(v->d, s, "convolution");
 }
 

@@ -17,7 +17,8 @@ static bool put(td_device_attention *a, int role, const td_tensor *t) {
     return t->offset % 8 == 0;
 }
 
-static bool start(td_opcall *c, td_device_state *d, const td_device_attention *a, bool *ok) {
+static bool start(td_opcall *c, td_device_state *d, const td_device_attention *a,
+                  bool *ok) {
     pthread_mutex_lock(&d->lock);
     int how = d->plugin->attention(d->dev, a);
     d->launches += how != 1;

@@ -12,9 +12,9 @@ enum { UNIFORM, NORMAL, COIN, EXPONENTIAL, INTEGERS, COINS };
 /* One draw: its numbers, and operands beside the result. */
 typedef struct draw {
     int        way;
-    double     a, b;        /* from, width; mean, std; rate; the scale of dropout */
-    int64_t    low, range;  /* COIN: low is the bound of the word */
-    td_tensor *p, *x;       /* probabilities or mask; what dropout drops from */
+    double     a, b;       /* from, width; mean, std; rate; the scale of dropout */
+    int64_t    low, range; /* COIN: low is the bound of the word */
+    td_tensor *p, *x;      /* probabilities or mask; what dropout drops from */
     bool       drops;
 } draw;
 
@@ -55,19 +55,26 @@ static bool run(td_opcall *c, td_device_state *d, const draw *w, bool *ok) {
     td__op_ptr(&k, w->x);
     if (!td__op_walk(&k, 0, out->rank, out->size, stride, 3)) return false;
     td__draw(c, (uint64_t)((out->numel + per - 1) / per));
-    int64_t given[] = {out->numel, (int64_t)c->seed, (int64_t)c->offset,
-                       td__double_bits(w->a), td__double_bits(w->b), w->low, w->range,
+    int64_t given[] = {out->numel,
+                       (int64_t)c->seed,
+                       (int64_t)c->offset,
+                       td__double_bits(w->a),
+                       td__double_bits(w->b),
+                       w->low,
+                       w->range,
                        td__op_mark(c)};
     memcpy(k.run.given, given, sizeof given);
     return td__op_start(&k, d, (out->numel + per - 1) / per, 0, ok) ||
            (*ok = td__op_fail(c, TD_E_UNSUPPORTED, "its kernel was not built"), true);
 }
 
-static bool uniform(td_opcall *c, td_device_state *d, double from, double to, bool *ok) {
+static bool uniform(td_opcall *c, td_device_state *d, double from, double to,
+                    bool *ok) {
     return run(c, d, &(draw){.way = UNIFORM, .a = from, .b = to - from}, ok);
 }
 
-static bool normal(td_opcall *c, td_device_state *d, double mean, double std, bool *ok) {
+static bool normal(td_opcall *c, td_device_state *d, double mean, double std,
+                   bool *ok) {
     return run(c, d, &(draw){.way = NORMAL, .a = mean, .b = std}, ok);
 }
 
@@ -149,7 +156,7 @@ bool td__op_multinomial(td_opcall *c, td_device_state *d, bool *ok) {
     td__op_ptr(&op, c->out[0]);
     td__op_ptr(&op, room);
     td__draw(c, (uint64_t)((rows * (back ? k : n) + 1) / 2));
-    int64_t given[] = {rows, n, k, (int64_t)c->seed, (int64_t)c->offset, back,
+    int64_t given[] = {rows,          n, k, (int64_t)c->seed, (int64_t)c->offset, back,
                        td__op_mark(c)};
     memcpy(op.run.given, given, sizeof given);
     return td__op_start(&op, d, n, rows, ok) ||

@@ -16,7 +16,8 @@ static bool is_plain(const td_tensor *t) {
 }
 
 /* The rows of a reduction over the last dims of a dense tensor; false: other dims. */
-static bool rows_of(const td_tensor *x, const td_value *dims, int64_t *rows, int64_t *n) {
+static bool rows_of(const td_tensor *x, const td_value *dims, int64_t *rows,
+                    int64_t *n) {
     bool folded[TD_MAX_RANK + 1];
     int  d = x->rank;
     td__reduce_mask(dims, x->rank, true, folded);
@@ -51,7 +52,10 @@ static bool fold(td_opcall *c, td_device_state *d, int way, double p, int root,
     memcpy(k.run.given, given, sizeof given);
     if (!td__op_start(&k, d, (n + parts - 1) / parts, rows * parts, ok)) return false;
     if (!*ok) return true;
-    end = (td_op_kernel){.name = "td_k_row_end", .c = c, .way = way, .defines = k.defines};
+    end = (td_op_kernel){.name = "td_k_row_end",
+                         .c = c,
+                         .way = way,
+                         .defines = k.defines};
     td__op_ptr(&end, room);
     td__op_ptr(&end, out);
     int64_t last[] = {rows, parts, root, td__double_bits(1 / p)};
@@ -67,12 +71,12 @@ bool td__op_norm(td_opcall *c, td_device_state *d, bool *ok) {
     if (!td__is_float((td_dtype)x->dtype) || x->dtype != out->dtype || x->numel == 0 ||
         !is_plain(x) || !is_plain(out) || !rows_of(x, &c->in[2], &rows, &n))
         return false;
-    int  way = isinf(p)                       ? (p > 0 ? MOST : LEAST)
-               : p == 0                       ? NONZERO
-               : p == 1 || x->numel == out->numel ? SIZES
-               : p == 2                       ? SQUARES
-                                              : POWERS;
-    int  root = way == SQUARES ? 1 : way == POWERS ? 2 : 0;
+    int way = isinf(p)                           ? (p > 0 ? MOST : LEAST)
+              : p == 0                           ? NONZERO
+              : p == 1 || x->numel == out->numel ? SIZES
+              : p == 2                           ? SQUARES
+                                                 : POWERS;
+    int root = way == SQUARES ? 1 : way == POWERS ? 2 : 0;
     return fold(c, d, way, p, root, rows, n, ok);
 }
 
@@ -122,11 +126,12 @@ bool td__op_triu(td_opcall *c, td_device_state *d, bool *ok) {
 bool td__op_arange(td_opcall *c, td_device_state *d, bool *ok) {
     td_tensor   *t = c->out[0];
     td_dtype     dt = (td_dtype)t->dtype;
-    td_op_kernel k = {.name = td__is_float(dt) ? "td_k_range" : "td_k_integers", .c = c};
+    td_op_kernel k = {.name = td__is_float(dt) ? "td_k_range" : "td_k_integers",
+                      .c = c};
     td__op_ptr(&k, t);
-    k.defines = td__is_half(dt)   ? "#define LANES 16\n"
-                : dt == TD_F64 ? "#define LANES 4\n"
-                               : "#define LANES 8\n";
+    k.defines = td__is_half(dt) ? "#define LANES 16\n"
+                : dt == TD_F64  ? "#define LANES 4\n"
+                                : "#define LANES 8\n";
     k.run.given[0] = t->numel;
     if (td__is_float(dt)) {
         k.run.given[1] = td__double_bits(td__in_f(c, 0));

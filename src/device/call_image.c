@@ -59,9 +59,9 @@ bool td__op_max_pool(td_opcall *c, td_device_state *d, bool *ok) {
     td_op_kernel k = {.name = "td_k_max_pool", .c = c};
     td_dtype     dt = (td_dtype)c->out[0]->dtype;
     bool         deep = c->def->cpu == td__row(TD_OP_max_pool3d_with_indices)->cpu;
-    static const int64_t least[] = {[TD_I64] = INT64_MIN, [TD_I32] = INT32_MIN,
-                                    [TD_I16] = INT16_MIN, [TD_I8] = INT8_MIN,
-                                    [TD_U8] = 0,          [TD_BOOL] = 0};
+    static const int64_t least[] = {
+        [TD_I64] = INT64_MIN, [TD_I32] = INT32_MIN, [TD_I16] = INT16_MIN,
+        [TD_I8] = INT8_MIN,   [TD_U8] = 0,          [TD_BOOL] = 0};
     if (!td__planes_window(c, 1, deep ? 3 : 2, true, &p)) return *ok = false, true;
     k.defines = td__is_float(dt) ? "#define LEAST(x) (-(A0)__builtin_inf())\n"
                                  : "#define LEAST(x) (x)\n";
@@ -86,7 +86,8 @@ static bool average(td_opcall *c, td_device_state *d, int at, bool back, bool *o
     td_planes    p = {.dd = 1, .dh = 1, .dw = 1};
     td_op_kernel k = {.name = back ? "td_k_avg_pool_grad" : "td_k_avg_pool", .c = c};
     if (!td__is_float((td_dtype)c->out[0]->dtype)) return false;
-    if (!td__planes_window(c, at, is_deep(c) ? 3 : 2, false, &p)) return *ok = false, true;
+    if (!td__planes_window(c, at, is_deep(c) ? 3 : 2, false, &p))
+        return *ok = false, true;
     p.dd = p.dh = p.dw = 1;
     k.run.given[1] = td__in_bool(c, at + 4);
     k.run.given[2] = td__in_none(c, at + 5) ? 0 : td__in_int(c, at + 5);
@@ -174,12 +175,28 @@ static bool by_library(td_opcall *c, td_device_state *d, const conv *v, bool *ok
 static bool by_kernel(td_opcall *c, td_device_state *d, const conv *v, bool *ok) {
     const td_conv *p = &v->p;
     td_op_kernel   k = {.name = "td_k_convolution", .c = c, .way = v->way};
-    int64_t        size[] = {p->n,        p->c,        p->o,        p->groups,
-                             p->d,        p->h,        p->w,        td__conv_out_d(p),
-                             td__conv_out_h(p), td__conv_out_w(p), p->kd, p->kh,
-                             p->kw,       p->stride_d, p->stride_h, p->stride_w,
-                             p->pad_d,    p->pad_h,    p->pad_w,    p->dil_d,
-                             p->dil_h,    p->dil_w};
+    int64_t        size[] = {p->n,
+                             p->c,
+                             p->o,
+                             p->groups,
+                             p->d,
+                             p->h,
+                             p->w,
+                             td__conv_out_d(p),
+                             td__conv_out_h(p),
+                             td__conv_out_w(p),
+                             p->kd,
+                             p->kh,
+                             p->kw,
+                             p->stride_d,
+                             p->stride_h,
+                             p->stride_w,
+                             p->pad_d,
+                             p->pad_h,
+                             p->pad_w,
+                             p->dil_d,
+                             p->dil_h,
+                             p->dil_w};
     td_tensor     *made = v->way == 0 ? v->y : v->way == 1 ? v->x : v->w;
     memcpy(k.run.size, size, sizeof size);
     td__op_ptr(&k, v->x);
@@ -194,7 +211,8 @@ static bool run(td_opcall *c, td_device_state *d, conv *v, bool *ok) {
     td_tensor **made = v->way == 0 ? &v->y : v->way == 1 ? &v->x : &v->w;
     td_tensor **in[3] = {&v->x, &v->w, &v->y};
     for (int i = 0; i < 3; i++)
-        if (in[i] != made && !(*in[i] = td__op_dense(c, *in[i]))) return *ok = false, true;
+        if (in[i] != made && !(*in[i] = td__op_dense(c, *in[i])))
+            return *ok = false, true;
     if (v->bias && !(v->bias = td__op_dense(c, v->bias))) return *ok = false, true;
     if (!(*made = result(c, 0))) return *ok = false, true;
     if (!by_library(c, d, v, ok) && !by_kernel(c, d, v, ok)) return false;
@@ -208,7 +226,8 @@ bool td__op_convolution(td_opcall *c, td_device_state *d, bool *ok) {
     int64_t    made[5];
     bool       turned = td__in_bool(c, TD_CONV_DILATION + 1);
     conv       v = {.way = turned, .x = x, .w = w, .y = x, .bias = td__in(c, 2)};
-    if (x->numel == 0 || w->numel == 0 || !td__is_float((td_dtype)x->dtype)) return false;
+    if (x->numel == 0 || w->numel == 0 || !td__is_float((td_dtype)x->dtype))
+        return false;
     if (!(turned ? td__conv_transposed(c, &v.p, made)
                  : td__conv_sizes(c, &v.p, x->rank, x->size, w->size)))
         return *ok = false, true;
@@ -266,8 +285,8 @@ static bool dense_all(td_opcall *c, td_tensor **t, int n) {
 
 /* in: input, weight, bias, running_mean, running_var, momentum, eps. */
 bool td__op_batch_norm_train(td_opcall *c, td_device_state *d, bool *ok) {
-    td_tensor   *t[5] = {td__in(c, 0), c->out[1], c->out[2], td__in(c, 1), td__in(c, 2)};
-    td_tensor   *moved[2] = {td__in(c, 3), td__in(c, 4)};
+    td_tensor *t[5] = {td__in(c, 0), c->out[1], c->out[2], td__in(c, 1), td__in(c, 2)};
+    td_tensor *moved[2] = {td__in(c, 3), td__in(c, 4)};
     td_op_kernel k = {.name = "td_k_batch_stats", .c = c, .math = true};
     for (int i = 0; i < 2; i++)
         if ((moved[i] && !is_plain(moved[i])) || !is_plain(c->out[1 + i])) return false;
@@ -279,7 +298,8 @@ bool td__op_batch_norm_train(td_opcall *c, td_device_state *d, bool *ok) {
     set_channels(&k, t[0], false);
     k.run.given[3] = td__double_bits(td__in_f(c, 6));
     k.run.given[4] = td__double_bits(td__in_f(c, 5));
-    if (!td__op_start(&k, d, t[0]->numel / t[0]->size[1], t[0]->size[1], ok)) return false;
+    if (!td__op_start(&k, d, t[0]->numel / t[0]->size[1], t[0]->size[1], ok))
+        return false;
     return !*ok || apply(c, d, 0, t, 0, ok);
 }
 

@@ -69,7 +69,8 @@ bool td__op_embedding(td_opcall *c, td_device_state *d, bool *ok) {
     w.s.limit = weight->size[0];
     for (int i = 0; i < index->rank; i++)
         td__spots_dim(&w.s, index->size[i], index->stride[i], 0, out->stride[i]);
-    td__spots_dim(&w.s, weight->size[1], 0, weight->stride[1], out->stride[index->rank]);
+    td__spots_dim(&w.s, weight->size[1], 0, weight->stride[1],
+                  out->stride[index->rank]);
     return run_gather(c, d, &w, ok);
 }
 
@@ -92,7 +93,8 @@ static bool add_offsets(td_opcall *c, td_device_state *d, const td_index_plan *p
 /* The walk of index and index_put; stride: of `other`. Several indices become offsets
  * first. False as in td_op_fn. */
 static bool open_indices(td_opcall *c, td_device_state *d, td_tensor *data,
-                         const td_tensor *other, const int64_t *stride, walk *w, bool *ok) {
+                         const td_tensor *other, const int64_t *stride, walk *w,
+                         bool *ok) {
     td_indices     x = {.single = NULL};
     td_index_plan *p = &x.plan;
     if (!td__index_plan(c, p)) return *ok = false, true;
@@ -103,8 +105,8 @@ static bool open_indices(td_opcall *c, td_device_state *d, td_tensor *data,
         if (!index) return *ok = false, true;
         for (int i = 0; i < p->indexed; i++) {
             int at = p->order[p->before + i];
-            if (!add_offsets(c, d, p, c->in[1].u.ts[at], data->size[at], data->stride[at],
-                             index, i == 0, ok))
+            if (!add_offsets(c, d, p, c->in[1].u.ts[at], data->size[at],
+                             data->stride[at], index, i == 0, ok))
                 return false;
             if (!*ok) return true;
         }
@@ -135,8 +137,8 @@ static bool copy_self(td_opcall *c) {
 
 /* The dims in which data stands still can meet: they are the serial part. */
 static bool set_walks(td_op_kernel *k, const walk *w, int64_t *lines, int64_t *count) {
-    int64_t        size[2][TD_MAX_RANK], stride[2][3][TD_MAX_RANK];
-    int            rank[2] = {0, 0};
+    int64_t         size[2][TD_MAX_RANK], stride[2][3][TD_MAX_RANK];
+    int             rank[2] = {0, 0};
     const td_spots *s = &w->s;
     for (int i = 0; i < s->rank; i++) {
         int serial = s->stride[DATA][i] == 0, at = rank[serial]++;
@@ -155,13 +157,14 @@ static bool set_walks(td_op_kernel *k, const walk *w, int64_t *lines, int64_t *c
 /* Chains of equal indices, if the walk has one serial dim that alone moves the index.
  * NULL in *first: it has not. */
 static bool make_chains(td_opcall *c, td_device_state *d, const td_op_kernel *put,
-                        const walk *w, int64_t count, td_tensor **next, td_tensor **first,
-                        bool *ok) {
+                        const walk *w, int64_t count, td_tensor **next,
+                        td_tensor **first, bool *ok) {
     const int64_t *serial = put->run.size + TD_WALK_AT;
     *first = NULL;
     *ok = true;
     for (int i = 0; i < w->s.rank; i++)
-        if (w->s.size[i] > 1 && w->s.stride[DATA][i] && w->s.stride[INDEX][i]) return true;
+        if (w->s.size[i] > 1 && w->s.stride[DATA][i] && w->s.stride[INDEX][i])
+            return true;
     if (count < FEW || count > MOST_CHAIN || serial[0] != 1) return true;
     *next = td__op_room(c, TD_I32, count);
     *first = *next ? td__op_room(c, TD_U8, count) : NULL;
@@ -195,10 +198,14 @@ static bool run_put(td_opcall *c, td_device_state *d, walk *w, td_spot_op op, bo
     snprintf(defines, sizeof defines, "#define FACTOR(x) %s(x)\n#define ONCE %d\n",
              td__is_float(dt) ? "td_k_double" : "", once && td__is_half(dt));
     k.defines = defines;
-    int64_t given[] = {
-        lines,      count,       w->s.along,
-        w->s.limit, w->least,    td__op_mark(c),
-        td__is_float(dt) ? td__double_bits(td__value_f(alpha)) : td__value_i(alpha)};
+    int64_t given[] = {lines,
+                       count,
+                       w->s.along,
+                       w->s.limit,
+                       w->least,
+                       td__op_mark(c),
+                       td__is_float(dt) ? td__double_bits(td__value_f(alpha))
+                                        : td__value_i(alpha)};
     memcpy(k.run.given, given, sizeof given);
     if (!first) return td__op_start(&k, d, lines, 0, ok);
     k.name = "td_k_put_chains";
@@ -231,14 +238,14 @@ static bool put_along(td_opcall *c, td_device_state *d, spots_fn *spots,
 }
 
 bool td__op_scatter(td_opcall *c, td_device_state *d, bool *ok) {
-    return put_along(c, d, td__spots_elements, td__in(c, 3), TD_SPOT_PUT, td_value_int(1),
-                     false, false, ok);
+    return put_along(c, d, td__spots_elements, td__in(c, 3), TD_SPOT_PUT,
+                     td_value_int(1), false, false, ok);
 }
 
 bool td__op_scatter_add(td_opcall *c, td_device_state *d, bool *ok) {
     if (td__is_half((td_dtype)c->out[0]->dtype)) return false;
-    return put_along(c, d, td__spots_elements, td__in(c, 3), TD_SPOT_ADD, td_value_int(1),
-                     false, false, ok);
+    return put_along(c, d, td__spots_elements, td__in(c, 3), TD_SPOT_ADD,
+                     td_value_int(1), false, false, ok);
 }
 
 /* A number as a tensor without dims, of the dtype of the result. */
@@ -266,8 +273,8 @@ bool td__op_index_add(td_opcall *c, td_device_state *d, bool *ok) {
 }
 
 bool td__op_index_copy(td_opcall *c, td_device_state *d, bool *ok) {
-    return put_along(c, d, td__spots_entries, td__in(c, 3), TD_SPOT_PUT, td_value_int(1),
-                     false, false, ok);
+    return put_along(c, d, td__spots_entries, td__in(c, 3), TD_SPOT_PUT,
+                     td_value_int(1), false, false, ok);
 }
 
 /* in: self, dim, index, value. */

@@ -11,17 +11,20 @@
 /* ---- softmax ------------------------------------------------------------ */
 
 /* y: the result of the forward op, or NULL. */
-static bool softmax(td_opcall *c, td_device_state *d, int way, td_tensor *y, int64_t dim,
-                    bool *ok) {
+static bool softmax(td_opcall *c, td_device_state *d, int way, td_tensor *y,
+                    int64_t dim, bool *ok) {
     td_tensor   *x = td__in(c, 0), *out = c->out[0];
     td_op_kernel k = {.name = "td_k_softmax", .c = c, .way = way, .math = true};
-    if (out->numel == 0 || !td__is_dense(out->rank, out->size, out->stride)) return false;
+    if (out->numel == 0 || !td__is_dense(out->rank, out->size, out->stride))
+        return false;
     td_lines l = td__op_lines(x, td__wrap_dim(dim, x->rank));
     if (!(x = td__op_dense(c, x)) || (y && !(y = td__op_dense(c, y))))
         return *ok = false, true;
     td__op_ptr(&k, x);
     td__op_ptr(&k, y);
     td__op_ptr(&k, out);
+    k.defines =
+        l.inner == 1 ? "#define STEP(i) (i)\n" : "#define STEP(i) ((i) * inner)\n";
     int64_t given[] = {l.outer * l.inner, l.n, l.inner};
     memcpy(k.run.given, given, sizeof given);
     return td__op_start(&k, d, l.n, l.outer * l.inner, ok);
@@ -84,7 +87,8 @@ bool td__op_layer_norm(td_opcall *c, td_device_state *d, bool *ok) {
     td_tensor   *x = td__in(c, 0);
     int64_t      n = row_length(x, (int)c->in[1].n);
     if (n == 0) return false;
-    return norm(c, d, &k, td__in(c, 2), td__in(c, 3), x->numel / n, n, td__in_f(c, 4), ok);
+    return norm(c, d, &k, td__in(c, 2), td__in(c, 3), x->numel / n, n, td__in_f(c, 4),
+                ok);
 }
 
 /* in: input, weight, bias, N, C, HxW, group, eps. */
@@ -120,8 +124,8 @@ static bool fold_parts(td_opcall *c, td_device_state *d, td_tensor *sums, td_ten
 static td_dtype sums_in(td_dtype dt) { return dt == TD_F64 ? TD_F64 : TD_F32; }
 
 /* Gradients of weight and bias. */
-static bool norm_sums(td_opcall *c, td_device_state *d, td_tensor *const t[4], int64_t rows,
-                      int64_t n, const int64_t *mask, bool *ok) {
+static bool norm_sums(td_opcall *c, td_device_state *d, td_tensor *const t[4],
+                      int64_t rows, int64_t n, const int64_t *mask, bool *ok) {
     int64_t      parts = parts_of(rows, n);
     td_op_kernel k = {.name = "td_k_norm_sums", .c = c};
     td_tensor   *sums = td__op_room(c, sums_in((td_dtype)t[0]->dtype), 2 * parts * n);
@@ -133,7 +137,8 @@ static bool norm_sums(td_opcall *c, td_device_state *d, td_tensor *const t[4], i
     if (!td__op_start(&k, d, n * parts, 0, ok)) return false;
     for (int i = 0; i < 2 && *ok; i++) {
         int64_t all[5] = {n, parts, 2 * n, i * n, 1};
-        if (mask[1 + i] && !fold_parts(c, d, sums, c->out[1 + i], all, ok)) return false;
+        if (mask[1 + i] && !fold_parts(c, d, sums, c->out[1 + i], all, ok))
+            return false;
     }
     return true;
 }
@@ -223,9 +228,8 @@ static bool places(td_op_kernel *k, const td_tensor *target, const td_tensor *sc
 static void set_loss(td_op_kernel *k, const td_tensor *scores, const td_tensor *w,
                      int64_t places, int64_t ignore, const char *how) {
     int     at = scores->rank > 1 ? 1 : 0;
-    int64_t given[] = {places,          scores->size[at],  scores->stride[at],
-                       ignore,          reduction(how),    td__op_mark(k->c),
-                       w ? w->stride[0] : 0};
+    int64_t given[] = {places,         scores->size[at],  scores->stride[at],  ignore,
+                       reduction(how), td__op_mark(k->c), w ? w->stride[0] : 0};
     memcpy(k->run.given, given, sizeof given);
 }
 
@@ -271,7 +275,8 @@ static bool extreme(td_opcall *c, td_device_state *d, bool least, td_tensor *val
     td_op_kernel k = {.name = "td_k_extreme", .c = c, .way = least};
     if (x->numel == 0 || !is_plain(indices) || (values && !is_plain(values)))
         return false;
-    if (!td__in_none(c, 1)) l = td__op_lines(x, td__wrap_dim(td__in_int(c, 1), x->rank));
+    if (!td__in_none(c, 1))
+        l = td__op_lines(x, td__wrap_dim(td__in_int(c, 1), x->rank));
     if (!(x = td__op_dense(c, x))) return *ok = false, true;
     td__op_ptr(&k, x);
     td__op_ptr(&k, values);
@@ -303,8 +308,8 @@ bool td__op_min_dim(td_opcall *c, td_device_state *d, bool *ok) {
  * length of a line: longer ones are sorted on the host. */
 enum { MOST_SORTED = 1 << 16 };
 
-static bool sort(td_opcall *c, td_device_state *d, int64_t dim, int64_t low, int64_t high,
-                 bool descending, bool *ok) {
+static bool sort(td_opcall *c, td_device_state *d, int64_t dim, int64_t low,
+                 int64_t high, bool descending, bool *ok) {
     td_tensor   *x = td__in(c, 0);
     td_lines     l = td__op_lines(x, td__wrap_dim(dim, x->rank));
     td_op_kernel k = {.name = "td_k_rank", .c = c};
@@ -338,8 +343,8 @@ bool td__op_kthvalue(td_opcall *c, td_device_state *d, bool *ok) {
 
 /* Elements take the dtype of the result first. */
 static bool scan(td_opcall *c, td_device_state *d, int way, bool *ok) {
-    td_tensor   *x = td__in(c, 0), *out = c->out[0], *where = way > 2 ? c->out[1] : NULL;
-    td_lines     l = td__op_lines(x, td__wrap_dim(td__in_int(c, 1), x->rank));
+    td_tensor *x = td__in(c, 0), *out = c->out[0], *where = way > 2 ? c->out[1] : NULL;
+    td_lines   l = td__op_lines(x, td__wrap_dim(td__in_int(c, 1), x->rank));
     td_op_kernel k = {.name = "td_k_scan", .c = c, .way = way};
     if (x->numel == 0 || x->rank == 0 || !is_plain(out) || (where && !is_plain(where)))
         return false;
@@ -349,7 +354,8 @@ static bool scan(td_opcall *c, td_device_state *d, int way, bool *ok) {
         td_window  w;
         td__tensor_meta(out, &m);
         m.offset = 0;
-        if (!cast || !td__copy_into(td__window(&w, cast, &m), x)) return *ok = false, true;
+        if (!cast || !td__copy_into(td__window(&w, cast, &m), x))
+            return *ok = false, true;
         x = cast;
     } else if (!(x = td__op_dense(c, x))) return *ok = false, true;
     td__op_ptr(&k, x);

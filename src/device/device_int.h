@@ -54,8 +54,8 @@ void          *td__device_find(td_ctx *cx, td_device_state *d, td_hash128 hash,
  * many. by_rows: rows are divided among blocks, with as many threads as a row can use. */
 td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows);
 /* False after td__fail. */
-bool td__device_launch(td_ctx *cx, td_device_state *d, void *kernel, td_device_grid grid,
-                       td_device_run *run);
+bool           td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
+                                 td_device_grid grid, td_device_run *run);
 
 /* out = a b by the plugin's library, for floats whose operands are row- or column-major.
  * False: not offered; else *ok is false after td__fail. */

@@ -32,11 +32,11 @@ static void define_pointer(td_buf *to, int k, td_dtype dt) {
                        "#define PUT%d(x) td_m_f32_to_%s((float)(x))\n",
                        k, name, k, name);
     else if (dt == TD_BOOL)
-        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((x) != 0)\n", k,
-                       a, k);
+        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((x) != 0)\n",
+                       k, a, k);
     else
-        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((%s)(x))\n", k,
-                       a, k, c);
+        td__buf_printf(to, "#define GET%d(x) ((%s)(x))\n#define PUT%d(x) ((%s)(x))\n",
+                       k, a, k, c);
 }
 
 /* Names of the functions that the words above stand for. */
@@ -95,7 +95,8 @@ int64_t td__double_bits(double x) {
 }
 
 /* Do dims d and e of all operands step as one? */
-static bool joins(int64_t size, const int64_t *const *stride, int operands, int d, int e) {
+static bool joins(int64_t size, const int64_t *const *stride, int operands, int d,
+                  int e) {
     for (int k = 0; k < operands; k++)
         if (stride[k][d] != stride[k][e] * size) return false;
     return true;
@@ -122,7 +123,8 @@ bool td__op_walk(td_op_kernel *k, int at, int rank, const int64_t *size,
     to[0] = dims;
     for (int d = 0; d < dims; d++) {
         to[1 + d] = n[d];
-        for (int o = 0; o < operands; o++) to[1 + (o + 1) * dims + d] = stride[o][from[d]];
+        for (int o = 0; o < operands; o++)
+            to[1 + (o + 1) * dims + d] = stride[o][from[d]];
     }
     return true;
 }
@@ -140,7 +142,7 @@ static void *status_of(td_device_state *d) {
 static td_hash128 hash_of(const td_op_kernel *k) {
     char key[512];
     int  n = snprintf(key, sizeof key, "%s %d %s ", k->name, k->way,
-                      k->defines ? k->defines : "");
+                     k->defines ? k->defines : "");
     for (int i = 0; i < k->ptrs && n < (int)sizeof key - 4; i++)
         n += snprintf(key + n, sizeof key - (size_t)n, "%d ", k->dtype[i]);
     return td__hash128(key, (size_t)n);
@@ -156,8 +158,8 @@ bool td__op_start(td_op_kernel *k, td_device_state *d, int64_t elements, int64_t
     if (k->picky && !(k->run.ptr[TD_DEVICE_PTRS - 1] = status_of(d)))
         return *ok = td__fail_memory(k->c->cx), true;
     d->suspect |= k->picky;
-    *ok = td__device_launch(k->c->cx, d, kernel, td__device_grid(elements, rows, rows > 0),
-                            &k->run);
+    *ok = td__device_launch(k->c->cx, d, kernel,
+                            td__device_grid(elements, rows, rows > 0), &k->run);
     return true;
 }
 

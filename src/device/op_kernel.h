@@ -17,9 +17,9 @@ typedef struct td_op_kernel {
     int           ptrs;
     int           way;     /* WAY in the text */
     const char   *defines; /* further lines; NULL: none */
-    const char   *uses;    /* functions that only the defines name, one per line; NULL */
-    bool          math;    /* uses td_m_exp_M0 and others of the type of pointer 0 */
-    bool          picky;   /* it may find a value out of range */
+    const char   *uses;  /* functions that only the defines name, one per line; NULL */
+    bool          math;  /* uses td_m_exp_M0 and others of the type of pointer 0 */
+    bool          picky; /* it may find a value out of range */
 } td_op_kernel;
 
 /* Appends a pointer to the elements of t; NULL for none, which has the dtype of pointer
@@ -72,7 +72,8 @@ td_op_fn td__op_softmax, td__op_log_softmax, td__op_softmax_backward,
     td__op_min_dim, td__op_sort, td__op_topk, td__op_kthvalue, td__op_cumsum,
     td__op_cumprod, td__op_logcumsumexp, td__op_cummax, td__op_cummin,
     td__op_column_sum;
-td_op_fn td__op_norm, td__op_long_sum, td__op_tril, td__op_triu, td__op_arange, td__op_eye;
+td_op_fn td__op_norm, td__op_long_sum, td__op_tril, td__op_triu, td__op_arange,
+    td__op_eye;
 td_op_fn td__op_padded_product, td__op_attention, td__op_attention_backward;
 td_op_fn td__op_max_pool, td__op_max_pool_backward, td__op_avg_pool,
     td__op_avg_pool_backward, td__op_adaptive_pool, td__op_adaptive_pool_backward,

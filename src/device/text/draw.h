@@ -69,10 +69,10 @@ TD_M td_k_choice td_k_heavier(td_k_choice a, td_k_choice b) {
 }
 
 TD_M void td_k_choice_words(const td_nest_run *r, int64_t i, uint32_t *w) {
-    uint32_t all[4];
-    td_philox((uint64_t)r->given[3], (uint64_t)(r->given[4] + i / 2), all);
-    w[0] = all[i % 2 * 2];
-    w[1] = all[i % 2 * 2 + 1];
+    uint32_t four[4];
+    td_philox((uint64_t)r->given[3], (uint64_t)(r->given[4] + i / 2), four);
+    w[0] = four[i % 2 * 2];
+    w[1] = four[i % 2 * 2 + 1];
 }
 
 /* The first place whose running sum is over a draw. */

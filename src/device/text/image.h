@@ -45,9 +45,9 @@ TD_M td_k_span td_k_windows(const td_nest_run *r, int i, int64_t at) {
 #if WAY == 1
     const td_k_span s = {at * n / size, ((at + 1) * n - 1) / size + 1, 0};
 #else
-    const int64_t step = td_k_step(r, i), last = at + td_k_pad(r, i);
-    const int64_t first = last - (td_k_window(r, i) - 1) * td_k_gap(r, i);
-    const int64_t to = last / step + 1;
+    const int64_t   step = td_k_step(r, i), last = at + td_k_pad(r, i);
+    const int64_t   first = last - (td_k_window(r, i) - 1) * td_k_gap(r, i);
+    const int64_t   to = last / step + 1;
     const td_k_span s = {first > 0 ? (first + step - 1) / step : 0, to < n ? to : n, 0};
 #endif
     return s;
@@ -81,7 +81,8 @@ TD_KERNEL td_k_max_pool(TD_RUN(td_nest_run)) {
 /* Dilation can step over a small input: then a window has no element, and its index may
  * lie outside. */
 TD_M bool td_k_has_taps(const td_nest_run *r, int64_t o, int64_t p, int64_t q) {
-    const td_k_span b = td_k_taps(r, 0, o), v = td_k_taps(r, 1, p), u = td_k_taps(r, 2, q);
+    const td_k_span b = td_k_taps(r, 0, o), v = td_k_taps(r, 1, p),
+                    u = td_k_taps(r, 2, q);
     return b.from < b.to && v.from < v.to && u.from < u.to;
 }
 
@@ -184,18 +185,21 @@ TD_M int64_t td_k_conv_out(const td_nest_run *r, int i, int64_t at, int64_t k) {
     return o >= 0 && o % step == 0 && o / step < td_k_conv(r, 1, i) ? o / step : -1;
 }
 
-TD_M int64_t td_k_volume(const td_nest_run *r, int what, int64_t n, int64_t d, int64_t h,
-                         int64_t w) {
+TD_M int64_t td_k_volume(const td_nest_run *r, int what, int64_t n, int64_t d,
+                         int64_t h, int64_t w) {
     return ((n * td_k_conv(r, what, 0) + d) * td_k_conv(r, what, 1) + h) *
-               td_k_conv(r, what, 2) + w;
+               td_k_conv(r, what, 2) +
+           w;
 }
 
 TD_KERNEL td_k_convolution(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t N = r->size[0], C = r->size[1], O = r->size[2], G = r->size[3];
     const int64_t cs = C / G, os = O / G;
-    const int64_t kd = td_k_conv(r, 2, 0), kh = td_k_conv(r, 2, 1), kw = td_k_conv(r, 2, 2);
-    const int64_t od = td_k_conv(r, 1, 0), oh = td_k_conv(r, 1, 1), ow = td_k_conv(r, 1, 2);
+    const int64_t kd = td_k_conv(r, 2, 0), kh = td_k_conv(r, 2, 1),
+                  kw = td_k_conv(r, 2, 2);
+    const int64_t od = td_k_conv(r, 1, 0), oh = td_k_conv(r, 1, 1),
+                  ow = td_k_conv(r, 1, 2);
     for (int64_t at = TD_FIRST; at < r->given[0]; at += TD_STEP) {
         int64_t n = at;
         A0      sum = 0;
@@ -266,20 +270,20 @@ TD_KERNEL td_k_add_bias(TD_RUN(td_nest_run)) {
  * running mean and variance or NULL. given: n, c, s, eps, momentum. */
 TD_KERNEL td_k_batch_stats(TD_RUN(td_nest_run)) {
     TD_OPEN
-    const int64_t C = r->given[1], S = r->given[2], all = r->given[0] * S;
+    const int64_t C = r->given[1], S = r->given[2], count = r->given[0] * S;
     for (int64_t c = TD_ROW; c < C; c += TD_ROWS) {
         const A0 near = GET0(P0[c * S]);
         A0       sum = 0, squares = 0;
         TD_UNROLL
-        for (int64_t i = TD_LANE; i < all; i += TD_LANES) {
+        for (int64_t i = TD_LANE; i < count; i += TD_LANES) {
             int64_t       n = i;
             const int64_t s = td_k_split(&n, S);
             sum += GET0(P0[(n * C + c) * S + s]) - near;
         }
         TD_TOGETHER(A0, sum, (a + b));
-        const A0 mean = near + sum / (A0)all;
+        const A0 mean = near + sum / (A0)count;
         TD_UNROLL
-        for (int64_t i = TD_LANE; i < all; i += TD_LANES) {
+        for (int64_t i = TD_LANE; i < count; i += TD_LANES) {
             int64_t       n = i;
             const int64_t s = td_k_split(&n, S);
             const A0      e = GET0(P0[(n * C + c) * S + s]) - mean;
@@ -290,11 +294,10 @@ TD_KERNEL td_k_batch_stats(TD_RUN(td_nest_run)) {
             const double m = td_k_double(r->given[4]), keep = 1 - m;
             const A0     eps = (A0)td_k_double(r->given[3]);
             P1[c] = PUT1(mean);
-            P2[c] = PUT2(1 / td_m_sqrt_M0(squares / (A0)all + eps));
-            if (r->ptr[3])
-                P3[c] = PUT3(m * (double)mean + keep * (double)GET3(P3[c]));
+            P2[c] = PUT2(1 / td_m_sqrt_M0(squares / (A0)count + eps));
+            if (r->ptr[3]) P3[c] = PUT3(m * (double)mean + keep * (double)GET3(P3[c]));
             if (r->ptr[4])
-                P4[c] = PUT4(m * ((double)squares / ((double)all - 1)) +
+                P4[c] = PUT4(m * ((double)squares / ((double)count - 1)) +
                              keep * (double)GET4(P4[c]));
         }
     }
@@ -321,12 +324,12 @@ TD_KERNEL td_k_batch_apply(TD_RUN(td_nest_run)) {
  * [2][c] of A0. given: n, c, s. */
 TD_KERNEL td_k_batch_sums(TD_RUN(td_nest_run)) {
     TD_OPEN
-    const int64_t C = r->given[1], S = r->given[2], all = r->given[0] * S;
+    const int64_t C = r->given[1], S = r->given[2], count = r->given[0] * S;
     for (int64_t c = TD_ROW; c < C; c += TD_ROWS) {
         const A0 mean = GET2(P2[c]), rstd = GET3(P3[c]);
         A0       s0 = 0, s1 = 0;
         TD_UNROLL
-        for (int64_t i = TD_LANE; i < all; i += TD_LANES) {
+        for (int64_t i = TD_LANE; i < count; i += TD_LANES) {
             int64_t       n = i;
             const int64_t s = td_k_split(&n, S), k = (n * C + c) * S + s;
             const A0      g = GET0(P0[k]);

@@ -66,10 +66,16 @@ TD_KERNEL td_k_chain(TD_RUN(td_nest_run)) {
     const int64_t count = r->given[0], step = r->given[1];
     for (int64_t at = TD_FIRST; at < count; at += TD_STEP) {
         const int64_t key = P0[at * step];
-        int64_t       next = at + 1;
-        int32_t       first = 1;
+        int64_t       next = at + 1, i = 0;
+        bool          found = false, first = true;
+        for (; next + 8 <= count; next += 8) { /* eight loads at a time */
+            for (int u = 0; u < 8; u++) found |= P0[(next + u) * step] == key;
+            if (found) break;
+        }
         while (next < count && P0[next * step] != key) next++;
-        for (int64_t i = 0; i < at && first; i++) first = P0[i * step] != key;
+        for (; i + 8 <= at && first; i += 8)
+            for (int u = 0; u < 8; u++) first &= P0[(i + u) * step] != key;
+        for (; i < at; i++) first &= P0[i * step] != key;
         P1[at] = next < count ? (int32_t)next : -1;
         P2[at] = (uint8_t)first;
     }
@@ -81,9 +87,9 @@ TD_KERNEL td_k_chain(TD_RUN(td_nest_run)) {
 TD_KERNEL td_k_put_chains(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], count = r->given[1], along = r->given[2];
-    const int64_t all = lines * count, *walk = r->size + 32;
+    const int64_t end = lines * count, *walk = r->size + 32;
     const A1      factor = (A1)FACTOR(r->given[6]);
-    for (int64_t i = TD_FIRST; i < all; i += TD_STEP) {
+    for (int64_t i = TD_FIRST; i < end; i += TD_STEP) {
         int64_t       rest = i, base[3] = {0, 0, 0};
         const int64_t line = td_k_split(&rest, lines);
         if (!P4[rest]) continue;

@@ -3,46 +3,48 @@
 
 /* softmax, log_softmax, their derivatives from the result, softmax with zeros for a line
  * of -inf: WAY 0 to 4. Pointer 0: x or the gradient; 1: the result of the forward; 2: the
- * result. given: lines, n, inner. */
+ * result. given: lines, n, inner; STEP(i): i * inner. */
 TD_KERNEL td_k_softmax(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
     for (int64_t line = TD_ROW; line < lines; line += TD_ROWS) {
         int64_t       outer = line;
-        const int64_t first = td_k_split(&outer, inner), base = outer * n * inner + first;
-        A0            sum = 0;
+        const int64_t first = td_k_split(&outer, inner),
+                      base = outer * n * inner + first;
+        A0 sum = 0;
 #if WAY == 2 || WAY == 3
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) {
-            const A0 g = GET0(P0[base + i * inner]);
-            sum += WAY == 2 ? g * GET1(P1[base + i * inner]) : g;
+            const A0 g = GET0(P0[base + STEP(i)]);
+            sum += WAY == 2 ? g * GET1(P1[base + STEP(i)]) : g;
         }
         TD_TOGETHER(A0, sum, (a + b));
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) {
-            const A0 g = GET0(P0[base + i * inner]), y = GET1(P1[base + i * inner]);
-            P2[base + i * inner] =
+            const A0 g = GET0(P0[base + STEP(i)]), y = GET1(P1[base + STEP(i)]);
+            P2[base + STEP(i)] =
                 PUT2(WAY == 2 ? (g - sum) * y : g - td_m_exp_M0(y) * sum);
         }
 #else
         A0 most = -(A0)__builtin_inf();
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) {
-            const A0 a = most, b = GET0(P0[base + i * inner]);
+            const A0 a = most, b = GET0(P0[base + STEP(i)]);
             most = (a > b || a != a) ? a : b;
         }
         TD_TOGETHER(A0, most, ((a > b || a != a) ? a : b));
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES)
-            sum += td_m_exp_M0(GET0(P0[base + i * inner]) - most);
+            sum += td_m_exp_M0(GET0(P0[base + STEP(i)]) - most);
         TD_TOGETHER(A0, sum, (a + b));
         const bool dead = WAY == 4 && most == -(A0)__builtin_inf();
         const A0   scale = 1 / sum, shift = WAY == 1 ? td_m_log_M0(sum) : 0;
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) {
-            const A0 x = GET0(P0[base + i * inner]) - most;
-            P2[base + i * inner] =
-                PUT2(dead ? 0 : WAY == 1 ? x - shift : td_m_exp_M0(x) * scale);
+            const A0 x = GET0(P0[base + STEP(i)]) - most;
+            P2[base + STEP(i)] = PUT2(dead       ? 0
+                                      : WAY == 1 ? x - shift
+                                                 : td_m_exp_M0(x) * scale);
         }
 #endif
     }
@@ -57,8 +59,8 @@ TD_KERNEL td_k_norm(TD_RUN(td_nest_run)) {
     for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {
         const T0 *x = P0 + row * n;
         T3       *to = P3 + row * n;
-        const A0  near = GET0(x[0]); /* sums of differences are exact if all are equal */
-        A0        sum = 0, squares = 0;
+        const A0 near = GET0(x[0]); /* sums of differences are exact if all are equal */
+        A0       sum = 0, squares = 0;
         TD_UNROLL
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) sum += GET0(x[i]) - near;
         TD_TOGETHER(A0, sum, (a + b));
@@ -251,8 +253,9 @@ TD_KERNEL td_k_extreme(TD_RUN(td_nest_run)) {
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
     for (int64_t line = TD_ROW; line < lines; line += TD_ROWS) {
         int64_t       outer = line;
-        const int64_t first = td_k_split(&outer, inner), base = outer * n * inner + first;
-        td_k_spot     best = {0, -1};
+        const int64_t first = td_k_split(&outer, inner),
+                      base = outer * n * inner + first;
+        td_k_spot best = {0, -1};
         for (int64_t i = TD_LANE; i < n; i += TD_LANES) {
             const td_k_spot x = {GET0(P0[base + i * inner]), i};
             best = td_k_first(best, x);
@@ -303,8 +306,9 @@ TD_KERNEL td_k_scan(TD_RUN(td_nest_run)) {
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
     for (int64_t line = TD_FIRST; line < lines; line += TD_STEP) {
         int64_t       outer = line, where = 0;
-        const int64_t first = td_k_split(&outer, inner), base = outer * n * inner + first;
-        RUN           run = (RUN)GET0(P0[base]);
+        const int64_t first = td_k_split(&outer, inner),
+                      base = outer * n * inner + first;
+        RUN run = (RUN)GET0(P0[base]);
         if (WAY == 0) run += 0;
         for (int64_t i = 0; i < n; i++) {
             const RUN x = (RUN)GET0(P0[base + i * inner]);
@@ -401,7 +405,8 @@ TD_KERNEL td_k_triangle(TD_RUN(td_nest_run)) {
 TD_KERNEL td_k_integers(TD_RUN(td_nest_run)) {
     TD_OPEN
     for (int64_t at = TD_FIRST; at < r->given[0]; at += TD_STEP)
-        P0[at] = PUT0((int64_t)((uint64_t)r->given[1] + (uint64_t)at * (uint64_t)r->given[2]));
+        P0[at] = PUT0(
+            (int64_t)((uint64_t)r->given[1] + (uint64_t)at * (uint64_t)r->given[2]));
 }
 
 /* Where the vector of element i begins; see td__range_vector. */
@@ -417,12 +422,27 @@ TD_KERNEL td_k_range(TD_RUN(td_nest_run)) {
     for (int64_t i = TD_FIRST; i < n; i += TD_STEP) {
         const int64_t v = td_k_range_vector(n, i, LANES);
 #if LANES == 16
-        const A0 base =
-            GET0(PUT0(__builtin_fmaf((float)step, (float)v, (float)start)));
+        const A0 base = GET0(PUT0(__builtin_fmaf((float)step, (float)v, (float)start)));
         P0[i] = PUT0(__builtin_fmaf((float)step, (float)(i - v), base));
 #else
         const A0 base = (A0)__builtin_fma(step, (double)v, start);
         P0[i] = PUT0(__builtin_fma(step, (double)(i - v), (double)base));
 #endif
+    }
+}
+
+/* A matrix whose rows are contiguous, copied, with zeros behind it. Pointers: x, out. given:
+ * rows and columns of out, rows and columns of x, elements from a row to the next of x and
+ * of out. */
+TD_KERNEL td_k_extend(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    const int64_t rows = r->given[0], cols = r->given[1], n = r->given[3];
+    for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {
+        const T0     *x = P0 + row * r->given[4];
+        T1           *to = P1 + row * r->given[5];
+        const int64_t end = row >= r->given[2] ? 0 : n < cols ? n : cols;
+        TD_UNROLL
+        for (int64_t i = TD_LANE; i < end; i += TD_LANES) to[i] = x[i];
+        for (int64_t i = end + TD_LANE; i < cols; i += TD_LANES) to[i] = 0;
     }
 }
