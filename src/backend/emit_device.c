@@ -250,8 +250,8 @@ static const char *suffix_of(const td_emit *e, const td_stmt *access) {
 static void declare_vectors(const td_emit *e, td_buf *to) {
     uint32_t done = 0;
     for (int i = 0; e->vector && i < e->n->stmt.n; i++) {
-        int dt = td__emit_is_vector(e, stmt(e, i)) ? e->n->ptr.v[stmt(e, i)->ptr].dtype
-                                                   : -1;
+        int dt =
+            td__emit_is_vector(e, stmt(e, i)) ? e->n->ptr.v[stmt(e, i)->ptr].dtype : -1;
         if (dt < 0 || done >> dt & 1) continue;
         done |= 1u << dt;
         td__buf_printf(to,
@@ -276,9 +276,8 @@ static void load_vectors(td_emit *e) {
         td__emit_index(e, &at, s->stride);
         if (stmt(e, i)->kind == TD_S_STORE) td__emit_line(e, "td_vec_%s q%d;", t, i);
         else
-            td__emit_line(e,
-                          "const td_vec_%s q%d = *(const td_vec_%s *)(p%d + (%s));", t,
-                          i, t, s->ptr, td__buf_str(&at));
+            td__emit_line(e, "const td_vec_%s q%d = *(const td_vec_%s *)(p%d + (%s));",
+                          t, i, t, s->ptr, td__buf_str(&at));
         e->b->failed |= at.failed;
         td__buf_free(&at);
     }

@@ -317,7 +317,7 @@ typedef struct td_on_device {
     char           *text, *end_text;
     char           *plain_text; /* without vectors, for pointers that lie otherwise */
     void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */
-    int64_t        *word;         /* scratch of a run: their argument */
+    int64_t        *word;                 /* scratch of a run: their argument */
     int             n_words;
     int             nr, end_nr; /* of the two launches in the recording; -1 */
     bool            varies;     /* some of its words are given numbers */

@@ -41,7 +41,8 @@ bool td__launch_write_device(td_launch *k, uint8_t device) {
     t->n_words = n->ptr.n + 1 + n->n_sizes + 1 + n->n_given + 1 + 1;
     t->varies = k->b.draws.n || k->b.run_numbers.n;
     t->word = td__zalloc(sizeof *t->word * (size_t)t->n_words);
-    return t->word && write_texts(t, n, true) && (!t->vector || write_texts(t, n, false));
+    return t->word && write_texts(t, n, true) &&
+           (!t->vector || write_texts(t, n, false));
 }
 
 void td__on_device_drop(td_on_device *t) {
