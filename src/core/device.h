@@ -27,8 +27,8 @@ typedef struct td_device_state {
     /* td_device_counts, beside memory */
     _Atomic uint64_t        to_device, to_host, launches, on_host, kernels_built;
     /* Two int64_t that kernels set when they find a value out of range: the name of
-     * the op, and the value. NULL before the first such kernel. `suspect`: one has been started since
-     * they were read. */
+     * the op, and the value. NULL before the first such kernel. `suspect`: one has
+     * been started since they were read. */
     void                   *status;
     _Atomic bool            suspect;
 } td_device_state;
@@ -59,7 +59,8 @@ void        td__device_release(td_storage *s); /* frees the memory of s */
 bool        td__device_resize(td_storage *s, size_t bytes);
 bool        td__device_zero(td_storage *s);
 
-/* False, after td__fail, if a kernel found a value out of range since the last check. */
+/* False, after td__fail, if a kernel found a value out of range since the last
+ * check. */
 bool td__device_check(td_ctx *cx, td_device_state *d);
 /* Copies n bytes between the host and a real storage on any device, from byte `at` of
  * the storage on. False after td__fail. */
