@@ -1,7 +1,7 @@
-/* device_ops.c -- times of single ops on a device, at the sizes of a step of GPT-2 with
- * 16 x 1024 tokens: `build/bench/device_ops cuda:0`. A line names the op, the time of a
- * call, the bytes that it must move at least in that time, and how many of its calls ran
- * on the host. */
+/* device_ops.c -- times of single ops on a device, at the sizes of a step of GPT-2
+ * with 16 x 1024 tokens: `build/bench/device_ops cuda:0`. A line names the op, the
+ * time of a call, the bytes that it must move at least in that time, and how many of
+ * its calls ran on the host. */
 #include "tandem/tandem.h"
 
 #include <stdio.h>
@@ -94,8 +94,8 @@ static void do_batch_norm(void) {
     td_batch_norm(v.image, NULL, NULL, NULL, NULL, true);
 }
 
-/* An op, and how many bytes it moves, as multiples of the elements of x, wide, scores and
- * of the table. */
+/* An op, and how many bytes it moves, as multiples of the elements of x, wide,
+ * scores and of the table. */
 static const struct {
     const char *name;
     void (*run)(void);
@@ -214,8 +214,8 @@ static void compare_attention(td_ctx *cx, td_dtype dt, bool causal) {
     td_clear(cx);
 }
 
-/* `device_ops DEVICE [FIRST]`: from entry FIRST on, of both dtypes counted through. After a
- * failure of the device it says where to go on, and its status is 3. */
+/* `device_ops DEVICE [FIRST]`: from entry FIRST on, of both dtypes counted through.
+ * After a failure of the device it says where to go on, and its status is 3. */
 int main(int argc, char **argv) {
     static const td_dtype dtypes[] = {TD_BF16, TD_F32};
     size_t    n = sizeof ops / sizeof *ops, at = argc > 2 ? (size_t)atoi(argv[2]) : 0;

@@ -280,7 +280,8 @@ int main(int argc, char **argv) {
     trainer t = {.live = isatty(STDOUT_FILENO)};
     if (!options_read(&t.o, argc, argv)) return fputs(options_help, stderr), 2;
     t.cx = td_open();
-    bool ok = choose_device(&t) && prepare(&t) && (!t.o.data || train(&t)) && write_text(&t);
+    bool ok =
+        choose_device(&t) && prepare(&t) && (!t.o.data || train(&t)) && write_text(&t);
     if (!ok) fprintf(stderr, "gpt2: %s\n", td_message(t.cx));
     td_fn_drop(t.step);
     td_optim_free(t.run.opt);

@@ -40,9 +40,9 @@ typedef struct td_device_product {
 } td_device_product;
 
 /* Attention of [batch, heads, queries, dim] on keys and values [batch, heads, keys,
- * dim]; the last dim is contiguous. Operands by role: query, key, value, out, and lse,
- * which is f32 [batch, heads, queries]; backward reads them and the gradient of out,
- * and writes the gradients of query, key and value. */
+ * dim]; the last dim is contiguous. Operands by role: query, key, value, out, and
+ * lse, which is f32 [batch, heads, queries]; backward reads them and the gradient of
+ * out, and writes the gradients of query, key and value. */
 typedef struct td_device_attention {
     int64_t  batch, heads, queries, keys, dim;
     void    *at[9];
@@ -52,9 +52,9 @@ typedef struct td_device_attention {
     bool     causal, backward;
 } td_device_attention;
 
-/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow]; all
- * are row-major. Makes y, or, from the other two, what x or the weight has as its
- * gradient. */
+/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow];
+ * all are row-major. Makes y, or, from the other two, what x or the weight has as
+ * its gradient. */
 typedef enum td_device_conv_part {
     TD_CONV_Y,
     TD_CONV_X,

@@ -1,10 +1,10 @@
-/* attention.c -- attention forward and backward by cuDNN's graph API. A graph is built for
- * one set of sizes and strides, and its plan is kept: building one takes a second.
+/* attention.c -- attention forward and backward by cuDNN's graph API. A graph is built
+ * for one set of sizes and strides, and its plan is kept: building one takes a second.
  *
- * Forward:  S = scale Q K', masked; lse = max + log sum exp; O = exp(S - max) / sum V.
- * Backward: with P = exp(S - lse) and r = the row sums of dO O,
- *           dV = P' dO, dS = scale P (dO V' - r), dK = dS' Q, dQ = dS K.
- * The backward without a sum in place of dQ is used: results repeat to the bit. */
+ * Forward:  S = scale Q K', masked; lse = max + log sum exp; O = exp(S - max) / sum
+ * V. Backward: with P = exp(S - lse) and r = the row sums of dO O, dV = P' dO, dS =
+ * scale P (dO V' - r), dK = dS' Q, dQ = dS K. The backward without a sum in place of
+ * dQ is used: results repeat to the bit. */
 #include "cuda_int.h"
 
 #include "dnn.h"
@@ -304,7 +304,8 @@ typedef struct place {
 
 enum { MOST_CONFIGS = 8 };
 
-/* Configurations of engines that compute the graph, best first; returns their number. */
+/* Configurations of engines that compute the graph, best first; returns their
+ * number. */
 static int engines(graph *g, const place *at, desc *config) {
     desc                   all = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     desc                   found = make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -456,8 +457,9 @@ int td_cuda_attention(void *dev, const td_device_attention *a) {
     return ok ? 0 : -1;
 }
 
-/* How many configurations of cuDNN compute a call on the GPU that the text describes; for
- * tests on machines without one. -1: there is no cuDNN, or it knows no such GPU. */
+/* How many configurations of cuDNN compute a call on the GPU that the text
+ * describes; for tests on machines without one. -1: there is no cuDNN, or it knows
+ * no such GPU. */
 int td_cuda_attention_engines(const td_device_attention *a, const char *gpu, char *why,
                               size_t cap) {
     static td_cuda         none;

@@ -1,5 +1,5 @@
-/* convolution.c -- convolutions over planes by cuDNN. Only algorithms that give the same
- * bits in every run are used; f32 is computed in f32, without TF32. */
+/* convolution.c -- convolutions over planes by cuDNN. Only algorithms that give the
+ * same bits in every run are used; f32 is computed in f32, without TF32. */
 #include "dnn.h"
 
 #ifdef TD_HAS_DNN

@@ -27,8 +27,8 @@ typedef struct td_device_state {
     /* td_device_counts, beside memory */
     _Atomic uint64_t        to_device, to_host, launches, on_host, kernels_built;
     /* Two int64_t that kernels set when they find a value out of range: the name of
-     * the op, and the value. NULL before the first such kernel. `suspect`: one has been
-     * started since they were read. */
+     * the op, and the value. NULL before the first such kernel. `suspect`: one has
+     * been started since they were read. */
     void                   *status;
     _Atomic bool            suspect;
 } td_device_state;

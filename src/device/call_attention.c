@@ -57,7 +57,8 @@ bool td__op_attention(td_opcall *c, td_device_state *d, bool *ok) {
     return start(c, d, &a, ok);
 }
 
-/* in: grad, query, key, value, attn_mask, out, logsumexp, grad_lse, is_causal, scale. */
+/* in: grad, query, key, value, attn_mask, out, logsumexp, grad_lse, is_causal,
+ * scale. */
 bool td__op_attention_backward(td_opcall *c, td_device_state *d, bool *ok) {
     td_device_attention a;
     td_tensor          *g = td__in(c, 0), *lse = td__in(c, 6);

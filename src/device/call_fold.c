@@ -1,4 +1,5 @@
-/* call_fold.c -- folds of long rows, which many blocks share; triangles and sequences. */
+/* call_fold.c -- folds of long rows, which many blocks share; triangles and
+ * sequences. */
 #include "device/op_kernel.h"
 #include "ops/cast.h"
 #include "rules/geom.h"

@@ -1,6 +1,6 @@
-/* call_image.c -- pools, convolutions and batch norm on a device. Convolutions go to the
- * plugin's library where it offers them; else, and for all else, to the kernels of
- * text/image.h. */
+/* call_image.c -- pools, convolutions and batch norm on a device. Convolutions go to
+ * the plugin's library where it offers them; else, and for all else, to the kernels
+ * of text/image.h. */
 #include "device/op_kernel.h"
 #include "ops/cast.h"
 #include "rules/conv_args.h"

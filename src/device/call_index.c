@@ -1,7 +1,7 @@
-/* call_index.c -- the index family on a device: the walks of kernels/kern_index.h, run by
- * the kernels of text/index.h. Writes happen in the order of the CPU, so results are equal
- * to the bit. A value out of range is found by the kernel and reported when the device is
- * read next. */
+/* call_index.c -- the index family on a device: the walks of kernels/kern_index.h,
+ * run by the kernels of text/index.h. Writes happen in the order of the CPU, so
+ * results are equal to the bit. A value out of range is found by the kernel and
+ * reported when the device is read next. */
 #include "device/op_kernel.h"
 #include "kernels/kern_index.h"
 #include "ops/cast.h"
@@ -308,8 +308,8 @@ bool td__op_index_put(td_opcall *c, td_device_state *d, bool *ok) {
     return !*ok || run_put(c, d, &w, adds ? TD_SPOT_ADD : TD_SPOT_PUT, false, ok);
 }
 
-/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. A table whose padding
- * gets nothing has its row zeroed at the end. */
+/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. A table whose
+ * padding gets nothing has its row zeroed at the end. */
 bool td__op_embedding_backward(td_opcall *c, td_device_state *d, bool *ok) {
     td_tensor *g = td__in(c, 0), *index = td__in(c, 1), *out = c->out[0];
     int64_t    rows = td__in_int(c, 2), pad = td__in_int(c, 3);

@@ -1,6 +1,7 @@
-/* call_product.c -- products of halves whose rows are not a multiple of 16 bytes apart, such
- * as those with the 50,257 columns of GPT-2's head: libraries compute them several times
- * slower. They are computed on copies whose sizes are padded with zeros. */
+/* call_product.c -- products of halves whose rows are not a multiple of 16 bytes
+ * apart, such as those with the 50,257 columns of GPT-2's head: libraries compute
+ * them several times slower. They are computed on copies whose sizes are padded with
+ * zeros. */
 #include "device/op_kernel.h"
 #include "rules/geom.h"
 #include "rules/shape_rules.h"

@@ -1,6 +1,6 @@
-/* call_rows.c -- ops along a dim on a device: softmax, norms, losses, extremes, sorts and
- * scans (text/rows.h). Sums over rows are made in parts whose number depends on the sizes
- * only, so results repeat to the bit. */
+/* call_rows.c -- ops along a dim on a device: softmax, norms, losses, extremes,
+ * sorts and scans (text/rows.h). Sums over rows are made in parts whose number
+ * depends on the sizes only, so results repeat to the bit. */
 #include "device/op_kernel.h"
 #include "ops/cast.h"
 #include "rules/geom.h"

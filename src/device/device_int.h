@@ -50,15 +50,16 @@ typedef struct td_device_source {
 /* The kernel with this hash, built at its first use. NULL: it cannot be built. */
 void          *td__device_find(td_ctx *cx, td_device_state *d, td_hash128 hash,
                                const td_device_source *from);
-/* The grid of a launch. A thread computes one element of `inside`, or several if there are
- * many. by_rows: rows are divided among blocks, with as many threads as a row can use. */
+/* The grid of a launch. A thread computes one element of `inside`, or several if
+ * there are many. by_rows: rows are divided among blocks, with as many threads as a
+ * row can use. */
 td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows);
 /* False after td__fail. */
 bool           td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
                                  td_device_grid grid, td_device_run *run);
 
-/* out = a b by the plugin's library, for floats whose operands are row- or column-major.
- * False: not offered; else *ok is false after td__fail. */
+/* out = a b by the plugin's library, for floats whose operands are row- or
+ * column-major. False: not offered; else *ok is false after td__fail. */
 bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
                         const td_tensor *b, const td_tensor *out, bool *ok);
 

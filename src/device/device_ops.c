@@ -1,5 +1,5 @@
-/* device_ops.c -- which ops have a kernel of their own on a device, by the function that
- * computes them on the CPU: writers in place share it with their pure twins. */
+/* device_ops.c -- which ops have a kernel of their own on a device, by the function
+ * that computes them on the CPU: writers in place share it with their pure twins. */
 #include "device/op_kernel.h"
 #include "ops/device_kernel.h"
 #include "ops/rules_gen.h"

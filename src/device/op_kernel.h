@@ -1,5 +1,5 @@
-/* device/op_kernel.h -- kernels whose text is written by hand (text/NAME.h): what a call
- * of one needs, and how it is started. */
+/* device/op_kernel.h -- kernels whose text is written by hand (text/NAME.h): what a
+ * call of one needs, and how it is started. */
 #ifndef TD_OP_KERNEL_H
 #define TD_OP_KERNEL_H
 
@@ -8,7 +8,8 @@
 /* Where text/index.h expects the walk over the serial dims. */
 enum { TD_WALK_AT = 32 };
 
-/* One start of a kernel. Pointer TD_DEVICE_PTRS - 1 is the status word of the device. */
+/* One start of a kernel. Pointer TD_DEVICE_PTRS - 1 is the status word of the
+ * device. */
 typedef struct td_op_kernel {
     const char   *name;
     td_opcall    *c;
@@ -34,8 +35,8 @@ bool td__op_walk(td_op_kernel *k, int at, int rank, const int64_t *size,
 bool td__op_start(td_op_kernel *k, td_device_state *d, int64_t elements, int64_t rows,
                   bool *ok);
 
-/* What a picky kernel leaves in the status word: the name of the op, which lives as long
- * as the process. */
+/* What a picky kernel leaves in the status word: the name of the op, which lives as
+ * long as the process. */
 int64_t td__op_mark(const td_opcall *c);
 
 /* The bits of a double, for given[]. */
@@ -43,8 +44,8 @@ int64_t td__double_bits(double x);
 
 /* A new tensor on the device of the call; NULL after td__fail. */
 td_tensor *td__op_make(td_opcall *c, td_meta *m);
-/* A tensor that is t if its elements lie row-major without gaps, else a copy; NULL after
- * td__fail. Belongs to the innermost scope. */
+/* A tensor that is t if its elements lie row-major without gaps, else a copy; NULL
+ * after td__fail. Belongs to the innermost scope. */
 td_tensor *td__op_dense(td_opcall *c, td_tensor *t);
 /* A new tensor of one dim on the device; NULL after td__fail. */
 td_tensor *td__op_room(td_opcall *c, td_dtype dt, int64_t n);

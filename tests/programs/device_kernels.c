@@ -1,8 +1,8 @@
-/* device_kernels.c -- kernels of ops on a device (src/device), on the one for tests with
- * TD_TEST_KERNELS: draws are those of the CPU to the bit, a value out of range is reported,
- * halves with odd sizes are padded, a training step of GPT-2 leaves the device nowhere, and
- * docs/cuda.md lists exactly the ops that run on the host. NVRTC compiles every text, where
- * it is. `device_kernels print` prints that list;
+/* device_kernels.c -- kernels of ops on a device (src/device), on the one for tests
+ * with TD_TEST_KERNELS: draws are those of the CPU to the bit, a value out of range
+ * is reported, halves with odd sizes are padded, a training step of GPT-2 leaves the
+ * device nowhere, and docs/cuda.md lists exactly the ops that run on the host. NVRTC
+ * compiles every text, where it is. `device_kernels print` prints that list;
  * `device_kernels PART` runs one part of: list draws range families padding gpt2. */
 #include "ops/device_kernel.h"
 #include "tandem/tandem.h"

@@ -1,5 +1,6 @@
-/* text/image.h -- pools, convolutions and batch norm of row-major volumes [.., d, h, w].
- * Each thread computes one element of the result, in the order of the CPU's sums. */
+/* text/image.h -- pools, convolutions and batch norm of row-major volumes [.., d, h,
+ * w]. Each thread computes one element of the result, in the order of the CPU's
+ * sums. */
 
 /* Numbers of a pool in size[]: td_planes, from d on. Dim i is 0 to 2. */
 TD_M int64_t td_k_in(const td_nest_run *r, int i) { return r->size[i]; }
@@ -111,7 +112,8 @@ TD_KERNEL td_k_max_pool_grad(TD_RUN(td_nest_run)) {
     }
 }
 
-/* What the average of a window divides by. given[1]: counts padding, [2]: the override. */
+/* What the average of a window divides by. given[1]: counts padding, [2]: the
+ * override. */
 TD_M int64_t td_k_divisor(const td_nest_run *r, td_k_span b, td_k_span v, td_k_span u) {
     if (r->given[2]) return r->given[2];
     if (r->given[1]) return b.all * v.all * u.all;
@@ -164,9 +166,10 @@ TD_KERNEL td_k_avg_pool_grad(TD_RUN(td_nest_run)) {
     }
 }
 
-/* A convolution without a library. size: n, c, o, groups, then by threes: input d h w,
- * output, kernel, stride, padding, dilation. Pointers: x, weight, y, bias or NULL; WAY 0
- * makes y, 1 x, 2 the weight; the bias is added in WAY 0 and 1. given: elements made. */
+/* A convolution without a library. size: n, c, o, groups, then by threes: input d h
+ * w, output, kernel, stride, padding, dilation. Pointers: x, weight, y, bias or
+ * NULL; WAY 0 makes y, 1 x, 2 the weight; the bias is added in WAY 0 and 1. given:
+ * elements made. */
 TD_M int64_t td_k_conv(const td_nest_run *r, int what, int i) {
     return r->size[4 + 3 * what + i];
 }
@@ -266,8 +269,8 @@ TD_KERNEL td_k_add_bias(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Statistics of the channels of [n, c, s], and the running ones. Pointers: x, mean, rstd,
- * running mean and variance or NULL. given: n, c, s, eps, momentum. */
+/* Statistics of the channels of [n, c, s], and the running ones. Pointers: x, mean,
+ * rstd, running mean and variance or NULL. given: n, c, s, eps, momentum. */
 TD_KERNEL td_k_batch_stats(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t C = r->given[1], S = r->given[2], count = r->given[0] * S;
@@ -320,8 +323,8 @@ TD_KERNEL td_k_batch_apply(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Sums of g and g h of the channels, h = (x - mean) rstd. Pointers: g, x, mean, rstd, sums
- * [2][c] of A0. given: n, c, s. */
+/* Sums of g and g h of the channels, h = (x - mean) rstd. Pointers: g, x, mean,
+ * rstd, sums [2][c] of A0. given: n, c, s. */
 TD_KERNEL td_k_batch_sums(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t C = r->given[1], S = r->given[2], count = r->given[0] * S;

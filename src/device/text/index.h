@@ -1,5 +1,5 @@
-/* text/index.h -- reading and writing by index; see kernels/index_walk.h. Pointer 0 is the
- * index, 1 the data, 2 the other operand, 7 the status word. */
+/* text/index.h -- reading and writing by index; see kernels/index_walk.h. Pointer 0
+ * is the index, 1 the data, 2 the other operand, 7 the status word. */
 
 /* other = data at the index. given: count, along, limit, least index, op. */
 TD_KERNEL td_k_gather(TD_RUN(td_nest_run)) {
@@ -59,8 +59,8 @@ TD_KERNEL td_k_put(TD_RUN(td_nest_run)) {
     }
 }
 
-/* For every position of an index of `count` entries, at a stride: the next position with
- * the same value, or -1; and whether it is the first. given: count, stride. */
+/* For every position of an index of `count` entries, at a stride: the next position
+ * with the same value, or -1; and whether it is the first. given: count, stride. */
 TD_KERNEL td_k_chain(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t count = r->given[0], step = r->given[1];
@@ -81,9 +81,9 @@ TD_KERNEL td_k_chain(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Like td_k_put with ADD, where the serial part is one dim and the index the same for all
- * lines: chains of equal indices are independent, too. Pointers 3 and 4 are those that
- * td_k_chain wrote. given: as td_k_put. */
+/* Like td_k_put with ADD, where the serial part is one dim and the index the same
+ * for all lines: chains of equal indices are independent, too. Pointers 3 and 4 are
+ * those that td_k_chain wrote. given: as td_k_put. */
 TD_KERNEL td_k_put_chains(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], count = r->given[1], along = r->given[2];
@@ -111,8 +111,8 @@ TD_KERNEL td_k_put_chains(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Offsets of the elements that several indices name: off += stride * index, or = if it is
- * the first. given: count, stride, limit, first, op. */
+/* Offsets of the elements that several indices name: off += stride * index, or = if
+ * it is the first. given: count, stride, limit, first, op. */
 TD_KERNEL td_k_offsets(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t count = r->given[0], limit = r->given[2];

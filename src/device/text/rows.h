@@ -1,9 +1,9 @@
 /* text/rows.h -- kernels that give a line of a dim to a block: softmax, norms, losses,
  * where the extreme is. A tensor is [outer, n, inner], row-major. */
 
-/* softmax, log_softmax, their derivatives from the result, softmax with zeros for a line
- * of -inf: WAY 0 to 4. Pointer 0: x or the gradient; 1: the result of the forward; 2: the
- * result. given: lines, n, inner; STEP(i): i * inner. */
+/* softmax, log_softmax, their derivatives from the result, softmax with zeros for a
+ * line of -inf: WAY 0 to 4. Pointer 0: x or the gradient; 1: the result of the
+ * forward; 2: the result. given: lines, n, inner; STEP(i): i * inner. */
 TD_KERNEL td_k_softmax(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
@@ -50,9 +50,9 @@ TD_KERNEL td_k_softmax(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Layer norm (WAY 0) and group norm (WAY 1). Pointers: x, weight, bias, out, mean, rstd;
- * weight and bias may be NULL. given: rows, n, eps, groups, channels of a group, elements
- * of a channel. */
+/* Layer norm (WAY 0) and group norm (WAY 1). Pointers: x, weight, bias, out, mean,
+ * rstd; weight and bias may be NULL. given: rows, n, eps, groups, channels of a
+ * group, elements of a channel. */
 TD_KERNEL td_k_norm(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t rows = r->given[0], n = r->given[1];
@@ -92,8 +92,8 @@ TD_KERNEL td_k_norm(TD_RUN(td_nest_run)) {
     }
 }
 
-/* dx = rstd (g w - s0 / n - h s1 / n), h = (x - mean) rstd, s0 and s1 the sums of g w and
- * g w h. Pointers: g, x, weight or NULL, mean, rstd, dx. given: rows, n. */
+/* dx = rstd (g w - s0 / n - h s1 / n), h = (x - mean) rstd, s0 and s1 the sums of g
+ * w and g w h. Pointers: g, x, weight or NULL, mean, rstd, dx. given: rows, n. */
 TD_KERNEL td_k_norm_grad(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t rows = r->given[0], n = r->given[1];
@@ -123,9 +123,9 @@ TD_KERNEL td_k_norm_grad(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Sums over rows for the gradients of weight and bias, by parts: thread (part, column)
- * takes the rows part, part + parts, ... Pointers: g, x, mean, rstd, sums [parts][2][n] of
- * A0. given: rows, n, parts. */
+/* Sums over rows for the gradients of weight and bias, by parts: thread (part,
+ * column) takes the rows part, part + parts, ... Pointers: g, x, mean, rstd, sums
+ * [parts][2][n] of A0. given: rows, n, parts. */
 TD_KERNEL td_k_norm_sums(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t rows = r->given[0], n = r->given[1], parts = r->given[2];
@@ -160,8 +160,8 @@ TD_KERNEL td_k_column_sums(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Adds the parts in order. Pointers: sums [outer][parts][step], to. given: n, parts, step,
- * the first column, outer. */
+/* Adds the parts in order. Pointers: sums [outer][parts][step], to. given: n, parts,
+ * step, the first column, outer. */
 TD_KERNEL td_k_fold_parts(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t n = r->given[0], parts = r->given[1], step = r->given[2];
@@ -175,9 +175,10 @@ TD_KERNEL td_k_fold_parts(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Negative log likelihood by one block; sums in double. Pointers: scores, target, weight
- * or NULL, out, total. The walk is over the target: its offset and that of class 0.
- * given: places, classes, step of a class, ignored, 0: each, 1: mean, 2: sum; op. */
+/* Negative log likelihood by one block; sums in double. Pointers: scores, target,
+ * weight or NULL, out, total. The walk is over the target: its offset and that of
+ * class 0. given: places, classes, step of a class, ignored, 0: each, 1: mean, 2:
+ * sum; op. */
 TD_KERNEL td_k_nll(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t places = r->given[0];
@@ -207,8 +208,8 @@ TD_KERNEL td_k_nll(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Its gradient, into zeros. Pointers: g, target, weight or NULL, total, out. The walk: the
- * target, out, g. given: as td_k_nll. */
+/* Its gradient, into zeros. Pointers: g, target, weight or NULL, total, out. The
+ * walk: the target, out, g. given: as td_k_nll. */
 TD_KERNEL td_k_nll_grad(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t places = r->given[0];
@@ -246,8 +247,8 @@ TD_M td_k_spot td_k_first(td_k_spot a, td_k_spot b) {
     return (WAY == 1 ? a.x < b.x : a.x > b.x) ? a : b;
 }
 
-/* Where the extreme of a line is. Pointers: x, values or NULL, indices. given: lines, n,
- * inner. */
+/* Where the extreme of a line is. Pointers: x, values or NULL, indices. given:
+ * lines, n, inner. */
 TD_KERNEL td_k_extreme(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
@@ -271,9 +272,9 @@ TD_KERNEL td_k_extreme(TD_RUN(td_nest_run)) {
 /* Is a before b in ascending order? NaN comes last. */
 TD_M bool td_k_before(A0 a, A0 b) { return a < b || (a == a && b != b); }
 
-/* Sorting by counting how many come before: wanted are the ranks from `low` to before
- * `high`. Pointers: x, values, indices (of i64), each [outer, high - low, inner]. given:
- * outer * n * inner, n, inner, low, high, descending. */
+/* Sorting by counting how many come before: wanted are the ranks from `low` to
+ * before `high`. Pointers: x, values, indices (of i64), each [outer, high - low,
+ * inner]. given: outer * n * inner, n, inner, low, high, descending. */
 TD_KERNEL td_k_rank(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t n = r->given[1], inner = r->given[2], low = r->given[3];
@@ -299,8 +300,8 @@ TD_KERNEL td_k_rank(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Running sums, products, log-sums of exponentials, maxima, minima: WAY 0 to 4. A thread
- * takes a line. Pointers: x, out, indices or NULL. given: lines, n, inner. */
+/* Running sums, products, log-sums of exponentials, maxima, minima: WAY 0 to 4. A
+ * thread takes a line. Pointers: x, out, indices or NULL. given: lines, n, inner. */
 TD_KERNEL td_k_scan(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], n = r->given[1], inner = r->given[2];
@@ -333,8 +334,8 @@ TD_KERNEL td_k_scan(TD_RUN(td_nest_run)) {
     }
 }
 
-/* |x|^p, as WAY says: 0: x itself, 1: |x|, 2: its square, 3: any power, 4: 1 if it is not
- * zero, 5: |x| for the greatest, 6: for the least. */
+/* |x|^p, as WAY says: 0: x itself, 1: |x|, 2: its square, 3: any power, 4: 1 if it
+ * is not zero, 5: |x| for the greatest, 6: for the least. */
 TD_M SUM td_k_power(SUM x, double p) {
     const SUM size = x < 0 ? -x : x;
     if (WAY == 2) return x * x;
@@ -352,8 +353,8 @@ TD_M SUM td_k_fold(SUM a, SUM b) {
     return a + b;
 }
 
-/* Folds long rows in parts, a part to a block. Pointers: x [rows][n], folds [rows][parts]
- * of SUM. given: rows * parts, n, parts, p. */
+/* Folds long rows in parts, a part to a block. Pointers: x [rows][n], folds
+ * [rows][parts] of SUM. given: rows * parts, n, parts, p. */
 TD_KERNEL td_k_row_parts(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t n = r->given[1], parts = r->given[2], each = (n + parts - 1) / parts;
@@ -371,8 +372,8 @@ TD_KERNEL td_k_row_parts(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Folds the parts in order and, with given[2], takes the root. given: rows, parts, has a
- * root, 1 / p. */
+/* Folds the parts in order and, with given[2], takes the root. given: rows, parts,
+ * has a root, 1 / p. */
 TD_KERNEL td_k_row_end(TD_RUN(td_nest_run)) {
     TD_OPEN
     for (int64_t row = TD_FIRST; row < r->given[0]; row += TD_STEP) {
@@ -386,9 +387,9 @@ TD_KERNEL td_k_row_end(TD_RUN(td_nest_run)) {
     }
 }
 
-/* Zeroes the elements of matrices beside a diagonal. Pointer 0. The walk is over the dims
- * before the last two. given: elements of the stack, rows, columns, their strides, the
- * diagonal, 1: above it. */
+/* Zeroes the elements of matrices beside a diagonal. Pointer 0. The walk is over the
+ * dims before the last two. given: elements of the stack, rows, columns, their
+ * strides, the diagonal, 1: above it. */
 TD_KERNEL td_k_triangle(TD_RUN(td_nest_run)) {
     TD_OPEN
     for (int64_t at = TD_FIRST; at < r->given[0]; at += TD_STEP) {
@@ -431,9 +432,9 @@ TD_KERNEL td_k_range(TD_RUN(td_nest_run)) {
     }
 }
 
-/* A matrix whose rows are contiguous, copied, with zeros behind it. Pointers: x, out. given:
- * rows and columns of out, rows and columns of x, elements from a row to the next of x and
- * of out. */
+/* A matrix whose rows are contiguous, copied, with zeros behind it. Pointers: x,
+ * out. given: rows and columns of out, rows and columns of x, elements from a row to
+ * the next of x and of out. */
 TD_KERNEL td_k_extend(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t rows = r->given[0], cols = r->given[1], n = r->given[3];
