@@ -12,9 +12,10 @@ device=${DEVICE:-cuda:0}
 suites=${SUITES:-doctor smoke cases corpus samples programs speed}
 
 pack() {
-    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/bench/device || exit 1
+    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/gpt2 build/bench/device \
+        build/bench/device_ops || exit 1
     rm -rf build/gpu && mkdir -p build/gpu/lib build/gpu/fuzz build/gpu/bench
-    for p in tandem ops-test fuzz/programs bench/device libtandem-cuda.so; do
+    for p in tandem ops-test fuzz/programs gpt2 bench/device bench/device_ops libtandem-cuda.so; do
         strip -o "build/gpu/$p" "build/$p" || exit 1
     done
     ldd build/ops-test build/tandem | awk '$3 ~ /^\// { print $3 }' | sort -u |
@@ -35,6 +36,55 @@ go() {
     timeout -k 5 "$seconds" $loader "$@"
 }
 
+# The loss of 20 steps of a small GPT-2 on the CPU and on the device, side by side.
+curve() {
+    local how="--layers 4 --heads 4 --width 128 --context 128 --batch 8 --steps 20 --sample 20"
+    cat tests/cases/*/*.td | head -c 300000 >text.txt
+    for d in cpu "$device"; do
+        go "${CURVE:-60}" ./gpt2 --data text.txt $how --eager --seed 3 --device "$d" >"curve-${d%%:*}.txt" 2>&1
+        grep -a 'no kernel' "curve-${d%%:*}.txt"
+        grep -ao '[0-9]*/20  loss [0-9.]*' "curve-${d%%:*}.txt" >"losses-${d%%:*}.txt"
+    done
+    paste losses-cpu.txt "losses-${device%%:*}.txt"
+    tail -n 4 "curve-${device%%:*}.txt" | cut -c1-300
+}
+
+# A step of GPT-2 124M, eager.
+step() {
+    cat tests/cases/*/*.td >text.txt
+    go "${STEP:-100}" ./gpt2 --data text.txt --model small --context 1024 --batch 4 --steps 6 --sample 1 \
+        --eager --device "$device"
+}
+
+# Out of bounds and uninitialized reads in kernels.
+memcheck() {
+    local tool
+    tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer | head -1)
+    [ -n "$tool" ] || { echo "no compute-sanitizer here"; return 0; }
+    timeout -k 5 "${MEMCHECK:-60}" "$tool" --tool memcheck --error-exitcode 9 $loader \
+        ./ops-test --device="$device" -q --every="${MEMCHECK_EVERY:-60}"
+}
+
+# Each op in turn; after a failure of the device a new process goes on with the next.
+ops() {
+    local first=0 end
+    end=$(($(date +%s) + ${OPS:-60}))
+    while [ "$(date +%s)" -lt "$end" ]; do
+        go $((end - $(date +%s))) ./bench/device_ops "$device" "$first" >ops-one.txt 2>&1
+        [ $? = 3 ] || { cat ops-one.txt && return; }
+        cat ops-one.txt
+        first=$(sed -n 's/^go on at //p' ops-one.txt)
+    done
+}
+
+# The samples of each word in a process of their own, two at a time.
+kernels() {
+    printf '%s\n' $WORDS | xargs -P "${JOBS:-4}" -I WORD sh -c \
+        'timeout -k 5 ${KERNELS:-40} '"$loader"' ./ops-test --device='"$device"' --every=${EVERY:-1} WORD >k-WORD.txt 2>&1
+         echo "WORD: status $? $(grep -a passed k-WORD.txt | tail -1)"
+         grep -av "has no kernel" k-WORD.txt | grep -a -A3 "FAIL\|CRASH\|not built" | cut -c1-300 | head -${EACH:-12}'
+}
+
 suite() { # NAME
     case $1 in
     doctor) go 60 ./tandem doctor ;;
@@ -44,6 +94,11 @@ suite() { # NAME
     samples) go 500 ./ops-test --device="$device" -q "--every=${EVERY:-8}" ;;
     programs) go 200 ./fuzz/programs --device="$device" --count="${COUNT:-300}" --seed=900000 ;;
     speed) go 100 ./bench/device "$device" ;;
+    curve) curve ;;
+    step) step ;;
+    ops) ops ;;
+    kernels) kernels ;;
+    memcheck) memcheck ;;
     esac
 }
 
@@ -54,6 +109,9 @@ run() { # OUT
     for d in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib /usr/lib/x86_64-linux-gnu; do
         [ -d "$d" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d
     done
+    # cuDNN is often only in the folder of a Python package
+    d=$(python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0] + "/lib")' 2>/dev/null)
+    [ -e "$d/libcudnn.so.9" ] && LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d
     export LD_LIBRARY_PATH=$PWD/lib:$LD_LIBRARY_PATH TD_DEVICE_PATH=$PWD TD_BACKEND=interp
     loader=
     ./tandem help >/dev/null 2>&1 || loader="$PWD/sys/ld-linux-x86-64.so.2 --library-path $PWD/sys:$LD_LIBRARY_PATH"
@@ -65,9 +123,10 @@ run() { # OUT
             start=$(date +%s)
             suite "$name" >"$out/$name.txt" 2>&1
             status=$?
-            grep -v 'has no kernel' "$out/$name.txt" | tail -25 | cut -c1-400
+            grep -av 'has no kernel' "$out/$name.txt" | tail -"${LINES_OF:-25}" | cut -c1-400
+            grep -ao '[a-zA-Z_0-9]* has no kernel' "$out/$name.txt" | sort -u | tr '\n' ';'
             echo "---- $name: status $status, $(($(date +%s) - start)) s," \
-                "$(grep -c 'has no kernel' "$out/$name.txt") ops without a kernel"
+                "$(grep -ac 'has no kernel' "$out/$name.txt") ops without a kernel"
         done
     } 2>&1 | tee "$out/gpu.log"
 }

@@ -20,6 +20,7 @@ const char *const options_help =
     "  --steps N  100    --batch N  4    --window N   tokens of a sequence: the "
     "context\n"
     "  --lr X  3e-4      --every N  50   --seed N  1  --eager  steps are not compiled\n"
+    "  --device NAME     where it runs: cpu, cuda, cuda:1\n"
     "  --recompute       blocks are computed again in backward: less memory, more "
     "time\n"
     "  --budget X  1     down to 0: how much memory a compiled step may keep\n"
@@ -72,6 +73,7 @@ static const char **text(options *o, const char *name) {
            : is(name, "--from")      ? &o->from
            : is(name, "--tokenizer") ? &o->tokenizer
            : is(name, "--prompt")    ? &o->prompt
+           : is(name, "--device")    ? &o->device
                                      : NULL;
 }
 

@@ -5,7 +5,7 @@
 #include "model.h"
 
 typedef struct options {
-    const char *data, *save, *from, *tokenizer, *prompt;
+    const char *data, *save, *from, *tokenizer, *prompt, *device;
     gpt2_sizes  sizes;
     int64_t     batch, window, steps, every, sample, seed;
     double      lr, heat, budget;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tandem/nn.h>
+#include <tandem/device.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -263,11 +264,24 @@ static bool prepare(trainer *t) {
     return !t->o.save || gpt2_resume_run(&t->run, t->o.save);
 }
 
+/* Everything is made on the device of --device. */
+static bool choose_device(trainer *t) {
+    td_device dev;
+    if (!t->o.device) return true;
+    if (!td_device_parse(t->o.device, &dev)) {
+        td_fail(t->cx, TD_E_ARG, "--device: there is no kind %s", t->o.device);
+        return false;
+    }
+    td_set_default_device(t->cx, dev);
+    return td_ok(t->cx);
+}
+
 int main(int argc, char **argv) {
     trainer t = {.live = isatty(STDOUT_FILENO)};
     if (!options_read(&t.o, argc, argv)) return fputs(options_help, stderr), 2;
     t.cx = td_open();
-    bool ok = prepare(&t) && (!t.o.data || train(&t)) && write_text(&t);
+    bool ok =
+        choose_device(&t) && prepare(&t) && (!t.o.data || train(&t)) && write_text(&t);
     if (!ok) fprintf(stderr, "gpt2: %s\n", td_message(t.cx));
     td_fn_drop(t.step);
     td_optim_free(t.run.opt);

@@ -84,6 +84,7 @@ typedef struct td_config {
     const char *trace_file       TD_0;
     bool strict                  TD_0;
     const char *device_path      TD_0;
+    bool device_graphs           TD_0;
 } td_config;
 #define TD_CONFIG .td_config_size = sizeof(td_config)
 

@@ -16,12 +16,13 @@
 extern "C" {
 #endif
 
-#define TD_DEVICE_PLUGIN_VERSION 1
+#define TD_DEVICE_PLUGIN_VERSION 2
 
 /* A grid of blocks of threads. */
 typedef struct td_device_grid {
     uint32_t blocks, threads;
     uint32_t shared; /* bytes of shared memory that the launch adds */
+    uint32_t bytes;  /* of the argument, if there is one; 0: not said */
 } td_device_grid;
 
 /* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by
@@ -37,6 +38,35 @@ typedef struct td_device_product {
     td_dtype    dtype; /* of all three */
     double      alpha, beta;
 } td_device_product;
+
+/* Attention of [batch, heads, queries, dim] on keys and values [batch, heads, keys,
+ * dim]; the last dim is contiguous. Operands by role: query, key, value, out, and
+ * lse, which is f32 [batch, heads, queries]; backward reads them and the gradient of
+ * out, and writes the gradients of query, key and value. */
+typedef struct td_device_attention {
+    int64_t  batch, heads, queries, keys, dim;
+    void    *at[9];
+    int64_t  stride[9][3]; /* of batch, heads, rows; of lse none */
+    double   scale;
+    td_dtype dtype; /* of all but lse */
+    bool     causal, backward;
+} td_device_attention;
+
+/* A convolution of x [n,c,h,w] with weight [o,c/groups,kh,kw] gives y [n,o,oh,ow];
+ * all are row-major. Makes y, or, from the other two, what x or the weight has as
+ * its gradient. */
+typedef enum td_device_conv_part {
+    TD_CONV_Y,
+    TD_CONV_X,
+    TD_CONV_W
+} td_device_conv_part;
+typedef struct td_device_convolution {
+    int64_t             n, c, h, w, o, kh, kw, oh, ow;
+    int64_t             stride[2], pad[2], dilation[2], groups;
+    void               *x, *weight, *y;
+    td_dtype            dtype;
+    td_device_conv_part makes;
+} td_device_convolution;
 
 /* What the plugin counts; the library counts the rest of td_device_counts. */
 typedef struct td_device_memory {
@@ -77,10 +107,33 @@ typedef struct td_device_plugin {
     /* Compiles text whose function `entry` is a kernel; NULL: it cannot. The kernel
      * belongs to the device. */
     void *(*build)(void *dev, const char *text, const char *entry);
+    /* The same in two steps, with machine code that the library keeps on disk; NULL,
+     * all three: only build. compile: the code, from malloc, and its size; NULL: it
+     * cannot. load takes the code of the same target; NULL: it cannot. target: one line
+     * that names everything the code depends on beside the text. */
+    void *(*compile)(void *dev, const char *text, size_t *bytes);
+    void *(*load)(void *dev, const void *code, size_t bytes, const char *entry);
+    void (*target)(void *dev, char *out, size_t cap);
     /* Starts a kernel; args are addresses of its arguments, which it copies. */
     bool (*launch)(void *dev, void *kernel, td_device_grid grid, void **args);
+    /* Recordings. NULL, all of them: none. After record, work of this thread is kept
+     * instead of started, until recorded, which returns it; NULL: something had to be
+     * started (a copy to or from the host; all before it was started, in order), or it
+     * failed. Memory is allocated and released as ever. replay starts all of it.
+     * last is the number of the last launch so far, for change, which gives one launch
+     * of a recording another argument; -1, false: it cannot be changed. */
+    bool (*record)(void *dev);
+    void *(*recorded)(void *dev);
+    int (*last)(void *dev);
+    bool (*change)(void *dev, void *recording, int launch, void **args);
+    bool (*replay)(void *dev, void *recording);
+    void (*forget)(void *dev, void *recording);
     /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */
     int (*product)(void *dev, const td_device_product *p);
+    /* Attention; the same. */
+    int (*attention)(void *dev, const td_device_attention *a);
+    /* A convolution; the same. */
+    int (*convolution)(void *dev, const td_device_convolution *c);
 } td_device_plugin;
 
 /* The function that a plugin exports under the name "td_device_plugin_get". */

@@ -10,6 +10,7 @@
 
 #include <cublasLt.h>
 #include <cuda.h>
+#include <pthread.h>
 
 /* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
 #define TD_CU_FUNCTIONS                                           \
@@ -35,7 +36,15 @@
     TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                     \
     TD_CU(cuModuleLoadData, "cuModuleLoadData")                   \
     TD_CU(cuModuleGetFunction, "cuModuleGetFunction")             \
-    TD_CU(cuLaunchKernel, "cuLaunchKernel")
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")                       \
+    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")        \
+    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")               \
+    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")    \
+    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")      \
+    TD_CU(cuGraphLaunch, "cuGraphLaunch")                         \
+    TD_CU(cuGraphDestroy, "cuGraphDestroy")                       \
+    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")               \
+    TD_CU(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2")
 
 /* The loaded driver; all zero before td_cu_load. */
 typedef struct td_driver {
@@ -53,26 +62,40 @@ typedef struct td_cuda_plan {
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
+typedef struct td_cuda_attention_plan td_cuda_attention_plan; /* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
+
+/* attention.c */
+
 /* An open device. */
 typedef struct td_cuda {
-    CUdevice         device;
-    CUcontext        context;
-    CUstream         stream;
-    CUmemoryPool     pool;
-    int              arch; /* 90: sm_90 */
-    uint64_t         bytes, peak;
-    char             error[4096];
-    cublasLtHandle_t lt;        /* NULL until the first product */
-    void            *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
-    td_cuda_plan    *plans;     /* [TD_CUDA_PLANS] by hash */
-    bool            *planned;   /* [TD_CUDA_PLANS] */
+    CUdevice  device;
+    CUcontext context;
+    CUstream  stream; /* where this call starts work: main, or capture */
+    CUstream  main, capture;
+    struct td_cuda_recording *open; /* what is being recorded; NULL: nothing */
+    pthread_t                 by;   /* the thread that records */
+    CUmemoryPool              pool;
+    int                       arch; /* 90: sm_90 */
+    uint64_t                  bytes, peak;
+    char                      error[4096];
+    cublasLtHandle_t          lt; /* NULL until the first product */
+    void         *workspace;      /* of TD_CUDA_WORKSPACE bytes; NULL until then */
+    td_cuda_plan *plans;          /* [TD_CUDA_PLANS] by hash */
+    bool         *planned;        /* [TD_CUDA_PLANS] */
+
+    void                   *dnn;    /* the handle of cuDNN; NULL until it is needed */
+    bool                    no_dnn; /* it cannot be loaded */
+    td_cuda_attention_plan *attention; /* [n_attention] plans that are built */
+    int                     n_attention;
 } td_cuda;
 
 /* Loads the driver. False, and why: it is missing, or too old. */
 bool td_cu_load(char *why, size_t cap);
 /* Stores "what: reason" as the error of d; true if r is no error. */
 bool td_cu_ok(td_cuda *d, CUresult r, const char *what);
-/* Makes d the current device of the thread. */
+/* Makes d the current device of the thread, and d->stream the one that this call starts
+ * work in. Every function of the plugin begins with it. */
 bool td_cu_enter(td_cuda *d);
 
 /* memory.c */
@@ -87,13 +110,39 @@ void  td_cuda_memory(void *dev, td_device_memory *out);
 
 /* kernels.c */
 void        *td_cuda_build(void *dev, const char *text, const char *entry);
+void        *td_cuda_code(void *dev, const char *text, size_t *bytes);
+void        *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry);
+void         td_cuda_target(void *dev, char *out, size_t cap);
 bool         td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
 /* Compiles text for sm_<arch> without a device: the machine code, to be freed, or NULL
  * and why. For tests on machines without a GPU. */
 TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
                              size_t cap);
 
+/* record.c */
+bool  td_cuda_record(void *dev);
+void *td_cuda_recorded(void *dev);
+int   td_cuda_last(void *dev);
+bool  td_cuda_change(void *dev, void *recording, int launch, void **args);
+bool  td_cuda_replay(void *dev, void *recording);
+void  td_cuda_forget(void *dev, void *recording);
+bool  td_cuda_records(const td_cuda *d); /* does this thread record? */
+/* If this thread records: frees the memory with the recording, and returns true. */
+bool  td_cuda_keep(td_cuda *d, CUdeviceptr memory);
+/* If this thread records: starts what it has recorded, and ends the recording. */
+bool  td_cuda_flush(td_cuda *d);
+/* Keeps a launch that was just started for td_cuda_change. */
+void  td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
+
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);
+
+/* convolution.c */
+int td_cuda_convolution(void *dev, const td_device_convolution *p);
+
+/* attention.c */
+int        td_cuda_attention(void *dev, const td_device_attention *a);
+TD_API int td_cuda_attention_engines(const td_device_attention *a, const char *gpu,
+                                     char *why, size_t cap);
 
 #endif

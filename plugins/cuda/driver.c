@@ -43,6 +43,7 @@ bool td_cu_ok(td_cuda *d, CUresult r, const char *what) {
 }
 
 bool td_cu_enter(td_cuda *d) {
+    d->stream = td_cuda_records(d) ? d->capture : d->main;
     return td_cu_ok(d, td_cu.cuCtxSetCurrent(d->context), "cuCtxSetCurrent");
 }
 
@@ -68,7 +69,7 @@ static bool start(td_cuda *d) {
         td_cu_ok(d, td_cu.cuDevicePrimaryCtxRetain(&d->context, d->device),
                  "cuDevicePrimaryCtxRetain") &&
         td_cu_enter(d) &&
-        td_cu_ok(d, td_cu.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING),
+        td_cu_ok(d, td_cu.cuStreamCreate(&d->main, CU_STREAM_NON_BLOCKING),
                  "cuStreamCreate") &&
         td_cu_ok(d, td_cu.cuDeviceGetDefaultMemPool(&d->pool, d->device),
                  "cuDeviceGetDefaultMemPool") &&
@@ -120,8 +121,19 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .error = error,
                                         .memory = td_cuda_memory,
                                         .build = td_cuda_build,
+                                        .compile = td_cuda_code,
+                                        .load = td_cuda_load,
+                                        .target = td_cuda_target,
                                         .launch = td_cuda_launch,
-                                        .product = td_cuda_product};
+                                        .record = td_cuda_record,
+                                        .recorded = td_cuda_recorded,
+                                        .last = td_cuda_last,
+                                        .change = td_cuda_change,
+                                        .replay = td_cuda_replay,
+                                        .forget = td_cuda_forget,
+                                        .product = td_cuda_product,
+                                        .attention = td_cuda_attention,
+                                        .convolution = td_cuda_convolution};
 
 TD_API td_device_plugin_fn td_device_plugin_get;
 

@@ -85,28 +85,40 @@ static const char prelude[] =
     "    return lgamma(x);\n"
     "}\n"
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
-    "#define TD_RUN(T) const __grid_constant__ T all\n"
-    "#define TD_OPEN const td_nest_run *r = &all;\n"
+    "#define TD_RUN(T) const __grid_constant__ T td_argument\n"
+    "#define TD_OPEN const td_nest_run *r = &td_argument;\n"
     "#define TD_UNROLL _Pragma(\"unroll 4\")\n"
+    "#define TD_UNROLL_MORE _Pragma(\"unroll 16\")\n"
+    "#define TD_UNROLL_ALL _Pragma(\"unroll\")\n"
     "#define TD_FIRST (blockIdx.x * (int64_t)blockDim.x + threadIdx.x)\n"
     "#define TD_STEP (gridDim.x * (int64_t)blockDim.x)\n"
     "#define TD_ROW ((int64_t)blockIdx.x)\n"
     "#define TD_ROWS ((int64_t)gridDim.x)\n"
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
+    "#define TD_SYNC __syncthreads()\n"
+    "template <class T> T td_across(T v, int by) {\n"
+    "    unsigned w[(sizeof v + 3) / 4] = {0};\n"
+    "    memcpy(w, &v, sizeof v);\n"
+    "    for (unsigned i = 0; i < sizeof w / 4; i++)\n"
+    "        w[i] = __shfl_xor_sync(0xffffffffu, w[i], by);\n"
+    "    memcpy(&v, w, sizeof v);\n"
+    "    return v;\n"
+    "}\n"
     "#define TD_TOGETHER(T, value, fold) do { \\\n"
-    "    __shared__ T td_all[256]; \\\n"
-    "    __syncthreads(); \\\n"
-    "    td_all[threadIdx.x] = value; \\\n"
-    "    for (unsigned td_half = blockDim.x / 2; td_half; td_half /= 2) { \\\n"
-    "        __syncthreads(); \\\n"
-    "        if (threadIdx.x < td_half) { \\\n"
-    "            T a = td_all[threadIdx.x], b = td_all[threadIdx.x + td_half]; \\\n"
-    "            td_all[threadIdx.x] = fold; \\\n"
-    "        } \\\n"
+    "    __shared__ T td_all[32]; \\\n"
+    "    for (int td_k = 16; td_k; td_k /= 2) { \\\n"
+    "        T a = value, b = td_across(value, td_k); \\\n"
+    "        value = fold; \\\n"
     "    } \\\n"
+    "    if ((threadIdx.x & 31) == 0) td_all[threadIdx.x / 32] = value; \\\n"
     "    __syncthreads(); \\\n"
     "    value = td_all[0]; \\\n"
+    "    for (unsigned td_k = 1; td_k < blockDim.x / 32; td_k++) { \\\n"
+    "        T a = value, b = td_all[td_k]; \\\n"
+    "        value = fold; \\\n"
+    "    } \\\n"
+    "    __syncthreads(); \\\n"
     "} while (0)\n";
 
 /* Keeps the compiler's first lines. */
@@ -145,27 +157,50 @@ void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
     return code;
 }
 
-void *td_cuda_build(void *dev, const char *text, const char *entry) {
+void *td_cuda_code(void *dev, const char *text, size_t *bytes) {
+    td_cuda *d = dev;
+    return td_cuda_compile(text, d->arch, bytes, d->error, sizeof d->error);
+}
+
+void *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry) {
     td_cuda   *d = dev;
     CUmodule   module;
     CUfunction f = NULL;
-    size_t     bytes = 0;
-    void      *code = td_cuda_compile(text, d->arch, &bytes, d->error, sizeof d->error);
-    if (!code) return NULL;
+    (void)bytes;
     if (!td_cu_enter(d) ||
         !td_cu_ok(d, td_cu.cuModuleLoadData(&module, code), "cuModuleLoadData") ||
         !td_cu_ok(d, td_cu.cuModuleGetFunction(&f, module, entry),
                   "cuModuleGetFunction"))
-        f = NULL;
+        return NULL;
+    return f;
+}
+
+void *td_cuda_build(void *dev, const char *text, const char *entry) {
+    size_t bytes = 0;
+    void  *code = td_cuda_code(dev, text, &bytes);
+    void  *f = code ? td_cuda_load(dev, code, bytes, entry) : NULL;
     free(code);
     return f;
 }
 
+/* The words of the prelude are part of every kernel, so their hash counts. */
+void td_cuda_target(void *dev, char *out, size_t cap) {
+    const td_cuda *d = dev;
+    uint64_t       h = 14695981039346656037u;
+    int            major = 0, minor = 0;
+    for (const char *p = prelude; *p; p++) h = (h ^ (unsigned char)*p) * 1099511628211u;
+    nvrtcVersion(&major, &minor);
+    snprintf(out, cap, "cuda sm_%d, NVRTC %d.%d, prelude %016llx", d->arch, major,
+             minor, (unsigned long long)h);
+}
+
 bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     td_cuda *d = dev;
-    return td_cu_enter(d) &&
-           td_cu_ok(d,
-                    td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1, 1,
-                                         grid.shared, d->stream, args, NULL),
-                    "cuLaunchKernel");
+    bool     ok = td_cu_enter(d) &&
+              td_cu_ok(d,
+                       td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1,
+                                            1, grid.shared, d->stream, args, NULL),
+                       "cuLaunchKernel");
+    if (ok && d->open) td_cuda_note(d, kernel, grid);
+    return ok;
 }

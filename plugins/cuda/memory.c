@@ -9,11 +9,11 @@ void *td_cuda_alloc(void *dev, size_t bytes) {
     td_cuda    *d = dev;
     CUdeviceptr p = 0;
     if (!td_cu_enter(d)) return NULL;
-    CUresult r = td_cu.cuMemAllocAsync(&p, bytes, d->stream);
+    CUresult r = td_cu.cuMemAllocAsync(&p, bytes, d->main);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
-        td_cu.cuStreamSynchronize(d->stream);
+        td_cu.cuStreamSynchronize(d->main);
         td_cu.cuMemPoolTrimTo(d->pool, 0);
-        r = td_cu.cuMemAllocAsync(&p, bytes, d->stream);
+        r = td_cu.cuMemAllocAsync(&p, bytes, d->main);
     }
     if (!td_cu_ok(d, r, "cuMemAllocAsync")) return NULL;
     d->bytes += bytes;
@@ -24,20 +24,20 @@ void *td_cuda_alloc(void *dev, size_t bytes) {
 void td_cuda_release(void *dev, void *memory, size_t bytes) {
     td_cuda *d = dev;
     d->bytes -= bytes;
-    if (td_cu_enter(d))
-        td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->stream), "cuMemFreeAsync");
+    if (td_cu_enter(d) && !td_cuda_keep(d, address(memory)))
+        td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->main), "cuMemFreeAsync");
 }
 
 bool td_cuda_copy_in(void *dev, void *to, const void *from, size_t bytes) {
     td_cuda *d = dev;
-    return td_cu_enter(d) &&
+    return td_cu_enter(d) && td_cuda_flush(d) &&
            td_cu_ok(d, td_cu.cuMemcpyHtoDAsync(address(to), from, bytes, d->stream),
                     "cuMemcpyHtoDAsync");
 }
 
 bool td_cuda_copy_out(void *dev, void *to, const void *from, size_t bytes) {
     td_cuda *d = dev;
-    return td_cu_enter(d) &&
+    return td_cu_enter(d) && td_cuda_flush(d) &&
            td_cu_ok(d, td_cu.cuMemcpyDtoHAsync(to, address(from), bytes, d->stream),
                     "cuMemcpyDtoHAsync") &&
            td_cuda_sync(d);
@@ -64,8 +64,8 @@ bool td_cuda_fill(void *dev, void *to, int byte, size_t bytes) {
 /* Reports failures of kernels that were started before. */
 bool td_cuda_sync(void *dev) {
     td_cuda *d = dev;
-    return td_cu_enter(d) &&
-           td_cu_ok(d, td_cu.cuStreamSynchronize(d->stream), "cuStreamSynchronize");
+    return td_cu_enter(d) && td_cuda_flush(d) &&
+           td_cu_ok(d, td_cu.cuStreamSynchronize(d->main), "cuStreamSynchronize");
 }
 
 void td_cuda_memory(void *dev, td_device_memory *out) {

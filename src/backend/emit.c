@@ -32,8 +32,7 @@ static bool truncates(const td_nest *n) {
     return false;
 }
 
-/* Declares the sizes and pointers that the body mentions. */
-static void emit_locals(td_emit *e) {
+void td__emit_locals(td_emit *e) {
     e->indent = 1;
     if (truncates(e->n)) td__emit_line(e, "const int32_t zero = (int32_t)r->zero;");
     for (int k = 0; k < e->named.n; k++) {
@@ -46,8 +45,11 @@ static void emit_locals(td_emit *e) {
     for (int k = 0; k < e->n->ptr.n; k++) {
         const char *c = td__dtype_text[e->n->ptr.v[k].dtype].c;
         const char *is = e->n->ptr.v[k].written ? "" : "const ";
+        /* a point reads before it writes, and no other point reads what it writes */
+        const char *alone = e->device ? "restrict " : "";
         if (uses_pointer(e, k))
-            td__emit_line(e, "%s%s *p%d = (%s%s *)r->ptr[%d];", is, c, k, is, c, k);
+            td__emit_line(e, "%s%s *%sp%d = (%s%s *)r->ptr[%d];", is, c, alone, k, is,
+                          c, k);
     }
 }
 
@@ -123,12 +125,13 @@ static bool has_line(const char *lines, const char *name, size_t n) {
 }
 
 /* Lists the td_ functions that the text mentions, once each; td_nest_run is a type. */
-static void list_helpers(td_nest_code *code) {
+void td__emit_helpers(td_nest_code *code) {
     const char *text = td__buf_str(&code->text);
     for (const char *p = text; (p = strstr(p, "td_"));) {
         size_t n = 0;
         while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
-        bool run = n == 11 && !strncmp(p, "td_nest_run", n);
+        bool run = (n == 11 && !strncmp(p, "td_nest_run", n)) ||
+                   !strncmp(p, "td_vec_", 7); /* types */
         if (!run && !has_line(td__buf_str(&code->helpers), p, n))
             td__buf_printf(&code->helpers, "%.*s\n", (int)n, p);
         p += n;
@@ -146,7 +149,7 @@ static void emit_function(td_emit *e, const char *head, void (*body)(td_emit *))
     body(e);
     e->b = out;
     td__buf_printf(out, "%s", head);
-    emit_locals(e);
+    td__emit_locals(e);
     td__buf_add(out, td__buf_str(&text));
     td__buf_add(out, "}\n");
     out->failed |= text.failed;
@@ -175,7 +178,7 @@ bool td__nest_emit(const td_nest *n, td_nest_code *code) {
                 "void KERNEL_end(const td_nest_run *r, int64_t parts, int64_t "
                 "begin, int64_t end) {\n",
                 emit_end_body);
-        list_helpers(code);
+        td__emit_helpers(code);
     } else code->text.failed = true;
     td__free(e.at);
     td__vec_free(&e.named);

@@ -59,6 +59,9 @@ typedef struct td_emit {
     int            loop;     /* the loop being written; -1: none */
     bool           in_end;
     bool           blocks; /* this loop runs block by block */
+    bool           device; /* for a device: one thread per element, no buffers */
+    int            vector; /* elements that a thread takes at once; 0: one by one */
+    bool           all;    /* every value is computed where it is needed first */
     int            indent;
     TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */
 } td_emit;
@@ -69,6 +72,11 @@ typedef struct td_emit {
 td_dtype    td__emit_var_dtype(td_dtype dt);
 td_dtype    td__emit_acc(const td_stmt *s);
 const char *td__emit_c(td_dtype dt); /* C type of the variable */
+
+/* emit.c: declares the sizes and pointers that the body mentions; lists the functions
+ * that code->text uses. */
+void td__emit_locals(td_emit *e);
+void td__emit_helpers(td_nest_code *code);
 
 /* emit_plan.c: fills e->at; false: out of memory. */
 bool td__emit_plan(td_emit *e);
@@ -88,6 +96,8 @@ const char  *td__emit_extent(td_emit *e, td_extent x, td_emit_num out);
 void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);
 /* Appends the flattened index within the inside. */
 void         td__emit_flat(td_emit *e, td_buf *b);
+/* Is the access part of a vector, whose elements are q<i>.v[u]? (emit_device.c) */
+bool         td__emit_is_vector(const td_emit *e, const td_stmt *access);
 bool         td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
 void         td__emit_value(td_emit *e, int i);           /* declares v<i> */
 void         td__emit_store(td_emit *e, int i);

@@ -98,7 +98,7 @@ static void place(td_emit *e, int i) {
         a->after = true;
     }
     /* A direct fold has no loop, so it precedes any store that overwrites its row. */
-    a->direct = s->kind == TD_S_REDUCE && e->at[s->a[0]].depth > 0 &&
+    a->direct = !e->device && s->kind == TD_S_REDUCE && e->at[s->a[0]].depth > 0 &&
                 is_plain_row(e, stmt(e, s->a[0]), s);
     if (s->kind == TD_S_REDUCE && !a->direct &&
         td__emit_acc(s) == td__emit_var_dtype((td_dtype)stmt(e, s->a[0])->dtype))
@@ -381,20 +381,21 @@ bool td__emit_plan(td_emit *e) {
     const td_nest *n = e->n;
     e->at = td__zalloc((size_t)(n->stmt.n + 1) * sizeof *e->at);
     if (!e->at) return false;
-    e->flat = n->n_dims == 1;
+    e->flat = n->n_dims == 1 && !e->device;
     for (int i = 0; i < n->stmt.n; i++)
         e->flat &= stmt(e, i)->kind != TD_S_REDUCE &&
                    (stmt(e, i)->kind != TD_S_COLUMN || n->n_outer == 1);
     e->outer = e->flat ? 0 : n->n_outer;
     e->inner = n->n_dims - e->outer;
-    e->has_rows = !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_ROW_BYTES / 4;
+    e->has_rows = !e->flat && !e->device && n->inside.p < 0 &&
+                  n->inside.c <= TD_EMIT_ROW_BYTES / 4;
     for (int i = 0; i < n->stmt.n; i++) {
         place(e, i);
         e->at[i].own = own_cost(stmt(e, i));
         if (e->at[i].loop >= e->n_loops) e->n_loops = e->at[i].loop + 1;
     }
     TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
-    store_after_rows(e);
+    if (!e->device) store_after_rows(e); /* a device gets nests with rows only */
     mark_needed(e);
     find_stores(e);
     plan_buffers(e);

@@ -187,22 +187,31 @@ static void emit_expr(td_emit *e, int i) {
     td__buf_free(&b);
 }
 
+/* The element that statement i accesses by `access`: in memory, or of its vector. */
+static void element_text(td_emit *e, td_buf *b, int i, const td_stmt *access) {
+    td_buf at = {0};
+    if (td__emit_is_vector(e, access)) {
+        td__buf_printf(b, "q%d.v[u]", i);
+        return;
+    }
+    td__emit_index(e, &at, access->stride);
+    td__buf_printf(b, "p%d[%s]", access->ptr, td__buf_str(&at));
+    b->failed |= at.failed;
+    td__buf_free(&at);
+}
+
 /* Value i loaded by `access`, which is its own LOAD or a STORE of it. */
 static void emit_load(td_emit *e, int i, const td_stmt *access) {
     td_dtype dt = (td_dtype)e->n->ptr.v[access->ptr].dtype;
     td_buf   b = {0};
-    td__buf_printf(&b, "p%d[", access->ptr);
-    td_buf at = {0};
-    td__emit_index(e, &at, access->stride);
-    td__buf_printf(&b, "%s]", td__buf_str(&at));
+    element_text(e, &b, i, access);
     if (td__is_half(dt)) {
         td__emit_line(e, "const uint16_t h%d = %s;", i, td__buf_str(&b));
         td__emit_line(e, "const float v%d = td_m_%s_to_f32(h%d);", i,
                       td__dtype_text[dt].suffix, i);
     } else td__emit_line(e, "const %s v%d = %s;", td__emit_c(dt), i, td__buf_str(&b));
-    e->b->failed |= b.failed | at.failed;
+    e->b->failed |= b.failed;
     td__buf_free(&b);
-    td__buf_free(&at);
 }
 
 /* A constant, rounded to its dtype. */
@@ -244,7 +253,7 @@ static void emit_place(td_emit *e, int i) {
  * elements have neighbouring positions in the draw. */
 bool td__emit_draws_runs(const td_emit *e, int i) {
     const td_stmt *place = &e->n->stmt.v[e->n->stmt.v[i].a[0]];
-    if (place->kind != TD_S_PLACE || e->in_end || !e->inner) return false;
+    if (place->kind != TD_S_PLACE || e->in_end || e->device || !e->inner) return false;
     td_extent last = place->stride[e->n->n_dims - 1];
     return e->at[i].depth == e->inner && last.p < 0 && last.c == 1;
 }
@@ -306,7 +315,7 @@ void td__emit_value(td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     td_dtype          dt = (td_dtype)s->dtype;
     char              text[24];
-    if (a->depth && !e->in_end && !(a->computed >> e->loop & 1)) {
+    if (a->depth && !e->in_end && !e->all && !(a->computed >> e->loop & 1)) {
         td_buf at = {0};
         if (a->store >= 0 && e->at[a->store].loop < e->loop) {
             emit_load(e, i, &e->n->stmt.v[a->store]);
@@ -344,7 +353,7 @@ static bool has_bits(const td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     uint8_t           kind = e->n->stmt.v[i].kind;
     if (kind == TD_S_GIVEN || kind == TD_S_REDUCE || kind == TD_S_COLUMN) return false;
-    if (!a->depth || e->in_end) return true;
+    if (!a->depth || e->in_end || e->all) return true;
     return (a->computed >> e->loop & 1) ||
            (a->store >= 0 && e->at[a->store].loop < e->loop);
 }
@@ -355,21 +364,18 @@ void td__emit_store(td_emit *e, int i) {
     const td_stmt *s = &e->n->stmt.v[i];
     td_dtype       dt = (td_dtype)e->n->ptr.v[s->ptr].dtype;
     td_buf         b = {0};
-    td__emit_index(e, &b, s->stride);
-    const char *at = td__buf_str(&b);
+    element_text(e, &b, i, s);
+    const char *to = td__buf_str(&b);
     if (td__is_half(dt) && has_bits(e, s->a[0]))
-        td__emit_line(e, "p%d[%s] = h%d;", s->ptr, at, s->a[0]);
+        td__emit_line(e, "%s = h%d;", to, s->a[0]);
     else if (td__is_half(dt))
-        td__emit_line(e, "p%d[%s] = td_m_f32_to_%s(v%d);", s->ptr, at,
-                      td__dtype_text[dt].suffix, s->a[0]);
+        td__emit_line(e, "%s = td_m_f32_to_%s(v%d);", to, td__dtype_text[dt].suffix,
+                      s->a[0]);
     else if (dt == TD_BOOL && e->n->stmt.v[s->a[0]].kind !=
                                   TD_S_LOAD) /* a copy of a bool keeps its byte */
-        td__emit_line(e, "p%d[%s] = v%d != 0;", s->ptr, at, s->a[0]);
-    else if (dt == td__emit_var_dtype(dt))
-        td__emit_line(e, "p%d[%s] = v%d;", s->ptr, at, s->a[0]);
-    else
-        td__emit_line(e, "p%d[%s] = (%s)v%d;", s->ptr, at, td__dtype_text[dt].c,
-                      s->a[0]);
+        td__emit_line(e, "%s = v%d != 0;", to, s->a[0]);
+    else if (dt == td__emit_var_dtype(dt)) td__emit_line(e, "%s = v%d;", to, s->a[0]);
+    else td__emit_line(e, "%s = (%s)v%d;", to, td__dtype_text[dt].c, s->a[0]);
     e->b->failed |= b.failed;
     td__buf_free(&b);
 }

@@ -307,11 +307,17 @@ static bool has_writes(const fit *f, int g) {
     return false;
 }
 
+static bool is_on_device(const fit *f, int g) {
+    return f->l->point.v[group_at(f, g)->member.v[0]].v->type->device != 0;
+}
+
 /* A loop that writes bytes it also reads must read each element before writing it: at
- * the same point, and in a nest with one loop only, so without folds. */
-static bool writes_fit(const fit *f) {
+ * the same point, and in a nest with one loop only, so without folds. On a device every
+ * point is a thread: all dims must be those of the write. */
+static bool writes_fit(const fit *f, role r) {
     bool any = has_writes(f, f->a) || has_writes(f, f->b);
     if (any && (folds(f, f->a) || folds(f, f->b))) return false;
+    if (any && r != AS_IS && is_on_device(f, f->a)) return false;
     for (int side = 0; any && side < 2; side++) {
         const td_group *grp = group_at(f, side ? f->b : f->a);
         for (int i = 0; i < grp->member.n; i++) {
@@ -408,7 +414,7 @@ static void begin(fit *f, td_lowered *l, int a, int b) {
 static bool finish(fit *f, td_level of) {
     role r;
     return find_role(f, of, &r) && reads_fit(f, f->a, f->b, r) &&
-           reads_fit(f, f->b, f->a, r) && writes_fit(f) && is_small(f) &&
+           reads_fit(f, f->b, f->a, r) && writes_fit(f, r) && is_small(f) &&
            !td__unit_between(f->l, f->a, f->b) && merge(f, r);
 }
 

@@ -17,6 +17,7 @@ static void drop_launch(td_launch *k) {
     td__free(k->given);
     td__free(k->over);
     td__free(k->metas);
+    td__on_device_drop(k->on);
     if (k->borrowed) return;
     td__free((void *)(uintptr_t)k->kernel.text);
     td__free((void *)(uintptr_t)k->kernel.helpers);
@@ -27,6 +28,7 @@ void td__native_drop(void *env) {
     for (int i = 0; i < c->n_launches; i++) drop_launch(&c->launches[i]);
     td__free(c->launches);
     td__vec_free(&c->steps);
+    td__recording_drop(c->recording);
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);
@@ -169,7 +171,7 @@ static void find_over(td_launch *k) {
     }
 }
 
-static char *copy_text(const td_buf *b) {
+char *td__text_copy(const td_buf *b) {
     const char *s = td__buf_str(b);
     size_t      n = strlen(s) + 1;
     char       *t = td__alloc(n);
@@ -214,8 +216,8 @@ static bool write_launch(td_launch *k) {
     td_nest_code code = {0};
     bool         ok = td__nest_emit(&k->b.nest, &code);
     if (ok) {
-        k->kernel.text = copy_text(&code.text);
-        k->kernel.helpers = copy_text(&code.helpers);
+        k->kernel.text = td__text_copy(&code.text);
+        k->kernel.helpers = td__text_copy(&code.helpers);
         k->kernel.has_end = code.has_end;
         k->n_wide = code.n_wide;
         k->n_single = code.n_single;
@@ -239,13 +241,17 @@ static bool make_launch(td_native *c, td_same *same, int group) {
     int        nr = c->n_launches++;
     td_launch *k = &c->launches[nr];
     if (!td__nest_build(&c->low, &c->low.group.v[group], &k->b)) return false;
-    int twin = td__same_find(same, &k->b.nest, nr);
+    uint8_t device = k->b.bytes.n ? k->b.bytes.v[0].v->type->device : 0;
+    int     twin = device ? nr : td__same_find(same, &k->b.nest, nr);
     label_launch(c, &c->low.group.v[group], k);
-    if (twin != nr) borrow(k, &c->launches[twin]);
+    if (device) {
+        if (!td__launch_write_device(k, device)) return td__fail_memory(c->g->cx);
+        k->kernel.text = td__text_copy(&(td_buf){.s = k->on->text});
+    } else if (twin != nr) borrow(k, &c->launches[twin]);
     else if (!write_launch(k)) return td__fail_memory(c->g->cx);
     k->kernel.note = k->label;
     if (!find_reads(c->g, k)) return td__fail_memory(c->g->cx);
-    find_over(k);
+    if (!k->on) find_over(k); /* threads of a device read an element at any time */
     log_launch(c, k);
     return true;
 }
@@ -276,12 +282,17 @@ static bool make_steps(td_native *c) {
 /* Compiles and loads the kernels. False after td__fail. */
 static bool load_kernels(td_native *c) {
     td_kernel *all = td__alloc(sizeof *all * (size_t)(c->n_launches + 1));
-    if (!all) return td__fail_memory(c->g->cx);
-    for (int i = 0; i < c->n_launches; i++) all[i] = c->launches[i].kernel;
-    bool ok = td__kernels_load(c->g->cx, all, c->n_launches);
+    int        n = 0;
+    bool       ok = all != NULL || td__fail_memory(c->g->cx);
+    for (int i = 0; ok && i < c->n_launches; i++)
+        if (!c->launches[i].on) all[n++] = c->launches[i].kernel;
+        else ok = td__launch_load_device(c->g->cx, c->launches[i].on);
+    ok = ok && (n == 0 || td__kernels_load(c->g->cx, all, n));
+    n = 0;
     for (int i = 0; ok && i < c->n_launches; i++) {
-        c->launches[i].kernel = all[i];
-        c->interpreted |= !all[i].run;
+        if (c->launches[i].on) continue;
+        c->launches[i].kernel = all[n++];
+        c->interpreted |= !c->launches[i].kernel.run;
     }
     td__free(all);
     return ok;
@@ -349,18 +360,29 @@ td_native *td__native_texts(const td_graph *g) {
     return NULL;
 }
 
+static bool runs_on_device(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_out; k++) {
+            const td_gtype *l = g->nodes.v[i]->out[k]->type;
+            if (l && l->kind == TD_K_TENSOR && l->device) return true;
+        }
+    return false;
+}
+
 /* Reads the code from disk, or makes it and stores it there. NULL after td__fail. */
 static td_native *find_or_make(const td_graph *g, bool interpreted) {
     td_disk      d;
     td_cache_key k = {0};
     td_native   *c = td__zalloc(sizeof *c);
     td__disk_open(&d, g->cx, true);
-    bool ok = c && !interpreted && td__native_lookup(&d, &k, c, g);
+    bool here = !runs_on_device(g); /* kernels of devices are kept one by one */
+    bool ok = c && !interpreted && here && td__native_lookup(&d, &k, c, g);
     if (c && !ok) {
         td__native_drop(c);
         c = td__zalloc(sizeof *c);
     }
-    if (c && !ok && (ok = make(c, g, interpreted))) td__native_store(&d, &k, c, g);
+    if (c && !ok && (ok = make(c, g, interpreted)) && here)
+        td__native_store(&d, &k, c, g);
     td__disk_close(&d);
     td__buf_free(&k.key);
     if (ok) return c;

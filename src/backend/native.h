@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/nest.h"
+#include "core/device.h"
 #include "graph/graph.h"
 
 /* ---- extents (extent.c) ------------------------------------------------- */
@@ -114,6 +115,7 @@ typedef struct td_group {
 /* Everything that lowering finds out about a graph. */
 typedef struct td_lowered {
     td_graph   *g;
+    uint8_t     device; /* where its loops run beside the CPU; 0: nowhere else */
     td_arena    arena;
     td_products products;
     TD_VEC(td_point) point;
@@ -255,7 +257,7 @@ typedef struct td_live_range {
                                  * of steps if it outlives the run */
     bool           own;         /* visible outside the run: never in the arena */
     int64_t        bytes;
-    int64_t        at; /* offset in the arena; -1: allocated separately */
+    int64_t        at; /* offset in the arena of its device; -1: allocated separately */
     td_storage    *st; /* a storage over it, for ops; NULL: none yet */
 } td_live_range;
 
@@ -282,7 +284,11 @@ typedef struct td_memory {
     bool           placed;   /* symbolic sizes: placed for those in bound[] */
     int64_t       *bound;    /* [dims.n]; NULL: all sizes are numbers */
     td_arena_sizes sizes;
-    char          *arena; /* of the current run; NULL: none */
+    char          *arena;    /* of the current run; NULL: none */
+    uint8_t        device;   /* of td_lowered */
+    int64_t        there;    /* bytes of its arena, with those of accumulators at the */
+    int64_t        parts_at; /* end, from here on */
+    td_storage    *on;       /* the arena of the device, kept from run to run */
 } td_memory;
 
 struct td_native;
@@ -294,14 +300,33 @@ void                 td__memory_free(td_memory *m);
  * after td__fail. */
 bool                 td__memory_take(struct td_native *c, const int64_t *bound);
 void                 td__memory_give(struct td_native *c);
+/* Where the accumulators of this run are on the device; NULL: none. */
+char                *td__memory_parts(const struct td_native *c);
 /* The live range of a root in the arena; NULL: its memory is elsewhere. */
 const td_live_range *td__memory_range(const struct td_native *c, const td_gval *v);
 
 /* ---- compiled graphs (native.c, native_run.c) --------------------------- */
 
+/* The kernels of a nest on a device (native_device.c). */
+typedef struct td_on_device {
+    uint8_t         device;
+    bool            has_end;
+    td_device_shape shape;
+    int             n_wide, n_single;
+    int             vector; /* elements that a thread takes at once; 0: one by one */
+    char           *text, *end_text;
+    char           *plain_text; /* without vectors, for pointers that lie otherwise */
+    void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */
+    int64_t        *word;                 /* scratch of a run: their argument */
+    int             n_words;
+    int             nr, end_nr; /* of the two launches in the recording; -1 */
+    bool            varies;     /* some of its words are given numbers */
+} td_on_device;
+
 /* A kernel with everything a run of it needs. */
 typedef struct td_launch {
     td_built        b;
+    td_on_device   *on; /* NULL: it runs on the CPU */
     td_kernel       kernel;
     int             n_wide, n_single; /* accumulators of a part */
     bool            borrowed;         /* text and helpers belong to an equal launch */
@@ -329,11 +354,39 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
-    bool              interpreted; /* no kernels: nodes are replayed (tests) */
-    td_memory         mem;
-    bool              found;   /* read from disk: nests and texts are missing */
+    bool                 interpreted; /* no kernels: nodes are replayed (tests) */
+    td_memory            mem;
+    struct td_recording *recording; /* NULL: none yet */
+    bool                 found;     /* read from disk: nests and texts are missing */
     struct td_native *rebuilt; /* the same with nests and texts, for reports; or NULL */
 } td_native;
+
+/* native_device.c: does the device run loops? */
+bool    td__device_has_loops(uint8_t code);
+/* Writes the texts of k's nest for a device. False: out of memory. */
+bool    td__launch_write_device(td_launch *k, uint8_t device);
+bool    td__launch_load_device(td_ctx *cx, td_on_device *t); /* false after td__fail */
+void    td__on_device_drop(td_on_device *t);
+/* How many parts the rows of a fold over rows have, and the bytes of each. */
+int64_t td__device_parts(const td_on_device *t, int64_t rows, int64_t inside);
+int64_t td__device_part_bytes(const td_on_device *t, int64_t inside);
+/* Starts the kernels; pointers, sizes and numbers are in k. False after td__fail. */
+bool    td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t inside,
+                              char *parts_at);
+char   *td__text_copy(const td_buf *b); /* NULL: out of memory */
+
+/* ---- recordings (native_record.c) ----------------------------------------- */
+
+/* Runs the steps on a device, or replays them. False after td__fail. */
+bool td__record_walk(struct td_native *c, td_replay *r);
+void td__recording_drop(struct td_recording *x); /* NULL is allowed */
+/* native_run.c, for it: the steps one by one; a launch's checks, numbers and
+ * versions. */
+bool td__native_steps(const struct td_native *c, td_replay *r);
+bool td__launch_may_write(const struct td_native *c, const td_replay *r,
+                          const td_launch *k);
+bool td__launch_numbers(const struct td_native *c, const td_replay *r, td_launch *k);
+void td__launch_note_writes(const td_replay *r, const td_launch *k);
 
 /* Bytes that a step moves, and operations; -1: the sizes are unknown. */
 typedef struct td_work {

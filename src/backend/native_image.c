@@ -12,13 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 64 &&
-                   sizeof(td_launch) - sizeof(td_built) == 200 &&
+_Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 72 &&
+                   sizeof(td_launch) - sizeof(td_built) == 208 &&
                    sizeof(td_built) - sizeof(td_nest) == 96 &&
                    sizeof(td_native_step) == 16 && sizeof(td_bytes) == 32 &&
                    sizeof(td_draw) == 16 && sizeof(td_run_number) == 24 &&
                    sizeof(td_product) == 56,
-               "a new field: does a run need it, and is it written here?");
+               "a new field: does a run need it, and is it written here? Launches on "
+               "devices are not written.");
 
 /* ---- names -------------------------------------------------------------- */
 

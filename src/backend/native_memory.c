@@ -204,8 +204,60 @@ static bool make_storages(td_native *c) {
         if (!s->st && !(s->st = td__storage_wrap(NULL, 0, keep_bytes, NULL)))
             return false;
         s->st->bytes = (size_t)s->bytes;
+        s->st->device = s->v->type->device;
     }
     return true;
+}
+
+/* A size of a nest for these bindings; 0: not known. */
+static int64_t extent(const td_native *c, const td_launch *k, td_extent e,
+                      const int64_t *bound) {
+    if (e.p < 0) return e.c;
+    const td_product *p = &c->low.products.v.v[k->b.params.v[e.p]];
+    int64_t           n = td__product_value(p, c->g, bound);
+    return n > 0 ? td__dim_mul(n, e.c) : 0;
+}
+
+/* The most bytes that the accumulators of a launch need. Launches on a device run one
+ * after the other, and share them. */
+static int64_t bytes_of_parts(const td_native *c, const int64_t *bound) {
+    int64_t most = 0;
+    for (int i = 0; i < c->n_launches; i++) {
+        const td_launch *k = &c->launches[i];
+        if (!k->on) continue;
+        int64_t inside = extent(c, k, k->b.nest.inside, bound);
+        int64_t parts =
+            td__device_parts(k->on, extent(c, k, k->b.nest.rows, bound), inside);
+        int64_t bytes = parts * td__device_part_bytes(k->on, inside);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+enum { DEVICE_LINE = 256 }; /* alignment on a device */
+
+/* Places the ranges of one place in an arena of its own: the CPU, or the device, where
+ * all of them are placed. False: out of memory. */
+static bool place_on(td_native *c, uint8_t device) {
+    td_memory     *m = &c->mem;
+    td_live_range *some = td__alloc(sizeof *some * (size_t)(m->ranges.n + 1));
+    int            n = 0;
+    if (!some) return false;
+    for (int i = 0; i < m->ranges.n; i++) {
+        if (m->ranges.v[i].v->type->device != device) continue;
+        some[n] = m->ranges.v[i];
+        if (device)
+            some[n].bytes = (some[n].bytes + DEVICE_LINE - 1) & -(int64_t)DEVICE_LINE;
+        n++;
+    }
+    bool ok = true;
+    if (!device) ok = td__arena_place(some, n, c->steps.n, &m->sizes);
+    else ok = (m->parts_at = td__arena_place_all(some, n)) >= 0;
+    n = 0;
+    for (int i = 0; ok && i < m->ranges.n; i++)
+        if (m->ranges.v[i].v->type->device == device) m->ranges.v[i].at = some[n++].at;
+    td__free(some);
+    return ok;
 }
 
 /* Computes sizes and offsets. False after td__fail. */
@@ -215,10 +267,11 @@ static bool place(td_native *c, const int64_t *bound) {
         td_live_range *s = &m->ranges.v[i];
         s->bytes = bytes_of(c->g, s->v->type, bound);
         if (s->bytes < 0 || s->bytes > TD_DIM_HUGE / 4096) s->bytes = 0;
+        s->at = -1;
     }
-    return (td__arena_place(m->ranges.v, m->ranges.n, c->steps.n, &m->sizes) &&
-            make_storages(c)) ||
-           td__fail_memory(c->g->cx);
+    bool ok = place_on(c, 0) && (!m->device || place_on(c, m->device));
+    if (ok && m->device) m->there = m->parts_at + bytes_of_parts(c, bound);
+    return (ok && make_storages(c)) || td__fail_memory(c->g->cx);
 }
 
 /* ---- interface ----------------------------------------------------------- */
@@ -230,6 +283,7 @@ bool td__memory_plan(td_native *c) {
     td_memory *m = &c->mem;
     size_t     n = (size_t)c->g->n_values + 1;
     finding    f = {.c = c};
+    m->device = c->low.device;
     f.last = td__alloc(sizeof *f.last * n);
     f.made = td__alloc(sizeof *f.made * n);
     f.own = td__zalloc(sizeof *f.own * n);
@@ -245,6 +299,8 @@ bool td__memory_plan(td_native *c) {
     td__free(f.own);
     if (!ok) return td__fail_memory(c->g->cx);
     for (int i = 0; i < m->ranges.n; i++) m->any |= !m->ranges.v[i].own;
+    for (int i = 0; i < c->n_launches; i++)
+        m->any |= c->launches[i].on && c->launches[i].on->has_end;
     if (c->g->dims.n == 0) return place(c, NULL);
     m->bound = td__zalloc(sizeof *m->bound * (size_t)c->g->dims.n);
     return m->bound || td__fail_memory(c->g->cx);
@@ -255,6 +311,7 @@ void td__memory_free(td_memory *m) {
     td__vec_free(&m->ranges);
     td__free(m->range_of);
     td__free(m->bound);
+    td__storage_drop(m->on);
 }
 
 /* Places again if the symbolic sizes differ from the last run's. */
@@ -268,18 +325,36 @@ static bool place_for(td_native *c, const int64_t *bound) {
     return m->placed = true;
 }
 
+/* The arena of the device, larger if this run needs more. */
+static bool take_on_device(td_native *c) {
+    td_memory *m = &c->mem;
+    if (m->there == 0 || (m->on && (int64_t)m->on->bytes >= m->there)) return true;
+    td__storage_drop(m->on);
+    m->on = td__device_open(c->g->cx, m->device)
+                ? td__storage_on((size_t)m->there, m->device)
+                : NULL;
+    return m->on || td__fail_memory(c->g->cx);
+}
+
 /* Allocates the arena of a run and points the storages of its values into it. Released
- * when the run ends. */
+ * when the run ends; that of a device stays for the next run. */
 bool td__memory_take(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
     if (!m->any) return true;
     if (m->bound && !place_for(c, bound)) return false;
-    if (m->sizes.arena == 0) return true;
-    if (!(m->arena = td__block_alloc((size_t)m->sizes.arena)))
+    if (m->sizes.arena && !(m->arena = td__block_alloc((size_t)m->sizes.arena)))
         return td__fail_memory(c->g->cx);
-    for (int i = 0; i < m->ranges.n; i++)
-        if (m->ranges.v[i].st) m->ranges.v[i].st->data = m->arena + m->ranges.v[i].at;
+    if (!take_on_device(c)) return false;
+    for (int i = 0; i < m->ranges.n; i++) {
+        td_live_range *s = &m->ranges.v[i];
+        char          *base = s->v->type->device && m->on ? m->on->data : m->arena;
+        if (s->st && s->at >= 0) s->st->data = base + s->at;
+    }
     return true;
+}
+
+char *td__memory_parts(const td_native *c) {
+    return c->mem.on ? (char *)c->mem.on->data + c->mem.parts_at : NULL;
 }
 
 /* Frees the arena of a run; the storages keep no pointer that is read again. */

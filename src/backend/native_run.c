@@ -91,11 +91,12 @@ static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) 
         const td_value      *x = &r->val[y->v->id];
         bool                 tensor = x->kind == TD_K_TENSOR;
         const td_live_range *s = tensor ? NULL : td__memory_range(c, y->v);
-        char                *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
+        char                *p = tensor ? td__ptr(x->u.t) : s->st->data;
         int64_t              item = td__dtype_bytes[y->dtype];
         int64_t              at = extent(k, y->offset) * item;
         int64_t              left = tensor ? bytes_from(x->u.t) : (int64_t)s->bytes;
-        k->ptr[i] = left >= at + item ? p + at : (char *)(uintptr_t)&none;
+        bool                 there = k->on || left >= at + item;
+        k->ptr[i] = there ? p + at : (char *)(uintptr_t)&none;
     }
 }
 
@@ -129,6 +130,11 @@ static bool find_run_numbers(const td_native *c, const td_replay *r, td_launch *
         k->given[t->at] = td__pw_number(t->pw, v);
     }
     return true;
+}
+
+bool td__launch_numbers(const td_native *c, const td_replay *r, td_launch *k) {
+    find_draws(c, r, k);
+    return find_run_numbers(c, r, k);
 }
 
 /* One launch on the pool. */
@@ -180,7 +186,9 @@ static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
 static bool run_kernel(const td_native *c, td_launch *k) {
     const td_nest *n = &k->b.nest;
     int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
-    job            j = {.k = k, .rows = rows, .parts = 1};
+    if (k->on)
+        return td__launch_run_device(c->g->cx, k, rows, inside, td__memory_parts(c));
+    job j = {.k = k, .rows = rows, .parts = 1};
     j.run.ptr = k->ptr;
     j.run.size = k->size;
     j.run.given = k->given;
@@ -194,7 +202,7 @@ static bool run_kernel(const td_native *c, td_launch *k) {
 }
 
 /* The check that exec.c does before an op that writes. False after td__fail. */
-static bool may_write(const td_native *c, const td_replay *r, const td_launch *k) {
+bool td__launch_may_write(const td_native *c, const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++)
         if (r->val[k->b.writes.v[i]->id].u.t->st->readonly)
             return td__fail(c->g->cx, TD_E_ALIAS, "copy_: self " TD_READONLY_CLONE);
@@ -202,7 +210,7 @@ static bool may_write(const td_native *c, const td_replay *r, const td_launch *k
 }
 
 /* Advances the versions of written storages, as exec.c does. */
-static void note_writes(const td_replay *r, const td_launch *k) {
+void td__launch_note_writes(const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++) {
         td_storage *st = r->val[k->b.writes.v[i]->id].u.t->st;
         atomic_fetch_add_explicit(&st->version, 1, memory_order_relaxed);
@@ -223,12 +231,12 @@ static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
 
 /* Runs one kernel. False after td__fail. */
 static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
-    bool ok = find_sizes(c, r, k) && may_write(c, r, k) && make_values(c, r, k);
+    bool ok =
+        find_sizes(c, r, k) && td__launch_may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
     find_pointers(c, r, k);
-    find_draws(c, r, k);
-    if (!find_run_numbers(c, r, k) || !run_kernel(c, k)) return false;
-    note_writes(r, k);
+    if (!td__launch_numbers(c, r, k) || !run_kernel(c, k)) return false;
+    td__launch_note_writes(r, k);
     for (int i = 0; i < k->n_reads; i++) td__replay_read(r, k->reads[i]);
     return true;
 }
@@ -236,7 +244,8 @@ static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
 /* Has the tensor the layout that the code was compiled for? */
 static bool matches_type(const td_graph *g, const td_gtype *l, const td_tensor *t,
                          const int64_t *bound) {
-    if (l->rank != t->rank || l->dtype != t->dtype) return false;
+    if (l->rank != t->rank || l->dtype != t->dtype || l->device != t->st->device)
+        return false;
     for (int d = 0; d < l->rank; d++) {
         bool plain = g->dims.n == 0; /* numbers need no looking up */
         if ((plain ? l->size[d] : td__gdim_value(g, l->size[d], bound)) != t->size[d])
@@ -279,7 +288,8 @@ static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
     td_ctx     *cx = c->g->cx;
     td_storage *in[TD_MAX_RESULTS] = {0};
     bool        any = false;
-    for (int i = 0; c->mem.arena && i < n->n_out && i < TD_MAX_RESULTS; i++) {
+    for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS;
+         i++) {
         const td_live_range *s = td__memory_range(c, n->out[i]);
         in[i] = s ? s->st : NULL;
         any |= s != NULL;
@@ -301,8 +311,17 @@ static void note_work(const td_native *c, const td_replay *r, const td_native_st
     td__span_arg(cx, "flops", w.flops);
 }
 
+/* So that the span of a step has the time that it takes on the device. */
+static void wait_for_device(const td_native *c) {
+    td_device_state *d = c->low.device ? td__device_state(c->low.device) : NULL;
+    if (!d || !d->plugin) return;
+    pthread_mutex_lock(&d->lock);
+    d->plugin->sync(d->dev);
+    pthread_mutex_unlock(&d->lock);
+}
+
 /* Launches and op calls in order, each in a span of its own for TD_TRACE. */
-static bool take_steps(const td_native *c, td_replay *r) {
+bool td__native_steps(const td_native *c, td_replay *r) {
     td_ctx *cx = c->g->cx;
     for (int i = 0; i < c->steps.n; i++) {
         const td_native_step *s = &c->steps.v[i];
@@ -310,7 +329,10 @@ static bool take_steps(const td_native *c, td_replay *r) {
         const char           *name = s->node ? td__row(s->node->op)->name : k->label;
         td__span_begin(cx, name);
         if (!(s->node ? take_call(c, r, s->node) : take_launch(c, r, k))) return false;
-        if (TD_UNLIKELY(cx->spans.on)) note_work(c, r, s);
+        if (TD_UNLIKELY(cx->spans.on)) {
+            note_work(c, r, s);
+            wait_for_device(c);
+        }
         td__span_end(cx, name);
     }
     return true;
@@ -321,7 +343,8 @@ static bool take_steps(const td_native *c, td_replay *r) {
 bool td__native_walk(void *env, td_replay *r) {
     td_native *c = env;
     if (c->interpreted || !inputs_fit(c, r)) return walk_nodes(r);
-    bool ok = td__memory_take(c, r->bound) && take_steps(c, r);
+    bool ok = td__memory_take(c, r->bound) &&
+              (c->low.device ? td__record_walk(c, r) : td__native_steps(c, r));
     td__memory_give(c);
     return ok;
 }

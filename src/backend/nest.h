@@ -108,4 +108,30 @@ typedef struct td_nest_code {
  * memory. */
 bool td__nest_emit(const td_nest *n, td_nest_code *code);
 void td__nest_code_free(td_nest_code *code);
+
+/* How the threads of a device divide a nest (emit_device.c). */
+typedef enum td_device_shape {
+    TD_DEVICE_ELEMENTS,
+    TD_DEVICE_ROWS,
+    TD_DEVICE_COLUMNS
+} td_device_shape;
+
+/* The texts of a nest for devices, each with a kernel KERNEL. Its argument is a struct
+ * of 8-byte words: one pointer more than the nest has, the accumulators of COLUMNs; its
+ * sizes and the number of parts; its given numbers and one more; zero. */
+typedef struct td_device_code {
+    td_buf          text, end; /* end: after the parts, if has_end */
+    int             vector;    /* elements that a thread takes at once; 0: one by one */
+    bool            has_end;
+    td_device_shape shape;
+    int n_wide, n_single; /* accumulators: 8 * inside bytes, and 8 bytes, per part */
+} td_device_code;
+
+/* `vectors`: with vectors, if the nest allows them; its pointers must be aligned then.
+ * *to is zero before the call; freed by the caller in any case. False: out of memory,
+ * or a function it uses has no text. */
+bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to);
+/* The alignment in bytes of pointer k in a text with vectors of that many elements. */
+int  td__device_alignment(const td_nest *n, int vector, int k);
+void td__device_code_free(td_device_code *c);
 #endif

@@ -414,16 +414,40 @@ static bool has_none(const td_gtype *l) {
     return false;
 }
 
+/* Do loops run where the result is? On a device that has kernels, if no size can be 0;
+ * the first such device of a graph. */
+static bool has_loops(td_lowered *l, const td_gtype *type) {
+    if (!type->device) return true;
+    if (!l->device && td__device_has_loops(type->device)) l->device = type->device;
+    if (l->device != type->device) return false;
+    for (int d = 0; d < type->rank; d++)
+        if (td__gdim_least(l->g, type->size[d]) < 1) return false;
+    return true;
+}
+
+/* Are all operands where the result is, with at least one element? */
+static bool is_together(const builder *c) {
+    const td_gtype *to = c->p->v->type;
+    for (int k = 0; k < c->n_in; k++) {
+        const td_gtype *l = c->in[k].root ? c->in[k].root->type : to;
+        if (l->device != to->device) return false;
+    }
+    for (int d = 0; to->device && d < c->space->rank; d++)
+        if (td__gdim_least(c->l->g, c->space->size[d]) < 1) return false;
+    return true;
+}
+
 /* The statements that compute one element of p, if loops can compute its op at all.
  * False, without an error: the op is called instead. */
 bool td__recipe(td_lowered *l, td_point *p) {
     builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
-    if (has_none(c.space) || c.space->device) return false; /* loops run on the CPU */
+    if (has_none(c.space) || !has_loops(l, c.space)) return false;
     if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */
     if (td__row(c.node->op)->flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_row(&c);
     if (c.failed || c.n == 0) return false;
+    if (!is_together(&c)) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
     if (!p->reach && (!to || !td__access_of(l, to, p->v->type, &p->own))) return false;
     if (p->writes && c.in[0].root && /* a copy onto itself */

@@ -217,8 +217,9 @@ bool td_device_sync(td_ctx *cx, td_device dev) {
     pthread_mutex_lock(&s->lock);
     bool ok = s->plugin->sync(s->dev);
     pthread_mutex_unlock(&s->lock);
-    return ok || td__fail(cx, TD_E_UNSUPPORTED, "td_device_sync: %s: %s",
-                          td__device_str(s->code), s->plugin->error(s->dev));
+    if (ok) return td__device_check(cx, s);
+    return td__fail(cx, TD_E_UNSUPPORTED, "td_device_sync: %s: %s",
+                    td__device_str(s->code), s->plugin->error(s->dev));
 }
 
 bool td_device_counters(td_ctx *cx, td_device dev, td_device_counts *out) {

@@ -26,6 +26,11 @@ typedef struct td_device_state {
     uint8_t                 code;
     /* td_device_counts, beside memory */
     _Atomic uint64_t        to_device, to_host, launches, on_host, kernels_built;
+    /* Two int64_t that kernels set when they find a value out of range: the name of
+     * the op, and the value. NULL before the first such kernel. `suspect`: one has
+     * been started since they were read. */
+    void                   *status;
+    _Atomic bool            suspect;
 } td_device_state;
 
 /* No such device: 255 is the code of none. */
@@ -54,6 +59,29 @@ void        td__device_release(td_storage *s); /* frees the memory of s */
 bool        td__device_resize(td_storage *s, size_t bytes);
 bool        td__device_zero(td_storage *s);
 
+/* Memory of a device that a recording uses. While this thread has a keeper, memory
+ * that it allocates there and releases again stays, for allocations of the same size
+ * and for replays. */
+typedef struct td_kept {
+    void  *memory;
+    size_t bytes;
+    bool   released;
+} td_kept;
+
+typedef struct td_keeper {
+    uint8_t device;
+    TD_VEC(td_kept) v;
+} td_keeper;
+
+/* The keeper of this thread from now on; NULL: none. */
+void td__device_keep(td_keeper *k);
+/* Forgets what is still in use, which its storages own; `all`: releases the rest
+ * too. */
+void td__keeper_end(td_keeper *k, bool all);
+
+/* False, after td__fail, if a kernel found a value out of range since the last
+ * check. */
+bool td__device_check(td_ctx *cx, td_device_state *d);
 /* Copies n bytes between the host and a real storage on any device, from byte `at` of
  * the storage on. False after td__fail. */
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n);

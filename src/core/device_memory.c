@@ -6,19 +6,57 @@
 
 /* ---- allocation --------------------------------------------------------- */
 
-/* Allocates on a device. NULL: out of memory, also by fault injection. */
-static void *take(td_device_state *d, size_t bytes) {
-    if (td__fault_now()) return NULL;
+static _Thread_local td_keeper *keeper;
+
+void td__device_keep(td_keeper *k) { keeper = k; }
+
+static void *allocate(td_device_state *d, size_t bytes) {
     pthread_mutex_lock(&d->lock);
     void *p = d->plugin->alloc(d->dev, bytes);
     pthread_mutex_unlock(&d->lock);
     return p;
 }
 
-static void give(td_device_state *d, void *p, size_t bytes) {
+static void release(td_device_state *d, void *p, size_t bytes) {
     pthread_mutex_lock(&d->lock);
     d->plugin->release(d->dev, p, bytes);
     pthread_mutex_unlock(&d->lock);
+}
+
+/* Allocates on a device. NULL: out of memory, also by fault injection. */
+static void *take(td_device_state *d, size_t bytes) {
+    td_keeper *k = keeper && keeper->device == d->code ? keeper : NULL;
+    if (td__fault_now()) return NULL;
+    for (int i = 0; k && i < k->v.n; i++)
+        if (k->v.v[i].released && k->v.v[i].bytes == bytes) {
+            k->v.v[i].released = false;
+            return k->v.v[i].memory;
+        }
+    void *p = allocate(d, bytes);
+    if (!p || !k || td__vec_push(&k->v, ((td_kept){p, bytes, false}))) return p;
+    release(d, p, bytes);
+    return NULL;
+}
+
+static void give(td_device_state *d, void *p, size_t bytes) {
+    td_keeper *k = keeper && keeper->device == d->code ? keeper : NULL;
+    for (int i = 0; k && i < k->v.n; i++)
+        if (k->v.v[i].memory == p) {
+            k->v.v[i].released = true;
+            return;
+        }
+    release(d, p, bytes);
+}
+
+void td__keeper_end(td_keeper *k, bool all) {
+    int n = 0;
+    for (int i = 0; i < k->v.n; i++) {
+        td_kept x = k->v.v[i];
+        if (x.released && all) release(td__device_state(k->device), x.memory, x.bytes);
+        else if (x.released) k->v.v[n++] = x;
+    }
+    k->v.n = n;
+    if (all) td__vec_free(&k->v);
 }
 
 td_storage *td__storage_on(size_t bytes, uint8_t device) {
@@ -83,12 +121,28 @@ bool td__device_resize(td_storage *s, size_t bytes) {
     return true;
 }
 
+bool td__device_check(td_ctx *cx, td_device_state *d) {
+    int64_t word[2];
+    if (!d->suspect) return true;
+    d->suspect = false;
+    if (!transfer(d, TO_HOST, word, d->status, sizeof word))
+        return fail_transfer(cx, d);
+    if (word[0] == 0) return true;
+    transfer(d, ZERO, d->status, NULL, sizeof word);
+    return td__fail(cx, TD_E_INDEX,
+                    "%s: an index, a class or the weights of a row are out of range: "
+                    "%lld; found when the work of %s was waited for",
+                    (const char *)(uintptr_t)word[0], (long long)word[1],
+                    td__device_str(d->code));
+}
+
 bool td__storage_get(td_ctx *cx, const td_storage *s, size_t at, void *to, size_t n) {
     const char *from = (const char *)s->data + at;
     if (n == 0) return true;
     if (!s->device) return memcpy(to, from, n), true;
     td_device_state *d = td__device_state(s->device);
-    return transfer(d, TO_HOST, to, from, n) || fail_transfer(cx, d);
+    if (!transfer(d, TO_HOST, to, from, n)) return fail_transfer(cx, d);
+    return td__device_check(cx, d);
 }
 
 bool td__storage_put(td_ctx *cx, td_storage *s, size_t at, const void *from, size_t n) {

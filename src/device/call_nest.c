@@ -219,6 +219,11 @@ static bool constant(td_call_nest *t, td_tensor *out, td_value v) {
     return !t->failed;
 }
 
+bool td__fill_nest(td_call_nest *t, td_tensor *dst, td_value number) {
+    *t = (td_call_nest){0};
+    return dst->numel > 0 && !td__may_share_places(dst) && constant(t, dst, number);
+}
+
 /* ---- reductions --------------------------------------------------------- */
 
 /* Rows are the dims that stay, in the result's order; the inside the folded ones. */

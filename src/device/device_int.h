@@ -35,7 +35,38 @@ typedef struct td_call_nest {
 bool td__call_nest(td_call_nest *t, td_opcall *c);
 /* The same for a copy. */
 bool td__copy_nest(td_call_nest *t, td_tensor *dst, const td_tensor *src);
+/* The same for a number in every element. */
+bool td__fill_nest(td_call_nest *t, td_tensor *dst, td_value number);
 void td__call_nest_free(td_call_nest *t);
+
+/* ---- kernels and launches (device_run.c) -------------------------------- */
+
+/* How the text of a kernel named KERNEL is written; equal hashes have equal texts. */
+typedef struct td_device_source {
+    bool (*write)(td_buf *to, const void *of);
+    const void *of;
+} td_device_source;
+
+/* The kernel with this hash, built at its first use. NULL: it cannot be built. */
+void          *td__device_find(td_ctx *cx, td_device_state *d, td_hash128 hash,
+                               const td_device_source *from);
+/* The grid of a launch. A thread computes one element of `inside`, or several if
+ * there are many. by_rows: rows are divided among blocks, with as many threads as a
+ * row can use. */
+td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows);
+/* False after td__fail. */
+bool           td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
+                                 td_device_grid grid, td_device_run *run);
+
+/* out = a b by the plugin's library, for floats whose operands are row- or
+ * column-major. False: not offered; else *ok is false after td__fail. */
+bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
+                        const td_tensor *b, const td_tensor *out, bool *ok);
+
+/* ---- ops with a text of their own (device_ops.c) ------------------------ */
+
+/* Computes the call, if the op is one of those; see td__device_kernel. */
+bool td__device_op(td_opcall *c, td_device_state *d, bool *ok);
 
 /* The text of the kernel KERNEL, with the functions it uses. False: out of memory, or a
  * function has no text. */

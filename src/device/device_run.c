@@ -1,6 +1,7 @@
 /* device_run.c -- runs op calls on a device: finds or builds the kernel of a nest, and
  * starts it; products go to the plugin's library. A kernel is built once for a nest and
  * a device, and stays. */
+#include "build/device_code.h"
 #include "device/device_int.h"
 #include "ops/device_kernel.h"
 
@@ -92,37 +93,36 @@ static bool hash_nest(const td_nest *n, td_hash128 *to) {
 }
 
 /* Writes the text and compiles it. NULL, after a warning: it cannot be compiled. */
-static void *build(td_ctx *cx, td_device_state *d, const td_nest *n) {
+static void *build(td_ctx *cx, td_device_state *d, const td_device_source *from) {
     td_buf text = {0};
-    void  *kernel = NULL;
-    if (td__device_text(&text, n)) {
-        td__span_begin(cx, "build kernel");
-        pthread_mutex_lock(&d->lock);
-        kernel = d->plugin->build(d->dev, td__buf_str(&text), "KERNEL");
-        pthread_mutex_unlock(&d->lock);
-        td__span_end(cx, "build kernel");
-        d->kernels_built += kernel != NULL;
-        if (!kernel)
-            td__warn(cx, "%s: a kernel was not built: %.1000s", td__device_str(d->code),
-                     d->plugin->error(d->dev));
-    }
+    bool   ok = from->write(&text, from->of);
+    void  *kernel = ok ? td__device_build(cx, d, td__buf_str(&text)) : NULL;
     td__buf_free(&text);
     return kernel;
+}
+
+void *td__device_find(td_ctx *cx, td_device_state *d, td_hash128 hash,
+                      const td_device_source *from) {
+    pthread_mutex_lock(&lock);
+    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
+    if (b && !b->device) {
+        *b = (built){hash, d->code, build(cx, d, from)};
+        all.n++;
+    }
+    void *kernel = b ? b->kernel : NULL;
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+static bool write_nest(td_buf *to, const void *nest) {
+    return td__device_text(to, nest);
 }
 
 /* The kernel of a nest, built at its first use. NULL: there is none. */
 static void *kernel_of(td_ctx *cx, td_device_state *d, const td_nest *n) {
     td_hash128 hash;
     if (!hash_nest(n, &hash)) return NULL;
-    pthread_mutex_lock(&lock);
-    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
-    if (b && !b->device) {
-        *b = (built){hash, d->code, build(cx, d, n)};
-        all.n++;
-    }
-    void *kernel = b ? b->kernel : NULL;
-    pthread_mutex_unlock(&lock);
-    return kernel;
+    return td__device_find(cx, d, hash, &(td_device_source){write_nest, n});
 }
 
 /* ---- launches ----------------------------------------------------------- */
@@ -133,15 +133,15 @@ enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST_BLOCKS = 1 << 16 };
 /* The grid of a launch. A thread computes one element, or EACH if there are many: it
  * loads all before it waits for the first. Rows are divided among blocks, with as many
  * threads as a row can use. */
-static td_device_grid grid_of(const td_call_nest *t, bool rows) {
-    int64_t threads = THREADS, blocks = (t->inside + THREADS - 1) / THREADS;
+td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows) {
+    int64_t threads = THREADS, blocks = (inside + THREADS - 1) / THREADS;
     if (blocks > MANY) blocks = blocks / EACH > MANY ? blocks / EACH : MANY;
-    if (rows) {
-        while (threads > WARP && threads / 2 >= t->inside) threads /= 2;
-        blocks = t->rows;
+    if (by_rows) {
+        while (threads > WARP && threads / 2 >= inside) threads /= 2;
+        blocks = rows;
     }
     if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
-    return (td_device_grid){(uint32_t)blocks, (uint32_t)threads, 0};
+    return (td_device_grid){(uint32_t)blocks, (uint32_t)threads, 0, 0};
 }
 
 static bool has_fold(const td_nest *n) {
@@ -150,19 +150,28 @@ static bool has_fold(const td_nest *n) {
     return false;
 }
 
+bool td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
+                       td_device_grid grid, td_device_run *run) {
+    void *args[1] = {run};
+    grid.bytes = sizeof *run;
+    pthread_mutex_lock(&d->lock);
+    bool ok = d->plugin->launch(d->dev, kernel, grid, args);
+    d->launches++;
+    pthread_mutex_unlock(&d->lock);
+    if (!ok)
+        td__fail(cx, TD_E_UNSUPPORTED, "%s%s%s: a kernel could not be started: %s",
+                 cx->making ? cx->making : "", cx->making ? ": " : "",
+                 td__device_str(d->code), d->plugin->error(d->dev));
+    return ok;
+}
+
 /* Runs a nest. False: there is no kernel; else *ok is false after td__fail. */
 static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) {
     void *kernel = kernel_of(cx, d, &t->nest);
     if (!kernel) return false;
-    void *args[1] = {&t->run};
-    pthread_mutex_lock(&d->lock);
-    *ok = d->plugin->launch(d->dev, kernel, grid_of(t, has_fold(&t->nest)), args);
-    d->launches++;
-    pthread_mutex_unlock(&d->lock);
-    if (!*ok)
-        td__fail(cx, TD_E_UNSUPPORTED, "%s%s%s: a kernel could not be started: %s",
-                 cx->making ? cx->making : "", cx->making ? ": " : "",
-                 td__device_str(d->code), d->plugin->error(d->dev));
+    *ok = td__device_launch(cx, d, kernel,
+                            td__device_grid(t->inside, t->rows, has_fold(&t->nest)),
+                            &t->run);
     return true;
 }
 
@@ -171,6 +180,14 @@ bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_stat
     td_call_nest t;
     bool         done = td__copy_nest(&t, dst, src) && run_nest(dst->cx, &t, d, ok);
     td__call_nest_free(&t);
+    return done;
+}
+
+bool td__device_fill_kernel(td_tensor *t, td_value number, td_device_state *d,
+                            bool *ok) {
+    td_call_nest n;
+    bool         done = td__fill_nest(&n, t, number) && run_nest(t->cx, &n, d, ok);
+    td__call_nest_free(&n);
     return done;
 }
 
@@ -190,9 +207,8 @@ static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
 
 static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0] : 0; }
 
-/* mm and bmm of floats, whose operands are row- or column-major. False: not offered. */
-static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
-    const td_tensor  *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
+bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
+                        const td_tensor *b, const td_tensor *out, bool *ok) {
     td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
     int               r = a->rank;
     bool              transposed;
@@ -217,12 +233,20 @@ static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
     return true;
 }
 
+/* mm and bmm of floats, whose operands are row- or column-major; a product that takes
+ * long is padded. False: not offered. */
+static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
+    return td__device_op(c, d, ok) ||
+           td__device_product(c, d, td__in(c, 0), td__in(c, 1), c->out[0], ok);
+}
+
 /* ---- calls -------------------------------------------------------------- */
 
 bool td__device_kernel(td_opcall *c, td_device_state *d, bool *ok) {
     td_call_nest t;
     if (c->def == td__row(TD_OP_mm) || c->def == td__row(TD_OP_bmm))
         return run_product(c, d, ok);
+    if (td__device_op(c, d, ok)) return true;
     bool done = td__call_nest(&t, c) && run_nest(c->cx, &t, d, ok);
     td__call_nest_free(&t);
     return done;

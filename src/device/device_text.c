@@ -21,9 +21,8 @@ static void split_index(td_emit *e, const char *from, int first, int end,
     td__emit_line(e, "int64_t rest_%s = %s;", name, from);
     for (int d = end - 1; d > first; d--) {
         td__emit_extent(e, e->n->size[d], n);
-        td__emit_line(e, "const int64_t %s%d = rest_%s %% %s;", name, d - first, name,
-                      n);
-        td__emit_line(e, "rest_%s /= %s;", name, n);
+        td__emit_line(e, "const int64_t %s%d = td_k_split(&rest_%s, %s);", name,
+                      d - first, name, n);
     }
     td__emit_line(e, "const int64_t %s0 = rest_%s;", name, name);
 }

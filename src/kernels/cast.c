@@ -101,6 +101,7 @@ bool td__fill(td_tensor *t, td_value number) {
     uint8_t  bytes = td__dtype_bytes[dt];
     td_run   r;
     if (t->numel == 0) return true;
+    if (TD_UNLIKELY(t->st->device)) return td__fill_on_device(t, number);
     r.loop = NULL;
     r.isa = td__isa();
     r.side[0] = r.side[1] = (td_side){.convert = r.isa->convert[dt][dt],

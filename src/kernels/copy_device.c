@@ -1,4 +1,4 @@
-/* copy_device.c -- copies of elements where one tensor or both are on a device. */
+/* copy_device.c -- copies and fills of elements on a device. */
 #include "core/device.h"
 #include "ops/cast.h"
 #include "ops/device_kernel.h"
@@ -33,4 +33,16 @@ bool td__copy_on_device(td_tensor *dst, const td_tensor *src) {
     if (!is_bytes(dst, src)) return copy_by_host(dst, (td_tensor *)(uintptr_t)src);
     return td__bytes_copy(dst->cx, dst->st, (size_t)dst->offset * item, src->st,
                           (size_t)src->offset * item, (size_t)dst->numel * item);
+}
+
+bool td__fill_on_device(td_tensor *t, td_value number) {
+    td_ctx          *cx = t->cx;
+    bool             ok = false;
+    td_device_state *d = td__device_state(t->st->device);
+    if (d->plugin->build && td__device_fill_kernel(t, number, d, &ok)) return ok;
+    if (!td__scope_push(cx)) return false;
+    td_tensor *host = td__on_host(t);
+    ok = host && td__fill(host, number) && td__host_back(t, host);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
 }

@@ -161,7 +161,7 @@ static bool flip_rows(const td_tensor *out, const td_tensor *src, const td_meta 
     int64_t item = td__dtype_bytes[src->dtype];
     int     last = m->rank - 1;
     if (last < 0 || m->stride[last] != -1 || m->size[last] < 16 || item < 4 ||
-        !td__is_dense(out->rank, out->size, out->stride))
+        src->st->device || !td__is_dense(out->rank, out->size, out->stride))
         return false;
     mirror f = {td__ptr(out), td__ptr(src) + (m->offset - src->offset) * item, m, item};
     td__pool_run(out->numel / m->size[last], 1 + 32768 / m->size[last], reverse_rows,
@@ -264,7 +264,7 @@ static void turn_rows(void *arg, int64_t begin, int64_t end) {
 static bool roll_rows(const td_tensor *out, const td_tensor *in, const int64_t *shift) {
     int     dim = -1;
     int64_t rows = 1, item = td__dtype_bytes[in->dtype];
-    if (!td__is_dense(in->rank, in->size, in->stride) ||
+    if (in->st->device || !td__is_dense(in->rank, in->size, in->stride) ||
         !td__is_dense(out->rank, out->size, out->stride))
         return false;
     for (int d = 0; d < in->rank; d++) {

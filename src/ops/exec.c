@@ -75,7 +75,8 @@ static bool make_results(td_opcall *c, bool fake) {
     td_storage *const *to = c->cx->results_in;
     c->cx->results_in = NULL;
     for (int i = 0; i < c->n_out; i++) {
-        bool there = to && to[i] && !fake && !c->device && fits(to[i], &c->meta[i]);
+        bool there = to && to[i] && !fake && to[i]->device == c->device &&
+                     fits(to[i], &c->meta[i]);
         c->out[i] = there ? td__tensor_over(c->cx, to[i], &c->meta[i])
                           : td__tensor_make(c->cx, &c->meta[i], fake);
         if (!c->out[i]) return false;

@@ -9,6 +9,7 @@
 #include "tandem/device_plugin.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,31 +85,132 @@ static void release(void *dev, void *memory, size_t bytes) {
     if (is_hidden(d, memory)) free(show(memory));
 }
 
+/* ---- recordings --------------------------------------------------------- */
+
+/* One thing that was started. */
+typedef struct work {
+    enum { LAUNCH, PRODUCT, COPY, FILL } kind;
+    void             *kernel, *to;
+    const void       *from; /* of a launch: its argument, owned */
+    size_t            bytes;
+    int               byte;
+    td_device_product product;
+} work;
+
+typedef struct recording {
+    work *v;
+    int   n, cap, launches;
+    bool  ended;
+} recording;
+
+static recording *open;
+
+static bool do_work(const work *w);
+
+static bool do_all(const recording *r) {
+    bool ok = true;
+    for (int i = 0; ok && i < r->n; i++) ok = do_work(&r->v[i]);
+    return ok;
+}
+
+/* Is work recorded instead of done? */
+static bool records(void) { return open && !open->ended; }
+
+static bool keep(work w) {
+    recording *r = open;
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        r->v = realloc(r->v, sizeof *r->v * (size_t)r->cap);
+        if (!r->v) abort();
+    }
+    if (w.kind == LAUNCH) {
+        void *argument = malloc(w.bytes);
+        if (!argument) abort();
+        w.from = memcpy(argument, w.from, w.bytes);
+        r->launches++;
+    }
+    r->v[r->n++] = w;
+    return true;
+}
+
+/* Does what was recorded so far, and ends the recording. */
+static bool flush(void) {
+    if (!records()) return true;
+    open->ended = true;
+    return do_all(open);
+}
+
+static void forget(void *dev, void *r) {
+    recording *old = r;
+    (void)dev;
+    for (int i = 0; i < old->n; i++)
+        if (old->v[i].kind == LAUNCH) free((void *)(uintptr_t)old->v[i].from);
+    free(old->v);
+    free(old);
+}
+
+static bool record(void *dev) {
+    (void)dev;
+    return !open && (open = calloc(1, sizeof *open));
+}
+
+static void *recorded(void *dev) {
+    recording *r = open;
+    open = NULL;
+    if (r && !r->ended) return r;
+    if (r) forget(dev, r);
+    return NULL;
+}
+
+static int last(void *dev) {
+    (void)dev;
+    return records() ? open->launches - 1 : -1;
+}
+
+static bool change(void *dev, void *to, int nr, void **args) {
+    recording *r = to;
+    (void)dev;
+    for (int i = 0; i < r->n; i++)
+        if (r->v[i].kind == LAUNCH && nr-- == 0)
+            return memcpy((void *)(uintptr_t)r->v[i].from, args[0], r->v[i].bytes),
+                   true;
+    return false;
+}
+
+static bool replay(void *dev, void *r) {
+    (void)dev;
+    return flush() && do_all(r);
+}
+
 static bool copy_in(void *dev, void *to, const void *from, size_t bytes) {
-    if (!is_hidden(dev, to) || !is_shown(dev, from)) return false;
+    if (!is_hidden(dev, to) || !is_shown(dev, from) || !flush()) return false;
     memcpy(show(to), from, bytes);
     return true;
 }
 
 static bool copy_out(void *dev, void *to, const void *from, size_t bytes) {
-    if (!is_hidden(dev, from) || !is_shown(dev, to)) return false;
+    if (!is_hidden(dev, from) || !is_shown(dev, to) || !flush()) return false;
     memcpy(to, show(from), bytes);
     return true;
 }
 
 static bool copy(void *dev, void *to, const void *from, size_t bytes) {
     if (!is_hidden(dev, from) || !is_hidden(dev, to)) return false;
+    if (records())
+        return keep((work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
     memcpy(show(to), show(from), bytes);
     return true;
 }
 
 static bool fill(void *dev, void *to, int byte, size_t bytes) {
     if (!is_hidden(dev, to)) return false;
+    if (records())
+        return keep((work){.kind = FILL, .to = to, .byte = byte, .bytes = bytes});
     memset(show(to), byte, bytes);
     return true;
 }
 
-static bool finish(void *dev) { return dev != NULL; }
+static bool finish(void *dev) { return flush() && dev != NULL; }
 
 static const char *error(void *dev) { return ((device *)dev)->error; }
 
@@ -121,22 +223,35 @@ static void memory(void *dev, td_device_memory *out) {
 
 /* One thread takes all elements and all rows. Addresses are shown to the kernel. */
 static const char prelude[] =
+    "#include <stdbool.h>\n"
     "#include <stdint.h>\n"
+    "#include <stdio.h>\n"
+    "#include <stdlib.h>\n"
     "#define TD_KERNEL void\n"
     "#define TD_RUN(T) const T *td_all\n"
     "#define TD_OPEN \\\n"
     "    td_nest_run td_shown = *td_all; \\\n"
-    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) \\\n"
+    "    for (unsigned td_i = 0; td_i < sizeof td_shown.ptr / 8; td_i++) { \\\n"
+    "        uintptr_t td_at = (uintptr_t)td_shown.ptr[td_i]; \\\n"
+    "        if (td_at && !(td_at >> 62 & 1)) { \\\n"
+    "            fprintf(stderr, \"a kernel got the host address %p\\n\", (void "
+    "*)td_at); \\\n"
+    "            abort(); \\\n"
+    "        } \\\n"
     "        td_shown.ptr[td_i] = (char *)((uintptr_t)td_shown.ptr[td_i] \\\n"
     "                                      & ~((uintptr_t)1 << 62)); \\\n"
+    "    } \\\n"
     "    const td_nest_run *r = &td_shown;\n"
     "#define TD_UNROLL\n"
+    "#define TD_UNROLL_MORE\n"
+    "#define TD_UNROLL_ALL\n"
     "#define TD_FIRST 0\n"
     "#define TD_STEP 1\n"
     "#define TD_ROW 0\n"
     "#define TD_ROWS 1\n"
     "#define TD_LANE 0\n"
     "#define TD_LANES 1\n"
+    "#define TD_SYNC (void)0\n"
     "#define TD_TOGETHER(T, x, fold) (void)0\n";
 
 typedef void kernel_fn(const void *run);
@@ -169,11 +284,24 @@ static bool nvrtc_takes(const char *text) {
     if (!at) return true;
     void *code = compile(text, arch, &bytes, why, sizeof why);
     if (!code) printf("FAIL sm_%d: %s\n%s\n", arch, why, text);
+    fflush(stdout);
     free(code);
     return code != NULL;
 }
 
-static void *build(void *dev, const char *text, const char *entry) {
+/* The bytes of a file, to be freed. */
+static void *read_all(const char *path, size_t *bytes) {
+    FILE *f = fopen(path, "rb");
+    char *p = NULL;
+    if (f && !fseek(f, 0, SEEK_END) && (p = malloc(*bytes = (size_t)ftell(f)))) {
+        rewind(f);
+        if (fread(p, 1, *bytes, f) != *bytes) free(p), p = NULL;
+    }
+    if (f) fclose(f);
+    return p;
+}
+
+static void *compile(void *dev, const char *text, size_t *bytes) {
     static int nr;
     device    *d = dev;
     char       c[200], so[200], line[800];
@@ -185,29 +313,88 @@ static void *build(void *dev, const char *text, const char *entry) {
              "-o %s -lgcc",
              c, so);
     bool  ok = write_source(c, text) && system(line) == 0;
+    void *code = ok ? read_all(so, bytes) : NULL;
+    if (!code) d->error = "the C compiler refused a kernel";
+    if (code) unlink(c);
+    unlink(so);
+    return code;
+}
+
+static void *load(void *dev, const void *code, size_t bytes, const char *entry) {
+    static int nr;
+    char       so[200];
+    (void)dev;
+    snprintf(so, sizeof so, "/tmp/td-test-%d-%d-load.so", (int)getpid(), nr++);
+    FILE *f = fopen(so, "wb");
+    bool  ok = f && fwrite(code, 1, bytes, f) == bytes;
+    ok = f && !fclose(f) && ok;
     void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!lib) d->error = "the C compiler refused a kernel";
-    if (lib) unlink(c);
     unlink(so);
     return lib ? dlsym(lib, entry) : NULL;
 }
 
-static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+/* All of it is this file; a new prelude is a new version. */
+static void target(void *dev, char *out, size_t cap) {
+    (void)dev;
+    snprintf(out, cap, "test device, prelude of %d bytes", (int)sizeof prelude);
+}
+
+static void *build(void *dev, const char *text, const char *entry) {
+    size_t bytes = 0;
+    void  *code = compile(dev, text, &bytes);
+    void  *kernel = code ? load(dev, code, bytes, entry) : NULL;
+    free(code);
+    return kernel;
+}
+
+static void start(void *kernel, const void *argument) {
     kernel_fn *run;
-    (void)dev, (void)grid;
     memcpy(&run, &kernel, sizeof run); /* a cast would not be ISO C */
-    run(args[0]);
-    return true;
+    run(argument);
+}
+
+static bool launch(void *dev, void *kernel, td_device_grid grid, void **args) {
+    (void)dev;
+    if (records() && !grid.bytes) flush();
+    if (records())
+        return keep((work){
+            .kind = LAUNCH, .kernel = kernel, .from = args[0], .bytes = grid.bytes});
+    return start(kernel, args[0]), true;
+}
+
+#pragma GCC diagnostic ignored "-Wpedantic" /* _Float16 */
+
+/* Halves as GPUs read and round them. */
+static double of_half(td_dtype dt, uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float    f;
+    _Float16 half;
+    memcpy(&f, &bits, sizeof f);
+    memcpy(&half, &h, sizeof half);
+    return dt == TD_BF16 ? (double)f : (double)half;
+}
+
+static uint16_t to_half(td_dtype dt, double x) {
+    float    f = (float)x;
+    _Float16 half = (_Float16)f;
+    uint32_t bits;
+    uint16_t h;
+    memcpy(&bits, &f, sizeof bits);
+    memcpy(&h, &half, sizeof h);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return dt == TD_BF16 ? (uint16_t)(bits >> 16) : h;
 }
 
 static double element(const td_device_product *p, const void *base, int64_t at) {
-    return p->dtype == TD_F32 ? (double)((const float *)show(base))[at]
-                              : ((const double *)show(base))[at];
+    if (p->dtype == TD_F32) return (double)((const float *)show(base))[at];
+    if (p->dtype == TD_F64) return ((const double *)show(base))[at];
+    return of_half(p->dtype, ((const uint16_t *)show(base))[at]);
 }
 
 static void put_element(const td_device_product *p, int64_t at, double x) {
     if (p->dtype == TD_F32) ((float *)show(p->c))[at] = (float)x;
-    else ((double *)show(p->c))[at] = x;
+    else if (p->dtype == TD_F64) ((double *)show(p->c))[at] = x;
+    else ((uint16_t *)show(p->c))[at] = to_half(p->dtype, x);
 }
 
 /* Row i and column j of matrix b. */
@@ -226,11 +413,22 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
 
 static int product(void *dev, const td_device_product *p) {
     (void)dev;
-    if (p->dtype != TD_F32 && p->dtype != TD_F64) return 1;
+    if (p->dtype > TD_BF16) return 1;
+    if (records()) return !keep((work){.kind = PRODUCT, .product = *p});
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) dot(p, b, i, j);
     return 0;
+}
+
+static bool do_work(const work *w) {
+    switch (w->kind) {
+    case LAUNCH: start(w->kernel, w->from); break;
+    case PRODUCT: return product(NULL, &w->product) == 0;
+    case COPY: memcpy(show(w->to), show(w->from), w->bytes); break;
+    case FILL: memset(show(w->to), w->byte, w->bytes); break;
+    }
+    return true;
 }
 
 static td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
@@ -253,7 +451,16 @@ TD_API td_device_plugin_fn td_device_plugin_get;
 const td_device_plugin *td_device_plugin_get(void) {
     if (!getenv("TD_TEST_KERNELS")) return &plugin;
     plugin.build = build;
+    plugin.compile = compile;
+    plugin.load = load;
+    plugin.target = target;
     plugin.launch = launch;
     plugin.product = product;
+    plugin.record = record;
+    plugin.recorded = recorded;
+    plugin.last = last;
+    plugin.change = change;
+    plugin.replay = replay;
+    plugin.forget = forget;
     return &plugin;
 }

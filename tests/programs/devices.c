@@ -37,6 +37,12 @@ int main(int argc, char **argv) {
               : "ops-test --device=test:0 -q --every=80");
     run(dir, word, "TD_TEST_KERNELS=1 TD_TEST_NVRTC=1",
         "ops-test --device=test:0 -q --every=700");
+    /* and compiled code, whose nests become kernels; NVRTC sees those that are built */
+    run(dir, word, "TD_TEST_KERNELS=1",
+        quick ? "tandem check --device=test:0 --quiet --allow-refused tests/cases/aot"
+              : "tandem check --device=test:0 --quiet --allow-refused tests/cases");
+    run(dir, word, "TD_TEST_KERNELS=1 TD_TEST_NVRTC=1 TD_CACHE_DISK_MB=0",
+        "tandem check --device=test:0 --quiet --case=two tests/cases/aot/steps.td");
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -2,9 +2,9 @@
  * of the math headers as text, one item each, with the items it uses. Emitted code
  * takes from there what it needs. Reads the headers below the current folder.
  *
- * An item begins at the left margin with TD_M or TD_M_RUN, static, extern, typedef,
- * #define or #ifdef, and ends with a brace or semicolon at depth 0, the end of the
- * line, or #endif. Include guards, comments between items and #include are left out.
+ * An item begins at the left margin with TD_M, TD_M_RUN or TD_KERNEL, static, extern,
+ * typedef, #define or #ifdef, and ends with a brace or semicolon at depth 0, the end of
+ * the line, or #endif. Include guards, comments between items and #include are left out.
  * Items of fold.h and the headers after it for f32 get twins for other types. */
 #include "ops/gen/gen.h"
 
@@ -14,17 +14,30 @@
 enum { ITEMS = 900 };
 
 /* From fold.h on, items for f32 get twins. */
-static const char *const headers[] = {
-    "src/kernels/math_bits.h",     "src/kernels/math_f64.h",
-    "src/kernels/math_f32.h",      "src/kernels/math_int.h",
-    "src/kernels/math_bessel.h",   "src/kernels/math_waves.h",
-    "src/kernels/math_error.h",    "src/kernels/math_gamma.h",
-    "src/kernels/math_poly.h",     "src/kernels/philox.h",
-    "src/kernels/draw.h",          "src/kernels/loops/draw_runs.h",
-    "src/kernels/fold.h",          "src/kernels/fold_plain.h",
-    "src/kernels/portable.h",      "src/kernels/portable_index.h",
-    "src/kernels/portable_conv.h", "src/kernels/portable_scatter.h"};
-enum { FOLD = 12 };
+static const char *const headers[] = {"src/kernels/math_bits.h",
+                                      "src/kernels/math_f64.h",
+                                      "src/kernels/math_f32.h",
+                                      "src/kernels/math_int.h",
+                                      "src/kernels/math_bessel.h",
+                                      "src/kernels/math_waves.h",
+                                      "src/kernels/math_error.h",
+                                      "src/kernels/math_gamma.h",
+                                      "src/kernels/math_poly.h",
+                                      "src/kernels/philox.h",
+                                      "src/kernels/draw.h",
+                                      "src/device/text/walk.h",
+                                      "src/device/text/index.h",
+                                      "src/device/text/draw.h",
+                                      "src/device/text/rows.h",
+                                      "src/device/text/image.h",
+                                      "src/kernels/loops/draw_runs.h",
+                                      "src/kernels/fold.h",
+                                      "src/kernels/fold_plain.h",
+                                      "src/kernels/portable.h",
+                                      "src/kernels/portable_index.h",
+                                      "src/kernels/portable_conv.h",
+                                      "src/kernels/portable_scatter.h"};
+enum { FOLD = 17 };
 
 /* One function, type or define of the headers, as text. */
 typedef struct item {
@@ -113,9 +126,10 @@ static bool read_header(const char *path) {
     if (!f) return perror(path), false;
     while (fgets(line, sizeof line, f) && n_items < ITEMS) {
         bool guard = strstr(line, "_H\n") != NULL;
-        if (!guard && (starts(line, "TD_M") || starts(line, "static ") ||
-                       starts(line, "extern ") || starts(line, "typedef ") ||
-                       starts(line, "#define ") || starts(line, "#ifdef ")))
+        if (!guard && (starts(line, "TD_M") || starts(line, "TD_KERNEL") ||
+                       starts(line, "static ") || starts(line, "extern ") ||
+                       starts(line, "typedef ") || starts(line, "#define ") ||
+                       starts(line, "#ifdef ")))
             read_item(f, line, sizeof line);
     }
     return fclose(f), n_items < ITEMS;
