@@ -75,8 +75,9 @@
     TD_ROW(batch_norm_eval, td__op_batch_norm_eval)                                    \
     TD_ROW(batch_norm_backward, td__op_batch_norm_backward)                            \
     TD_ROW(addmm, td__op_addmm)                                                        \
-    TD_ROW(baddbmm, td__op_addmm) TD_ROW(mm, td__op_padded_product)                    \
-        TD_ROW(norm, td__op_norm) TD_ROW(tril, td__op_tril) TD_ROW(triu, td__op_triu)  \
+    TD_ROW(baddbmm, td__op_addmm)                                                      \
+    TD_ROW(mm, td__op_padded_product) TD_ROW(norm, td__op_norm)                        \
+        TD_ROW(tril, td__op_tril) TD_ROW(triu, td__op_triu)                            \
             TD_ROW(arange, td__op_arange) TD_ROW(eye, td__op_eye) TD_ROW(reshape_copy, \
                                                                          ANYWHERE)     \
                 TD_ROW(cat, ANYWHERE) TD_ROW(stack, ANYWHERE) TD_ROW(repeat, ANYWHERE) \
