@@ -1,8 +1,9 @@
-/* call_product.c -- products of halves whose rows are not a multiple of 16 bytes
- * apart, such as those with the 50,257 columns of GPT-2's head: libraries compute
- * them several times slower. They are computed on copies whose sizes are padded with
- * zeros. */
+/* call_product.c -- products that are added to a tensor, and products of halves
+ * whose rows are not a multiple of 16 bytes apart, such as those with the 50,257
+ * columns of GPT-2's head: libraries compute them several times slower. They are
+ * computed on copies whose sizes are padded with zeros. */
 #include "device/op_kernel.h"
+#include "ops/cast.h"
 #include "rules/geom.h"
 #include "rules/shape_rules.h"
 
@@ -93,7 +94,30 @@ bool td__op_padded_product(td_opcall *c, td_device_state *d, bool *ok) {
         !(a = extended(c, d, a, mp, kp, &w[0])) ||
         !(b = extended(c, d, b, kp, np, &w[1])))
         return !(*ok = td_ok(c->cx));
-    if (!td__device_product(c, d, a, b, to, ok)) return false;
+    td_product p = {a, b, to, 1, 0};
+    if (!td__device_product(c, d, &p, ok)) return false;
     matrix made = {to, mp, np, np, false};
     return direct || !*ok || extend(c, d, made, out, m, n, ok);
+}
+
+/* in: self, a, b, beta, alpha: the product is added to self, broadcast into the result;
+ * its simpler form would compute halves in f32. */
+bool td__op_addmm(td_opcall *c, td_device_state *d, bool *ok) {
+    td_tensor *self = td__in(c, 0), *out = c->out[0];
+    double     beta = td__value_f(c->in[3]), alpha = td__value_f(c->in[4]);
+    td_product p = {td__in(c, 1), td__in(c, 2), out, alpha, beta};
+    td_meta    m;
+    td_window  w;
+    if (!d->plugin->product || !td__is_float((td_dtype)out->dtype) ||
+        p.a->dtype != out->dtype || p.b->dtype != out->dtype ||
+        self->dtype != out->dtype || p.a->numel == 0 || p.b->numel == 0 ||
+        out->stride[out->rank - 1] != 1)
+        return false;
+    if (beta != 0 && out != self) {
+        td__tensor_meta(out, &m);
+        m.offset = self->offset;
+        td__expand_strides(self, m.rank, m.size, m.stride);
+        if (!td__copy_into(out, td__window(&w, self, &m))) return *ok = false, true;
+    }
+    return td__device_product(c, d, &p, ok);
 }

@@ -58,10 +58,16 @@ td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows);
 bool           td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
                                  td_device_grid grid, td_device_run *run);
 
-/* out = a b by the plugin's library, for floats whose operands are row- or
+/* out = alpha a b + beta out, of matrices or of stacks of them. */
+typedef struct td_product {
+    const td_tensor *a, *b, *out;
+    double           alpha, beta;
+} td_product;
+
+/* Computes it by the plugin's library, for floats whose operands are row- or
  * column-major. False: not offered; else *ok is false after td__fail. */
-bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
-                        const td_tensor *b, const td_tensor *out, bool *ok);
+bool td__device_product(td_opcall *c, td_device_state *d, const td_product *of,
+                        bool *ok);
 
 /* ---- ops with a text of their own (device_ops.c) ------------------------ */
 

@@ -207,8 +207,9 @@ static bool matrix_of(const td_tensor *t, int64_t *row, bool *transposed) {
 
 static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0] : 0; }
 
-bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
-                        const td_tensor *b, const td_tensor *out, bool *ok) {
+bool td__device_product(td_opcall *c, td_device_state *d, const td_product *of,
+                        bool *ok) {
+    const td_tensor  *a = of->a, *b = of->b, *out = of->out;
     td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
     int               r = a->rank;
     bool              transposed;
@@ -222,7 +223,7 @@ bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
     p.batch = r == 3 ? out->size[0] : 1;
     p.batch_a = batch_of(a), p.batch_b = batch_of(b), p.batch_c = batch_of(out);
     p.dtype = (td_dtype)a->dtype;
-    p.alpha = 1;
+    p.alpha = of->alpha, p.beta = of->beta;
     pthread_mutex_lock(&d->lock);
     int how = d->plugin->product(d->dev, &p);
     d->launches += how != 1;
@@ -236,8 +237,8 @@ bool td__device_product(td_opcall *c, td_device_state *d, const td_tensor *a,
 /* mm and bmm of floats, whose operands are row- or column-major; a product that takes
  * long is padded. False: not offered. */
 static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
-    return td__device_op(c, d, ok) ||
-           td__device_product(c, d, td__in(c, 0), td__in(c, 1), c->out[0], ok);
+    td_product p = {td__in(c, 0), td__in(c, 1), c->out[0], 1, 0};
+    return td__device_op(c, d, ok) || td__device_product(c, d, &p, ok);
 }
 
 /* ---- calls -------------------------------------------------------------- */

@@ -75,7 +75,8 @@ td_op_fn td__op_softmax, td__op_log_softmax, td__op_softmax_backward,
     td__op_column_sum;
 td_op_fn td__op_norm, td__op_long_sum, td__op_tril, td__op_triu, td__op_arange,
     td__op_eye;
-td_op_fn td__op_padded_product, td__op_attention, td__op_attention_backward;
+td_op_fn td__op_addmm, td__op_padded_product, td__op_attention,
+    td__op_attention_backward;
 td_op_fn td__op_max_pool, td__op_max_pool_backward, td__op_avg_pool,
     td__op_avg_pool_backward, td__op_adaptive_pool, td__op_adaptive_pool_backward,
     td__op_convolution, td__op_conv_data_grad, td__op_conv_weight_grad,

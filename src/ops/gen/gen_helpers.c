@@ -4,7 +4,8 @@
  *
  * An item begins at the left margin with TD_M, TD_M_RUN or TD_KERNEL, static, extern,
  * typedef, #define or #ifdef, and ends with a brace or semicolon at depth 0, the end of
- * the line, or #endif. Include guards, comments between items and #include are left out.
+ * the line, or #endif. Include guards, comments between items and #include are left
+ * out.
  * Items of fold.h and the headers after it for f32 get twins for other types. */
 #include "ops/gen/gen.h"
 
