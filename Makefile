@@ -80,7 +80,7 @@ LIB_SRCS  := $(filter-out src/ops/table_text.c,$(foreach r,$(ROOMS),$(wildcard s
 # What the generator writes for the library, named as below $(G), see "generated files".
 GEN_LIB   := $(foreach r,$(ROOMS),$(filter src/$(r)/%,src/ops/ops_api.c src/build/helpers_text.c))
 GEN_LOOPS := $(if $(filter kernels,$(ROOMS)),$(addprefix src/kernels/loops/,convert.c loops_f32.c \
-               loops_f64.c loops_i32.c loops_i64.c))
+               loops_f64.c loops_i32.c loops_i64.c loops_c64.c loops_c128.c))
 # The demo trains the model of the GPT-2 example.
 CLI_SRCS  := $(wildcard src/cli/*.c) examples/gpt2/model.c
 LOOP_SRCS := $(if $(filter kernels,$(ROOMS)),$(wildcard src/kernels/loops/*.c))

@@ -83,7 +83,7 @@ TD_API td_tensor *td_op_neg(td_tensor *a);
 /* Writes the result of neg into its first argument. */
 TD_API td_tensor *td_op_neg_(td_tensor *a);
 
-/* Magnitude of each element. */
+/* Magnitude of each element, real. */
 TD_API td_tensor *td_op_abs(td_tensor *a);
 
 /* Writes the result of abs into its first argument. */
@@ -95,7 +95,7 @@ TD_API td_tensor *td_op_sign(td_tensor *a);
 /* Writes the result of sign into its first argument. */
 TD_API td_tensor *td_op_sign_(td_tensor *a);
 
-/* The same as sign on real numbers. */
+/* z / |z|, and 0 at 0; on real numbers the same as sign. */
 TD_API td_tensor *td_op_sgn(td_tensor *a);
 
 /* Writes the result of sgn into its first argument. */
@@ -575,13 +575,13 @@ TD_API td_tensor *td_op_isposinf(td_tensor *a);
 /* Is it -infinity? */
 TD_API td_tensor *td_op_isneginf(td_tensor *a);
 
-/* True for every element: all dtypes are real. */
+/* Is the imaginary part 0? True for every element of a real tensor. */
 TD_API td_tensor *td_op_isreal(td_tensor *a);
 
 /* The argument itself; bool is an error. */
 TD_API td_tensor *td_op_positive(td_tensor *a);
 
-/* Angle of a real number: pi below 0, else 0; NaN for NaN. */
+/* Angle in the complex plane; of a real number pi below 0, else 0; NaN for NaN. */
 TD_API td_tensor *td_op_angle(td_tensor *a);
 
 /* sin(pi a) / (pi a), and 1 at 0. */
@@ -971,6 +971,45 @@ TD_API td_tensor *td_op_special_laguerre_polynomial_l(td_value x, td_value degre
 /* Legendre polynomial. */
 TD_API td_tensor *td_op_special_legendre_polynomial_p(td_value x, td_value degree);
 
+/* A complex tensor as a real one with a last dim of 2: real and imaginary part. */
+TD_API td_tensor *td_op_view_as_real(td_tensor *self);
+
+/* Puts a changed result of view_as_real back into `self`. */
+TD_API td_tensor *td_op_view_as_real_inverse(td_tensor *self, td_tensor *src);
+
+/* f32 or f64 with a last dim of 2 as c64 or c128: pairs of real and imaginary part, which must lie side by side. */
+TD_API td_tensor *td_op_view_as_complex(td_tensor *self);
+
+/* Puts a changed result of view_as_complex back into `self`. */
+TD_API td_tensor *td_op_view_as_complex_inverse(td_tensor *self, td_tensor *src);
+
+/* The real parts, a view; a real tensor itself. */
+TD_API td_tensor *td_op_real(td_tensor *self);
+
+/* The imaginary parts of a complex tensor, a view. */
+TD_API td_tensor *td_op_imag(td_tensor *self);
+
+/* Complex numbers of two f32 or two f64 tensors; sizes broadcast. */
+TD_API td_tensor *td_op_complex(td_tensor *real, td_tensor *imag);
+
+/* Complex numbers of two f32 or two f64 tensors, magnitude and angle. */
+TD_API td_tensor *td_op_polar(td_tensor *abs, td_tensor *angle);
+
+/* The complex conjugate, computed at once; a real tensor itself. */
+TD_API td_tensor *td_op_conj(td_tensor *self);
+
+/* The complex conjugate as a new tensor; of a real tensor a copy. */
+TD_API td_tensor *td_op_conj_physical(td_tensor *a);
+
+/* Writes the result of conj_physical into its first argument. */
+TD_API td_tensor *td_op_conj_physical_(td_tensor *a);
+
+/* The argument itself: a conjugate is computed where conj is called. */
+TD_API td_tensor *td_op_resolve_conj(td_tensor *self);
+
+/* The argument itself: a negative is computed where neg is called. */
+TD_API td_tensor *td_op_resolve_neg(td_tensor *self);
+
 /* Sum over the dims given, or over all. Integers and bool give i64. */
 TD_API td_tensor *td_op_sum(td_tensor *self, td_ints dim, bool keepdim, td_dtype dtype);
 
@@ -1196,7 +1235,7 @@ TD_API td_tensor *td_op_einsum(const char *equation, td_tensors tensors);
 /* outer under its older name. */
 TD_API td_tensor *td_op_ger(td_tensor *self, td_tensor *vec2);
 
-/* Inner product of two vectors: dot, as all dtypes are real. */
+/* Inner product of two vectors, the first of them conjugated. */
 TD_API td_tensor *td_op_vdot(td_tensor *self, td_tensor *other);
 
 /* Inner products of the vectors along a dim; sizes broadcast. */
@@ -1829,10 +1868,10 @@ TD_API td_tensor *td_op_numpy_T(td_tensor *self);
 /* The last two dims exchanged; a tensor without dims stays. */
 TD_API td_tensor *td_op_mT(td_tensor *self);
 
-/* mT: there are no complex numbers to conjugate. */
+/* mT, conjugated. */
 TD_API td_tensor *td_op_mH(td_tensor *self);
 
-/* mT: there are no complex numbers to conjugate. */
+/* mT, conjugated. */
 TD_API td_tensor *td_op_adjoint(td_tensor *self);
 
 /* A matrix transposed, a tensor without dims itself: PyTorch's x.H. */
@@ -3612,6 +3651,17 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_special_laguerre_polynomial_l, TD_V(x0), TD_V(x1))
 #define td_special_legendre_polynomial_p(x0, x1) \
     TD__CALL(td_op_special_legendre_polynomial_p, TD_V(x0), TD_V(x1))
+#define td_view_as_real(...) TD__CALL(td_op_view_as_real, __VA_ARGS__)
+#define td_view_as_complex(...) TD__CALL(td_op_view_as_complex, __VA_ARGS__)
+#define td_real(...) TD__CALL(td_op_real, __VA_ARGS__)
+#define td_imag(...) TD__CALL(td_op_imag, __VA_ARGS__)
+#define td_complex(...) TD__CALL(td_op_complex, __VA_ARGS__)
+#define td_polar(...) TD__CALL(td_op_polar, __VA_ARGS__)
+#define td_conj(...) TD__CALL(td_op_conj, __VA_ARGS__)
+#define td_conj_physical(...) TD__CALL(td_op_conj_physical, __VA_ARGS__)
+#define td_conj_physical_(...) TD__CALL(td_op_conj_physical_, __VA_ARGS__)
+#define td_resolve_conj(...) TD__CALL(td_op_resolve_conj, __VA_ARGS__)
+#define td_resolve_neg(...) TD__CALL(td_op_resolve_neg, __VA_ARGS__)
 #define td_sum(...) TD__PICK_1_4(TD__sum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sum_N(...) TD__WRONG("td_sum(self, [dim], [keepdim], [dtype])")
 #define TD__sum_1(x0) \

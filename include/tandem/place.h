@@ -633,6 +633,7 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_dtype_name(...) TD__CALL(td_dtype_name, __VA_ARGS__)
 #define td_dtype_size(...) TD__CALL(td_dtype_size, __VA_ARGS__)
 #define td_dtype_is_float(...) TD__CALL(td_dtype_is_float, __VA_ARGS__)
+#define td_dtype_is_complex(...) TD__CALL(td_dtype_is_complex, __VA_ARGS__)
 #define td_sym_size(...) TD__CALL(td_sym_size, __VA_ARGS__)
 #define td_sym_sizes(...) TD__CALL(td_sym_sizes, __VA_ARGS__)
 #define td_sym_numel(...) TD__CALL(td_sym_numel, __VA_ARGS__)

@@ -47,6 +47,8 @@ typedef enum td_dtype {
     TD_I8,
     TD_U8,
     TD_BOOL,
+    TD_C64,  /* complex: two f32, the real part first (docs/complex.md) */
+    TD_C128, /* two f64 */
     TD_DTYPE_COUNT,
     TD_DTYPE_NONE = 255 /* "not given": the op's rule decides */
 } td_dtype;
@@ -303,6 +305,7 @@ TD_API size_t      td_storage_bytes(const td_tensor *t);
 TD_API const char *td_dtype_name(td_dtype dt);
 TD_API size_t      td_dtype_size(td_dtype dt);
 TD_API bool        td_dtype_is_float(td_dtype dt);
+TD_API bool        td_dtype_is_complex(td_dtype dt);
 
 /* In a capture with dynamic sizes (capture.h) the functions above return numbers: a
  * symbolic size is fixed to its current value, and a guard is added. The following keep

@@ -54,7 +54,8 @@ static bool name_parts(const td_graph *g, td_buf *names) {
         const td_gnode *n = g->nodes.v[i];
         const td_gtype *type = n->n_out ? n->out[0]->type : NULL;
         if (n->kind != TD_N_OP || !(td__row(n->op)->flags & TD_OPF_FUSES)) continue;
-        bool whole_op = !type || td__is_half((td_dtype)type->dtype) || is_empty(g, n);
+        bool whole_op = !type || td__is_half((td_dtype)type->dtype) ||
+                        td__is_complex((td_dtype)type->dtype) || is_empty(g, n);
         whole[n->op] |= whole_op;
         some |= !whole_op;
     }

@@ -437,11 +437,26 @@ static bool is_together(const builder *c) {
     return true;
 }
 
+static bool is_complex(const td_gval *v) {
+    return v->type && v->type->kind == TD_K_TENSOR &&
+           td__is_complex((td_dtype)v->type->dtype);
+}
+
+/* Does the op read or return complex tensors? The emitter has no complex type. */
+static bool has_complex(const td_gnode *n) {
+    for (int i = 0; i < n->n_out; i++)
+        if (is_complex(n->out[i])) return true;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i].kind == TD_G_VALUE && is_complex(n->in[i].u.v)) return true;
+    return false;
+}
+
 /* The statements that compute one element of p, if loops can compute its op at all.
  * False, without an error: the op is called instead. */
 bool td__recipe(td_lowered *l, td_point *p) {
     builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
     if (has_none(c.space) || !has_loops(l, c.space)) return false;
+    if (has_complex(c.node)) return false;
     if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */
     if (td__row(c.node->op)->flags & TD_OPF_POINTWISE) pointwise(&c);

@@ -55,7 +55,7 @@ static td_tensor *tensor_at(const case_run *r, int i) {
 
 /* The machine epsilon of a float dtype; 0 for others. */
 static double unit_of(td_dtype dt) {
-    switch (dt) {
+    switch (td__real_of(dt)) {
     case TD_F64: return 0x1p-52;
     case TD_F32: return 0x1p-23;
     case TD_F16: return 0x1p-10;
@@ -114,6 +114,11 @@ static bool are_infinite(const case_pair *p, td_dtype dt, const char *pa,
 /* Equal within `slack`, relative to the larger or 1; 0: equal to the bit, all NaNs
  * alike. */
 static bool near(td_dtype dt, const char *pa, const char *pb, double slack) {
+    if (td__is_complex(dt)) {
+        td_dtype part = td__real_of(dt);
+        size_t   next = td__dtype_bytes[part];
+        return near(part, pa, pb, slack) && near(part, pa + next, pb + next, slack);
+    }
     if (!td__is_float(dt)) return td__load_i(dt, pa) == td__load_i(dt, pb);
     double a = td__load_f(dt, pa), b = td__load_f(dt, pb);
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
@@ -194,6 +199,13 @@ static int64_t find_element(const case_pair *p, const td_tensor *x, const td_ten
     return -1;
 }
 
+/* The relative difference; infinite if one of the two is no number. */
+static double distance(double u, double v) {
+    double off = fabs(u - v) / fmax(1, fmax(fabs(u), fabs(v)));
+    if (u == v || (isnan(u) && isnan(v))) return 0;
+    return isfinite(off) ? off : INFINITY;
+}
+
 /* The largest relative difference; infinite if one element is no number. */
 static double farthest(const td_tensor *x, const td_tensor *y) {
     int64_t  at[TD_MAX_RANK] = {0}, a = 0, b = 0;
@@ -201,11 +213,9 @@ static double farthest(const td_tensor *x, const td_tensor *y) {
     td_dtype dt = (td_dtype)x->dtype;
     double   most = 0;
     for (int64_t i = 0; i < x->numel; i++) {
-        double u = td__load_f(dt, td__ptr(x) + a * item);
-        double v = td__load_f(dt, td__ptr(y) + b * item);
-        double off = fabs(u - v) / fmax(1, fmax(fabs(u), fabs(v)));
-        if (u != v && !(isnan(u) && isnan(v)))
-            most = isfinite(off) ? fmax(most, off) : INFINITY;
+        const char *u = td__ptr(x) + a * item, *v = td__ptr(y) + b * item;
+        most = fmax(most, distance(td__load_f(dt, u), td__load_f(dt, v)));
+        most = fmax(most, distance(td__load_imag(dt, u), td__load_imag(dt, v)));
         case_advance(x, y, at, &a, &b);
     }
     return most;
@@ -226,8 +236,12 @@ static void compare_on_host(const case_pair *p, const char *name, const char *wh
     if (grad && units > 0) slack = fmax(slack, COARSE * coarsest(p->eager));
     int64_t i = find_element(p, x, y, slack, &pa, &pb);
     if (i < 0) return;
-    p->v->off = fmax(p->v->off, td__is_float(dt) ? farthest(x, y) : INFINITY);
-    if (td__is_float(dt))
+    p->v->off = fmax(p->v->off, td__is_differentiable(dt) ? farthest(x, y) : INFINITY);
+    if (td__is_complex(dt))
+        case_differ(p, "%%%s%s: element %lld is %.17g%+.17gi, %s %.17g%+.17gi", name,
+                    what, (long long)i, td__load_f(dt, pa), td__load_imag(dt, pa),
+                    p->other->way->name, td__load_f(dt, pb), td__load_imag(dt, pb));
+    else if (td__is_float(dt))
         case_differ(p, "%%%s%s: element %lld is %.17g, %s %.17g", name, what,
                     (long long)i, td__load_f(dt, pa), p->other->way->name,
                     td__load_f(dt, pb));

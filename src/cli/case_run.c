@@ -213,6 +213,13 @@ static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots,
     return n;
 }
 
+/* Normal numbers; of a complex tensor in both parts. */
+static td_tensor *drawn_like(td_tensor *t) {
+    if (!td__is_complex((td_dtype)t->dtype)) return td_op_randn_like(t, TD_DTYPE_NONE);
+    td_tensor *parts = td_op_randn_like(td_op_view_as_real(t), TD_DTYPE_NONE);
+    return td_op_view_as_complex(td_op_contiguous(parts));
+}
+
 /* Where no tangent is named: random ones if the statement has a seed, else ones. */
 static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
                           td_tensor **grads) {
@@ -221,7 +228,7 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     td_grad_mode mode = td_no_grad_begin(cx);
     for (int i = 0; i < roots.n; i++)
         grads[i] = grads[i]    ? grads[i]
-                   : s->seeded ? td_op_randn_like(roots.v[i], TD_DTYPE_NONE)
+                   : s->seeded ? drawn_like(roots.v[i])
                                : td_op_ones_like(roots.v[i], TD_DTYPE_NONE);
     td_no_grad_end(cx, mode);
     restore_generator(cx, s, was);

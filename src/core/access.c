@@ -234,9 +234,19 @@ static bool one_element(td_tensor *t, const char *who, void *out) {
            td__storage_get(t->cx, t->st, (size_t)t->offset * item, out, item);
 }
 
+/* One number cannot stand for a complex element. False after td__fail. */
+static bool is_real(const td_tensor *t, const char *who) {
+    if (!td__is_complex((td_dtype)t->dtype)) return true;
+    return td__fail(t->cx, TD_E_DTYPE,
+                    "%s: the tensor is %s, whose element is two numbers; read td_real "
+                    "and td_imag of it",
+                    who, td__type_str(t));
+}
+
 double(td_item)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return NAN;
     int64_t bytes = 0; /* of one element */
+    if (!is_real(t, "td_item")) return NAN;
     return one_element(t, "td_item", &bytes) ? td__load_f((td_dtype)t->dtype, &bytes)
                                              : NAN;
 }
@@ -244,6 +254,7 @@ double(td_item)(td_tensor *t) {
 int64_t(td_item_int)(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     int64_t bytes = 0; /* of one element */
+    if (!is_real(t, "td_item_int")) return 0;
     return one_element(t, "td_item_int", &bytes)
                ? td__load_i((td_dtype)t->dtype, &bytes)
                : 0;
@@ -267,8 +278,21 @@ static bool next_index(const td_tensor *t, int64_t *where, char **p) {
 
 static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
     if (to == from) memcpy(out, in, td__dtype_bytes[to]);
-    else if (td__is_float(from)) td__store_f(to, out, td__load_f(from, in));
+    else if (td__is_complex(from)) { /* to the other complex dtype */
+        td_dtype re = td__real_of(to);
+        td__store_f(re, out, td__load_f(from, in));
+        td__store_f(re, (char *)out + td__dtype_bytes[re], td__load_imag(from, in));
+    } else if (td__is_float(from)) td__store_f(to, out, td__load_f(from, in));
     else td__store_i(to, out, td__load_i(from, in));
+}
+
+/* Complex numbers are not converted to real ones. */
+static bool may_convert(td_tensor *t, const char *who, td_dtype from, td_dtype to) {
+    if (!td__is_complex(from) || td__is_complex(to)) return true;
+    return td__fail(t->cx, TD_E_DTYPE,
+                    "%s: %s has no room for the imaginary parts of %s; use a complex "
+                    "dtype, or td_real and td_imag",
+                    who, td_dtype_name(to), td_dtype_name(from));
 }
 
 /* Checks dtype, buffer size and access of td_read and td_write. */
@@ -309,7 +333,9 @@ static bool read_from_device(td_tensor *t, td_dtype as, char *out) {
 
 bool(td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    if (!may_transfer(t, "td_read", as, out, bytes)) return false;
+    if (!may_transfer(t, "td_read", as, out, bytes) ||
+        !may_convert(t, "td_read", (td_dtype)t->dtype, as))
+        return false;
     if (t->numel == 0) return true;
     if (as == (td_dtype)t->dtype && td_is_contiguous(t))
         return td__storage_get(t->cx, t->st, (size_t)t->offset * td__dtype_bytes[as],
@@ -342,7 +368,9 @@ static bool write_to_device(td_tensor *t, td_dtype from, const char *in) {
 
 bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    if (!may_transfer(t, "td_write", from, in, bytes)) return false;
+    if (!may_transfer(t, "td_write", from, in, bytes) ||
+        !may_convert(t, "td_write", from, (td_dtype)t->dtype))
+        return false;
     if (t->st->readonly)
         return td__fail(t->cx, TD_E_ALIAS, "td_write: %s " TD_READONLY_CLONE,
                         td__type_str(t));

@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "core/config.h"
 #include "core/dim.h"
+#include "core/dtype.h"
 #include "core/handle.h"
 #include "core/log.h"
 #include "core/spans.h"
@@ -25,32 +26,6 @@ typedef struct td_hookcall td_hookcall; /* a hook that a body registers (eager) 
 typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 typedef struct td_listener td_listener; /* to the tape (eager) */
 typedef struct td_typed    td_typed;    /* the inner tensors of a typed tensor */
-
-/* ---- dtypes (dtype.c) --------------------------------------------------- */
-
-/* Order matters: type promotion goes up this list. */
-typedef enum td_dtype_class {
-    TD_CLASS_BOOL,
-    TD_CLASS_INT,
-    TD_CLASS_FLOAT
-} td_dtype_class;
-
-extern const uint8_t td__dtype_bytes[TD_DTYPE_COUNT]; /* element size */
-extern const uint8_t td__dtype_classes[TD_DTYPE_COUNT];
-static inline bool   td__is_float(td_dtype dt) { return dt <= TD_BF16; }
-static inline bool   td__is_int(td_dtype dt) { return dt >= TD_I64 && dt <= TD_U8; }
-static inline bool   td__is_half(td_dtype dt) { return dt == TD_F16 || dt == TD_BF16; }
-
-/* The common dtype of two tensors with at least one dim. */
-td_dtype td__promote(td_dtype a, td_dtype b);
-/* May a result of dtype `from` be stored as `to`? Not to a lower class. */
-bool     td__can_cast(td_dtype from, td_dtype to);
-/* Read and write one element; for scalars, printing and slow paths. */
-double   td__load_f(td_dtype dt, const void *p);
-int64_t  td__load_i(td_dtype dt, const void *p);
-void     td__store_f(td_dtype dt, void *p, double v);
-void     td__store_i(td_dtype dt, void *p, int64_t v);
-void     td__store_value(td_dtype dt, void *p, td_value number);
 
 /* ---- storages (storage.c) ----------------------------------------------- */
 
@@ -551,6 +526,7 @@ struct td_ctx {
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
     int                 n_typed;     /* live tensors of a type: 0 in most programs */
     bool                devices;     /* a device other than the CPU was used */
+    bool                complex;     /* a complex dtype was used */
     int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */

@@ -32,11 +32,16 @@ static bool is_dtype(td_dtype dt) { return (unsigned)dt < TD_DTYPE_COUNT; }
 const char *td_dtype_name(td_dtype dt) { return is_dtype(dt) ? rows[dt].name : "none"; }
 size_t      td_dtype_size(td_dtype dt) { return is_dtype(dt) ? rows[dt].bytes : 0; }
 bool        td_dtype_is_float(td_dtype dt) { return is_dtype(dt) && td__is_float(dt); }
+bool td_dtype_is_complex(td_dtype dt) { return is_dtype(dt) && td__is_complex(dt); }
 
-/* Floats win over integers, integers over bool. Among floats the wider one;
- * f16 with bf16 gives f32. Among integers the wider one; u8 with i8 gives i16. */
+/* Complex numbers win over floats, floats over integers, integers over bool. Complex
+ * is c128 if one of the two is c128 or f64. Among floats the wider one; f16 with bf16
+ * gives f32. Among integers the wider one; u8 with i8 gives i16. */
 td_dtype td__promote(td_dtype a, td_dtype b) {
     if (a == b) return a;
+    if (td__is_complex(a) || td__is_complex(b))
+        return td__complex_of(a) == TD_C128 || td__complex_of(b) == TD_C128 ? TD_C128
+                                                                            : TD_C64;
     if (rows[a].klass != rows[b].klass) return rows[a].klass > rows[b].klass ? a : b;
     if (td__is_half(a) && td__is_half(b)) return TD_F32;
     if (rows[a].bytes != rows[b].bytes) return rows[a].bytes > rows[b].bytes ? a : b;
@@ -115,7 +120,7 @@ double td__load_f(td_dtype dt, const void *p) {
     double   d;
     float    f;
     uint16_t h;
-    switch (dt) {
+    switch (td__real_of(dt)) {
     case TD_F64: memcpy(&d, p, 8); return d;
     case TD_F32: memcpy(&f, p, 4); return (double)f;
     case TD_F16: memcpy(&h, p, 2); return (double)half_to_float(h);
@@ -125,7 +130,13 @@ double td__load_f(td_dtype dt, const void *p) {
 }
 
 int64_t td__load_i(td_dtype dt, const void *p) {
-    return td__is_float(dt) ? trunc_to_int(td__load_f(dt, p)) : load_int(dt, p);
+    return td__is_differentiable(dt) ? trunc_to_int(td__load_f(dt, p))
+                                     : load_int(dt, p);
+}
+
+double td__load_imag(td_dtype dt, const void *p) {
+    if (!td__is_complex(dt)) return 0;
+    return td__load_f(dt, (const char *)p + td__dtype_bytes[dt] / 2);
 }
 
 static void store_int(td_dtype dt, void *p, int64_t v) {
@@ -143,6 +154,8 @@ static void store_int(td_dtype dt, void *p, int64_t v) {
 void td__store_f(td_dtype dt, void *p, double v) {
     float f = (float)v;
     switch (dt) {
+    case TD_C128: memcpy(p, (double[2]){v, 0}, 16); break;
+    case TD_C64: memcpy(p, (float[2]){f, 0}, 8); break;
     case TD_F64: memcpy(p, &v, 8); break;
     case TD_F32: memcpy(p, &f, 4); break;
     case TD_F16: memcpy(p, &(uint16_t){float_to_half(f)}, 2); break;
@@ -158,7 +171,9 @@ void td__store_f(td_dtype dt, void *p, double v) {
 void td__store_i(td_dtype dt, void *p, int64_t v) {
     float f = (float)v; /* directly from the integer: rounded once */
     switch (dt) {
+    case TD_C128:
     case TD_F64: td__store_f(dt, p, (double)v); break;
+    case TD_C64: memcpy(p, (float[2]){f, 0}, 8); break;
     case TD_F32: memcpy(p, &f, 4); break;
     case TD_F16:
     case TD_BF16: td__store_f(dt, p, (double)f); break;

@@ -12,9 +12,9 @@ static const struct {
     const char *descr;
     td_dtype    dt;
 } descrs[] = {
-    {"<f8", TD_F64}, {"<f4", TD_F32}, {"<f2", TD_F16},
-    {"<i8", TD_I64}, {"<i4", TD_I32}, {"<i2", TD_I16},
-    {"|i1", TD_I8},  {"|u1", TD_U8},  {"|b1", TD_BOOL},
+    {"<f8", TD_F64},  {"<f4", TD_F32}, {"<f2", TD_F16},   {"<i8", TD_I64},
+    {"<i4", TD_I32},  {"<i2", TD_I16}, {"|i1", TD_I8},    {"|u1", TD_U8},
+    {"|b1", TD_BOOL}, {"<c8", TD_C64}, {"<c16", TD_C128},
 };
 
 /* ---- the header --------------------------------------------------------- */

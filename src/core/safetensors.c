@@ -26,7 +26,7 @@ const td_st_type td__st_types[TD_ST_TYPES] = {
     {"U64", 8, TD_DTYPE_NONE},
     {"U32", 4, TD_DTYPE_NONE},
     {"U16", 2, TD_DTYPE_NONE},
-    {"C64", 8, TD_DTYPE_NONE},
+    {"C64", 8, TD_C64},
     {"F8_E4M3", 1, TD_DTYPE_NONE},
     {"F8_E5M2", 1, TD_DTYPE_NONE},
     {"F8_E8M0", 1, TD_DTYPE_NONE},

@@ -58,6 +58,10 @@ static bool check_item(td_ctx *cx, const char *path, const item *it) {
         return wrong(cx, path, it->name, "a reserved name");
     if (!is_text(it->name)) return wrong(cx, path, it->name, "its name is not UTF-8");
     if (!it->t) return wrong(cx, path, it->name, "is NULL");
+    if (it->t->dtype == TD_C128)
+        return wrong(cx, path, it->name,
+                     "is c128, which the format does not have; save its "
+                     "td_view_as_real, or convert it to c64");
     if (td_is_nil(it->t)) return wrong(cx, path, it->name, "is nil");
     if (it->t->st->fake) return wrong(cx, path, it->name, "has no bytes");
     return true;

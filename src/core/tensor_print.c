@@ -27,28 +27,45 @@ typedef struct printer {
 
 /* ---- items -------------------------------------------------------------- */
 
+static void float_text(const printer *pr, double v, char *s) {
+    if (!isfinite(v)) snprintf(s, ITEM_CAP, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+    else if (pr->sci) snprintf(s, ITEM_CAP, "%.*e", pr->precision, v);
+    else if (pr->whole) snprintf(s, ITEM_CAP, "%.0f.", v);
+    else snprintf(s, ITEM_CAP, "%.*f", pr->precision, v);
+}
+
+/* 1.+2.j */
+static void complex_text(const printer *pr, const char *p, char *s) {
+    char   part[ITEM_CAP];
+    double im = td__load_imag((td_dtype)pr->t->dtype, p);
+    float_text(pr, td__load_f((td_dtype)pr->t->dtype, p), part);
+    size_t n = (size_t)snprintf(s, ITEM_CAP, "%.120s%s", part, signbit(im) ? "-" : "+");
+    float_text(pr, fabs(im), part);
+    snprintf(s + n, ITEM_CAP - n, "%.120sj", part);
+}
+
 static void item_text(const printer *pr, const char *p, char *s) {
     td_dtype dt = (td_dtype)pr->t->dtype;
     if (dt == TD_BOOL) snprintf(s, ITEM_CAP, *p ? "True" : "False");
+    else if (td__is_complex(dt)) complex_text(pr, p, s);
     else if (!td__is_float(dt))
         snprintf(s, ITEM_CAP, "%lld", (long long)td__load_i(dt, p));
-    else {
-        double v = td__load_f(dt, p);
-        if (!isfinite(v))
-            snprintf(s, ITEM_CAP, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-        else if (pr->sci) snprintf(s, ITEM_CAP, "%.*e", pr->precision, v);
-        else if (pr->whole) snprintf(s, ITEM_CAP, "%.0f.", v);
-        else snprintf(s, ITEM_CAP, "%.*f", pr->precision, v);
-    }
+    else float_text(pr, td__load_f(dt, p), s);
 }
 
-static void look_at(printer *pr, const char *p) {
-    double v = fabs(td__load_f((td_dtype)pr->t->dtype, p));
+static void look_at_number(printer *pr, double v) {
+    v = fabs(v);
     if (!isfinite(v) || v == 0) return;
     if (!pr->any || v < pr->low) pr->low = v;
     if (!pr->any || v > pr->high) pr->high = v;
     if (v != ceil(v)) pr->whole = false;
     pr->any = true;
+}
+
+static void look_at(printer *pr, const char *p) {
+    td_dtype dt = (td_dtype)pr->t->dtype;
+    look_at_number(pr, td__load_f(dt, p));
+    if (td__is_complex(dt)) look_at_number(pr, td__load_imag(dt, p));
 }
 
 /* Zeros, infinities and NaN do not count for the choice of the form. */
@@ -79,7 +96,7 @@ static void each_shown(printer *pr, int d, const char *p,
 static void settle_form(printer *pr) {
     pr->whole = true;
     pr->width = 1;
-    if (td__is_float((td_dtype)pr->t->dtype)) {
+    if (td__is_differentiable((td_dtype)pr->t->dtype)) {
         each_shown(pr, 0, td__ptr(pr->host), look_at);
         pr->sci =
             pr->any && (pr->high / pr->low > 1000 || pr->high > 1e8 || pr->low < 1e-4);
@@ -216,7 +233,8 @@ static void add_suffixes(printer *pr) {
     int              used = (int)strlen(last ? last : text) + (last ? 1 : 2);
     bool bare = t->numel == 0 || t->st->fake; /* no item from which the dtype follows */
     bool plain = t->dtype == t->cx->default_dtype ||
-                 (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL));
+                 (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL ||
+                            t->dtype == td__complex_of(t->cx->default_dtype)));
     char s[24 * TD_MAX_RANK];
     if (t->st->fake || (t->numel == 0 ? t->rank != 1 : pr->edge == 0)) {
         size_text(t, s, sizeof s);

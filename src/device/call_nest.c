@@ -189,11 +189,16 @@ static bool pointwise(td_call_nest *t, td_opcall *c) {
     return !t->failed;
 }
 
+static bool is_complex(const td_tensor *t) {
+    return td__is_complex((td_dtype)t->dtype);
+}
+
 bool td__copy_nest(td_call_nest *t, td_tensor *dst, const td_tensor *src) {
     const td_tensor *x[2] = {dst, src};
     td_iter          it;
     *t = (td_call_nest){0};
     if (dst->numel == 0 || td__may_share_places(dst)) return false;
+    if (is_complex(dst) || is_complex(src)) return false;
     td__iter_build(&it, x, 2);
     if (!set_dims(t, &it)) return false;
     int v = load(t, src->dtype, td__ptr(src), strides_at(t, &it, 1, src->dtype));
@@ -311,8 +316,10 @@ static bool by_row(td_call_nest *t, td_opcall *c) {
 bool td__call_nest(td_call_nest *t, td_opcall *c) {
     *t = (td_call_nest){0};
     if (c->n_out != 1 || !c->out[0] || c->out[0]->numel == 0) return false;
+    if (is_complex(c->out[0])) return false; /* no device text of complex numbers */
     for (int i = 0; i < c->n_in; i++)
-        if (td__in(c, i) && td__in(c, i)->numel == 0) return false;
+        if (td__in(c, i) && (td__in(c, i)->numel == 0 || is_complex(td__in(c, i))))
+            return false;
     return c->def->flags & TD_OPF_POINTWISE ? pointwise(t, c) : by_row(t, c);
 }
 

@@ -124,6 +124,38 @@ static bool any_needed(const td_node *n, const bool *need) {
     return false;
 }
 
+/* Is it an analytic function of complex numbers? Its derivative as on real numbers, d,
+ * is then a complex number, and the gradient is g times the conjugate of d: PyTorch's
+ * convention. As a rule multiplies by d, that is the conjugate of what the rule makes
+ * of the conjugate of g. */
+static bool conjugates(const td_node *n) {
+    const td_opdef *def = n->def;
+    if (n->info->pure != TD_OP_COUNT && !def->vjp_fn && def->vjp && def->vjp[0] == '@')
+        def = td__row(n->info->pure);
+    return def->analytic && n->n_out > 0 &&
+           td__is_complex((td_dtype)n->out_type[0].dtype);
+}
+
+/* The conjugates of n tensors, some of which may be NULL. False after td__fail. */
+static bool conjugate_all(td_tensor **t, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!t[i]) continue;
+        t[i] = td_op_conj(t[i]);
+        if (td_is_nil(t[i])) return false;
+    }
+    return true;
+}
+
+/* Replaces the incoming gradients by their conjugates. */
+static bool conjugate_incoming(frame *f, td_node *n) {
+    size_t      bytes = sizeof(td_tensor *) * (size_t)n->n_out;
+    td_tensor **g = td__arena_alloc(&td__eager(n->cx)->walks, bytes);
+    if (!g) return td__fail_memory(n->cx);
+    for (int i = 0; i < n->n_out; i++) g[i] = f->v.g[i];
+    f->v.g = g;
+    return conjugate_all(g, n->n_out);
+}
+
 /* Runs the C rule or the formulas; grads[] by edge. */
 static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
     if (!set_saved(f, n)) return false;
@@ -187,8 +219,11 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_need = f.list_need,
                    .list_meta = f.list_meta};
     uint8_t device = td__make_on(n->cx, n->n_out ? n->out_type[0].device : 0);
+    bool    conj = TD_UNLIKELY(n->cx->complex) && conjugates(n);
     bool    ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
-              run_rule(&f, n, any_needed(n, need) ? rule_of(n) : NULL, grads);
+              (!conj || conjugate_incoming(&f, n)) &&
+              run_rule(&f, n, any_needed(n, need) ? rule_of(n) : NULL, grads) &&
+              (!conj || conjugate_all(grads, n->n_edge));
     td__make_on(n->cx, device);
     td__arena_reset(walks, mark);
     return ok;

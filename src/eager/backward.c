@@ -72,6 +72,14 @@ td_tensor *td__root_grad(td_tensor *root, td_tensors grads, int i, const char *w
                 who, td__type_str(root));
             return NULL;
         }
+        if (td__is_complex((td_dtype)root->dtype)) {
+            td__fail(cx, TD_E_GRAD,
+                     "%s: the root is %s; only a real root has an implicit gradient of "
+                     "1. Make it real (td_abs, td_real), or pass a gradient to "
+                     "td_backward_with",
+                     who, td__type_str(root));
+            return NULL;
+        }
         if (!td__scope_push(cx)) return NULL;
         return end_scope_with(cx, td_op_ones_like(root, TD_DTYPE_NONE));
     }

@@ -338,7 +338,7 @@ static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     }
     for (int i = 0; i < n_out; i++) {
         td_tensor *t = out[i];
-        bool       diff = f->node && td__is_float((td_dtype)t->dtype) &&
+        bool       diff = f->node && td__is_differentiable((td_dtype)t->dtype) &&
                     find(f->plain.v, f->plain.n, t) < 0;
         bool kept = find(f->dirty.v, f->dirty.n, t) >= 0;
         if (!place_result(f, &out[i], i, diff)) return false;

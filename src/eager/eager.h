@@ -13,7 +13,7 @@
 static inline bool td__needs_grad(const td_tensor *t) {
     if (t->flags & TD_TF_NEEDS_GRAD) return true;
     return t->base && t->base->flags & TD_TF_NEEDS_GRAD &&
-           td__is_float((td_dtype)t->dtype);
+           td__is_differentiable((td_dtype)t->dtype);
 }
 
 /* Does the tape record at the moment? Not under no_grad or in inference mode. */

@@ -232,6 +232,14 @@ static bool skip_edge(td_walk *w, const td_edge *e) {
 
 /* ---- checking a node's gradients ---------------------------------------- */
 
+/* Of the complex gradient of a real input only the real part counts: the input has no
+ * imaginary part that could change. */
+static td_tensor *cast_to(td_tensor *g, td_dtype dt) {
+    if (td__is_complex((td_dtype)g->dtype) && !td__is_complex(dt))
+        g = td_op_contiguous(td_op_real(g));
+    return td_op_to(g, dt, false);
+}
+
 /* Sums g to the sizes of input i and casts it to its dtype; NULL after td__fail. */
 static td_tensor *fit(td_node *n, int i, td_tensor *g) {
     const td_geom *t = &n->in_type[i];
@@ -246,8 +254,7 @@ static td_tensor *fit(td_node *n, int i, td_tensor *g) {
         }
         g = td_op_sum_to_size(g, td__geom_sizes(t));
     }
-    if (!td_is_nil(g) && g->dtype != t->dtype)
-        g = td_op_to(g, (td_dtype)t->dtype, false);
+    if (!td_is_nil(g) && g->dtype != t->dtype) g = cast_to(g, (td_dtype)t->dtype);
     return td_is_nil(g) ? NULL : g;
 }
 

@@ -133,7 +133,7 @@ static bool give(const td_value *in) {
 /* Fails, because the grad_fn of `value` is no compiled call with such an edge, or t has
  * no gradients. */
 static bool fail_bind(const td_tensor *t, const td_node *n, int64_t edge) {
-    if (!td__is_float((td_dtype)t->dtype))
+    if (!td__is_differentiable((td_dtype)t->dtype))
         return td__fail(t->cx, TD_E_ARG, "_bind: %s has no gradients", td__type_str(t));
     return td__fail(t->cx, TD_E_ARG, "_bind: %s has no edge %lld to bind",
                     n ? n->name : "a value without a history", (long long)edge);
@@ -176,7 +176,7 @@ static bool bind(const td_value *in) {
     bool       base = in[3].u.i, leaf = in[4].u.i;
     if (base && t->base) t = t->base;
     if (TD_UNLIKELY(!n || !n->kind->binds || edge < 0 || edge >= n->n_edge ||
-                    !td__is_float((td_dtype)t->dtype)))
+                    !td__is_differentiable((td_dtype)t->dtype)))
         return fail_bind(t, n, edge);
     if (n->edge[edge].node) return true;
     set_edge_type(&n->in_type[edge], t);

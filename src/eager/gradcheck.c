@@ -1,7 +1,8 @@
 /* gradcheck.c -- td_gradcheck and td_gradgradcheck: compare derivatives with
  * central differences, in f64. The Jacobian of every result with respect to
  * every input that requires grad is computed twice: by backward, one result
- * element at a time, and by varying one input element at a time. */
+ * element at a time, and by varying one input element at a time. A complex element is
+ * two real ones, its parts: gradients are those by the parts (docs/complex.md). */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
@@ -18,9 +19,17 @@ typedef struct check {
     const char *who;
     double      eps, atol, rtol, nondet; /* td_check_opts */
     td_tensor **out;  /* [n_out]: results of the run that is differentiated */
-    int        *rows; /* [n_out]: elements of each result; 0: not differentiable */
+    int        *rows; /* [n_out]: numbers of each result; 0: not differentiable */
     double    **jac;  /* [n_out * n_in]: Jacobians by backward, row-major; or NULL */
 } check;
+
+/* How many real numbers t has, and the dtype that reads them. */
+static int64_t numbers_of(const td_tensor *t) {
+    return t->numel * (td__is_complex((td_dtype)t->dtype) ? 2 : 1);
+}
+static td_dtype wide_of(const td_tensor *t) {
+    return td__is_complex((td_dtype)t->dtype) ? TD_C128 : TD_F64;
+}
 
 /* Is this input varied? */
 static bool varied(const td_tensor *t) { return t && td__needs_grad(t); }
@@ -46,12 +55,12 @@ static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
                          td_tensor **grads, int n) {
     td_ctx    *cx = k->cx;
     td_tensor *y = k->out[o];
-    double    *one = td__zalloc(sizeof *one * (size_t)y->numel);
+    double    *one = td__zalloc(sizeof *one * (size_t)numbers_of(y));
     if (!one) return td__fail_memory(cx);
     one[row] = 1;
-    td_tensor *g = td_from(cx, TD_F64, td__sizes(y), one);
+    td_tensor *g = td_from(cx, wide_of(y), td__sizes(y), one);
     td__free(one);
-    if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
+    if (y->dtype != wide_of(y)) g = td_op_to(g, (td_dtype)y->dtype, false);
     td_grad_opts opts = {TD_GRAD_OPTS, .retain_graph = true, .materialize = true,
                          .grads = {&g, 1}};
     return !td_is_nil(g) &&
@@ -61,12 +70,12 @@ static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
 /* Stores a row; `again`: compares it with the stored one, to find backwards that give
  * different results each time. */
 static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool again) {
-    size_t  n = (size_t)g->numel;
+    size_t  n = (size_t)numbers_of(g);
     double *at = k->jac[o * k->in.n + i] + (size_t)row * n;
-    if (!again) return td_read(g, TD_F64, at, n * sizeof(double));
+    if (!again) return td_read(g, wide_of(g), at, n * sizeof(double));
     double *now = td__alloc((n + 1) * sizeof *now);
     if (!now) return td__fail_memory(k->cx);
-    bool ok = td_read(g, TD_F64, now, n * sizeof(double));
+    bool ok = td_read(g, wide_of(g), now, n * sizeof(double));
     for (size_t e = 0; e < n && ok; e++)
         if (fabs(now[e] - at[e]) > k->nondet)
             ok = td__fail(
@@ -99,16 +108,16 @@ static bool analytic(check *k) {
     bool any = false;
     for (int o = 0; o < k->n_out; o++) {
         td_tensor *y = k->out[o];
-        if (!td__is_float((td_dtype)y->dtype) || !td__needs_grad(y)) continue;
+        if (!td__is_differentiable((td_dtype)y->dtype) || !td__needs_grad(y)) continue;
         any = true;
-        k->rows[o] = (int)y->numel;
+        k->rows[o] = (int)numbers_of(y);
         for (int i = 0; i < k->in.n; i++) {
             if (!varied(k->in.v[i])) continue;
-            size_t n = (size_t)(y->numel * k->in.v[i]->numel + 1);
+            size_t n = (size_t)(numbers_of(y) * numbers_of(k->in.v[i]) + 1);
             if (!(k->jac[o * k->in.n + i] = td__zalloc(n * sizeof(double))))
                 return td__fail_memory(k->cx);
         }
-        for (int64_t r = 0; r < y->numel; r++)
+        for (int64_t r = 0; r < numbers_of(y); r++)
             if (!one_row(k, o, r, false)) return false;
         if (y->numel && !one_row(k, o, 0, true)) return false;
     }
@@ -128,13 +137,13 @@ static bool evaluate(check *k, double *to) {
     bool         ok = run(k, out);
     for (int o = 0; o < k->n_out && ok; o++) {
         if (!k->rows[o]) continue;
-        if (out[o]->numel != k->rows[o]) {
+        if (numbers_of(out[o]) != k->rows[o]) {
             ok = td__fail(k->cx, TD_E_GRAD,
                           "%s: the size of result %d depends on the values of inputs",
                           k->who, o);
             break;
         }
-        ok = td_read(out[o], TD_F64, to, sizeof(double) * (size_t)k->rows[o]);
+        ok = td_read(out[o], wide_of(out[o]), to, sizeof(double) * (size_t)k->rows[o]);
         to += k->rows[o];
     }
     td_no_grad_end(k->cx, was);
@@ -145,7 +154,7 @@ static bool evaluate(check *k, double *to) {
 /* Compares column e of the Jacobians of input i; lo and hi are results at x - eps and
  * x + eps. */
 static bool compare(check *k, int i, int64_t e, const double *lo, const double *hi) {
-    int64_t n = k->in.v[i]->numel;
+    int64_t n = numbers_of(k->in.v[i]);
     for (int o = 0; o < k->n_out; o++)
         for (int r = 0; r < k->rows[o]; r++) {
             double num = (*hi++ - *lo++) / (2 * k->eps);
@@ -163,16 +172,17 @@ static bool compare(check *k, int i, int64_t e, const double *lo, const double *
 /* Varies each element of input i and restores it. */
 static bool vary(check *k, int i, double *x, double *lo, double *hi) {
     td_tensor *t = k->in.v[i];
-    size_t     bytes = sizeof(double) * (size_t)t->numel;
-    bool       ok = td_read(t, TD_F64, x, bytes);
-    for (int64_t e = 0; e < t->numel && ok; e++) {
+    td_dtype   dt = wide_of(t);
+    size_t     bytes = sizeof(double) * (size_t)numbers_of(t);
+    bool       ok = td_read(t, dt, x, bytes);
+    for (int64_t e = 0; e < numbers_of(t) && ok; e++) {
         double at = x[e];
         x[e] = at - k->eps;
-        ok = td_write(t, TD_F64, x, bytes) && evaluate(k, lo);
+        ok = td_write(t, dt, x, bytes) && evaluate(k, lo);
         x[e] = at + k->eps;
-        ok = ok && td_write(t, TD_F64, x, bytes) && evaluate(k, hi);
+        ok = ok && td_write(t, dt, x, bytes) && evaluate(k, hi);
         x[e] = at;
-        ok = td_write(t, TD_F64, x, bytes) && ok && compare(k, i, e, lo, hi);
+        ok = td_write(t, dt, x, bytes) && ok && compare(k, i, e, lo, hi);
     }
     return ok;
 }
@@ -184,7 +194,8 @@ static bool numeric(check *k) {
     bool ok = true;
     for (int i = 0; i < k->in.n && ok; i++) {
         if (!varied(k->in.v[i])) continue;
-        double *buf = td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *buf);
+        size_t  more = (size_t)numbers_of(k->in.v[i]);
+        double *buf = td__alloc((2 * total + more) * sizeof *buf);
         ok = buf ? vary(k, i, buf + 2 * total, buf, buf + total)
                  : td__fail_memory(k->cx);
         td__free(buf);
@@ -205,10 +216,10 @@ static bool ready(const check *k) {
     for (int i = 0; i < k->in.n; i++) {
         if (k->in.v[i] && !td__enter_in(k->cx, k->in.v[i], TD_H_TENSOR, k->who))
             return false;
-        if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
+        if (varied(k->in.v[i]) && k->in.v[i]->dtype != wide_of(k->in.v[i]))
             return td__fail(k->cx, TD_E_DTYPE,
-                            "%s: input %d is %s; differences need f64", k->who, i,
-                            td__type_str(k->in.v[i]));
+                            "%s: input %d is %s; differences need f64 or c128", k->who,
+                            i, td__type_str(k->in.v[i]));
         if (varied(k->in.v[i]) && td__overlaps_itself(k->in.v[i]))
             return td__fail(k->cx, TD_E_ALIAS,
                             "%s: elements of input %d share memory, so they cannot be "
@@ -283,12 +294,13 @@ static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out
 
 /* An incoming gradient for result y, with distinct values. */
 static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
-    double *v = td__alloc(sizeof *v * (size_t)(y->numel + 1));
+    double *v = td__alloc(sizeof *v * (size_t)(numbers_of(y) + 1));
     if (!v) return td__fail_memory(cx), td_nil(cx);
-    for (int64_t e = 0; e < y->numel; e++) v[e] = 0.3 + sin(1.7 * (double)(e + 1) + o);
-    td_tensor *g = td_from(cx, TD_F64, td__sizes(y), v);
+    for (int64_t e = 0; e < numbers_of(y); e++)
+        v[e] = 0.3 + sin(1.7 * (double)(e + 1) + o);
+    td_tensor *g = td_from(cx, wide_of(y), td__sizes(y), v);
     td__free(v);
-    if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
+    if (y->dtype != wide_of(y)) g = td_op_to(g, (td_dtype)y->dtype, false);
     return td_set_requires_grad(g, true);
 }
 
@@ -312,7 +324,8 @@ bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n
         wanted += varied(in.v[i]);
     }
     for (int o = 0; o < n_out && ok; o++) {
-        p.diff[o] = td__is_float((td_dtype)y[o]->dtype) && td__needs_grad(y[o]);
+        p.diff[o] =
+            td__is_differentiable((td_dtype)y[o]->dtype) && td__needs_grad(y[o]);
         if (!p.diff[o]) continue;
         all[n] = some_grad(cx, y[o], o);
         ok = !td_is_nil(all[n++]);

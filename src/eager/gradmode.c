@@ -115,11 +115,11 @@ td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
 
 td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
     td_ctx *cx = t->cx;
-    if (on && !td__is_float((td_dtype)t->dtype))
-        return td_fail(
-            cx, TD_E_GRAD,
-            "requires_grad: only floating point tensors can require grad, got %s",
-            td__type_str(t));
+    if (on && !td__is_differentiable((td_dtype)t->dtype))
+        return td_fail(cx, TD_E_GRAD,
+                       "requires_grad: only floating point and complex tensors can "
+                       "require grad, got %s",
+                       td__type_str(t));
     if (on && t->flags & TD_TF_INFERENCE && !cx->inference)
         return td_fail(
             cx, TD_E_GRAD,

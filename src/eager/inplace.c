@@ -111,11 +111,73 @@ static td_tensor *base_with_history(td_tensor *t, td_edge e) {
     return a && (!moved || empty_storage(a)) ? a : td_nil(t->cx);
 }
 
+/* ---- parts of a base ------------------------------------------------------ */
+
+/* A geometry that owns its lists. */
+typedef struct place {
+    td_geom g;
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+} place;
+
+/* An offset in elements of dtype `from` in those of `to`, which differ in being real or
+ * complex only. */
+static int64_t offset_in(td_dtype to, td_dtype from, int64_t offset) {
+    if (td__is_complex(from) == td__is_complex(to)) return offset;
+    return td__is_complex(to) ? td__dim_div(offset, 2) : td__dim_mul(offset, 2);
+}
+
+/* The complex geometry g in real numbers: pairs in a new last dim. */
+static const td_geom *in_pairs(const td_geom *g, place *to) {
+    to->g = *g;
+    to->g.dtype = (uint8_t)td__real_of((td_dtype)g->dtype);
+    to->g.size = to->size;
+    to->g.stride = to->stride;
+    to->g.offset = td__dim_mul(g->offset, 2);
+    for (int d = 0; d < g->rank; d++) {
+        to->size[d] = g->size[d];
+        to->stride[d] = td__dim_mul(g->stride[d], 2);
+    }
+    to->size[g->rank] = 2;
+    to->stride[g->rank] = 1;
+    to->g.rank = (uint8_t)(g->rank + 1);
+    return &to->g;
+}
+
+static td_tensor *strided(td_tensor *whole, const td_geom *g) {
+    return td_op_as_strided(whole, (td_ints){g->size, g->rank},
+                            (td_ints){g->stride, g->rank}, td_value_int(g->offset));
+}
+
+/* The tensor of geometry g in the storage of `whole`. One of the two may be complex and
+ * the other real: a view of its parts, or of pairs. */
+static td_tensor *view_at(td_tensor *whole, const td_geom *g) {
+    bool  complex = td__is_complex((td_dtype)whole->dtype);
+    place pairs;
+    if (TD_LIKELY(complex == td__is_complex((td_dtype)g->dtype)))
+        return strided(whole, g);
+    if (complex) return strided(td_op_view_as_real(whole), g);
+    return td_op_view_as_complex(strided(whole, in_pairs(g, &pairs)));
+}
+
+/* `whole` with `in` as its part of geometry g. */
+static td_tensor *put_at(td_tensor *whole, td_tensor *in, const td_geom *g) {
+    bool  from = td__is_complex((td_dtype)whole->dtype);
+    bool  complex = td__is_complex((td_dtype)g->dtype);
+    place pairs;
+    if (TD_UNLIKELY(from && !complex)) whole = td_op_view_as_real(whole);
+    if (TD_UNLIKELY(!from && complex)) {
+        in = td_op_view_as_real(in);
+        g = in_pairs(g, &pairs);
+    }
+    td_tensor *r = td_op_as_strided_scatter(whole, in, (td_ints){g->size, g->rank},
+                                            (td_ints){g->stride, g->rank},
+                                            td_value_int(g->offset));
+    return TD_UNLIKELY(from && !complex) ? td_op_view_as_complex(r) : r;
+}
+
 /* Makes the grad_fn of as_strided(whole), with geometry g, that of t. */
 static bool take_history_of(td_tensor *t, td_tensor *whole, const td_geom *g) {
-    td_tensor *v =
-        td_op_as_strided(whole, (td_ints){g->size, g->rank},
-                         (td_ints){g->stride, g->rank}, td_value_int(g->offset));
+    td_tensor *v = view_at(whole, g);
     if (td_is_nil(v)) return false;
     if (v->ag && v->ag->fn) return td__set_history(t, v->ag->fn, v->ag->nr);
     td__clear_history(t);
@@ -188,15 +250,15 @@ typedef struct slices {
                          recorder knows, one reference; else NULL */
 } slices;
 
-/* The written part as sizes, strides and offset in `whole`, a tensor laid out like the
- * base was. */
-static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *stride,
-                    td_value *offset) {
-    const slices *s = n->data;
-    *size = td__geom_sizes(&s->view);
-    *stride = (td_ints){s->view.stride, s->view.rank};
-    int64_t before = td__dim_sub(s->view.offset, n->in_type[s->self].offset);
-    *offset = td_value_int(td__dim_add(whole->offset, before));
+/* The geometry of the written part in `whole`, a tensor laid out like the base was. */
+static td_geom part_of(const td_node *n, const td_tensor *whole) {
+    const slices  *s = n->data;
+    const td_geom *base = &n->in_type[s->self];
+    td_geom        g = s->view;
+    td_dtype       dt = (td_dtype)g.dtype, own = (td_dtype)base->dtype;
+    int64_t        before = td__dim_sub(g.offset, offset_in(dt, own, base->offset));
+    g.offset = td__dim_add(offset_in(dt, own, whole->offset), before);
+    return g;
 }
 
 /* set_ may have moved the base behind the view, or the view beyond the base: no
@@ -205,7 +267,8 @@ static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *
 static bool has_part(const td_node *n) {
     const slices  *s = n->data;
     const td_geom *base = &n->in_type[s->self];
-    if (td__dim_lt(s->view.offset, base->offset))
+    if (td__dim_lt(s->view.offset, offset_in((td_dtype)s->view.dtype,
+                                             (td_dtype)base->dtype, base->offset)))
         return td__fail(n->cx, TD_E_ARG,
                         "copy_slices: the written view begins at offset %lld, before "
                         "its base, which set_ has moved to offset %lld",
@@ -235,16 +298,16 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
 }
 
 /* For a written part with stride 0 (expanded): its elements at one address were
- * written with one value, so one of them stays. Reduces `in`, size and stride;
- * `dims` is their memory. */
-static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
-                              int64_t dims[2][TD_MAX_RANK]) {
+ * written with one value, so one of them stays. Reduces `in`; *to is its geometry. */
+static td_tensor *one_of_each(td_tensor *in, const td_geom *g, place *to) {
     bool again[TD_MAX_RANK];
-    int  n = td__dims_apart(size->n, size->v, stride->v, dims[0], dims[1], again);
-    for (int d = size->n - 1; d >= 0; d--)
+    int  n = td__dims_apart(g->rank, g->size, g->stride, to->size, to->stride, again);
+    for (int d = g->rank - 1; d >= 0; d--)
         if (again[d]) in = td_op_select(in, d, 0);
-    *size = (td_ints){dims[0], n};
-    *stride = (td_ints){dims[1], n};
+    to->g = *g;
+    to->g.size = to->size;
+    to->g.stride = to->stride;
+    to->g.rank = (uint8_t)n;
     return in;
 }
 
@@ -252,21 +315,20 @@ static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
  * part. Out of place, except where as_strided_scatter has no second derivative. */
 static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
     const slices *s = n->data;
-    td_ints       size, stride;
-    td_value      offset;
-    int64_t       dims[2][TD_MAX_RANK];
+    place         part;
+    td_geom       g;
     bool          plain = td__is_dense(whole->rank, whole->size, whole->stride);
     if (!plain && td__recording(n->cx)) {
         whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
         if (td_is_nil(whole)) return whole;
-        part_of(n, whole, &size, &stride, &offset);
-        in = one_of_each(in, &size, &stride, dims);
-        td_tensor *part = td_op_as_strided(whole, size, stride, offset);
-        return td_is_nil(td_op_copy_(part, in, false)) ? td_nil(n->cx) : whole;
+        g = part_of(n, whole);
+        in = one_of_each(in, &g, &part);
+        td_tensor *to = view_at(whole, &part.g);
+        return td_is_nil(td_op_copy_(to, in, false)) ? td_nil(n->cx) : whole;
     }
-    part_of(n, whole, &size, &stride, &offset);
-    in = one_of_each(in, &size, &stride, dims);
-    return td_op_as_strided_scatter(whole, in, size, stride, offset);
+    g = part_of(n, whole);
+    in = one_of_each(in, &g, &part);
+    return put_at(whole, in, &part.g);
 }
 
 /* td_node_kind.apply. The incoming gradient is brought to the base's layout first, so
@@ -275,16 +337,14 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
     td_tensor    *whole = g[0];
-    td_ints       size, stride;
-    td_value      offset;
     if (!has_part(n)) return false;
     /* If elements of the base share addresses, no gradient can have its layout; the
      * copy_ in td__copy_like fails with that reason. */
     if (!same_layout(whole, &n->in_type[s->self]) || td__overlaps_itself(whole))
         whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
     if (td_is_nil(whole)) return false;
-    part_of(n, whole, &size, &stride, &offset);
-    td_tensor *part = td_op_as_strided(whole, size, stride, offset);
+    td_geom    at = part_of(n, whole);
+    td_tensor *part = view_at(whole, &at);
     if (td_is_nil(part) || !apply_writer(n, part, need, grads)) return false;
     if (!need[s->self]) return true;
     td_tensor *in = grads[s->self];
@@ -347,8 +407,8 @@ td_tensor *td__slices_view(td_node *n, td_tensor *data, bool unpacked) {
     if (!a) return NULL;
     bool in_base = !unpacked && (s->whole ? s->whole->st == data->st : !data->typed);
     if (in_base) {
-        v = td_op_as_strided(a, td__sizes(data), td__strides(data),
-                             td_value_int(data->offset));
+        td_geom now = td__geom_of(data);
+        v = view_at(a, &now);
         return td_is_nil(v) ? NULL : v;
     }
     /* set_ moved the view to another storage, or hooks gave a tensor of their own, or

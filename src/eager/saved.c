@@ -120,7 +120,7 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
                         "td_clone of it, "
                         "or compute it under no_grad instead of in inference mode",
                         td__type_str(t));
-    bool history = output && td__is_float((td_dtype)t->dtype);
+    bool history = output && td__is_differentiable((td_dtype)t->dtype);
     s->version = td__version(t);
     s->st = t->st;
     s->nr = nr;
@@ -232,7 +232,8 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     }
     if (!td__recording(cx)) return t;
     if (s->flags & TD_SV_OUTPUT)
-        return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr, true) : t;
+        return td__is_differentiable((td_dtype)t->dtype) ? reattach(n, t, s->nr, true)
+                                                         : t;
     if (p->edge.node) return td__alias_at(t, p->edge);
     if (!p->loose) return t;
     t = td__tensor_alias(cx, t);

@@ -233,7 +233,7 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
 /* ---- results ------------------------------------------------------------ */
 
 static bool float_result(const td_tensor *t) {
-    return td__is_float((td_dtype)t->dtype);
+    return td__is_differentiable((td_dtype)t->dtype);
 }
 
 /* Does result i of a loop get a grad_fn because its initial state has one? A loop that

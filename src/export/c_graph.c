@@ -146,6 +146,21 @@ static bool set_outputs(merging *x) {
     return true;
 }
 
+static bool is_complex(const td_gval *v) {
+    return v->type && v->type->kind == TD_K_TENSOR &&
+           td__is_complex((td_dtype)v->type->dtype);
+}
+
+/* Is a value of the graph complex? */
+static bool has_complex(const td_graph *g) {
+    for (int i = 0; i < g->inputs.n; i++)
+        if (is_complex(g->inputs.v[i])) return true;
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_out; k++)
+            if (is_complex(g->nodes.v[i]->out[k])) return true;
+    return false;
+}
+
 /* What only a call of the library can do. */
 static bool check_inputs(const merging *x) {
     const td_graph *g = x->g;
@@ -154,6 +169,9 @@ static bool check_inputs(const merging *x) {
                          "TD_SHAPES_STATIC, or TD_DYNAMIC=off");
     if (td__graph_is_typed(g))
         return refuse(x, "unsupported in C: tensors of a registered type");
+    if (has_complex(g))
+        return refuse(x, "unsupported in C: complex tensors; compute with their real "
+                         "and imaginary parts");
     for (int i = 0; i < g->inputs.n; i++) {
         const td_gtype *l = g->inputs.v[i]->type;
         if (g->in_desc.v[i].kind == TD_D_TOKEN)

@@ -105,7 +105,7 @@ static bool copy_flags(td_graph *to, const td_graph *from) {
         if (a->kind != TD_G_VALUE || b->kind != TD_G_VALUE || !b->u.v->type) continue;
         td_gtype l = *b->u.v->type;
         bool     grad = !a->u.v->type || a->u.v->type->grad;
-        l.grad = (l.grad || grad) && td__is_float((td_dtype)l.dtype);
+        l.grad = (l.grad || grad) && td__is_differentiable((td_dtype)l.dtype);
         if (!(b->u.v->type = td__graph_type_of(to, l))) return false;
     }
     return true;

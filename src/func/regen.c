@@ -100,8 +100,8 @@ static bool derive_view(td_fval *v) {
     if (!out) return td__fail_memory(f->cx);
     memcpy(in, s->in, sizeof *in * (size_t)s->n_in);
     td_tensor *from = v->up->inner;
-    if (s->op == TD_OP_view_dtype && !(from = lay_out_exactly(v->up, from)))
-        return false;
+    bool       strict = s->op == TD_OP_view_dtype || s->op == TD_OP_view_as_complex;
+    if (strict && !(from = lay_out_exactly(v->up, from))) return false;
     in[0] = td_value_tensor(from);
     if (!td__func_call(f, s->op, in, s->n_in, out, n_out)) return false;
     if (s->n_peers <= 1) return td__fval_hold(v, out[0]);

@@ -125,7 +125,8 @@ static bool may_fail(const td_gnode *n) {
     if (!(flags & TD_OPF_PICKY)) return false;
     if (flags & TD_OPF_VIEW)
         return n->in[0].kind == TD_G_VALUE && has_symbolic_sizes(n->in[0].u.v->type);
-    return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
+    return !(flags & TD_OPF_POINTWISE) || !l ||
+           !td__is_differentiable((td_dtype)l->dtype);
 }
 
 bool td__gnode_stays(const td_gnode *n) {

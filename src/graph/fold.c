@@ -79,10 +79,11 @@ static bool compute(folding *f, const td_gnode *n) {
 
 /* ---- what it becomes ---------------------------------------------------- */
 
-/* Are all elements bitwise equal, and not NaN, which full could not reproduce? */
+/* Are all elements bitwise equal, and not NaN or complex, which full could not
+ * reproduce? */
 static bool is_uniform(const td_tensor *t) {
     size_t item = td__dtype_bytes[t->dtype];
-    if (t->numel == 0) return false;
+    if (t->numel == 0 || td__is_complex((td_dtype)t->dtype)) return false;
     for (int64_t i = 1; i < t->numel; i++)
         if (memcmp(td__ptr(t), td__ptr(t) + (size_t)i * item, item)) return false;
     return !td__is_float((td_dtype)t->dtype) ||

@@ -181,11 +181,13 @@ bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *o
                            "%s is a tensor of type %s, which has no elements; pass one "
                            "of its inner tensors",
                            what, t->typed->type->opts.name);
-    int64_t bytes = 0; /* of one element */
-    size_t  item = td__dtype_bytes[t->dtype];
-    bool    ok = td__is_fake(t) ||
+    td_element_bits bytes = {{0}};
+    size_t          item = td__dtype_bytes[t->dtype];
+    bool            ok = td__is_fake(t) ||
               td__storage_get(t->cx, t->st, (size_t)t->offset * item, &bytes, item);
-    *on = !td__is_fake(t) && ok && td__load_f((td_dtype)t->dtype, &bytes) != 0.0;
+    td_dtype dt = (td_dtype)t->dtype;
+    *on = !td__is_fake(t) && ok &&
+          (td__load_f(dt, &bytes) != 0.0 || td__load_imag(dt, &bytes) != 0.0);
     return ok;
 }
 

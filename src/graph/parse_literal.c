@@ -1,6 +1,7 @@
 /* parse_literal.c -- parses tensor([[1, 2], [3, 4]], f32): nested lists of
- * numbers, or a flat list followed by sizes. Nothing recurses; all lists at one
- * depth must have the same length. */
+ * numbers, or a flat list followed by sizes. A complex element is two numbers, real and
+ * imaginary part: a list of its own, tensor([[1, 2], [0, -1]], c64), or in a flat list.
+ * Nothing recurses; all lists at one depth must have the same length. */
 #include "core/device.h"
 #include "graph/parser.h"
 #include "rules/shape_rules.h"
@@ -107,10 +108,16 @@ static bool parse_options(td_parser *ps, td_dtype *dt, td_garg *sizes) {
     return td__lex_need(lx, ")");
 }
 
-/* The sizes: as given, or those of the nested lists. */
+/* The sizes: as given, or those of the nested lists, of which the innermost has the two
+ * numbers of a complex element. */
 static bool set_sizes(td_parser *ps, const literal *l, const td_garg *sizes,
                       td_meta *m) {
     int depth = l->leaf < 0 ? 0 : l->leaf;
+    int parts = td__is_complex(m->dtype) ? 2 : 1;
+    if (parts == 2 && sizes->kind != TD_G_INTS && (depth == 0 || l->size[depth] != 2))
+        return td__lex_fail(&ps->lx, "a complex element is a list of two numbers, the "
+                                     "real and the imaginary part");
+    if (parts == 2 && sizes->kind != TD_G_INTS) depth--;
     m->rank = sizes->kind == TD_G_INTS ? (int)sizes->n : depth;
     if (sizes->kind == TD_G_INTS && depth > 1)
         return td__lex_fail(&ps->lx, "sizes are allowed only after a flat list");
@@ -119,7 +126,7 @@ static bool set_sizes(td_parser *ps, const literal *l, const td_garg *sizes,
         if (m->size[d] < 0) return td__lex_fail(&ps->lx, "a size is negative");
     }
     int64_t n = td__numel(m->rank, m->size);
-    if (n == l->items.n) return true;
+    if (n * parts == l->items.n) return true;
     return td__lex_fail(&ps->lx, "the literal has %d numbers for %lld elements",
                         l->items.n, (long long)n);
 }
@@ -132,9 +139,10 @@ static td_tensor *make_tensor(td_parser *ps, const literal *l, const td_meta *m)
     td_meta whole = {.dtype = m->dtype};
     td__meta_dense(&whole, m->dtype, m->rank, m->size);
     if ((t = td__tensor_make(cx, &whole, false))) {
-        size_t item = td__dtype_bytes[m->dtype];
+        td_dtype part = td__real_of(m->dtype);
+        size_t   item = td__dtype_bytes[part];
         for (int i = 0; i < l->items.n; i++)
-            td__store_value(m->dtype, td__ptr(t) + (size_t)i * item, l->items.v[i]);
+            td__store_value(part, td__ptr(t) + (size_t)i * item, l->items.v[i]);
     }
     if (t && cx->device && !td__storage_move(cx, t->st, cx->device)) t = NULL;
     if (t) td__ref(t);
@@ -151,13 +159,13 @@ bool td__parse_literal(td_parser *ps, td_tensor **t) {
     td_meta  m = {0};
     for (int d = 0; d <= TD_MAX_RANK; d++) l.size[d] = -1;
     bool ok = td__lex_need(&ps->lx, "(") && parse_items(ps, &l) &&
-              parse_options(ps, &dt, &sizes) && set_sizes(ps, &l, &sizes, &m);
+              parse_options(ps, &dt, &sizes);
     if (ok) {
         m.dtype = dt != TD_DTYPE_NONE            ? dt
                   : l.fraction || l.items.n == 0 ? ps->lx.cx->default_dtype
                   : l.whole                      ? TD_I64
                                                  : TD_BOOL;
-        ok = (*t = make_tensor(ps, &l, &m)) != NULL;
+        ok = set_sizes(ps, &l, &sizes, &m) && (*t = make_tensor(ps, &l, &m)) != NULL;
         if (!ok) ps->lx.failed = true;
     }
     td__vec_free(&l.items);

@@ -156,7 +156,14 @@ void td__text_desc(td_buf *b, const td_desc *d) {
     td__buf_add(b, ">");
 }
 
+/* Of a complex element first the real, then the imaginary part. */
 static void one_element(td_buf *b, td_dtype dt, const char *at, bool json) {
+    if (td__is_complex(dt)) {
+        dt = td__real_of(dt);
+        one_element(b, dt, at, json);
+        td__buf_add(b, ", ");
+        at += td__dtype_bytes[dt];
+    }
     if (dt == TD_BOOL) td__buf_add(b, td__load_i(dt, at) ? "true" : "false");
     else if (!td__is_float(dt))
         td__buf_printf(b, "%lld", (long long)td__load_i(dt, at));

@@ -63,8 +63,9 @@ static bool check_type(checker *c, const td_gtype *l) {
     if (l->storage >= c->g->n_storages)
         return wrong(c,
                      "the type of a value has a storage number that is out of range");
-    if (l->grad && !td__is_float((td_dtype)l->dtype))
-        return wrong(c, "a value that is not floating-point requires grad");
+    if (l->grad && !td__is_differentiable((td_dtype)l->dtype))
+        return wrong(
+            c, "a value that is neither floating-point nor complex requires grad");
     return true;
 }
 

@@ -24,7 +24,7 @@ enum {
     TILE_COLS = 256,
     TILE_BYTES = LINE * TILE_COLS,
     SHORT_ROW = 64, /* below this, rows are gathered into chunks */
-    MAX_BYTES = 8   /* of an element */
+    MAX_BYTES = 16  /* of an element */
 };
 
 /* How a run is cut and read; the same for all threads. */

@@ -42,6 +42,12 @@ typedef struct block {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Bytes of an element of what a library multiplies. */
+static int64_t item_of(td_dtype dt) {
+    return dt == TD_F32 ? 4 : dt == TD_C128 ? 16 : 8;
+}
+static bool is_complex(td_dtype dt) { return dt == TD_C64 || dt == TD_C128; }
+
 /* ---- layout ------------------------------------------------------------- */
 
 /* Can rows x cols with these strides be read as row-major? Gives its leading
@@ -220,6 +226,22 @@ static bool is_thin(const job *j, const block *k) {
            k->m * k->n * depth >= THIN_WORK;
 }
 
+/* Complex products by OpenBLAS. */
+static void complex_block(const job *j, const block *k) {
+    const td_gemm        *g = &j->g;
+    const CBLAS_TRANSPOSE ta = j->ta ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE tb = j->tb ? CblasTrans : CblasNoTrans;
+    const int             m = (int)k->m, n = (int)k->n, depth = (int)g->k;
+    const float           alpha32[2] = {(float)g->alpha}, beta32[2] = {(float)g->beta};
+    const double          alpha[2] = {g->alpha}, beta[2] = {g->beta};
+    if (g->dtype == TD_C64)
+        cblas_cgemm(CblasRowMajor, ta, tb, m, n, depth, alpha32, k->a, j->lda, k->b,
+                    j->ldb, beta32, k->c, j->ldc);
+    else
+        cblas_zgemm(CblasRowMajor, ta, tb, m, n, depth, alpha, k->a, j->lda, k->b,
+                    j->ldb, beta, k->c, j->ldc);
+}
+
 /* f64 by OpenBLAS; f32 by the library that is fastest for the sizes (enum above). */
 static void matrix_block(const job *j, const block *k) {
     const td_gemm        *g = &j->g;
@@ -242,7 +264,7 @@ static void matrix_block(const job *j, const block *k) {
 /* Unit u is part u % parts of batch item u / parts. */
 static void run_unit(const job *j, int64_t u) {
     const td_gemm *g = &j->g;
-    const int64_t  item = g->dtype == TD_F32 ? 4 : 8;
+    const int64_t  item = item_of(g->dtype);
     const int64_t  b = u / j->parts, at = u % j->parts * j->step;
     block          k = {.m = g->m, .n = g->n};
     k.a = (const char *)g->a + item * b * g->a_batch;
@@ -257,7 +279,8 @@ static void run_unit(const job *j, int64_t u) {
         k.a += item * at * g->a_row;
         k.c += item * at * g->c_row;
     }
-    if (g->n == 1) vector_block(j, &k);
+    if (is_complex(g->dtype)) complex_block(j, &k);
+    else if (g->n == 1) vector_block(j, &k);
     else matrix_block(j, &k);
 }
 
@@ -320,19 +343,61 @@ static void run(job *j) {
                  j);
 }
 
+/* An operand of a complex product: rows x cols elements for each batch item. */
+typedef struct operand {
+    const char *from;
+    int64_t     rows, cols, step[3]; /* batch, row, column */
+} operand;
+
+/* Copies every batch item to `to`, row-major. */
+static void pack_complex(const td_gemm *g, const operand *x, char *to) {
+    const int64_t item = item_of(g->dtype);
+    for (int64_t b = 0; b < g->batch; b++)
+        for (int64_t i = 0; i < x->rows; i++)
+            for (int64_t k = 0; k < x->cols; k++, to += item)
+                memcpy(to,
+                       x->from +
+                           item * (b * x->step[0] + i * x->step[1] + k * x->step[2]),
+                       (size_t)item);
+}
+
+/* Complex operands whose layout no library reads: row-major copies are multiplied. C is
+ * row- or column-major. False: out of memory. */
+static bool run_copies(const td_gemm *p) {
+    const int64_t item = item_of(p->dtype);
+    const size_t  na = (size_t)(item * p->batch * p->m * p->k);
+    const size_t  nb = (size_t)(item * p->batch * p->k * p->n);
+    char         *a = td__block_alloc(na), *b = td__block_alloc(nb);
+    job           j = {.g = *p};
+    bool          ok = a && b;
+    if (ok) {
+        const operand x = {p->a, p->m, p->k, {p->a_batch, p->a_row, p->a_col}};
+        const operand y = {p->b, p->k, p->n, {p->b_batch, p->b_row, p->b_col}};
+        pack_complex(p, &x, a);
+        pack_complex(p, &y, b);
+        j.g.a = a, j.g.a_batch = p->m * p->k, j.g.a_row = p->k, j.g.a_col = 1;
+        j.g.b = b, j.g.b_batch = p->k * p->n, j.g.b_row = p->n, j.g.b_col = 1;
+        ok = plain(&j);
+        if (ok) run(&j);
+    }
+    td__block_free(a, na);
+    td__block_free(b, nb);
+    return ok;
+}
+
 /* A job is cut along m or n, never along k: each element of C is summed by one
  * thread. */
 bool td__gemm(const td_gemm *p) {
-    if ((unsigned)p->dtype >= TD_BOOL) return false;
+    if ((unsigned)p->dtype >= TD_DTYPE_COUNT || p->dtype == TD_BOOL) return false;
     if (p->batch <= 0 || p->m <= 0 || p->n <= 0) return true;
     if (td__gemm_adds_nothing(p)) {
         td__gemm_scale(p);
         return true;
     }
     pthread_once(&once, td__blas_start);
-    if (p->dtype > TD_F32) return td__gemm_packed(p);
+    if (p->dtype > TD_F32 && !is_complex(p->dtype)) return td__gemm_packed(p);
     job j = {.g = *p};
-    if (!plain(&j)) return td__gemm_packed(p);
+    if (!plain(&j)) return is_complex(p->dtype) ? run_copies(p) : td__gemm_packed(p);
     run(&j);
     return true;
 }

@@ -1,5 +1,6 @@
 /* kernels/gemm.h -- matrix products over plain pointers, no tensors.
- * C = alpha * A @ B + beta * C, batched, for every dtype but bool. Kernels of
+ * C = alpha * A @ B + beta * C, batched, for every dtype but bool; alpha and beta are
+ * real. Kernels of
  * the op table call this; gemm.c picks the library and the split. */
 #ifndef TD_GEMM_H
 #define TD_GEMM_H

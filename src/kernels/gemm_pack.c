@@ -331,11 +331,26 @@ bool td__gemm_packed(const td_gemm *p) {
 
 /* True when C = beta C. */
 bool td__gemm_adds_nothing(const td_gemm *p) {
-    return p->k <= 0 || (is_float(p->dtype) ? p->alpha == 0 : p->alpha_int == 0);
+    bool ints = !is_float(p->dtype) && p->dtype < TD_C64;
+    return p->k <= 0 || (ints ? p->alpha_int == 0 : p->alpha == 0);
+}
+
+/* Real and imaginary parts of C, each as a matrix of its own. */
+static void scale_parts(const td_gemm *p) {
+    td_gemm part = *p;
+    part.dtype = p->dtype == TD_C64 ? TD_F32 : TD_F64;
+    part.c_batch *= 2, part.c_row *= 2, part.c_col *= 2;
+    td__gemm_scale(&part);
+    part.c = (char *)p->c + size_of(part.dtype);
+    td__gemm_scale(&part);
 }
 
 /* C = beta C, without reading C where beta is 0. */
 void td__gemm_scale(const td_gemm *p) {
+    if (p->dtype >= TD_C64) {
+        scale_parts(p);
+        return;
+    }
     const int64_t size = size_of(p->dtype);
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->m; i++)

@@ -1,5 +1,6 @@
 /* index_loops.h -- lines of one element type; included by index_walk.c once per T and
- * NAME, with MOVE for moves and ALPHA for sums. No include guard: a template. */
+ * NAME, with MOVE for moves, ALPHA and its type FACTOR for sums. No include guard: a
+ * template. */
 
 #ifdef MOVE
 /* other[j] = data[j + index[j] * along]; a line with one index for all is a copy. */
@@ -43,7 +44,7 @@ static void NAME(put)(const line *l) {
 static void NAME(sum)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;
-    T        alpha = (T)ALPHA(l);
+    FACTOR   alpha = (FACTOR)ALPHA(l);
     for (int64_t j = 0; j < l->n; j++) {
         T *at = &to[j * l->data_step + pick(l, j) * l->along];
         *at = *at + alpha * from[j * l->other_step];
@@ -55,3 +56,4 @@ static void NAME(sum)(const line *l) {
 #undef NAME
 #undef MOVE
 #undef ALPHA
+#undef FACTOR

@@ -43,14 +43,32 @@ static inline int64_t pick(const line *l, int64_t j) {
 #define T uint64_t /* sums of i64 wrap */
 #define NAME(x) x##_8
 #define MOVE
+#define FACTOR uint64_t
 #define ALPHA(l) td__value_i((l)->s->alpha)
 #include "kernels/index_loops.h"
 #define T float
 #define NAME(x) x##_f32
+#define FACTOR float
 #define ALPHA(l) td__value_f((l)->s->alpha)
 #include "kernels/index_loops.h"
 #define T double
 #define NAME(x) x##_f64
+#define FACTOR double
+#define ALPHA(l) td__value_f((l)->s->alpha)
+#include "kernels/index_loops.h"
+
+#define T td_element_bits
+#define NAME(x) x##_16
+#define MOVE
+#include "kernels/index_loops.h"
+#define T float _Complex
+#define NAME(x) x##_c64
+#define FACTOR float
+#define ALPHA(l) td__value_f((l)->s->alpha)
+#include "kernels/index_loops.h"
+#define T double _Complex
+#define NAME(x) x##_c128
+#define FACTOR double
 #define ALPHA(l) td__value_f((l)->s->alpha)
 #include "kernels/index_loops.h"
 
@@ -121,14 +139,21 @@ static line_fn *choose(td_dtype dt, td_spot_op op) {
         return item == 1   ? gather_1
                : item == 2 ? gather_2
                : item == 4 ? gather_4
-                           : gather_8;
+               : item == 8 ? gather_8
+                           : gather_16;
     case TD_SPOT_PUT:
-        return item == 1 ? put_1 : item == 2 ? put_2 : item == 4 ? put_4 : put_8;
+        return item == 1   ? put_1
+               : item == 2 ? put_2
+               : item == 4 ? put_4
+               : item == 8 ? put_8
+                           : put_16;
     case TD_SPOT_ADD:
-        return dt == TD_F32   ? sum_f32
-               : dt == TD_F64 ? sum_f64
-               : dt == TD_I64 ? sum_8
-                              : sum_any;
+        return dt == TD_F32    ? sum_f32
+               : dt == TD_F64  ? sum_f64
+               : dt == TD_I64  ? sum_8
+               : dt == TD_C64  ? sum_c64
+               : dt == TD_C128 ? sum_c128
+                               : sum_any;
     case TD_SPOT_MUL: return mul_any;
     case TD_SPOT_MAX: return max_any;
     default: return min_any;
@@ -223,7 +248,11 @@ typedef void take_fn(const line *l, const int64_t *offset);
 /* By item size, as a move. */
 static take_fn *choose_take(td_dtype dt) {
     int item = td__dtype_bytes[dt];
-    return item == 1 ? take_1 : item == 2 ? take_2 : item == 4 ? take_4 : take_8;
+    return item == 1   ? take_1
+           : item == 2 ? take_2
+           : item == 4 ? take_4
+           : item == 8 ? take_8
+                       : take_16;
 }
 
 /* Does the index step along the last dim only? Then its offsets are computed once for

@@ -2,11 +2,11 @@
 #include "core/cpu.h"
 #include "kernels/loops/loops.h"
 
-#define LEVEL(isa)                                                            \
-    {                                                                         \
-#isa, {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa, \
-               td__loops_i64_##isa },                                         \
-               td__convert_##isa, td__transpose_##isa, td__max_tap_##isa      \
+#define LEVEL(isa)                                                               \
+    {                                                                            \
+#isa, {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa,    \
+               td__loops_i64_##isa, td__loops_c64_##isa, td__loops_c128_##isa }, \
+               td__convert_##isa, td__transpose_##isa, td__max_tap_##isa         \
     }
 
 /* By td_cpu_level. */

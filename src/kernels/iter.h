@@ -35,12 +35,12 @@ typedef struct td_side {
 } td_side;
 
 typedef struct td_run {
-    td_loop_fn   *loop; /* NULL: a copy, side[1].convert does it */
-    const td_isa *isa;
-    td_scalars    p;
-    td_side       side[TD_RUN_OPERANDS];
-    int64_t       number[TD_RUN_OPERANDS]; /* number operands, in the loop's type */
-    td_iter       it;
+    td_loop_fn     *loop; /* NULL: a copy, side[1].convert does it */
+    const td_isa   *isa;
+    td_scalars      p;
+    td_side         side[TD_RUN_OPERANDS];
+    td_element_bits number[TD_RUN_OPERANDS]; /* number operands, in the loop's type */
+    td_iter         it;
 } td_run;
 
 /* Lays out the dims for output t[0] and inputs t[1..n), which broadcast to its

@@ -120,10 +120,11 @@ bool td__kern_repeat(td_opcall *c) {
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* n elements of four or eight bytes from the last at `from` back to the first. */
+/* n elements of four, eight or sixteen bytes from the last at `from` back to the
+ * first. */
 static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
     int64_t at = 0, lanes = 16 / item;
-    for (; at + lanes <= n; at += lanes) {
+    for (; lanes > 1 && at + lanes <= n; at += lanes) {
         four x;
         memcpy(&x, from - (at + lanes - 1) * item, sizeof x);
         x = item == 4 ? __builtin_shufflevector(x, x, 3, 2, 1, 0)

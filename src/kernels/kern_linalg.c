@@ -89,8 +89,8 @@ static bool add_beside(td_opcall *c, td_tensor *self) {
  * then scaled by beta; with beta 0 it is not read, so that its NaN do not count. */
 bool td__kern_addmm(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
-    bool       adds = td__is_float((td_dtype)self->dtype) ? td__in_f(c, 3) != 0
-                                                          : td__value_i(c->in[3]) != 0;
+    bool       ints = !td__is_differentiable((td_dtype)self->dtype);
+    bool       adds = ints ? td__value_i(c->in[3]) != 0 : td__in_f(c, 3) != 0;
     if (c->out[0] == self && !td__is_dense(self->rank, self->size, self->stride))
         return add_beside(c, self);
     if (adds && c->out[0] != self && !td__copy_into(c->out[0], self)) return false;

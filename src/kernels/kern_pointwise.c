@@ -2,6 +2,7 @@
  * loop. Small dense calls take a short way past the iterator. Rows with options
  * (rounding modes, absent bounds, exponents with a cheaper form) choose a loop. */
 #include "kernels/pointwise.h"
+#include "ops/cast.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,11 +12,10 @@ static const uint8_t compute_of[TD_DTYPE_COUNT] = {
     [TD_F64] = TD_COMPUTE_F64,  [TD_F32] = TD_COMPUTE_F32, [TD_F16] = TD_COMPUTE_F32,
     [TD_BF16] = TD_COMPUTE_F32, [TD_I64] = TD_COMPUTE_I64, [TD_I32] = TD_COMPUTE_I32,
     [TD_I16] = TD_COMPUTE_I32,  [TD_I8] = TD_COMPUTE_I32,  [TD_U8] = TD_COMPUTE_I32,
-    [TD_BOOL] = TD_COMPUTE_I32};
-static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {[TD_COMPUTE_F32] = TD_F32,
-                                                        [TD_COMPUTE_F64] = TD_F64,
-                                                        [TD_COMPUTE_I32] = TD_I32,
-                                                        [TD_COMPUTE_I64] = TD_I64};
+    [TD_BOOL] = TD_COMPUTE_I32, [TD_C64] = TD_COMPUTE_C64, [TD_C128] = TD_COMPUTE_C128};
+static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {
+    [TD_COMPUTE_F32] = TD_F32, [TD_COMPUTE_F64] = TD_F64, [TD_COMPUTE_I32] = TD_I32,
+    [TD_COMPUTE_I64] = TD_I64, [TD_COMPUTE_C64] = TD_C64, [TD_COMPUTE_C128] = TD_C128};
 
 /* ---- the way for dense tensors ------------------------------------------ */
 
@@ -27,7 +27,7 @@ typedef struct dense {
     int               n_in;
     uint8_t           bytes[TD_RUN_OPERANDS]; /* per element; 0: a number */
     char             *ptr[TD_RUN_OPERANDS];   /* the output first */
-    int64_t           number[TD_LOOP_INPUTS];
+    td_element_bits   number[TD_LOOP_INPUTS];
     uint8_t           width; /* bytes of the loop's type */
 } dense;
 
@@ -41,7 +41,7 @@ static void dense_part(void *arg, int64_t begin, int64_t end) {
 /* With numbers among the operands: each fills a buffer once, and the range goes by
  * in chunks of that length. */
 static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
-    _Alignas(64) char buf[TD_LOOP_INPUTS][TD_RUN_CHUNK * 8];
+    _Alignas(64) char buf[TD_LOOP_INPUTS][TD_RUN_CHUNK * sizeof(td_element_bits)];
     const dense      *d = arg;
     int64_t           most = end - begin < TD_RUN_CHUNK ? end - begin : TD_RUN_CHUNK;
     const void       *in[TD_LOOP_INPUTS];
@@ -63,10 +63,10 @@ static bool is_exact_number(const td_pw *w) {
 }
 
 /* The bits of number operand v in the type the loop computes in. */
-static int64_t number_bits(const td_pw *w, const td_isa *isa, td_value v) {
-    td_dtype loop = (td_dtype)compute_dtype[compute_of[w->common]];
-    int64_t  narrow = 0, bits = 0;
-    bool     keep = is_exact_number(w);
+static td_element_bits number_bits(const td_pw *w, const td_isa *isa, td_value v) {
+    td_dtype        loop = (td_dtype)compute_dtype[compute_of[w->common]];
+    td_element_bits narrow = {{0}}, bits = {{0}};
+    bool            keep = is_exact_number(w);
     td__store_value(keep ? loop : w->common, &narrow, v);
     if (keep || loop == w->common) return narrow;
     isa->convert[w->common][loop](1, (char *)&bits, 8, (const char *)&narrow, 8);
@@ -179,8 +179,8 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
     w->op = (td_op)(c->def - td__ops);
     w->n = a->n_in;
     w->masks = a->masks;
-    w->common =
-        c->def->dtypes & TD_DT_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
+    w->common = c->def->dtypes & (TD_DT_BOOL_OUT | TD_DT_REAL_OUT) ? td__pw_common(c, a)
+                                                                   : c->meta[0].dtype;
     for (int k = 0; k < a->n_in; k++) w->in[k] = c->in[a->in[k]];
     for (int k = 0; k < a->n_scalars; k++) {
         w->p.f[k] = td__value_f(c->in[a->scalar[k]]);
@@ -207,12 +207,14 @@ bool td__pw_run(td_pw *w, td_opcall *c) {
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
     td_tensor    *out = c->out[0];
-    bool          bools = td__row(w->op)->dtypes & TD_DT_BOOL_OUT;
+    unsigned      dtypes = td__row(w->op)->dtypes;
     if (!loop)
         return td__op_fail(c, TD_E_DTYPE, "is not defined on %s",
                            td_dtype_name(w->common));
     if (out->numel == 0) return true;
-    td_dtype loop_out = bools ? TD_BOOL : (td_dtype)compute_dtype[type];
+    td_dtype loop_out = (td_dtype)compute_dtype[type];
+    if (dtypes & TD_DT_BOOL_OUT) loop_out = TD_BOOL;
+    if (dtypes & TD_DT_REAL_OUT) loop_out = td__real_of(loop_out);
     if (compute_dtype[type] == w->common && run_dense(w, isa, loop, out, loop_out))
         return true;
     run_general(w, isa, loop, out, loop_out);
@@ -239,7 +241,7 @@ td_dtype td__pw_compute_dtype(td_dtype common) {
 }
 
 int64_t td__pw_number(const td_pw *w, td_value v) {
-    return number_bits(w, td__isa(), v);
+    return number_bits(w, td__isa(), v).word[0];
 }
 
 /* Runs the row's own kernel on tensors without elements, with c->describe set: the
@@ -258,6 +260,7 @@ bool td__pw_describe(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtyp
     for (int i = 0; i < c.n_in; i++) args[i] = in[i];
     w->op = TD_OP_COUNT;
     if (!c.def->cpu(&c) || w->op == TD_OP_COUNT) return false;
+    if (td__is_complex(w->common)) return false; /* the emitter has no complex type */
     if (c.def->flags & TD_OPF_PICKY && !td__is_float(w->common)) return false;
     return td__isa()->loops[compute_of[w->common]][w->op] != NULL;
 }
@@ -331,7 +334,7 @@ static bool has_zero(const td_tensor *t, td_dtype to) {
 /* Integer division by 0 would trap: looks for a zero in b before the loop runs. True
  * after td__op_fail. */
 static bool divides_by_zero(const td_pw *w, td_opcall *c) {
-    if (td__is_float(w->common) || c->out[0]->numel == 0) return false;
+    if (td__is_differentiable(w->common) || c->out[0]->numel == 0) return false;
     td_value b = w->in[1];
     if (b.kind == TD_K_TENSOR ? !has_zero(b.u.t, w->common) : td__value_i(b) != 0)
         return false;
@@ -389,6 +392,15 @@ static td_op cheap_power(double e, td_dtype dt) {
     return TD_OP_COUNT;
 }
 
+/* The same of complex numbers: their other powers are exponentials of logarithms. */
+static td_op cheap_complex_power(double e) {
+    return e == 0.5    ? TD_OP_sqrt
+           : e == -0.5 ? TD_OP_rsqrt
+           : e == -1.0 ? TD_OP_reciprocal
+           : e == 3.0  ? TD_OP_pow_3
+                       : TD_OP_COUNT;
+}
+
 /* in: a, b. A tensor exponent has the general loop; numbers that ATen computes
  * otherwise take that loop, for equal bits. */
 bool td__kern_pow(td_opcall *c) {
@@ -397,6 +409,10 @@ bool td__kern_pow(td_opcall *c) {
     if (w.in[1].kind == TD_K_TENSOR) return td__pw_run(&w, c);
     double e = td__value_f(w.in[1]);
     td_op  cheap = td__is_float(w.common) ? cheap_power(e, w.common) : TD_OP_COUNT;
+    if (td__is_complex(w.common)) {
+        if (e == 0.0) return td__fill(c->out[0], td_value_int(1));
+        cheap = cheap_complex_power(e);
+    }
     if (e == 2.0) {
         w.op = TD_OP_mul;
         w.in[1] = w.in[0];

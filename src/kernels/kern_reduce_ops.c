@@ -1,6 +1,6 @@
 /* kern_reduce_ops.c -- the kernels of sums, products, extremes, truth, moments and
  * norms: each says which reduction it is and how results are finished. */
-#include "kernels/reduce.h"
+#include "kernels/kern_complex.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,6 +86,7 @@ static bool run_prod(td_opcall *c, int arg) {
     td_reduction r;
     start(c, &r, arg, true);
     r.op = TD_RED_PROD;
+    if (td__is_complex(r.in)) return td__complex_prod(&r);
     if (r.out == TD_BOOL) as_truth(&r, TD_RED_MIN);
     return td__reduce_run(c->cx, &r);
 }

@@ -3,7 +3,7 @@
  * A line is the elements along the scanned dim. Where that dim is not the
  * innermost, lines are walked side by side, so that memory is read in rows.
  * Running sums of f32 are kept in double, as in ATen. Results are row-major. */
-#include "kernels/reduce.h"
+#include "kernels/kern_complex.h"
 
 #include <math.h>
 #include <string.h>
@@ -178,7 +178,10 @@ static bool run_scan(td_opcall *c, scan_op op, td_tensor *indices) {
 }
 
 bool td__kern_cumsum(td_opcall *c) { return run_scan(c, SCAN_SUM, NULL); }
-bool td__kern_cumprod(td_opcall *c) { return run_scan(c, SCAN_PROD, NULL); }
+bool td__kern_cumprod(td_opcall *c) {
+    if (td__is_complex((td_dtype)c->out[0]->dtype)) return td__complex_cumprod(c);
+    return run_scan(c, SCAN_PROD, NULL);
+}
 bool td__kern_logcumsumexp(td_opcall *c) { return run_scan(c, SCAN_LSE, NULL); }
 bool td__kern_cummax(td_opcall *c) { return run_scan(c, SCAN_MAX, c->out[1]); }
 bool td__kern_cummin(td_opcall *c) { return run_scan(c, SCAN_MIN, c->out[1]); }
@@ -192,6 +195,7 @@ bool td__kern_linear_scan(td_opcall *c) {
     td_dtype   dt = (td_dtype)out->dtype;
     int64_t    size = td__dtype_bytes[dt];
     bool       back = td__in_bool(c, 3);
+    if (td__is_complex(dt)) return td__complex_linear_scan(c);
     if (out->numel == 0) return true;
     int     dim = td__wrap_dim(td__in_int(c, 2), b->rank);
     int64_t n = b->rank ? b->size[dim] : 1;

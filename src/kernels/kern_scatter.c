@@ -43,9 +43,9 @@ static bool reduce_into(td_opcall *c, walk_fn *walk, td_spot_op op, td_value alp
 }
 
 /* Points `other` at one number in the dtype of data, for every element. */
-static void use_number(td_spots *s, td_value number, char bytes[8]) {
+static void use_number(td_spots *s, td_value number, td_element_bits *bytes) {
     td__store_value(s->dtype, bytes, number);
-    s->ptr[TD_SPOT_OTHER] = bytes;
+    s->ptr[TD_SPOT_OTHER] = (char *)bytes;
 }
 
 /* ---- element by element ------------------------------------------------- */
@@ -54,13 +54,13 @@ static void use_number(td_spots *s, td_value number, char bytes[8]) {
 static bool scatter(td_opcall *c, const td_tensor *src, td_spot_op op) {
     const td_tensor *index = td__in(c, 2);
     int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
-    char             bytes[8];
+    td_element_bits  bytes;
     td_spots         s;
     if (!td__index_check(c, index, td__size1(c->out[0], dim), false, dim)) return false;
     if (!begin(c) || index->numel == 0) return c->out[0]->st != NULL;
     if (src) return reduce_into(c, td__spots_elements, op, td_value_int(1));
     td__spots_elements(&s, index, c->out[0], NULL, dim);
-    use_number(&s, c->in[3], bytes);
+    use_number(&s, c->in[3], &bytes);
     td__spots_run(&s, op);
     return true;
 }
@@ -103,14 +103,14 @@ static void divide(td_tensor *t, const td_tensor *count) {
 
 /* How many elements go to each place of self, self included when asked. */
 static td_tensor *count_places(td_opcall *c, int dim) {
-    td_meta  m;
-    td_spots s;
-    char     bytes[8];
+    td_meta         m;
+    td_spots        s;
+    td_element_bits bytes;
     td__meta_dense(&m, TD_I64, c->out[0]->rank, c->out[0]->size);
     td_tensor *count = td__tensor_make(c->cx, &m, false);
     if (!count || !td__fill(count, td_value_int(td__in_bool(c, 5)))) return NULL;
     td__spots_elements(&s, td__in(c, 2), count, NULL, dim);
-    use_number(&s, td_value_int(1), bytes);
+    use_number(&s, td_value_int(1), &bytes);
     td__spots_run(&s, TD_SPOT_ADD);
     return count;
 }
@@ -128,13 +128,13 @@ bool td__kern_scatter_reduce(td_opcall *c) {
     const td_tensor *index = td__in(c, 2);
     td_tensor       *count = NULL;
     td_spots         s;
-    char             bytes[8];
+    td_element_bits  bytes;
     if (!td__index_check(c, index, td__size1(c->out[0], dim), false, dim)) return false;
     if (mean && index->numel > 0 && !(count = count_places(c, dim))) return false;
     if (!begin(c) || index->numel == 0) return c->out[0]->st != NULL;
     if (!td__in_bool(c, 5)) {
         td__spots_elements(&s, index, c->out[0], NULL, dim);
-        use_number(&s, neutral(op, s.dtype), bytes);
+        use_number(&s, neutral(op, s.dtype), &bytes);
         td__spots_run(&s, TD_SPOT_PUT);
     }
     if (!reduce_into(c, td__spots_elements, op, td_value_int(1))) return false;
@@ -184,7 +184,7 @@ bool td__kern_index_fill(td_opcall *c) {
     const td_tensor *index = td__in(c, 2), *v = td__in(c, 3);
     int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
     td_value         number = c->in[3];
-    char             bytes[8];
+    td_element_bits  bytes;
     td_spots         s;
     if (!entries_checked(c, true) || !begin(c)) return false;
     if (v)
@@ -192,7 +192,9 @@ bool td__kern_index_fill(td_opcall *c) {
                      ? td_value_float(td__load_f((td_dtype)v->dtype, td__ptr(v)))
                      : td_value_int(td__load_i((td_dtype)v->dtype, td__ptr(v)));
     td__spots_entries(&s, index, c->out[0], NULL, dim);
-    use_number(&s, number, bytes);
+    use_number(&s, number, &bytes);
+    if (v && td__is_complex((td_dtype)v->dtype)) /* of the dtype of self */
+        memcpy(&bytes, td__ptr(v), td__dtype_bytes[v->dtype]);
     td__spots_run(&s, TD_SPOT_PUT);
     return true;
 }

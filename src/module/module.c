@@ -158,10 +158,10 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
                         "register tensors outside of captured bodies",
                         who, kind, name);
     if (buffer) return true;
-    if (!td__is_float((td_dtype)t->dtype))
+    if (!td__is_differentiable((td_dtype)t->dtype))
         return td__fail(
             m->cx, TD_E_DTYPE,
-            "%s: %s \"%.80s\": a parameter must have a float dtype; this is "
+            "%s: %s \"%.80s\": a parameter must have a float or complex dtype; this is "
             "%s. Register it as a buffer (td_module_buffer)",
             who, kind, name, td__type_str(t));
     if (!td_is_leaf(t))

@@ -266,6 +266,7 @@ static int check_arg(td_opcall *c, int i) {
         return -1;
     }
     if (v->kind == TD_K_FLOAT) return check_number(c, p, v->u.f);
+    if (v->kind == TD_K_DTYPE) c->cx->complex |= td__is_complex(v->u.dt);
     return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
 }
 
@@ -389,6 +390,50 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
     return to;
 }
 
+/* ---- complex tensors ------------------------------------------------------ */
+
+/* The first complex tensor of argument i; NULL: there is none. */
+static const td_tensor *complex_in(const td_value *v) {
+    td_tensor *const *t = v->kind == TD_K_TENSORS ? v->u.ts : &v->u.t;
+    int               n = v->kind == TD_K_TENSORS ? (int)v->n : v->kind == TD_K_TENSOR;
+    for (int k = 0; k < n; k++)
+        if (t[k] && td__is_complex((td_dtype)t[k]->dtype)) return t[k];
+    return NULL;
+}
+
+/* Reports argument i, a complex tensor or dtype, of a row without .complex. */
+static bool refuse_complex(td_opcall *c, int i, const td_tensor *t) {
+    return td__op_fail(
+        c, TD_E_DTYPE,
+        "argument %s is %s; %s is not defined on complex numbers. Pass %s",
+        c->info->s.in[i].name, t ? td__type_str(t) : td_dtype_name(c->in[i].u.dt),
+        c->info->s.name,
+        t ? "real tensors (td_real, td_imag, td_abs, td_view_as_real)"
+          : "a real dtype");
+}
+
+/* The row whose .complex counts for the call: of a writer its twin's. */
+static const td_opinfo *complex_row(const td_opcall *c) {
+    return c->info->pure == TD_OP_COUNT || c->def->complex ? c->info
+                                                           : td__opinfo(c->info->pure);
+}
+
+/* Is an argument complex? -1: and the row does not take it. *parts: a formula computes
+ * the op. */
+static int check_complex(td_opcall *c, bool *parts) {
+    const td_opinfo *row = complex_row(c);
+    int              any = 0;
+    for (int i = 0; i < c->n_in; i++) {
+        const td_tensor *t = complex_in(&c->in[i]);
+        bool asked = c->in[i].kind == TD_K_DTYPE && td__is_complex(c->in[i].u.dt);
+        if (!t && !asked) continue;
+        any = 1;
+        if (!row->def->complex) return refuse_complex(c, i, t), -1;
+    }
+    *parts = any && row->of_complex;
+    return any;
+}
+
 /* What came of a call: results in c->out, nil because an argument was, or failure. */
 typedef enum outcome { DONE, NIL, FAILED } outcome;
 
@@ -431,9 +476,12 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     int state = bind(c, in, n_in);
     if (state) return state == 1 ? NIL : FAILED;
     if (TD_UNLIKELY(c->cx->fake | c->cx->takes_fakes) && !takes(c)) return FAILED;
+    bool parts = false;
+    if (TD_UNLIKELY(c->cx->complex) && check_complex(c, &parts) < 0) return FAILED;
     c->device = 0;
     if (TD_UNLIKELY(c->cx->devices | (op == TD_OP_to_device)) && !td__call_device(c))
         return FAILED;
+    if (TD_UNLIKELY(parts)) return td__call_complex_parts(c) ? DONE : FAILED;
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 

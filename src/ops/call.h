@@ -6,6 +6,9 @@
 #include "ops/ops.h"
 #include "tandem/mode.h"
 
+/* Computes the op of complex tensors by the formula in .complex, or writes the result
+ * of the twin that has one. */
+bool td__call_complex_parts(td_opcall *c);
 /* Runs one non-composite op below all modes: shape rule, results, kernel. */
 bool td__exec(td_opcall *c);
 /* May t be written in the mode that holds, if it is an inference tensor? False after

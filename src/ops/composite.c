@@ -61,22 +61,38 @@ static bool finish(td_opcall *c, bool ok) {
     return ok;
 }
 
-/* Errors inside name the composite, unless the op takes graphs: there the user's own
- * ops run. */
-bool td__call_parts(td_opcall *c) {
+/* By the formula of the row, or of its twin, for complex tensors. Its parts are real
+ * tensors, so a dtype that is asked for has no meaning. */
+static bool run_complex(td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].kind == TD_K_DTYPE)
+            return td__op_fail(c, TD_E_DTYPE,
+                               "argument %s is not supported for complex tensors; "
+                               "convert with to first",
+                               c->info->s.in[i].name);
+    return c->info->of_complex ? run_formula(c, c->info->of_complex) : run_twin(c);
+}
+
+/* Calls the parts; errors inside name the composite, unless the op takes graphs: there
+ * the user's own ops run. */
+static bool run_parts(td_opcall *c, bool complex) {
     if (!td__scope_push(c->cx)) return false;
     bool nests = c->def->flags & TD_OPF_NESTS; /* the user's own ops run inside */
     const td_opinfo *outer = nests ? NULL : c->cx->composite;
     if (!nests && !outer) c->cx->composite = c->info;
     uint8_t device = td__make_on(c->cx, c->device);
-    bool    ok = c->def->decomp_fn ? c->def->decomp_fn(c)
-                 : c->info->decomp ? run_formula(c, c->info->decomp)
-                                   : run_twin(c);
+    bool    ok = complex             ? run_complex(c)
+                 : c->def->decomp_fn ? c->def->decomp_fn(c)
+                 : c->info->decomp   ? run_formula(c, c->info->decomp)
+                                     : run_twin(c);
     td__make_on(c->cx, device);
     if (!nests) c->cx->composite = outer;
     if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);
     return finish(c, ok);
 }
+
+bool td__call_parts(td_opcall *c) { return run_parts(c, false); }
+bool td__call_complex_parts(td_opcall *c) { return run_parts(c, true); }
 
 /* ---- simpler forms ------------------------------------------------------ */
 

@@ -11,6 +11,8 @@ typedef enum td_compute {
     TD_COMPUTE_F64,
     TD_COMPUTE_I32,
     TD_COMPUTE_I64,
+    TD_COMPUTE_C64,
+    TD_COMPUTE_C128,
     TD_COMPUTE_COUNT
 } td_compute;
 

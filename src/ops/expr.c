@@ -7,17 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {{"f32", "float", "f", true},
-                                                       {"f64", "double", "f", true},
-                                                       {"i32", "int32_t", "i", false},
-                                                       {"i64", "int64_t", "i", false}};
+const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {
+    {"f32", "float", "f", true, NULL},
+    {"f64", "double", "f", true, NULL},
+    {"i32", "int32_t", "i", false, NULL},
+    {"i64", "int64_t", "i", false, NULL},
+    {"c64", "float _Complex", "f", false, "float"},
+    {"c128", "double _Complex", "f", false, "double"}};
 
 const td_dtype_text td__dtype_text[TD_DTYPE_COUNT] = {
-    [TD_F64] = {"f64", "double"},   [TD_F32] = {"f32", "float"},
-    [TD_F16] = {"f16", "uint16_t"}, [TD_BF16] = {"bf16", "uint16_t"},
-    [TD_I64] = {"i64", "int64_t"},  [TD_I32] = {"i32", "int32_t"},
-    [TD_I16] = {"i16", "int16_t"},  [TD_I8] = {"i8", "int8_t"},
-    [TD_U8] = {"u8", "uint8_t"},    [TD_BOOL] = {"bool", "uint8_t"}};
+    [TD_F64] = {"f64", "double"},         [TD_F32] = {"f32", "float"},
+    [TD_F16] = {"f16", "uint16_t"},       [TD_BF16] = {"bf16", "uint16_t"},
+    [TD_I64] = {"i64", "int64_t"},        [TD_I32] = {"i32", "int32_t"},
+    [TD_I16] = {"i16", "int16_t"},        [TD_I8] = {"i8", "int8_t"},
+    [TD_U8] = {"u8", "uint8_t"},          [TD_BOOL] = {"bool", "uint8_t"},
+    [TD_C64] = {"c64", "float _Complex"}, [TD_C128] = {"c128", "double _Complex"}};
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
@@ -82,7 +86,8 @@ static const char *add_number(td_buf *b, const char *p, const td_expr_type *t) {
         p++;
     }
     td__buf_addn(b, start, (size_t)(p - start));
-    if (!whole && !strcmp(t->suffix, "f32")) td__buf_add(b, "f");
+    bool single = !strcmp(t->suffix, "f32") || !strcmp(t->suffix, "c64");
+    if (!whole && single) td__buf_add(b, "f");
     return p;
 }
 
@@ -136,6 +141,21 @@ static const char *widened(td_dtype from, const char *s, char *buf, size_t cap) 
     return buf;
 }
 
+/* A complex number becomes its real part, a bool whether it is not 0. */
+static void complex_text(td_dtype from, td_dtype to, const char *s, char *out,
+                         size_t cap) {
+    char real[96], x[160];
+    snprintf(real, sizeof real, "__real__ %s", s);
+    if (to == TD_BOOL) snprintf(out, cap, "%s != 0", s);
+    else if (td__is_complex(from) && td__is_complex(to))
+        snprintf(out, cap, "(%s)%s", td__dtype_text[to].c, s);
+    else if (td__is_complex(from)) td__cast_text(td__real_of(from), to, real, out, cap);
+    else {
+        td__cast_text(from, td__real_of(to), s, x, sizeof x);
+        snprintf(out, cap, "(%s)(%s)", td__dtype_text[to].c, x);
+    }
+}
+
 /* Half floats go through float, floats to narrow integers through td_m_..., which round
  * and wrap as ATen does. */
 void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t cap) {
@@ -143,6 +163,8 @@ void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t 
     const char *x = widened(from, s, wide, sizeof wide), *d = td__dtype_text[to].suffix;
     const char *f = from == TD_F64 ? "f64" : "f32";
     if (from == to) snprintf(out, cap, "%s", s);
+    else if (td__is_complex(from) || td__is_complex(to))
+        complex_text(from, to, s, out, cap);
     else if (to == TD_BOOL) snprintf(out, cap, "%s != 0", x);
     else if (td__is_half(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
     else if (td__is_float(from) && !td__is_float(to))

@@ -11,6 +11,7 @@
 typedef struct td_expr_type {
     const char *suffix, *c, *member; /* f32, float, where td_scalars keeps it */
     bool        is_float;
+    const char *real; /* of complex types: the C type of their parts; else NULL */
 } td_expr_type;
 extern const td_expr_type td__expr_types[TD_COMPUTE_COUNT];
 

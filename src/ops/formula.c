@@ -272,8 +272,14 @@ typedef struct machine {
 
 static bool is_tensor(td_value v) { return v.kind == TD_K_TENSOR; }
 
-/* Calls an op through the modes; only its first result is used. */
+/* Calls an op through the modes; only its first result is used. A real tensor is its
+ * conjugate, without a call: formulas say conj for complex ones. */
 static bool call(machine *m, td_op op, const td_value *in, int n, td_value *result) {
+    if (op == TD_OP_conj && is_tensor(in[0]) &&
+        !td__is_complex((td_dtype)in[0].u.t->dtype)) {
+        *result = in[0];
+        return true;
+    }
     td_tensor *out[TD_MAX_RESULTS];
     int        n_out = td__opinfo(op)->s.n_out;
     if (!td__call(m->v->cx, op, in, n, out, n_out) || td_is_nil(out[0])) return false;

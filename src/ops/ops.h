@@ -96,7 +96,8 @@ enum {
     /* Integers: a Scalar beyond the dtype's range means the end of the range; other ops
      * report it as an error. */
     TD_DT_SATURATES = 1 << 8,
-    TD_DT_EXACT_0_DIM = 1 << 9 /* like EXACT_NUMBER, for a tensor without dims */
+    TD_DT_EXACT_0_DIM = 1 << 9, /* like EXACT_NUMBER, for a tensor without dims */
+    TD_DT_REAL_OUT = 1 << 10    /* of complex numbers it returns real ones */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -119,17 +120,20 @@ struct td_opdef {
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
     TD_ROW_FN(td_decomp_fn)
-    split_fn;             /* in a joint trace: calls an op that hands values
+    split_fn;            /* in a joint trace: calls an op that hands values
                                        * to its backward, where there is one */
-    const char *vjp;      /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
-    const char *saves;    /* with vjp_fn: "a b out", the values it reads, or by argument
+    const char *vjp;     /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
+    const char *saves;   /* with vjp_fn: "a b out", the values it reads, or by argument
                            * whose gradient reads them: "a: a b; b: a b out" */
-    const char *decomp;   /* formula over the arguments */
-    const char *simpler;  /* of an op with a kernel: the same in terms of simpler ops */
-    const char *pure;     /* functional twin of a writer */
-    const char *inverse;  /* of a view: the op that puts a changed view back */
-    const char *idle;     /* "p=0 train=0": where one holds, it draws, writes nothing */
-    const char *expr;     /* C over $args, for loops and code generation */
+    const char *decomp;  /* formula over the arguments */
+    const char *simpler; /* of an op with a kernel: the same in terms of simpler ops */
+    const char *pure;    /* functional twin of a writer */
+    const char *inverse; /* of a view: the op that puts a changed view back */
+    const char *idle;    /* "p=0 train=0": where one holds, it draws, writes nothing */
+    const char *expr;    /* C over $args, for loops and code generation */
+    /* On complex tensors: of pointwise ops C over $args; TD_COMPLEX, the kernel or the
+     * parts take them; a formula that computes the op of other ops; NULL: an error. */
+    const char *complex;
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;    /* TD_OPF_... */
     uint16_t    dtypes;   /* TD_DT_..., of pointwise ops */
@@ -138,6 +142,9 @@ struct td_opdef {
     uint8_t     linear;   /* td_linear; views are linear in what they view */
     uint8_t     element;  /* td_element, of ops without expr */
     uint8_t     draws;    /* td_draws, of random ops that write nothing */
+    /* An analytic function of its complex arguments: the derivative is that on real
+     * numbers, conjugated (docs/complex.md). Else the derivative is right as it is. */
+    bool        analytic;
 };
 
 /* How many blocks of the generator a random op takes (kernels/draw.h). */
@@ -205,6 +212,7 @@ typedef enum td_element {
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
 #define TD_VIA_DECOMP "@decomp" /* differentiate the parts */
 #define TD_VIA_PURE "@pure"     /* differentiate the functional twin */
+#define TD_COMPLEX "="          /* moves complex elements, or its parts take them */
 #define TD_WRITES(twin)                               \
     TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE, \
           .doc = "Writes the result of " #twin " into its first argument.")
@@ -310,6 +318,7 @@ struct td_opinfo {
     /* Index of rng_seed, which rng_offset follows; -1: it has no such arguments */
     int8_t            rng;
     const td_formula *decomp, *simpler;
+    const td_formula *of_complex;          /* the formula in .complex; NULL: none */
     td_term           term[TD_MAX_ARGS];   /* by argument; f == NULL: none */
     uint32_t          saves_in, saves_out; /* of vjp_fn, or the union of terms */
 };

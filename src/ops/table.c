@@ -225,6 +225,12 @@ static bool init_rules(td_op op) {
             td__formula_parse(def->simpler, &info->s, false, msg, sizeof msg);
         if (!info->simpler) return wrong(op, msg);
     }
+    if (def->complex && strcmp(def->complex, TD_COMPLEX) != 0 &&
+        !(def->flags & TD_OPF_POINTWISE)) {
+        info->of_complex =
+            td__formula_parse(def->complex, &info->s, false, msg, sizeof msg);
+        if (!info->of_complex) return wrong(op, msg);
+    }
     const td_opdef *own = def;
     if (info->pure != TD_OP_COUNT && !def->cpu) own = td__row(info->pure);
     info->has_simpler = info->composite || own->simpler || own->simpler_fn;

@@ -145,7 +145,7 @@ td_tensor *td__typed_empty(const td_tensor *t, const td_tensor *like) {
 td_tensor *td__filled_like(const td_tensor *like, double value) {
     td_tensor *inner[TD_MOST_INNER];
     td_dtype   dt = (td_dtype)like->dtype;
-    td_value   v = td__is_float(dt) ? td_value_float(value) : td_value_int(0);
+    td_value   v = td__is_differentiable(dt) ? td_value_float(value) : td_value_int(0);
     if (!like->typed) {
         uint8_t    was = td__make_on(like->cx, like->st->device);
         td_tensor *t = td_op_full(like->cx, td__sizes(like), v, dt);

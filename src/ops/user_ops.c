@@ -174,6 +174,7 @@ static td_user_op *make_writer(const td_user_op *of) {
     memcpy(name, of->def.name, n);
     name[n] = '_';
     u->def = (td_opdef){.name = name,
+                        .complex = TD_COMPLEX, /* its own functions check dtypes */
                         .doc = of->def.doc,
                         .pure = of->def.name,
                         .vjp = TD_VIA_PURE};

@@ -12,12 +12,6 @@ static bool check_same_dtype(td_opcall *c) {
                        td__type_str(a), td__type_str(b));
 }
 
-/* Complex numbers do not exist here. */
-bool td__decomp_isreal(td_opcall *c) {
-    c->out[0] = td_op_ones_like(td__in(c, 0), TD_BOOL);
-    return true;
-}
-
 /* The argument itself. */
 bool td__decomp_positive(td_opcall *c) {
     td_tensor *a = td__in(c, 0);
@@ -70,7 +64,7 @@ bool td__decomp_float_power(td_opcall *c) {
  * floats, as in ATen. */
 static td_tensor *within(td_ctx *cx, td_tensor *a, td_tensor *b, double rtol,
                          double atol) {
-    if (!td__is_float((td_dtype)b->dtype)) {
+    if (!td__is_differentiable((td_dtype)b->dtype)) {
         a = td_op_to(a, cx->default_dtype, false);
         b = td_op_to(b, cx->default_dtype, false);
     }
@@ -91,7 +85,7 @@ bool td__decomp_isclose(td_opcall *c) {
                            "rtol is %g and atol is %g; both must be at least 0", rtol,
                            atol);
     td_tensor *close = td_op_eq(a, td_value_tensor(b));
-    if (td__in_bool(c, 4) && td__is_float((td_dtype)a->dtype))
+    if (td__in_bool(c, 4) && td__is_differentiable((td_dtype)a->dtype))
         close =
             td_op_logical_or(close, td_op_logical_and(td_op_isnan(a), td_op_isnan(b)));
     if (rtol != 0.0 || atol != 0.0)

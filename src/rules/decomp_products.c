@@ -8,16 +8,16 @@
 bool td__decomp_vecdot(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
     int64_t    dim = td__in_int(c, 2);
-    if (!td__is_float((td_dtype)x->dtype))
+    if (!td__is_differentiable((td_dtype)x->dtype))
         return td__op_fail(c, TD_E_DTYPE, "x must be floating point, got %s",
                            td__type_str(x));
     if (!td__want_same_dtype(c, 0, 1)) return false;
     if (x->rank == 1 && y->rank == 1) {
         if (td__op_dim(c, dim, 1) < 0) return false;
-        c->out[0] = td_op_dot(x, y);
+        c->out[0] = td_op_vdot(x, y);
         return true;
     }
-    c->out[0] = t_sum(t_mul(x, y), (td_ints){&dim, 1}, false);
+    c->out[0] = t_sum(t_mul(td_op_conj(x), y), (td_ints){&dim, 1}, false);
     return true;
 }
 

@@ -156,13 +156,13 @@ bool td__decomp_mT(td_opcall *c) {
 /* in: self. */
 bool td__decomp_matrix_H(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    if (t->rank == 0) return give(c, t);
+    if (t->rank == 0) return give(c, td_op_conj(t));
     if (t->rank != 2)
         return td__op_fail(
             c, TD_E_SHAPE,
             "self is %s; it must be a matrix. Use mH for batches of them",
             td__type_str(t));
-    return give(c, td_op_transpose(t, 0, 1));
+    return give(c, td_op_conj(td_op_transpose(t, 0, 1)));
 }
 
 /* ---- number of dims ----------------------------------------------------- */

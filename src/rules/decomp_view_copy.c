@@ -28,8 +28,9 @@ static bool call_view(td_opcall *c, td_op view, bool copies) {
         return !td_is_nil(c->out[0]);
     }
     int cap = most_results(c, view);
-    if (cap == 0) return false;
-    td_tensor **out = td__arena_zalloc(&c->cx->scratch, sizeof *out * (size_t)cap);
+    if (!td_ok(c->cx)) return false;
+    td_tensor **out =
+        td__arena_zalloc(&c->cx->scratch, sizeof *out * (size_t)(cap + 1));
     if (!out) return td__fail_memory(c->cx);
     n = td__call_list(c->cx, view, c->in, n_in, out, cap);
     if (n < 0 || !td__call_results(c, n)) return false;

@@ -86,7 +86,12 @@ bool td__shape_div(td_opcall *c) {
         return td__op_fail(
             c, TD_E_ARG,
             "rounding_mode must be \"\", \"trunc\" or \"floor\", got \"%.32s\"", mode);
-    if (!*mode && !td__is_float(dt)) dt = c->cx->default_dtype;
+    if (*mode && td__is_complex(dt))
+        return td__op_fail(c, TD_E_DTYPE,
+                           "with a rounding_mode is not defined on %s; complex numbers "
+                           "have no order",
+                           td_dtype_name(dt));
+    if (!*mode && !td__is_differentiable(dt)) dt = c->cx->default_dtype;
     if (dt == TD_BOOL)
         return td__op_fail(c, TD_E_DTYPE,
                            "with a rounding_mode is not defined on bool; convert an "
@@ -105,13 +110,13 @@ bool td__shape_pow(td_opcall *c) {
         return td__op_fail(
             c, TD_E_DTYPE,
             "is not defined on bool; convert to an integer or a float first");
-    if (!td__is_float(dt) && !td__in(c, 1) && td__value_i(c->in[1]) < 0)
+    if (!td__is_differentiable(dt) && !td__in(c, 1) && td__value_i(c->in[1]) < 0)
         return td__op_fail(c, TD_E_ARG,
                            "integers to negative integer powers are not "
                            "allowed; make the base a float");
     for (int i = 0; i < 2; i++) {
         bool half_exponent = i == 1 && td__is_half(dt);
-        if ((half_exponent || !td__is_float(dt)) && !td__number_fits(c, i, dt))
+        if ((half_exponent || !td__is_differentiable(dt)) && !td__number_fits(c, i, dt))
             return false;
     }
     return td__pw_meta(c, a, dt, dt);
@@ -151,6 +156,7 @@ bool td__shape_masked_fill(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
+    if (value && !td__can_keep(c, value, (td_dtype)td__in(c, 0)->dtype)) return false;
     if (!td__number_fits(c, 2, (td_dtype)td__in(c, 0)->dtype) ||
         !td__shape_pointwise(c))
         return false;
@@ -223,7 +229,8 @@ bool td__shape_clamp_max(td_opcall *c) { return one_bound(c, false); }
  * self. */
 bool td__shape_addcdiv(td_opcall *c) {
     const td_tensor *x = td__in(c, 1), *y = td__in(c, 2);
-    if (!td__is_float((td_dtype)x->dtype) && !td__is_float((td_dtype)y->dtype))
+    if (!td__is_differentiable((td_dtype)x->dtype) &&
+        !td__is_differentiable((td_dtype)y->dtype))
         return td__op_fail(c, TD_E_DTYPE,
                            "does not divide integers, %s and %s; convert one",
                            td__type_str(x), td__type_str(y));

@@ -106,7 +106,7 @@ bool td__vjp_to_device(td_vjp *v) {
 bool td__shape_to_copy(td_opcall *c) {
     meta_clone(&c->meta[0], td__in(c, 0));
     c->meta[0].dtype = td__in_dtype(c, 1, c->meta[0].dtype);
-    return true;
+    return td__can_keep(c, td__in(c, 0), c->meta[0].dtype);
 }
 
 /* in: self, src. src broadcasts to self; the result has the strides of self, gaps
@@ -114,6 +114,7 @@ bool td__shape_to_copy(td_opcall *c) {
 bool td__shape_copy(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *src = td__in(c, 1);
     int64_t          stride[TD_MAX_RANK];
+    if (!td__can_keep(c, src, (td_dtype)self->dtype)) return false;
     if (!td__expand_strides(src, self->rank, self->size, stride))
         return td__op_fail(c, TD_E_SHAPE, "src %s cannot be broadcast to self %s",
                            td__type_str(src), td__type_str(self));
@@ -125,6 +126,7 @@ bool td__shape_copy(td_opcall *c) {
  * might overlap the elements it fills. */
 bool td__shape_fill(td_opcall *c) {
     const td_tensor *value = c->n_in > 1 ? td__in(c, 1) : NULL;
+    if (value && !td__can_keep(c, value, (td_dtype)td__in(c, 0)->dtype)) return false;
     if (value && value->rank > 0)
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",

@@ -73,7 +73,7 @@ static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
         if (dt != TD_DTYPE_NONE && dt != v.u.t->dtype) return TD_DTYPE_NONE;
         dt = (td_dtype)v.u.t->dtype;
     }
-    return numbers && !td__is_float(dt) ? TD_DTYPE_NONE : dt;
+    return numbers && !td__is_differentiable(dt) ? TD_DTYPE_NONE : dt;
 }
 
 /* Masks do not take part. An integer result of promotion becomes the default float
@@ -89,7 +89,8 @@ td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
             if (!(a->masks >> k & 1)) in[n++] = c->in[a->in[k]];
         dt = td__result_type(c->cx, in, n);
     }
-    return dtypes & TD_DT_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
+    return dtypes & TD_DT_FLOAT && !td__is_differentiable(dt) ? c->cx->default_dtype
+                                                              : dt;
 }
 
 /* Reports dtypes that the row excludes. */
@@ -97,10 +98,10 @@ bool td__pw_check(td_opcall *c, td_dtype common) {
     unsigned dtypes = c->def->dtypes;
     if (TD_LIKELY(!(dtypes & (TD_DT_INT_ONLY | TD_DT_FLOAT_ONLY | TD_DT_NO_BOOL))))
         return true;
-    if (dtypes & TD_DT_INT_ONLY && td__is_float(common))
+    if (dtypes & TD_DT_INT_ONLY && td__is_differentiable(common))
         return td__op_fail(c, TD_E_DTYPE, "is not defined on floats, got %s",
                            td_dtype_name(common));
-    if (dtypes & TD_DT_FLOAT_ONLY && !td__is_float(common))
+    if (dtypes & TD_DT_FLOAT_ONLY && !td__is_differentiable(common))
         return td__op_fail(c, TD_E_DTYPE, "is defined on floats only, got %s",
                            td_dtype_name(common));
     if (dtypes & TD_DT_NO_BOOL && common == TD_BOOL)
@@ -288,7 +289,10 @@ bool td__shape_pointwise(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
     if (!td__pw_check(c, dt)) return false;
-    return td__pw_meta(c, a, dt, c->def->dtypes & TD_DT_BOOL_OUT ? TD_BOOL : dt);
+    td_dtype out = c->def->dtypes & TD_DT_BOOL_OUT   ? TD_BOOL
+                   : c->def->dtypes & TD_DT_REAL_OUT ? td__real_of(dt)
+                                                     : dt;
+    return td__pw_meta(c, a, dt, out);
 }
 
 /* The replacement becomes an element, so a half must represent it; the threshold is

@@ -71,7 +71,7 @@ static bool not_empty(td_opcall *c, const bool *mask) {
 /* self must be floating. */
 static bool float_only(td_opcall *c) {
     const td_tensor *t = self_of(c);
-    return td__is_float((td_dtype)t->dtype) ||
+    return td__is_differentiable((td_dtype)t->dtype) ||
            td__op_fail(c, TD_E_DTYPE, "needs a floating point tensor, got %s",
                        td__type_str(t));
 }
@@ -82,7 +82,7 @@ static bool float_only(td_opcall *c) {
  * there. */
 static td_dtype sum_dtype(td_opcall *c, int arg) {
     td_dtype dt = (td_dtype)self_of(c)->dtype;
-    return td__in_dtype(c, arg, td__is_float(dt) ? dt : TD_I64);
+    return td__in_dtype(c, arg, td__is_differentiable(dt) ? dt : TD_I64);
 }
 
 /* in: self, dim, keepdim, dtype. Also prod_dim and nansum. */

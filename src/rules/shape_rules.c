@@ -53,8 +53,11 @@ static void weigh(td_ctx *cx, weights *w, td_value v) {
 /* A heavier category keeps its dtype unless the lighter one has a higher class. */
 static td_dtype combine(td_dtype heavy, td_dtype light) {
     if (heavy == TD_DTYPE_NONE) return light;
-    if (light == TD_DTYPE_NONE || td__is_float(heavy)) return heavy;
-    if (heavy == TD_BOOL || td__is_float(light)) return td__promote(heavy, light);
+    if (light == TD_DTYPE_NONE || td__is_complex(heavy)) return heavy;
+    if (td__is_float(heavy)) /* complex with the precision of the heavier */
+        return td__is_complex(light) ? td__complex_of(heavy) : heavy;
+    if (heavy == TD_BOOL || td__is_differentiable(light))
+        return td__promote(heavy, light);
     return heavy;
 }
 
@@ -63,7 +66,7 @@ static td_dtype combine(td_dtype heavy, td_dtype light) {
 static td_dtype obvious_type(const td_value *in, int n) {
     if (n != 2 || in[0].kind != TD_K_TENSOR || !in[0].u.t) return TD_DTYPE_NONE;
     const td_tensor *a = in[0].u.t, *b = in[1].kind == TD_K_TENSOR ? in[1].u.t : NULL;
-    bool same = in[1].kind != TD_K_TENSORS && td__is_float((td_dtype)a->dtype);
+    bool same = in[1].kind != TD_K_TENSORS && td__is_differentiable((td_dtype)a->dtype);
     if (b) same = b->dtype == a->dtype;
     return same ? (td_dtype)a->dtype : TD_DTYPE_NONE;
 }
@@ -86,7 +89,7 @@ td_dtype td__result_type(td_ctx *cx, const td_value *in, int n) {
 
 /* The largest finite value of a float dtype, the largest integer of others. */
 static double largest(td_dtype dt) {
-    switch (dt) {
+    switch (td__real_of(dt)) {
     case TD_F64: return 0x1.fffffffffffffp1023;
     case TD_F32: return 0x1.fffffep127;
     case TD_BF16: return 0x1.fep127;
@@ -105,7 +108,7 @@ bool td__dtype_holds(td_dtype dt, td_value v) {
     if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i)) return true;
     double x = td__value_f(v), top = largest(dt);
     if (dt == TD_BOOL) return true;
-    if (td__is_float(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
+    if (td__is_differentiable(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
     if (dt == TD_U8) return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
     if (dt == TD_I64) return v.kind != TD_K_FLOAT || (x >= -top && x < top);
     return x >= -top - 1 && x < top + 1;
@@ -120,13 +123,23 @@ bool td__number_fits(td_opcall *c, int i, td_dtype dt) {
                        c->info->s.in[i].name, td__value_f(v), td_dtype_name(dt));
 }
 
+/* A real dtype has no room for imaginary parts; whether a number is 0 is a bool. */
+bool td__can_keep(td_opcall *c, const td_tensor *t, td_dtype dt) {
+    if (!td__is_complex((td_dtype)t->dtype) || td__is_complex(dt) || dt == TD_BOOL)
+        return true;
+    return td__op_fail(c, TD_E_DTYPE,
+                       "%s has no room for the imaginary parts of %s; pass td_real, "
+                       "td_imag or td_abs of it",
+                       td_dtype_name(dt), td__type_str(t));
+}
+
 bool td__factor_suits(td_opcall *c, int i, td_dtype dt) {
     td_kind     kind = c->in[i].kind;
     const char *name = c->info->s.in[i].name;
     if (kind == TD_K_BOOL && dt != TD_BOOL)
         return td__op_fail(c, TD_E_ARG, "a bool %s is for bool tensors only, got %s",
                            name, td_dtype_name(dt));
-    if (kind == TD_K_FLOAT && !td__is_float(dt))
+    if (kind == TD_K_FLOAT && !td__is_differentiable(dt))
         return td__op_fail(c, TD_E_ARG, "%s must be an integer for %s tensors", name,
                            td_dtype_name(dt));
     return true;

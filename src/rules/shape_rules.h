@@ -12,6 +12,8 @@ void     td__meta_like(td_meta         *m,
 /* dtype of an operation on these arguments: tensors, 0-dim tensors and numbers
  * weigh as in ATen. */
 td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
+/* May elements of t be stored as dt? Not complex ones as real: false after td__fail. */
+bool     td__can_keep(td_opcall *c, const td_tensor *t, td_dtype dt);
 
 /* Can dt represent v? Finite floats beyond its range, integers beyond it, and NaN or
  * infinity in an integer cannot be converted; a negative integer may wrap in u8, and a

@@ -83,7 +83,8 @@ bool td__simpler_hardtanh(td_opcall *c) {
 /* A factor counts in the dtype of the result. */
 bool td__simpler_addcmul(td_opcall *c) {
     td_value value = c->in[3];
-    if (!td__is_float(c->meta[0].dtype)) value = td_value_int(td__value_i(value));
+    if (!td__is_differentiable(c->meta[0].dtype))
+        value = td_value_int(td__value_i(value));
     td_tensor *product = t_mul(td__in(c, 1), td__in(c, 2));
     return set_out(c, t_add(td__in(c, 0), td_op_mul(product, value)));
 }
@@ -95,7 +96,7 @@ static bool is_one(td_value v) { return td__value_f(v) == 1; }
 
 /* A factor of integers is truncated. */
 static td_value factor(const td_opcall *c, int i) {
-    bool floats = td__is_float((td_dtype)td__in(c, 0)->dtype);
+    bool floats = td__is_differentiable((td_dtype)td__in(c, 0)->dtype);
     return floats ? c->in[i] : td_value_int(td__value_i(c->in[i]));
 }
 

@@ -89,6 +89,9 @@ static td_tensor *pow_grad_base(td_vjp *v) {
                        td_value_tensor(times(g, slope)));
 }
 
+/* b >= 0; of complex numbers that of the real parts, as in ATen. */
+static td_tensor *not_negative(td_tensor *b) { return td_op_ge(td_op_real(b), zero()); }
+
 /* d/db a^b = a^b * log(a), and 0 where a = 0 and b >= 0. The logarithm is taken in
  * the dtype the power was. */
 static td_tensor *pow_grad_exponent(td_vjp *v) {
@@ -98,11 +101,11 @@ static td_tensor *pow_grad_exponent(td_vjp *v) {
         double     base = td__value_f(a);
         td_tensor *slope = scaled(out, log(base));
         if (base != 0.0) return times(g, slope);
-        return times(g, td_op_where(td_op_ge(b.u.t, zero()), zero(),
-                                    td_value_tensor(slope)));
+        return times(g,
+                     td_op_where(not_negative(b.u.t), zero(), td_value_tensor(slope)));
     }
     td_tensor *at_zero =
-        td_op_logical_and(td_op_eq(a.u.t, zero()), td_op_ge(b.u.t, zero()));
+        td_op_logical_and(td_op_eq(a.u.t, zero()), not_negative(b.u.t));
     td_tensor *wide = td_op_to(a.u.t, td__result_type(v->cx, v->in, 2), false);
     td_tensor *slope = times(out, td_op_log(wide));
     return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));

@@ -30,8 +30,12 @@ static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
 static bool copy_over(td_tensor *to, td_tensor *t) {
     static const td_dtype bits[] = {
         [1] = TD_I8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64};
-    td_dtype as = bits[td__dtype_bytes[t->dtype]];
+    td_dtype as = bits[td__dtype_bytes[td__real_of((td_dtype)t->dtype)]];
     td__copy_into(to, t);
+    if (td__is_complex((td_dtype)t->dtype)) {
+        to = td_op_view_as_real(to);
+        t = td_op_view_as_real(t);
+    }
     td_tensor *same =
         td_op_eq(td_op_view_dtype(to, as), td_value_tensor(td_op_view_dtype(t, as)));
     return td_item(td_op_all(same, (td_ints){0}, false)) != 0;

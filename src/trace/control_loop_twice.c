@@ -191,7 +191,7 @@ static bool call_op(twice *t, td_graph *of_back, td_graph *of_body) {
 static bool run_rule(twice *t) {
     const td_vjp *v = t->v;
     for (int i = 0; i < t->n; i++)
-        t->need[i] = td__is_float((td_dtype)operand(t, i)->dtype);
+        t->need[i] = td__is_differentiable((td_dtype)operand(t, i)->dtype);
     for (int i = 0; i < t->n_fixed; i++) t->need[t->n + i] = v->list_need[FIXED][i];
     for (int i = 0; i < t->n_grads; i++) {
         t->need[t->n + t->n_fixed + i] = true;

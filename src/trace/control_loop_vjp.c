@@ -96,7 +96,7 @@ static bool find_states(td_vjp *v, loop_grad *l) {
     for (int i = 0; i < n_in; i++) {
         bool fixed = i >= n;
         l->need[i] = fixed ? v->list_need[3][i - n]
-                           : td__is_float((td_dtype)v->in[2].u.ts[i]->dtype);
+                           : td__is_differentiable((td_dtype)v->in[2].u.ts[i]->dtype);
         have[i] = !fixed && l->need[i] && v->g[i];
         more |= !fixed && l->need[i] && !have[i];
     }

@@ -146,7 +146,7 @@ static bool has_tangent(const capturing *k, int j) {
     const td_garg *a = &k->forward->outputs.v[j];
     for (int i = 0; i < k->n_plain; i++)
         if (k->plain[i] == j) return false;
-    return td__is_float((td_dtype)a->u.v->type->dtype);
+    return td__is_differentiable((td_dtype)a->u.v->type->dtype);
 }
 
 /* Body of the backward graph. Arguments: saved and stashed values, then

@@ -2,7 +2,8 @@
  * against central differences in f64, first and second order.
  *
  * First order differentiates F1 = sum of <result, tangent>, second order F2 = sum
- * of <gradient of F1 by leaf i, u_i>; both by every float leaf. */
+ * of <gradient of F1 by leaf i, u_i>; both by every f64 leaf, and by the real and
+ * imaginary parts of every c128 leaf, which are numbers of their own. */
 #include "sample.h"
 #include "tandem/grad.h"
 
@@ -75,12 +76,21 @@ typedef struct probe {
     td_tensor    *leaf[MAX_LEAVES]; /* f64 leaves as they stand, others NULL */
 } probe;
 
+/* How many doubles t has, and the dtype that reads them. */
+static int64_t numbers_of(const td_tensor *t) {
+    return td_numel(t) * (td_dtype_is_complex(td_dtype_of(t)) ? 2 : 1);
+}
+static td_dtype wide_of(const td_tensor *t) {
+    return td_dtype_is_complex(td_dtype_of(t)) ? TD_C128 : TD_F64;
+}
+static bool read_numbers(td_tensor *t, double *to) {
+    return td_read(t, wide_of(t), to, sizeof *to * (size_t)numbers_of(t));
+}
+
 static double inner(td_tensor *a, td_tensor *b) {
-    int64_t n = td_numel(a);
+    int64_t n = numbers_of(a);
     double  sum = 0, *x = malloc(sizeof *x * (size_t)(2 * n + 1));
-    if (!x || !td_read(a, TD_F64, x, sizeof *x * (size_t)n) ||
-        !td_read(b, TD_F64, x + n, sizeof *x * (size_t)n))
-        sum = NAN;
+    if (!x || !read_numbers(a, x) || !read_numbers(b, x + n)) sum = NAN;
     for (int64_t i = 0; i < n && sum == sum; i++) sum += x[i] * x[n + i];
     free(x);
     return sum;
@@ -101,7 +111,8 @@ static double probe_value(const probe *p) {
     if (!grad_leaves(p->cx, p->s, &in, grads, false)) return NAN;
     for (int i = 0; i < p->s->n_leaves; i++) {
         if (!grads[i]) continue;
-        td_tensor *u = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(grads[i]));
+        td_tensor *u = hashed_tensor(p->cx, p->s, 200 + i, td_dtype_of(grads[i]),
+                                     td_sizes(grads[i]));
         sum += inner(grads[i], u);
     }
     return sum;
@@ -118,14 +129,15 @@ static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
     if (!inputs_call(p->cx, p->s, p->op, p->leaf, &in)) return false;
     int n_first = grad_ends(&in, ends);
     *none = n_first == 0;
-    for (int i = 0; i < n_first; i++) *none |= td_dtype_of(ends[i]) != TD_F64;
+    for (int i = 0; i < n_first; i++) *none |= td_dtype_of(ends[i]) != wide_of(ends[i]);
     if (*none) return false;
     if (p->order == 1) return grad_leaves(p->cx, p->s, &in, grads, false);
     if (!grad_leaves(p->cx, p->s, &in, first, true)) return false;
     for (int i = 0; i < p->s->n_leaves; i++) {
         if (!first[i] || !td_requires_grad(first[i])) continue;
         ends[n_ends] = first[i];
-        u[n_ends++] = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(first[i]));
+        u[n_ends++] = hashed_tensor(p->cx, p->s, 200 + i, td_dtype_of(first[i]),
+                                    td_sizes(first[i]));
     }
     int n_need = grad_leaves_needing(p->s, in.leaf, need, which);
     *none = n_ends == 0;
@@ -141,7 +153,7 @@ static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
 /* F at p's leaves with element k of leaf i, and its mirror image, moved by `by`. */
 static double moved(const probe *p, int i, const double *values, int64_t k, double by) {
     probe   q = *p;
-    int64_t n = td_numel(p->leaf[i]);
+    int64_t n = numbers_of(p->leaf[i]);
     double *v = malloc(sizeof *v * (size_t)n);
     if (!v) return NAN;
     memcpy(v, values, sizeof *v * (size_t)n);
@@ -152,7 +164,8 @@ static double moved(const probe *p, int i, const double *values, int64_t k, doub
     for (int j = 0; j < p->s->n_leaves; j++) {
         if (!p->leaf[j]) continue;
         if (j == i) {
-            q.leaf[j] = td_from(p->cx, TD_F64, td_sizes(p->leaf[j]), v);
+            td_dtype dt = wide_of(p->leaf[j]);
+            q.leaf[j] = td_from(p->cx, dt, td_sizes(p->leaf[j]), v);
             td_set_requires_grad(q.leaf[j], true);
         }
     }
@@ -163,11 +176,11 @@ static double moved(const probe *p, int i, const double *values, int64_t k, doub
 }
 
 static bool check_leaf(report *r, const probe *p, int i, td_tensor *grad) {
-    int64_t n = td_numel(p->leaf[i]), jump = n > MOST ? n / MOST : 1;
+    int64_t n = numbers_of(p->leaf[i]), jump = n > MOST ? n / MOST : 1;
     double *v = malloc(sizeof *v * (size_t)(2 * n + 1));
-    bool    ok = v && td_read(p->leaf[i], TD_F64, v, sizeof *v * (size_t)n);
+    bool    ok = v && read_numbers(p->leaf[i], v);
     if (ok) memset(v + n, 0, sizeof *v * (size_t)n);
-    if (ok && grad) ok = td_read(grad, TD_F64, v + n, sizeof *v * (size_t)n);
+    if (ok && grad) ok = read_numbers(grad, v + n);
     for (int64_t k = 0; ok && k < n; k += jump) {
         double  up = moved(p, i, v, k, STEP), down = moved(p, i, v, k, -STEP);
         double  slope = (up - down) / (2 * STEP), have = v[n + k];
@@ -198,17 +211,17 @@ static bool check_order(report *r, probe *p, bool *done) {
     return true;
 }
 
-/* Leaves in f64 that require grad; false: the sample is of another dtype. */
+/* Leaves in f64 or c128 that require grad; false: the sample is of another dtype. */
 static bool probe_leaves(probe *p) {
     int n = 0;
     for (int i = 0; i < p->s->n_leaves; i++) {
         const leaf *l = &p->s->leaves[i];
         int64_t     flat = leaf_numel(l);
         if (!l->grad) continue;
-        if (l->dt != TD_F64) return false;
+        if (l->dt != TD_F64 && l->dt != TD_C128) return false;
         td_ints size =
             l->has_stride ? (td_ints){&flat, 1} : (td_ints){l->size, l->rank};
-        p->leaf[i] = hashed_tensor(p->cx, p->s, i, TD_F64, size);
+        p->leaf[i] = hashed_tensor(p->cx, p->s, i, l->dt, size);
         td_set_requires_grad(p->leaf[i], true);
         n++;
     }

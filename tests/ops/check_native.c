@@ -72,8 +72,8 @@ typedef struct rounding {
 static bool rounds(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     bool folds = n->op == TD_OP_sum || n->op == TD_OP_prod;
-    bool whole =
-        n->n_out && n->out[0]->type && !td__is_float((td_dtype)n->out[0]->type->dtype);
+    bool whole = n->n_out && n->out[0]->type &&
+                 !td__is_differentiable((td_dtype)n->out[0]->type->dtype);
     return (folds && !whole) || td__ops[n->op].flags & TD_OPF_FUSES;
 }
 

@@ -17,7 +17,8 @@ typedef struct part_mode {
 static bool may_fail(const td_opcall *c) {
     uint32_t flags = c->def->flags;
     if (!(flags & TD_OPF_PICKY) || flags & TD_OPF_VIEW) return false;
-    return !(flags & TD_OPF_POINTWISE) || !td__is_float((td_dtype)c->out[0]->dtype);
+    return !(flags & TD_OPF_POINTWISE) ||
+           !td__is_differentiable((td_dtype)c->out[0]->dtype);
 }
 
 static bool see(td_mode *m, td_opcall *c) {

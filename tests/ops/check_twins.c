@@ -70,7 +70,8 @@ static void check_inverse(td_ctx *cx, report *r, const inputs *plain) {
     td_op      op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
     td_value   v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
     int        at = 2;
-    if (td_dtype_is_float(td_dtype_of(view))) flip = td__op_find("neg");
+    if (td_dtype_is_float(td_dtype_of(view)) || td_dtype_is_complex(td_dtype_of(view)))
+        flip = td__op_find("neg");
     if (op == TD_OP_COUNT || !td__call(cx, flip, v, 1, &changed, 1)) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
         return;

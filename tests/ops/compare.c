@@ -23,6 +23,7 @@ void fail_sample(report *r, const char *fmt, ...) {
 
 /* Where nothing is added up, or little: units in the last place of the dtype. */
 static tolerance plain_tolerance(const sample *s, td_dtype dt) {
+    dt = td__real_of(dt);
     static const tolerance by_dtype[] = {{.rel = 1e-12, .abs = 1e-13},
                                          {.rel = 3e-6, .abs = 1e-6},
                                          {.rel = 2e-3, .abs = 1e-4},
@@ -100,6 +101,10 @@ bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *wa
     uint8_t *got = malloc((size_t)n * each + 1);
     char     at[128];
     bool     same = got && td_read(t, dt, got, (size_t)n * each);
+    int      parts = td_dtype_is_complex(dt) ? 2 : 1; /* real, imaginary, in turn */
+    n *= parts, each /= (size_t)parts;
+    dt = td__real_of(dt), want_dt = td__real_of(want_dt);
+    tol.sum.n = parts == 1 ? tol.sum.n : 0;
     if (!same) fail_sample(r, "%s: cannot read it: %s", what, td_message(td_ctx_of(t)));
     for (int64_t i = 0; i < n && same; i++) {
         const void *a = got + (size_t)i * each;
@@ -116,7 +121,7 @@ bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *wa
         double x = td__load_f(dt, a), y = td__load_f(want_dt, b);
         if (r->s->src->tags & TAG_SIGNS) x = fabs(x), y = fabs(y);
         if (close_enough(x, y, tol, i)) continue;
-        index_text(t, i, at, sizeof at);
+        index_text(t, i / parts, at, sizeof at);
         fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)%s%.3g",
                     what, at, x, y, fabs(x - y), fabs(x - y) / unit_of(dt, y),
                     "; magnitude of the terms ",
@@ -156,7 +161,8 @@ bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor 
                     tolerance tol) {
     if (!compare_geometry(r, what, t, e)) return false;
     /* PyTorch may set the flag on an integer written from a float; it means nothing. */
-    bool grad = (e->flags & EXP_GRAD) && td_dtype_is_float(e->dt);
+    bool grad = (e->flags & EXP_GRAD) &&
+                (td_dtype_is_float(e->dt) || td_dtype_is_complex(e->dt));
     if (td_requires_grad(t) != grad && !(r->s->src->tags & TAG_VALUES)) {
         fail_sample(r, "%s: requires_grad is %s, expected %s", what,
                     grad ? "false" : "true", grad ? "true" : "false");

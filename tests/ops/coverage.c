@@ -1,5 +1,6 @@
 /* coverage.c -- the table checked against the samples: every row has one, every
- * differentiable row has been through gradcheck, or a reason is given here. */
+ * differentiable row has been through gradcheck, every row that takes complex tensors
+ * has run on some, or a reason is given here. */
 #include "sample.h"
 
 #include <stdio.h>
@@ -40,6 +41,11 @@ static bool is_inverse(const char *op) {
     return false;
 }
 
+/* The rows NAME_copy share one rule, which calls the view. */
+static bool is_view_copy(const td_opdef *d) {
+    return d->decomp_fn == td__decomp_view_copy;
+}
+
 static int complain(const char *op, const char *what) {
     printf("FAIL table: %s: %s\n", op, what);
     return 1;
@@ -64,7 +70,7 @@ static int check_row(td_op op) {
     return bad;
 }
 
-int check_table(const bool *seen, const bool *graded) {
+int check_table(const bool *seen, const bool *graded, const bool *complex) {
     int bad = 0;
     for (int i = 0; i < TD_OP_COUNT; i++) {
         const td_opdef  *d = &td__ops[i];
@@ -77,6 +83,9 @@ int check_table(const bool *seen, const bool *graded) {
         if (own && info->differentiable && known && seen[i] && !graded[i] &&
             !excused(no_gradcheck, d->name))
             bad += complain(d->name, "no f64 sample went through gradcheck");
+        if (d->complex && !complex[i] && !excused(no_sample, d->name) &&
+            !is_inverse(d->name) && !is_view_copy(d))
+            bad += complain(d->name, "takes complex tensors, and no sample has any");
     }
     return bad;
 }

@@ -39,6 +39,7 @@ typedef struct suite {
     twice_stats  again;
     char         torch[64]; /* whose results are stored */
     bool         seen[TD_OP_COUNT], graded[TD_OP_COUNT];
+    bool         complex[TD_OP_COUNT]; /* ran on complex tensors */
 } suite;
 
 static const char *volatile running; /* the sample a crash is blamed on */
@@ -58,11 +59,20 @@ static bool wanted(const suite *u, int nr, const char *text) {
     return u->n_words == 0;
 }
 
+/* Does the sample have complex tensors? */
+static bool is_complex(const sample *s, const expected *e) {
+    bool found = false;
+    for (int i = 0; i < s->n_leaves; i++) found |= td_dtype_is_complex(s->leaves[i].dt);
+    for (int i = 0; i < e->n_out; i++) found |= td_dtype_is_complex(e->out[i].dt);
+    return found;
+}
+
 /* One sample in all ways but compiled. */
 static void run_checks(suite *u, td_ctx *cx, report *r, const expected *e) {
     grad_stats g = {false, false};
     td_op      op = td__op_find(r->s->op_name);
     u->seen[op] = true;
+    if (e->status == EXP_OK) u->complex[op] |= is_complex(r->s, e);
     check_call(cx, r, e);
     if (!r->failures && e->status == EXP_OK) check_notices(cx, r, e, &u->wrong);
     if (cx->rng_offset && !td__op_draws(op))
@@ -199,7 +209,7 @@ int main(int argc, char **argv) {
     signal(SIGABRT, crashed);
     bool ok = run_all(&u);
     bool whole = u.n_words == 0 && u.every < 2 && !u.native && !u.twice;
-    if (whole) u.failed += check_table(u.seen, u.graded);
+    if (whole) u.failed += check_table(u.seen, u.graded, u.complex);
     if (!ok) u.failed++;
     if (u.native && u.n_words == 0 && u.compiled.exact == u.compiled.compared) {
         printf("FAIL no sample rounds otherwise: was any of them compiled?\n");

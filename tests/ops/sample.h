@@ -272,6 +272,6 @@ typedef struct twice_stats {
 } twice_stats;
 void check_twice(td_ctx *cx, report *r, twice_stats *st);
 /* coverage.c: rows without samples, and rows that do not hold together. */
-int  check_table(const bool *seen, const bool *graded);
+int  check_table(const bool *seen, const bool *graded, const bool *complex);
 
 #endif

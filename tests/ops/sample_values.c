@@ -180,17 +180,18 @@ static td_tensor *guarded_tensor(td_ctx *cx, td_dtype dt, td_ints size,
 
 td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
                          td_ints size) {
-    int64_t n = td__numel(size.n, size.v);
-    size_t  each = td_dtype_size(dt);
-    char   *data = malloc((size_t)n * each + 1);
+    int64_t  n = td__numel(size.n, size.v);
+    size_t   each = td_dtype_size(dt);
+    td_dtype part = td__real_of(dt); /* a complex element is two numbers */
+    char    *data = malloc((size_t)n * each + 1);
     if (!data) return td_nil(cx);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < (td_dtype_is_complex(dt) ? 2 * n : n); i++) {
         double  f;
         int64_t k;
-        leaf_number(s, nr, dt, i, &f, &k);
-        char *p = data + (size_t)i * each;
-        if (td_dtype_is_float(dt)) td__store_f(dt, p, f);
-        else td__store_i(dt, p, k);
+        leaf_number(s, nr, part, i, &f, &k);
+        char *p = data + (size_t)i * td_dtype_size(part);
+        if (td_dtype_is_float(part)) td__store_f(part, p, f);
+        else td__store_i(part, p, k);
     }
     bool       host = td_default_device(cx).kind == TD_CPU;
     td_tensor *t = n && host ? guarded_tensor(cx, dt, size, data, (size_t)n * each)
@@ -381,7 +382,8 @@ static bool build_leaf(builder *b, int i, td_tensor *as) {
     if (b->in->absolute && td_dtype_is_float(l->dt))
         t = td_op_to(td_op_abs(t), TD_F64, false);
     bool grad = l->grad && !(b->s->src->tags & TAG_NOGRAD);
-    if (l->n_lit && l->n_lit != n) return wrong(b, "literal does not fit", "=(");
+    if (l->n_lit && l->n_lit != (td_dtype_is_complex(l->dt) ? 2 * n : n))
+        return wrong(b, "literal does not fit", "=(");
     if (td_is_nil(t)) return wrong(b, td_message(b->cx), "leaf");
     if (grad && !as) td_set_requires_grad(t, true);
     b->in->leaf[i] = t;

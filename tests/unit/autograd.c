@@ -29,7 +29,8 @@ TEST(only_floats_can_require_grad) {
     td_tensor *i = td_to(td_tensor1(cx, 1, 2), TD_I64);
 
     CHECK(td_is_nil(td_set_requires_grad(i, true)));
-    CHECK_FAILS(cx, "only floating point tensors can require grad, got i64[2]");
+    CHECK_FAILS(cx,
+                "only floating point and complex tensors can require grad, got i64[2]");
     td_close(cx);
 }
 

@@ -277,6 +277,7 @@ TEST(an_item_is_the_one_element_of_any_rank) {
 /* ---- promotion ---------------------------------------------------------- */
 
 /* What torch.result_type gives, one letter per dtype in the order of td_dtype. */
+/* Real dtypes; complex ones are in complex.c. */
 static const char        letters[] = "DFHBlisctb";
 static const char *const two_tensors[] = {"DDDDDDDDDD", "DFFFFFFFFF", "DFHFHHHHHH",
                                           "DFFBBBBBBB", "DFHBllllll", "DFHBliiiii",
@@ -299,8 +300,8 @@ static void check_pair(td_tensor *a, td_value b, char want) {
 TEST(tensors_promote_as_in_pytorch) {
     td_ctx *cx = td_open();
 
-    for (int a = 0; a < TD_DTYPE_COUNT; a++)
-        for (int b = 0; b < TD_DTYPE_COUNT; b++) {
+    for (int a = 0; a <= TD_BOOL; a++)
+        for (int b = 0; b <= TD_BOOL; b++) {
             td_scope_begin(cx, "pair");
             td_tensor *x = td_ones(cx, TD_SHAPE(2), (td_dtype)a);
             td_tensor *y = td_ones(cx, TD_SHAPE(2), (td_dtype)b);
@@ -313,8 +314,8 @@ TEST(tensors_promote_as_in_pytorch) {
 TEST(tensors_without_dims_weigh_less) {
     td_ctx *cx = td_open();
 
-    for (int a = 0; a < TD_DTYPE_COUNT; a++)
-        for (int b = 0; b < TD_DTYPE_COUNT; b++) {
+    for (int a = 0; a <= TD_BOOL; a++)
+        for (int b = 0; b <= TD_BOOL; b++) {
             td_scope_begin(cx, "pair");
             td_tensor *x = td_ones(cx, TD_SHAPE(2), (td_dtype)a);
             td_tensor *y = td_ones(cx, TD_SHAPE(), (td_dtype)b);
@@ -330,7 +331,7 @@ TEST(tensors_without_dims_weigh_less) {
 TEST(numbers_only_raise_the_class) {
     td_ctx *cx = td_open();
 
-    for (int a = 0; a < TD_DTYPE_COUNT; a++) {
+    for (int a = 0; a <= TD_BOOL; a++) {
         td_tensor *x = td_ones(cx, TD_SHAPE(2), (td_dtype)a);
         td_tensor *z = td_ones(cx, TD_SHAPE(), (td_dtype)a);
         td_value numbers[] = {td_value_bool(true), td_value_int(1), td_value_float(1)};

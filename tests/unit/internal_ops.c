@@ -74,6 +74,8 @@ static const char *const bad[] = {
     "_reshape_copy(%a, [4])",
     "view_inverse(%a, %b, [6])",
     "view_dtype_inverse(%i, %b, f32)",
+    "view_as_real_inverse(%a, %i)",
+    "view_as_complex_inverse(%a, %i)",
     "expand_inverse(%a, %s, [2,3])",
     "squeeze_inverse(%a, %b)",
     "squeeze_dim_inverse(%a, %b, 0)",

@@ -23,7 +23,8 @@ OPS = os.path.normpath(os.path.join(HERE, "..", "..", "tests", "ops"))
 
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
-      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
+      "c64": torch.complex64, "c128": torch.complex128}
 DT_NR = {DT[name]: i for i, name in enumerate(samples.DTYPES)}
 
 OK, ERROR, LACKS = 0, 1, 2
@@ -60,7 +61,8 @@ class Bytes:
     def raw(self, t):
         if t.numel() > 65536:
             raise ValueError("a sample's tensor is too big to store")
-        t = t.detach().clone(memory_format=torch.contiguous_format).view(-1)
+        t = t.detach().resolve_conj().clone(memory_format=torch.contiguous_format)
+        t = torch.view_as_real(t).view(-1) if t.is_complex() else t.view(-1)
         self.b += t.view(torch.uint8).numpy().tobytes()
 
 
@@ -79,7 +81,10 @@ def fill(seed, leaf, dtype, size, hint=None, mod=None, values=None):
     for s in size:
         n *= s
     v = values if values is not None else samples.numbers(seed, leaf, dtype, n, hint, mod, size)
-    if dtype in ("f64", "f32", "f16", "bf16"):
+    if dtype in samples.PARTS:
+        pairs = torch.tensor([float(x) for x in v], dtype=torch.float64).view(-1, 2)
+        t = torch.view_as_complex(pairs).to(DT[dtype])
+    elif dtype in ("f64", "f32", "f16", "bf16"):
         t = torch.tensor([float(x) for x in v], dtype=torch.float64).to(DT[dtype])
     else:
         t = torch.tensor([int(x) for x in v], dtype=torch.int64).to(DT[dtype])

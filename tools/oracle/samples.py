@@ -7,7 +7,9 @@ change here is a change there.
 import re
 
 MASK = (1 << 64) - 1
-DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"]
+DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool",
+          "c64", "c128"]
+PARTS = {"c64": "f32", "c128": "f64"}  # a complex element is two numbers
 BITS = {"f64": 20, "f32": 20, "f16": 10, "bf16": 7}
 
 
@@ -18,7 +20,7 @@ class Leaf:
         self.dtype, self.size = dtype, size
         self.stride = None  # as_strided over a flat leaf when given
         self.hint, self.mod, self.values = None, None, None
-        self.grad = dtype in BITS
+        self.grad = dtype in BITS or dtype in PARTS
 
     def leaf_size(self):
         if self.stride is None:
@@ -238,6 +240,8 @@ def mirrored(seed, leaf, dtype, size, n, hint):
 
 def numbers(seed, leaf, dtype, n, hint=None, mod=None, size=None):
     """n numbers for leaf number `leaf` of the sample with this seed."""
+    if dtype in PARTS:
+        dtype, n = PARTS[dtype], 2 * n
     fl = dtype in BITS
     if hint in ("mirror", "spd"):
         return mirrored(seed, leaf, dtype, size, n, hint)

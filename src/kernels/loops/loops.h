@@ -63,6 +63,8 @@ const td_isa *td__isa(void);
     extern td_loop_fn *const    td__loops_f64_##isa[TD_OP_COUNT];                  \
     extern td_loop_fn *const    td__loops_i32_##isa[TD_OP_COUNT];                  \
     extern td_loop_fn *const    td__loops_i64_##isa[TD_OP_COUNT];                  \
+    extern td_loop_fn *const    td__loops_c64_##isa[TD_OP_COUNT];                  \
+    extern td_loop_fn *const    td__loops_c128_##isa[TD_OP_COUNT];                 \
     extern td_convert_fn *const td__convert_##isa[TD_DTYPE_COUNT][TD_DTYPE_COUNT]; \
     extern td_tap_fn *const     td__max_tap_##isa[3];                              \
     td_transpose_fn             td__transpose_##isa

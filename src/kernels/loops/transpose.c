@@ -58,7 +58,8 @@ static void turn_rest(int64_t rows, int64_t cols, td_block b) {
             case 1: *e.dst = *e.src; break;
             case 2: memcpy(e.dst, e.src, 2); break;
             case 4: memcpy(e.dst, e.src, 4); break;
-            default: memcpy(e.dst, e.src, 8); break;
+            case 8: memcpy(e.dst, e.src, 8); break;
+            default: memcpy(e.dst, e.src, 16); break;
             }
         }
 }

@@ -34,7 +34,8 @@ static void add_expr(writer *w, int column) {
 
 /* Pointers to operands and values of the numbers that the expression names. */
 static void add_locals(writer *w) {
-    bool in = false, p = false;
+    bool        in = false, p = false;
+    const char *one = w->t->real ? w->t->real : w->t->c; /* numbers are real */
     for (int i = 0; i < w->s->n_in; i++) {
         const char *name = w->s->in[i].name;
         int  operand = td__expr_operand(w->s, i), number = td__expr_number(w->s, i);
@@ -44,8 +45,8 @@ static void add_locals(writer *w) {
             td__buf_printf(&w->out, "    const %s *%s = in[%d];\n",
                            mask ? "uint8_t" : w->t->c, name, operand);
         else
-            td__buf_printf(&w->out, "    const %s %s = (%s)p->%s[%d];\n", w->t->c, name,
-                           w->t->c, w->t->member, number);
+            td__buf_printf(&w->out, "    const %s %s = (%s)p->%s[%d];\n", one, name,
+                           one, w->t->member, number);
         in |= operand >= 0;
         p |= number >= 0;
     }
@@ -55,7 +56,9 @@ static void add_locals(writer *w) {
 
 /* One function: out[i] = expr for i < n, vectorized. */
 static void add_loop(writer *w, const td_opdef *def) {
-    const char *out = def->dtypes & TD_DT_BOOL_OUT ? "uint8_t" : w->t->c;
+    const char *out = def->dtypes & TD_DT_BOOL_OUT                 ? "uint8_t"
+                      : def->dtypes & TD_DT_REAL_OUT && w->t->real ? w->t->real
+                                                                   : w->t->c;
     char        lead[64];
     td__buf_printf(&w->out,
                    "\nstatic void op_%s(int64_t n, void *out, const void *const *in,\n"
@@ -72,8 +75,12 @@ static void add_loop(writer *w, const td_opdef *def) {
 
 /* Makes the op the writer's; false: it has no loop of this type. */
 static bool is_here(writer *w, int op) {
+    const td_opdef *def = &td__ops[op];
     w->s = &td__gen_schemas[op];
-    return td__ops[op].expr && td__expr_pick(td__ops[op].expr, w->t->is_float, w->expr);
+    if (w->t->real)
+        return def->flags & TD_OPF_POINTWISE && def->complex &&
+               td__expr_pick(def->complex, true, w->expr);
+    return def->expr && td__expr_pick(def->expr, w->t->is_float, w->expr);
 }
 
 /* Frees the text. False after a message. */
@@ -94,8 +101,8 @@ static bool write_type(const char *dir, const td_expr_type *t) {
         " * the .expr of their rows. */\n"
         "#include \"kernels/loops/loops.h\"\n\n"
         "#include \"kernels/math.h\"\n#include \"kernels/math_int.h\"\n"
-        "#include \"kernels/math_special.h\"\n",
-        t->suffix, t->c);
+        "#include \"kernels/math_special.h\"\n%s",
+        t->suffix, t->c, t->real ? "#include \"kernels/math_complex.h\"\n" : "");
     for (int i = 0; i < TD_OP_COUNT; i++)
         if (is_here(&w, i)) add_loop(&w, &td__ops[i]);
     td__buf_printf(&w.out,
