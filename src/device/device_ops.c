@@ -87,6 +87,7 @@ static const row rows[] = {
     {td__kern_triu, td__op_triu},
     {td__kern_arange, td__op_arange},
     {td__kern_eye, td__op_eye},
+    {td__kern_reshape_copy, ANYWHERE},
     {td__kern_cat, ANYWHERE},
     {td__kern_stack, ANYWHERE},
     {td__kern_repeat, ANYWHERE},
