@@ -8,97 +8,103 @@
  * (ops/cast.h), and those functions work on a device. */
 #define ANYWHERE NULL
 
-#define TD_ROWS                                                                        \
-    TD_ROW(gather, td__op_gather)                                                      \
-    TD_ROW(index_select, td__op_index_select)                                          \
-    TD_ROW(embedding, td__op_embedding)                                                \
-    TD_ROW(index, td__op_index)                                                        \
-    TD_ROW(scatter, td__op_scatter)                                                    \
-    TD_ROW(scatter_value, td__op_scatter_value)                                        \
-    TD_ROW(scatter_add, td__op_scatter_add)                                            \
-    TD_ROW(index_add, td__op_index_add)                                                \
-    TD_ROW(index_copy, td__op_index_copy)                                              \
-    TD_ROW(index_fill, td__op_index_fill)                                              \
-    TD_ROW(index_put, td__op_index_put)                                                \
-    TD_ROW(embedding_dense_backward, td__op_embedding_backward)                        \
-    TD_ROW(rand, td__op_rand)                                                          \
-    TD_ROW(randn, td__op_randn)                                                        \
-    TD_ROW(uniform, td__op_uniform)                                                    \
-    TD_ROW(normal, td__op_normal)                                                      \
-    TD_ROW(exponential, td__op_exponential)                                            \
-    TD_ROW(randint, td__op_randint)                                                    \
-    TD_ROW(randint_like, td__op_randint_like)                                          \
-    TD_ROW(bernoulli, td__op_bernoulli)                                                \
-    TD_ROW(bernoulli_p, td__op_bernoulli_p)                                            \
-    TD_ROW(native_dropout, td__op_dropout)                                             \
-    TD_ROW(multinomial, td__op_multinomial)                                            \
-    TD_ROW(softmax, td__op_softmax)                                                    \
-    TD_ROW(log_softmax, td__op_log_softmax)                                            \
-    TD_ROW(softmax_backward, td__op_softmax_backward)                                  \
-    TD_ROW(log_softmax_backward, td__op_log_softmax_backward)                          \
-    TD_ROW(safe_softmax, td__op_safe_softmax)                                          \
-    TD_ROW(layer_norm, td__op_layer_norm)                                              \
-    TD_ROW(layer_norm_backward, td__op_layer_norm_backward)                            \
-    TD_ROW(group_norm, td__op_group_norm)                                              \
-    TD_ROW(nll_loss, td__op_nll_loss)                                                  \
-    TD_ROW(nll_loss_backward, td__op_nll_loss_backward)                                \
-    TD_ROW(argmax, td__op_argmax)                                                      \
-    TD_ROW(argmin, td__op_argmin)                                                      \
-    TD_ROW(max_dim, td__op_max_dim)                                                    \
-    TD_ROW(min_dim, td__op_min_dim)                                                    \
-    TD_ROW(sort, td__op_sort)                                                          \
-    TD_ROW(topk, td__op_topk)                                                          \
-    TD_ROW(kthvalue, td__op_kthvalue)                                                  \
-    TD_ROW(cumsum, td__op_cumsum)                                                      \
-    TD_ROW(cumprod, td__op_cumprod)                                                    \
-    TD_ROW(logcumsumexp, td__op_logcumsumexp)                                          \
-    TD_ROW(cummax, td__op_cummax)                                                      \
-    TD_ROW(cummin, td__op_cummin)                                                      \
-    TD_ROW(sum, td__op_column_sum)                                                     \
-    TD_ROW(flash_attention, td__op_attention)                                          \
-    TD_ROW(flash_attention_backward, td__op_attention_backward)                        \
-    TD_ROW(max_pool2d, td__op_max_pool)                                                \
-    TD_ROW(max_pool3d, td__op_max_pool)                                                \
-    TD_ROW(max_pool2d_backward, td__op_max_pool_backward)                              \
-    TD_ROW(avg_pool2d, td__op_avg_pool)                                                \
-    TD_ROW(avg_pool3d, td__op_avg_pool)                                                \
-    TD_ROW(avg_pool2d_backward, td__op_avg_pool_backward)                              \
-    TD_ROW(avg_pool3d_backward, td__op_avg_pool_backward)                              \
-    TD_ROW(adaptive_pool, td__op_adaptive_pool)                                        \
-    TD_ROW(adaptive_pool3d, td__op_adaptive_pool)                                      \
-    TD_ROW(adaptive_pool_backward, td__op_adaptive_pool_backward)                      \
-    TD_ROW(adaptive_pool3d_backward, td__op_adaptive_pool_backward)                    \
-    TD_ROW(convolution, td__op_convolution)                                            \
-    TD_ROW(conv_data_grad, td__op_conv_data_grad)                                      \
-    TD_ROW(conv_weight_grad, td__op_conv_weight_grad)                                  \
-    TD_ROW(batch_norm_train, td__op_batch_norm_train)                                  \
-    TD_ROW(batch_norm_eval, td__op_batch_norm_eval)                                    \
-    TD_ROW(batch_norm_backward, td__op_batch_norm_backward)                            \
-    TD_ROW(addmm, td__op_addmm)                                                        \
-    TD_ROW(baddbmm, td__op_addmm)                                                      \
-    TD_ROW(mm, td__op_padded_product) TD_ROW(norm, td__op_norm)                        \
-        TD_ROW(tril, td__op_tril) TD_ROW(triu, td__op_triu)                            \
-            TD_ROW(arange, td__op_arange) TD_ROW(eye, td__op_eye) TD_ROW(reshape_copy, \
-                                                                         ANYWHERE)     \
-                TD_ROW(cat, ANYWHERE) TD_ROW(stack, ANYWHERE) TD_ROW(repeat, ANYWHERE) \
-                    TD_ROW(flip, ANYWHERE) TD_ROW(roll, ANYWHERE)                      \
-                        TD_ROW(pad, ANYWHERE) TD_ROW(fill, ANYWHERE)                   \
-                            TD_ROW(zero, ANYWHERE) TD_ROW(select_scatter, ANYWHERE)    \
-                                TD_ROW(slice_scatter, ANYWHERE)                        \
-                                    TD_ROW(diagonal_scatter, ANYWHERE)                 \
-                                        TD_ROW(select_backward, ANYWHERE)              \
-                                            TD_ROW(slice_backward, ANYWHERE)           \
-                                                TD_ROW(diagonal_backward, ANYWHERE)
-
 typedef struct row {
     td_kernel_fn *cpu;
     td_op_fn     *device;
 } row;
 
+static const row rows[] = {
+    {td__kern_gather, td__op_gather},
+    {td__kern_index_select, td__op_index_select},
+    {td__kern_embedding, td__op_embedding},
+    {td__kern_index, td__op_index},
+    {td__kern_scatter, td__op_scatter},
+    {td__kern_scatter_value, td__op_scatter_value},
+    {td__kern_scatter_add, td__op_scatter_add},
+    {td__kern_index_add, td__op_index_add},
+    {td__kern_index_copy, td__op_index_copy},
+    {td__kern_index_fill, td__op_index_fill},
+    {td__kern_index_put, td__op_index_put},
+    {td__kern_embedding_dense_backward, td__op_embedding_backward},
+    {td__kern_rand, td__op_rand},
+    {td__kern_randn, td__op_randn},
+    {td__kern_uniform, td__op_uniform},
+    {td__kern_normal, td__op_normal},
+    {td__kern_exponential, td__op_exponential},
+    {td__kern_randint, td__op_randint},
+    {td__kern_randint_like, td__op_randint_like},
+    {td__kern_bernoulli, td__op_bernoulli},
+    {td__kern_bernoulli_p, td__op_bernoulli_p},
+    {td__kern_native_dropout, td__op_dropout},
+    {td__kern_multinomial, td__op_multinomial},
+    {td__kern_softmax, td__op_softmax},
+    {td__kern_log_softmax, td__op_log_softmax},
+    {td__kern_softmax_backward, td__op_softmax_backward},
+    {td__kern_log_softmax_backward, td__op_log_softmax_backward},
+    {td__kern_safe_softmax, td__op_safe_softmax},
+    {td__kern_layer_norm, td__op_layer_norm},
+    {td__kern_layer_norm_backward, td__op_layer_norm_backward},
+    {td__kern_group_norm, td__op_group_norm},
+    {td__kern_nll_loss, td__op_nll_loss},
+    {td__kern_nll_loss_backward, td__op_nll_loss_backward},
+    {td__kern_argmax, td__op_argmax},
+    {td__kern_argmin, td__op_argmin},
+    {td__kern_max_dim, td__op_max_dim},
+    {td__kern_min_dim, td__op_min_dim},
+    {td__kern_sort, td__op_sort},
+    {td__kern_topk, td__op_topk},
+    {td__kern_kthvalue, td__op_kthvalue},
+    {td__kern_cumsum, td__op_cumsum},
+    {td__kern_cumprod, td__op_cumprod},
+    {td__kern_logcumsumexp, td__op_logcumsumexp},
+    {td__kern_cummax, td__op_cummax},
+    {td__kern_cummin, td__op_cummin},
+    {td__kern_sum, td__op_column_sum},
+    {td__kern_flash_attention, td__op_attention},
+    {td__kern_flash_attention_backward, td__op_attention_backward},
+    {td__kern_max_pool2d, td__op_max_pool},
+    {td__kern_max_pool3d, td__op_max_pool},
+    {td__kern_max_pool2d_backward, td__op_max_pool_backward},
+    {td__kern_avg_pool2d, td__op_avg_pool},
+    {td__kern_avg_pool3d, td__op_avg_pool},
+    {td__kern_avg_pool2d_backward, td__op_avg_pool_backward},
+    {td__kern_avg_pool3d_backward, td__op_avg_pool_backward},
+    {td__kern_adaptive_pool, td__op_adaptive_pool},
+    {td__kern_adaptive_pool3d, td__op_adaptive_pool},
+    {td__kern_adaptive_pool_backward, td__op_adaptive_pool_backward},
+    {td__kern_adaptive_pool3d_backward, td__op_adaptive_pool_backward},
+    {td__kern_convolution, td__op_convolution},
+    {td__kern_conv_data_grad, td__op_conv_data_grad},
+    {td__kern_conv_weight_grad, td__op_conv_weight_grad},
+    {td__kern_batch_norm_train, td__op_batch_norm_train},
+    {td__kern_batch_norm_eval, td__op_batch_norm_eval},
+    {td__kern_batch_norm_backward, td__op_batch_norm_backward},
+    {td__kern_addmm, td__op_addmm},
+    {td__kern_baddbmm, td__op_addmm},
+    {td__kern_mm, td__op_padded_product},
+    {td__kern_norm, td__op_norm},
+    {td__kern_tril, td__op_tril},
+    {td__kern_triu, td__op_triu},
+    {td__kern_arange, td__op_arange},
+    {td__kern_eye, td__op_eye},
+    {td__kern_reshape_copy, ANYWHERE},
+    {td__kern_cat, ANYWHERE},
+    {td__kern_stack, ANYWHERE},
+    {td__kern_repeat, ANYWHERE},
+    {td__kern_flip, ANYWHERE},
+    {td__kern_roll, ANYWHERE},
+    {td__kern_pad, ANYWHERE},
+    {td__kern_fill, ANYWHERE},
+    {td__kern_zero, ANYWHERE},
+    {td__kern_select_scatter, ANYWHERE},
+    {td__kern_slice_scatter, ANYWHERE},
+    {td__kern_diagonal_scatter, ANYWHERE},
+    {td__kern_select_backward, ANYWHERE},
+    {td__kern_slice_backward, ANYWHERE},
+    {td__kern_diagonal_backward, ANYWHERE},
+};
+
 static const row *find(td_kernel_fn *cpu) {
-#define TD_ROW(name, fn) {td__kern_##name, fn},
-    static const row rows[] = {TD_ROWS};
-#undef TD_ROW
     for (size_t i = 0; i < TD_COUNT(rows); i++)
         if (rows[i].cpu == cpu) return &rows[i];
     return NULL;
