@@ -214,6 +214,7 @@ static bool constant(td_call_nest *t, td_tensor *out, td_value v) {
     td_iter          it;
     int64_t          narrow = 0, wide = 0;
     if (v.kind != TD_K_INT && v.kind != TD_K_FLOAT && v.kind != TD_K_BOOL) return false;
+    if (is_complex(out)) return false;
     td__store_value(dt, &narrow, v); /* rounded, then widened to the variable's type */
     if (td__is_float(dt)) td__store_f(held, &wide, td__load_f(dt, &narrow));
     else td__store_i(held, &wide, td__load_i(dt, &narrow));

@@ -120,9 +120,20 @@ static bool has_results(const td_opcall *c) {
     return some;
 }
 
+/* Kernels have no text of complex numbers. */
+static bool has_complex(const td_opcall *c) {
+    bool some = false;
+    for (int i = 0; i < c->n_out; i++)
+        some |= c->out[i] && td__is_complex((td_dtype)c->out[i]->dtype);
+    for (int i = 0; i < c->n_in; i++)
+        some |= td__in(c, i) && td__is_complex((td_dtype)td__in(c, i)->dtype);
+    return some;
+}
+
 bool td__device_op(td_opcall *c, td_device_state *d, bool *ok) {
     const row *r = c->def->cpu ? find(c->def->cpu) : NULL;
-    if (!r || !has_results(c) || !td__scope_push(c->cx)) return false;
+    if (!r || !has_results(c) || has_complex(c)) return false;
+    if (!td__scope_push(c->cx)) return false;
     uint8_t was = td__make_on(c->cx, d->code);
     bool    done = true;
     if (r->device) done = r->device(c, d, ok);

@@ -4,6 +4,7 @@
  * it shrinks, and eager itself moves as far when arguments, sums and factorizations
  * change by one unit. */
 #include "prog.h"
+#include "tandem/type.h"
 
 #include "cli/case_check.h"
 
@@ -55,10 +56,10 @@ static float moved(float x, float largest, bool factor, uint64_t *draw) {
     return factor ? x + sign * largest * 0x1p-23f : nextafterf(x, sign * INFINITY);
 }
 
-/* Moves every element of an f32 storage. */
+/* Moves every element of an f32 storage of the host. */
 static void nudge(const td_storage *st, bool factor, uint64_t *draw) {
     float *at = st->data, largest = 0;
-    size_t n = st->bytes / sizeof *at;
+    size_t n = st->device ? 0 : st->bytes / sizeof *at;
     for (size_t i = 0; i < n; i++) largest = fmaxf(largest, fabsf(at[i]));
     for (size_t i = 0; i < n; i++) at[i] = moved(at[i], largest, factor, draw);
 }
@@ -85,12 +86,18 @@ static bool round_otherwise(void *env, td_mode_call *h) {
     return true;
 }
 
+/* Moves an argument; of a tensor of a type, which has no elements, its inner tensors. */
+static void nudge_argument(td_tensor *t, uint64_t *draw) {
+    for (int i = 0; i < td_type_inner_count(t); i++)
+        nudge_argument(td_type_inner(t, i), draw);
+    if (!t->typed && t->dtype == TD_F32 && td__ptr(t)) nudge(t->st, false, draw);
+}
+
 /* Eager with arguments that have moved, too. */
 static bool call_nudged(case_run *run, const td_graph *fn, const td_value *in,
                         td_value *out) {
     for (int i = 0; i < fn->inputs.n; i++)
-        if (in[i].kind == TD_K_TENSOR && in[i].u.t->dtype == TD_F32)
-            nudge(in[i].u.t->st, false, run->way->env);
+        if (in[i].kind == TD_K_TENSOR) nudge_argument(in[i].u.t, run->way->env);
     return case_body(run, run->step, in, out);
 }
 
