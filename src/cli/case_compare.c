@@ -74,6 +74,9 @@ enum {
  * integers to the default float dtype. */
 static double unit_named(const td_gnode *n) {
     double unit = 0;
+    if (n->kind == TD_N_ENTER && n->region == TD_R_AUTOCAST_BF16)
+        return unit_of(TD_BF16);
+    if (n->kind == TD_N_ENTER && n->region == TD_R_AUTOCAST_F16) return unit_of(TD_F16);
     for (int i = 1; i < n->n_in; i++) {
         if (n->in[i].kind != TD_G_DTYPE) continue;
         td_dtype dt = n->in[i].u.dt;
@@ -83,10 +86,14 @@ static double unit_named(const td_gnode *n) {
     return unit;
 }
 
-/* The coarsest dtype that an op of the file casts to: gradients that pass such a cast
- * may differ by its rounding. */
-static double coarsest_named(const td_gfile *f) {
+/* The coarsest dtype that an op of the file or autocast casts to: gradients that pass
+ * such a cast may differ by its rounding. */
+static double coarsest_named(const td_gfile *f, const td_gcase *c) {
     double unit = 0;
+    for (int i = 0; i < c->steps.n; i++)
+        if (c->steps.v[i].autocast)
+            unit = fmax(unit, unit_of(strcmp(c->steps.v[i].autocast, "f16") ? TD_BF16
+                                                                            : TD_F16));
     for (int i = 0; i < f->graphs.n; i++)
         for (int k = 0; k < f->graphs.v[i]->nodes.n; k++)
             unit = fmax(unit, unit_named(f->graphs.v[i]->nodes.v[k]));
@@ -96,7 +103,7 @@ static double coarsest_named(const td_gfile *f) {
 /* The epsilon of the coarsest float dtype among values and casts: gradients may pass
  * through it. */
 static double coarsest(const case_run *r) {
-    double unit = coarsest_named(r->file);
+    double unit = coarsest_named(r->file, r->c);
     for (int i = 0; i < r->r.g->n_values; i++)
         if (r->r.val[i].kind == TD_K_TENSOR)
             unit = fmax(unit, unit_of((td_dtype)r->r.val[i].u.t->dtype));

@@ -44,11 +44,12 @@ static void new_name(prog_world *w, char *name) {
     snprintf(name, PROG_NAME, "%%%c%d", w->letter, w->n_names++);
 }
 
-/* A literal: the same numbers in text and tensor. */
+/* A literal: the same numbers in text and tensor; real ones for a complex dtype. */
 static td_tensor *literal(prog_world *w, td_buf *text, td_dtype dt, int rank,
                           const int64_t *size) {
     double  v[PROG_NUMEL];
     int64_t n = td__numel(rank, size);
+    dt = td__real_of(dt);
     td__buf_add(text, "tensor([");
     for (int64_t i = 0; i < n; i++) {
         v[i] = prog_range(&w->r, dt == TD_U8 || dt == TD_BOOL ? 0 : -2,

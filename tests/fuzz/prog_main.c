@@ -283,7 +283,7 @@ enum { SMOKE = 1000, SMOKE_PART = 100, SMOKE_WIDE = 300, QUICK = 5 };
 
 /* A fixed stretch of seeds, up to the first program that disagrees. */
 static int stretch(const char *part, const char *way, bool wide, int n) {
-    static uint64_t seed = 1;
+    static uint64_t seed = 100001;
     if (getenv("TD_TEST_QUICK")) n /= QUICK;
     prog_with = 0;
     prog_only = way;
