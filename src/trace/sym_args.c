@@ -10,34 +10,6 @@
 
 /* ---- geometry ----------------------------------------------------------- */
 
-static td_tensor *tensor_at(td_values args, int i) {
-    return args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-}
-
-/* Is t a view that requires grad of a base that is no argument, beside another view in
- * the same storage? */
-static bool has_sibling(td_values args, const td_tensor *t) {
-    bool beside = false;
-    if (!t || !t->base || !td_requires_grad(t)) return false;
-    for (int i = 0; i < args.n; i++) {
-        const td_tensor *u = tensor_at(args, i);
-        if (u == t->base) return false;
-        beside |= u && u != t && u->st == t->st;
-    }
-    return beside;
-}
-
-/* The sizes of siblings stay numbers: a write to one of them makes the others anew, from
- * a base whose sizes no input has. */
-static bool find_siblings(td_symargs *a, td_values args) {
-    for (int i = 0; i < args.n; i++) {
-        td_tensor *t = tensor_at(args, i);
-        if (has_sibling(args, t) && !td__ptrmap_put(&a->siblings, t->st, t))
-            return td__fail_memory(a->e->cx);
-    }
-    return true;
-}
-
 /* The dims of a leaf that have one of these sizes. */
 typedef struct size_search {
     const td_tensor *of;
@@ -65,7 +37,6 @@ static uint32_t dims_shown(td_tensor *t) {
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
-    if (td__ptrmap_get(&a->siblings, t->st)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     if (t->typed) dims &= dims_shown(t);
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
@@ -185,13 +156,11 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return find_siblings(a, args) && shape_all(a, args) && copy_all(a, args) &&
-           td_ok(e->cx);
+    return shape_all(a, args) && copy_all(a, args) && td_ok(e->cx);
 }
 
 void td__symargs_drop(td_symargs *a) {
     td__faker_end(&a->fakes);
-    td__ptrmap_free(&a->siblings);
     td__free(a->v);
 }
 

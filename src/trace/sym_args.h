@@ -24,9 +24,8 @@ typedef struct td_symargs {
     td_symenv *e;
     td_symplan plan;
     td_faker   fakes;
-    td_ptrmap  siblings; /* storages of views whose sizes stay numbers */
-    td_value  *v;        /* by argument; owned */
-    int        n, n_in;  /* arguments; tensors among them */
+    td_value  *v;       /* by argument; owned */
+    int        n, n_in; /* arguments; tensors among them */
 } td_symargs;
 
 /* Call between td__symenv_begin and td__symenv_end. False after td__fail. Drop
