@@ -521,6 +521,8 @@ bool td__marks_count(const td_spec *s);
 bool td__marks_served(const td_tensor *t, const td_gtype *l);
 /* False after td__fail: a dim is marked, which cannot be a symbol for that reason. */
 bool td__marked_refuse(td_fn *f, td_values args, const char *why);
+/* ...a dim of argument i. */
+bool td__marked_refuse_one(td_fn *f, td_values args, int i, const char *why);
 /* After a trace: is every marked dim a symbol, within its bounds? False after td__fail,
  * which names the op that needs a number. */
 bool td__marked_check(td_fn *f, const td_spec *s, td_values args,

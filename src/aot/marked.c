@@ -58,13 +58,16 @@ static bool fail_marked(td_fn *f, int i, const td_tensor *t, int d, const char *
     return false;
 }
 
+bool td__marked_refuse_one(td_fn *f, td_values args, int i, const char *why) {
+    const td_tensor *t = f->inner ? NULL : tensor_of(args.v[i]);
+    int              d = t ? fixed_dim(t, NULL) : -1;
+    return d < 0 || fail_marked(f, i, t, d, why);
+}
+
 bool td__marked_refuse(td_fn *f, td_values args, const char *why) {
-    for (int i = 0; i < args.n; i++) {
-        const td_tensor *t = f->inner ? NULL : tensor_of(args.v[i]);
-        int              d = t ? fixed_dim(t, NULL) : -1;
-        if (d >= 0) return fail_marked(f, i, t, d, why);
-    }
-    return true;
+    bool ok = true;
+    for (int i = 0; ok && i < args.n; i++) ok = td__marked_refuse_one(f, args, i, why);
+    return ok;
 }
 
 /* The symbol of a size; NULL: the size was a number from the beginning. */
