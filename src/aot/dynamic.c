@@ -95,6 +95,21 @@ static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) 
     return any;
 }
 
+/* A view that requires grad is rebuilt by its chain of view ops, whose arguments are
+ * numbers, and so are its sizes and those of its base (trace/sym_args.c). False after
+ * td__fail: one of them is marked. */
+static bool may_vary(td_fn *f, td_values args) {
+    char why[140], name[80];
+    for (int i = 0; i < args.n; i++) {
+        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (!t || !t->base || !td__needs_grad(t) || !t->marks) continue;
+        snprintf(why, sizeof why, "%s is a view that requires grad. Pass a clone",
+                 td__arg_name(f, i, name));
+        if (!td__marked_refuse_one(f, args, i, why)) return false;
+    }
+    return true;
+}
+
 /* ---- tracing ------------------------------------------------------------ */
 
 /* Guards from disk know the source lines of ops; those of size reads in the body are
@@ -108,42 +123,37 @@ static bool still_varies(const td_fn *f, const td_symenv *e) {
     return !e->fixed || td__fail(f->cx, TD_E_UNSUPPORTED, "%s", e->why);
 }
 
+/* Was the geometry of an argument traced with symbols? Others depend on values. */
+static bool args_vary(const td_symenv *e) {
+    for (int i = 0; i < e->symbols.n; i++)
+        if (e->symbols.v[i].letter != 'u') return true;
+    return false;
+}
+
 static bool counts_bytes(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     return td__op_view_kind(n->op) == TD_VIEW_STRIDED ||
            (n->op == TD_OP_set_ && n->n_in > 2) || td__row(n->op)->flags & TD_OPF_WHOLE;
 }
 
-/* Has it symbols (also such that the program has fixed, as keys do not compare these),
- * over a storage whose size is that of this call's base? */
-static bool is_in_fixed_storage(td_value v) {
-    const td_tensor *t = v.kind == TD_K_TENSOR ? v.u.t : NULL;
-    bool             any = t && !t->st->open && td__dim_is_sym(t->offset);
-    for (int d = 0; t && !t->st->open && d < t->rank; d++)
-        any |= td__dim_is_sym(t->size[d]) || td__dim_is_sym(t->stride[d]);
-    return any;
-}
-
-/* A view with symbolic sizes does not say how large the storage of its base is, so that
- * a geometry over that storage is for the sizes of this call. */
-static bool check_geometries(const td_graph *program, td_values args) {
-    int i = 0;
-    while (i < args.n && !is_in_fixed_storage(args.v[i])) i++;
-    for (int k = 0; i < args.n && k < program->nodes.n; k++)
-        if (counts_bytes(program->nodes.v[k]))
+/* The size in bytes of an argument's storage is no function of its sizes, so that a
+ * geometry over that storage is for the sizes of this call. */
+static bool check_geometries(const td_graph *program, const td_symenv *e) {
+    for (int i = 0; i < program->nodes.n && args_vary(e); i++)
+        if (counts_bytes(program->nodes.v[i]))
             return td__fail(
                 program->cx, TD_E_UNSUPPORTED,
                 "%s: a geometry over a storage whose size in bytes may vary",
-                td__row(program->nodes.v[k]->op)->name);
+                td__row(program->nodes.v[i]->op)->name);
     return true;
 }
 
 /* Compiles the guards that the trace recorded. False after td__fail. */
-static bool take_guards(const td_fn *f, td_spec *s, td_values args, td_symenv *e) {
+static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
     if (s->cache.found) return place_guards(s, e);
     return !e->symbols.n ||
-           (check_geometries(td__spec_program(f, s), args) &&
-            td__sym_facts(e, s->j->g) && (s->guards = td__guards_compile(e)) != NULL);
+           (check_geometries(td__spec_program(f, s), e) && td__sym_facts(e, s->j->g) &&
+            (s->guards = td__guards_compile(e)) != NULL);
 }
 
 /* The stages capture to passes in a symbolic environment. plan: which sizes are
@@ -164,7 +174,7 @@ static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan)
     ok = ok && td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE) &&
          still_varies(f, e) &&
          td__stages_run(f, s, args, TD_PIPE_FACTS, TD_PIPE_PASSES) &&
-         take_guards(f, s, args, e) && (!s->varies || td__marked_check(f, s, given, e));
+         take_guards(f, s, e) && (!s->varies || td__marked_check(f, s, given, e));
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
@@ -206,6 +216,7 @@ static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
     bool all = s->set.dynamic == TD_SHAPES_DYNAMIC;
     s->varies = false;
     if (how == TD_SIZES_NUMBERS || s->set.dynamic == TD_SHAPES_STATIC) return true;
+    if (!may_vary(f, args)) return td_ok(f->cx);
     bool any = find_marks(f, args, s->set.dynamic == TD_SHAPES_AUTO, marks);
     s->varies = all || any;
     return td_ok(f->cx);

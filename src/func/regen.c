@@ -197,7 +197,7 @@ static td_fval *base_of(td_fval *v) {
  * it. Borrowed until the next call. */
 td_tensor *td__fval_in_storage(td_fval *v) {
     td_group *g = td__group_of(v);
-    if (!td__group_flatten(g, td__storage_span(g->st))) return NULL;
+    if (!td__group_flatten(g, (int64_t)g->st->bytes)) return NULL;
     td_fval piece = *v; /* of the list, whatever it is a piece of by itself */
     piece.kind = TD_F_PIECE;
     piece.up = piece.from = NULL;

@@ -183,36 +183,15 @@ static td_tensor *as_one_step(const td_tensor *real, td_tensor *base) {
                             td_value_int(real->offset));
 }
 
-/* ...of a view with symbolic sizes. The base may have numbers for sizes, those of this
- * call, so the step is made over an alias whose storage is as large as the view needs:
- * that it fits is no guard. */
-static td_tensor *as_symbolic_step(td_tensor *base, const td_meta *m) {
-    td_tensor *a = td_op_alias(base), *t;
-    if (td_is_nil(a)) return NULL;
-    if (!base->cx->grad_enabled) return a;
-    td_storage *st = td__storage_make(0, true);
-    if (!st) return td__fail_memory(base->cx), NULL;
-    st->open = true;
-    st->span = td__dim_mul(extent(m), td__dtype_bytes[m->dtype]);
-    st->device = base->st->device;
-    atomic_store(&st->version, atomic_load(&base->st->version));
-    td__tensor_set_storage(a, st);
-    td__storage_drop(st);
-    t = td_op_as_strided(a, (td_ints){m->size, m->rank}, (td_ints){m->stride, m->rank},
-                         td_value_int(m->offset));
-    if (td_is_nil(t)) return NULL;
-    td__tensor_set_storage(t, base->st);
-    return t;
-}
-
-/* The copy of a view, from the copy of its base, with geometry m. The chain may no
- * longer apply (a metadata write changed base or view since), and a view with symbolic
- * sizes has no chain in these sizes; then one step replaces it. */
+/* The copy of a view, from the copy of its base, with geometry m. The chain may
+ * no longer apply (a metadata write changed base or view since), and a view
+ * with symbolic sizes of its own has no chain in these sizes; then one step
+ * replaces it. */
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
                               const td_meta *m) {
     td_ctx    *cx = f->cx;
-    bool       own = has_symbols(m) && real->dtype == base->dtype;
-    td_tensor *t = own ? as_symbolic_step(base, m) : copy_views(f, real, base);
+    bool       own = has_symbols(td__ptrmap_get(&f->metas, real));
+    td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
     bool       fails = !t && td__error(cx) != TD_E_MEMORY;
     bool       other = t && !own && cx->grad_enabled && !has_geometry(t, m);
     if (fails) td_clear(cx);

@@ -10,6 +10,20 @@
 
 /* ---- geometry ----------------------------------------------------------- */
 
+/* A view that requires grad is rebuilt through its chain of view ops, whose
+ * arguments are numbers; so its sizes, and its base's, stay numbers. */
+static bool is_chain(td_tensor *t) { return t->base && td_requires_grad(t); }
+
+/* Collects the bases of such views. */
+static bool find_fixed_bases(td_symargs *a, td_values args) {
+    for (int i = 0; i < args.n; i++) {
+        td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (t && is_chain(t) && !td__ptrmap_put(&a->still, t->base, t))
+            return td__fail_memory(a->e->cx);
+    }
+    return true;
+}
+
 /* The dims of a leaf that have one of these sizes. */
 typedef struct size_search {
     const td_tensor *of;
@@ -37,6 +51,7 @@ static uint32_t dims_shown(td_tensor *t) {
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
+    if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     if (t->typed) dims &= dims_shown(t);
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
@@ -156,11 +171,13 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return shape_all(a, args) && copy_all(a, args) && td_ok(e->cx);
+    return find_fixed_bases(a, args) && shape_all(a, args) && copy_all(a, args) &&
+           td_ok(e->cx);
 }
 
 void td__symargs_drop(td_symargs *a) {
     td__faker_end(&a->fakes);
+    td__ptrmap_free(&a->still);
     td__free(a->v);
 }
 

@@ -24,6 +24,7 @@ typedef struct td_symargs {
     td_symenv *e;
     td_symplan plan;
     td_faker   fakes;
+    td_ptrmap  still;   /* bases whose sizes stay numbers because a view's chain does */
     td_value  *v;       /* by argument; owned */
     int        n, n_in; /* arguments; tensors among them */
 } td_symargs;

@@ -176,8 +176,8 @@ static const calls cases[] = {
     {"branches on a size, dynamic", branches, {5, 3, 6}, TD_SHAPES_DYNAMIC, 3, true},
     {"lists sizes", lists_sizes, {5, 6, 7}, TD_SHAPES_AUTO, 3, true},
     {"handles", computes_with_handles, {5, 6, 7}, TD_SHAPES_AUTO, 2, true},
-    {"counts from the start", strides, {5, 6, 7}, TD_SHAPES_AUTO, 2, true},
-    {"counts, dynamic", strides, {5, 6, 7}, TD_SHAPES_DYNAMIC, 1, true},
+    {"counts from the start", strides, {5, 6, 7}, TD_SHAPES_AUTO, 3, true},
+    {"counts, dynamic", strides, {5, 6, 7}, TD_SHAPES_DYNAMIC, 3, true},
     {"a storage grows", grows, {5, 6, 7}, TD_SHAPES_AUTO, 3, false},
     {"a storage grows, dynamic", grows, {5, 6, 7}, TD_SHAPES_DYNAMIC, 3, false},
     {"sizes of values", picks, {5, 6, 7}, TD_SHAPES_AUTO, 2, true},
@@ -296,7 +296,7 @@ static bool trains(td_call *c) {
     td_sub_(s->held, td_mul(td_grad_of(s->held), 0.5));
     td_no_grad_end(td_call_ctx(c), was);
     td_zero_grad(s->held);
-    if (s->how) td_resize_(td_mul(td_arg(c, 0), 2.0), TD_DIMS(40, 3));
+    if (s->how) loss = td_as_strided(td_mul(loss, 1.0), TD_DIMS(1), TD_DIMS(1), 0);
     return td_return(c, loss);
 }
 
