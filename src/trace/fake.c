@@ -175,12 +175,16 @@ static bool has_geometry(const td_tensor *t, const td_meta *m) {
     return td__geom_identical(&a, &b);
 }
 
+/* Are the elements of one those of the other, or their parts? */
+static bool same_parts(const td_tensor *a, const td_tensor *b) {
+    return td__real_of((td_dtype)a->dtype) == td__real_of((td_dtype)b->dtype);
+}
+
 /* One as_strided in place of a whole chain: eager does the same when it
  * regenerates the grad_fn of a view after a write to its base. */
 static td_tensor *as_one_step(const td_tensor *real, td_tensor *base) {
-    if (real->dtype != base->dtype) return td_op_alias(base);
-    return td_op_as_strided(base, td__sizes(real), td__strides(real),
-                            td_value_int(real->offset));
+    td_geom g = td__geom_of(real);
+    return same_parts(real, base) ? td__view_at(base, &g) : td_op_alias(base);
 }
 
 /* ...of a view with symbolic sizes. The base may have numbers for sizes, those of this
@@ -198,8 +202,8 @@ static td_tensor *as_symbolic_step(td_tensor *base, const td_meta *m) {
     atomic_store(&st->version, atomic_load(&base->st->version));
     td__tensor_set_storage(a, st);
     td__storage_drop(st);
-    t = td_op_as_strided(a, (td_ints){m->size, m->rank}, (td_ints){m->stride, m->rank},
-                         td_value_int(m->offset));
+    td_geom g = td__meta_geom(m);
+    t = td__view_at(a, &g);
     if (td_is_nil(t)) return NULL;
     td__tensor_set_storage(t, base->st);
     return t;
@@ -211,7 +215,7 @@ static td_tensor *as_symbolic_step(td_tensor *base, const td_meta *m) {
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
                               const td_meta *m) {
     td_ctx    *cx = f->cx;
-    bool       own = has_symbols(m) && real->dtype == base->dtype;
+    bool       own = has_symbols(m) && same_parts(real, base);
     td_tensor *t = own ? as_symbolic_step(base, m) : copy_views(f, real, base);
     bool       fails = !t && td__error(cx) != TD_E_MEMORY;
     bool       other = t && !own && cx->grad_enabled && !has_geometry(t, m);
