@@ -80,7 +80,8 @@ typedef struct td_op_opts {
     td_op_fn *backward     TD_0; /* or as C code that calls ops */
     const char *saves      TD_0; /* with backward: the names it reads, "x out" */
     td_effect effect       TD_0;
-    uint32_t dtypes        TD_0; /* of tensor arguments: TD_ONLY(...) | ...; 0: any */
+    /* Of tensor arguments: TD_ONLY(...) | ...; 0: any but complex ones. */
+    uint32_t dtypes        TD_0;
     bool strided  TD_0; /* kernel and backward take any strides; else row-major ones */
     bool in_place TD_0; /* also registers NAME_, which writes its first argument */
     /* Stands for the C functions in cached code: change it when they change. 0:

@@ -148,9 +148,7 @@ static td_tensor *strided(td_tensor *whole, const td_geom *g) {
                             (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }
 
-/* The tensor of geometry g in the storage of `whole`. One of the two may be complex and
- * the other real: a view of its parts, or of pairs. */
-static td_tensor *view_at(td_tensor *whole, const td_geom *g) {
+td_tensor *td__view_at(td_tensor *whole, const td_geom *g) {
     bool  complex = td__is_complex((td_dtype)whole->dtype);
     place pairs;
     if (TD_LIKELY(complex == td__is_complex((td_dtype)g->dtype)))
@@ -177,7 +175,7 @@ static td_tensor *put_at(td_tensor *whole, td_tensor *in, const td_geom *g) {
 
 /* Makes the grad_fn of as_strided(whole), with geometry g, that of t. */
 static bool take_history_of(td_tensor *t, td_tensor *whole, const td_geom *g) {
-    td_tensor *v = view_at(whole, g);
+    td_tensor *v = td__view_at(whole, g);
     if (td_is_nil(v)) return false;
     if (v->ag && v->ag->fn) return td__set_history(t, v->ag->fn, v->ag->nr);
     td__clear_history(t);
@@ -323,7 +321,7 @@ static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
         if (td_is_nil(whole)) return whole;
         g = part_of(n, whole);
         in = one_of_each(in, &g, &part);
-        td_tensor *to = view_at(whole, &part.g);
+        td_tensor *to = td__view_at(whole, &part.g);
         return td_is_nil(td_op_copy_(to, in, false)) ? td_nil(n->cx) : whole;
     }
     g = part_of(n, whole);
@@ -344,7 +342,7 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
         whole = td__copy_like(n->cx, whole, &n->in_type[s->self]);
     if (td_is_nil(whole)) return false;
     td_geom    at = part_of(n, whole);
-    td_tensor *part = view_at(whole, &at);
+    td_tensor *part = td__view_at(whole, &at);
     if (td_is_nil(part) || !apply_writer(n, part, need, grads)) return false;
     if (!need[s->self]) return true;
     td_tensor *in = grads[s->self];
@@ -408,7 +406,7 @@ td_tensor *td__slices_view(td_node *n, td_tensor *data, bool unpacked) {
     bool in_base = !unpacked && (s->whole ? s->whole->st == data->st : !data->typed);
     if (in_base) {
         td_geom now = td__geom_of(data);
-        v = view_at(a, &now);
+        v = td__view_at(a, &now);
         return td_is_nil(v) ? NULL : v;
     }
     /* set_ moved the view to another storage, or hooks gave a tensor of their own, or

@@ -206,6 +206,10 @@ bool       td__saved_is_detached(const td_saved *s);
 td_tensor *td__loose_alias(td_tensor *t);
 /* An alias of t whose gradient goes to e. NULL after td__fail. */
 td_tensor *td__alias_at(td_tensor *t, td_edge e);
+/* The tensor of geometry g in the storage of `whole`, with a history by ops. One of the
+ * two may be complex and the other real: a view of its parts, or of pairs. nil on
+ * failure. */
+td_tensor *td__view_at(td_tensor *whole, const td_geom *g);
 
 /* ---- inplace.c ---------------------------------------------------------- */
 

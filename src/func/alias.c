@@ -206,6 +206,12 @@ static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
     return t->dtype == dt ? t : td__func_call1(f, TD_OP_view_dtype, in, 2);
 }
 
+/* How many of n elements of dtype dt can be read as elements of `as`? */
+static int64_t whole_elements(int64_t n, td_dtype dt, td_dtype as) {
+    int64_t item = td__dtype_bytes[dt], to = td__dtype_bytes[as];
+    return td__dim_is_sym(n) || to <= item ? n : n - n % (to / item);
+}
+
 /* The n elements of the storage from `offset` on, as a 1-d view. */
 static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     const int64_t one = 1;
@@ -232,13 +238,19 @@ td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_ge
 }
 
 /* A copy of `list`, the whole storage as a flat list, with the piece v written into it.
- * Both are viewed in the dtype of v for the write. */
+ * Both are viewed in the dtype of v for the write, without bytes at the end that are no
+ * whole element. */
 static td_tensor *put_piece(td_func *f, td_tensor *list, const td_fval *v) {
-    td_dtype dt = (td_dtype)list->dtype;
-    list = as_dtype(f, list, v->geom.dtype);
-    if (!list) return NULL;
-    list = td__func_put(f, list, v->inner, &v->geom, v->geom.offset);
-    return list ? as_dtype(f, list, dt) : NULL;
+    const int64_t one = 1;
+    td_dtype      dt = (td_dtype)list->dtype;
+    int64_t       n = whole_elements(list->size[0], dt, v->geom.dtype);
+    bool          all = td__dim_same(n, list->size[0]);
+    td_geom       place = {.dtype = (uint8_t)dt, .rank = 1, .size = &n, .stride = &one};
+    td_tensor    *part = all ? list : list_of(f, list, list->offset, n);
+    if (!part || !(part = as_dtype(f, part, v->geom.dtype))) return NULL;
+    part = td__func_put(f, part, v->inner, &v->geom, v->geom.offset);
+    if (!part || !(part = as_dtype(f, part, dt))) return NULL;
+    return all ? part : td__func_put(f, list, part, &place, list->offset);
 }
 
 /* Does the storage end before n elements from `at` on? */
@@ -247,8 +259,17 @@ static bool is_beyond(const td_tensor *t, int64_t at, int64_t n) {
     return (at + n) * td__dtype_bytes[t->dtype] > (int64_t)t->st->bytes;
 }
 
-/* The current elements of the storage: its value at the call, with the writes since. */
-static td_tensor *storage_now(td_group *g, int64_t n) {
+/* The storage of t as n elements of dtype dt, read as dt through its first element. */
+static td_tensor *list_in(td_func *f, td_tensor *t, td_dtype dt, int64_t n) {
+    if (t->dtype == dt) return list_of(f, t, 0, n);
+    td_tensor *from = list_of(f, t, 0, n >= td__dtype_bytes[t->dtype]);
+    if (from) from = as_dtype(f, from, dt);
+    return from ? list_of(f, from, 0, n) : NULL;
+}
+
+/* The current elements of the storage, n of dtype dt: its value at the call, with the
+ * writes since. */
+static td_tensor *storage_now(td_group *g, td_dtype dt, int64_t n) {
     td_func   *f = g->f;
     td_group  *first = td__ptrmap_get(&f->groups, g->st);
     td_tensor *list;
@@ -263,7 +284,7 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
                    NULL;
         return list_of(f, root, at, n);
     }
-    list = list_of(f, g->given, 0, n);
+    list = list_in(f, g->given, dt, n);
     for (td_group *h = first; h && list; h = h->next)
         if (!h->into && h->root && h->gen > 0) list = put_piece(f, list, h->root);
     return list;
@@ -297,11 +318,24 @@ static void join(td_group *g, td_fval *list) {
     g->root = list;
 }
 
-/* Does a list of `size` elements hold n? A list that has grown ends in a whole element,
- * even if the storage does not. */
-static bool has_room(int64_t size, int64_t n) {
-    bool known = !td__dim_is_sym(size) && !td__dim_is_sym(n);
-    return known ? size == n || size == n + 1 : td__dim_eq(size, n);
+/* Is the record a list of a storage of so many bytes? A list that has grown ends in a
+ * whole element, even if the storage does not. */
+static bool is_list_of(const td_fval *v, int64_t bytes) {
+    int64_t item = td__dtype_bytes[v->geom.dtype];
+    if (!td__geom_is_list(&v->geom)) return false;
+    int64_t size = v->geom.size[0];
+    if (td__dim_is_sym(size) || td__dim_is_sym(bytes))
+        return td__dim_eq(size, td__dim_div(bytes, item));
+    return size == (bytes + item - 1) / item;
+}
+
+/* The dtype in which a storage of so many bytes is a list: that of the tensor it was
+ * passed with, or bytes, if it has no whole number of such elements. */
+static td_dtype dtype_of_list(const td_group *g, int64_t bytes) {
+    if (!g->given) return (td_dtype)g->root->geom.dtype;
+    td_dtype dt = (td_dtype)g->given->dtype;
+    bool     rest = !td__dim_is_sym(bytes) && bytes % td__dtype_bytes[dt];
+    return rest ? TD_U8 : dt;
 }
 
 /* Has the group no elements for certain? Then its storage really has 0 bytes. */
@@ -316,24 +350,21 @@ static bool is_empty(const td_group *g) {
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func       *f = g->f;
     const td_fval *root = g->root;
-    td_dtype       dt;
-    if (g->given) dt = (td_dtype)g->given->dtype;
-    else if (root) dt = (td_dtype)root->geom.dtype;
-    else
+    if (!g->given && !root)
         return td__fail(
             f->cx, TD_E_UNSUPPORTED,
             "unsupported: an op reads a whole storage of which the program has "
             "no tensor; pass a tensor that covers it");
-    int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
-    if (root && td__geom_is_list(&root->geom) && has_room(root->geom.size[0], n))
-        return true;
+    if (root && is_list_of(root, bytes)) return true;
+    td_dtype dt = dtype_of_list(g, bytes);
+    int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (bytes == 0 && !is_empty(g))
         return td__fail(
             f->cx, TD_E_UNSUPPORTED,
             "unsupported: an op addresses the storage of a tensor whose size "
             "depends on values; call it on a clone of the tensor");
     td_fval   *list = make_list(g, dt, n);
-    td_tensor *now = list ? storage_now(g, n) : NULL;
+    td_tensor *now = list ? storage_now(g, dt, n) : NULL;
     if (!now) return false;
     join(g, list);
     return td__fval_hold(list, now);
@@ -389,11 +420,10 @@ static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
  * are no whole element are left out. */
 static td_fval *list_as(td_group *g, td_dtype dt) {
     td_fval *list = g->root;
-    int64_t  n = list->geom.size[0], item = td__dtype_bytes[list->geom.dtype];
-    int64_t  fit = td__dtype_bytes[dt] > item ? td__dtype_bytes[dt] / item : 1;
+    int64_t  item = td__dtype_bytes[list->geom.dtype];
+    int64_t  n = whole_elements(list->geom.size[0], list->geom.dtype, dt);
     td_value to[2] = {TD_NONE, td__value_dtype(dt)};
-    if (!td__dim_is_sym(n) && n % fit) {
-        n -= n % fit;
+    if (!td__dim_same(n, list->geom.size[0])) {
         td_value part[5] = {TD_NONE, td_value_int(0), td_value_int(0), td_value_int(n),
                             td_value_int(1)};
         list = list_by(list, list->geom.dtype, n, TD_OP_slice, part, 5);

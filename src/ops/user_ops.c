@@ -161,6 +161,7 @@ static td_user_op *make_op(const td_op_opts *o, const td_schema *s) {
     if (!o->derivative)
         u->def.vjp_fn = o->backward ? td__user_op_backward : td__user_op_no_backward;
     u->def.flags = o->effect ? TD_OPF_EFFECT : 0;
+    if (o->dtypes & (TD_ONLY(TD_C64) | TD_ONLY(TD_C128))) u->def.complex = TD_COMPLEX;
     u->mark = mark_of(o);
     return u;
 }
@@ -174,7 +175,6 @@ static td_user_op *make_writer(const td_user_op *of) {
     memcpy(name, of->def.name, n);
     name[n] = '_';
     u->def = (td_opdef){.name = name,
-                        .complex = TD_COMPLEX, /* its own functions check dtypes */
                         .doc = of->def.doc,
                         .pure = of->def.name,
                         .vjp = TD_VIA_PURE};

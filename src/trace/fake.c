@@ -175,12 +175,16 @@ static bool has_geometry(const td_tensor *t, const td_meta *m) {
     return td__geom_identical(&a, &b);
 }
 
+/* Are the elements of one those of the other, or their parts? */
+static bool same_parts(const td_tensor *a, const td_tensor *b) {
+    return td__real_of((td_dtype)a->dtype) == td__real_of((td_dtype)b->dtype);
+}
+
 /* One as_strided in place of a whole chain: eager does the same when it
  * regenerates the grad_fn of a view after a write to its base. */
 static td_tensor *as_one_step(const td_tensor *real, td_tensor *base) {
-    if (real->dtype != base->dtype) return td_op_alias(base);
-    return td_op_as_strided(base, td__sizes(real), td__strides(real),
-                            td_value_int(real->offset));
+    td_geom g = td__geom_of(real);
+    return same_parts(real, base) ? td__view_at(base, &g) : td_op_alias(base);
 }
 
 /* The copy of a view, from the copy of its base, with geometry m. The chain may

@@ -111,6 +111,80 @@ TEST(the_in_place_form_writes_in_compiled_functions_too) {
     td_close(cx);
 }
 
+/* ---- complex tensors ---------------------------------------------------- */
+
+static bool turn(const td_op_run *r) {
+    const float *x = td_data(r->in[0].u.t);
+    float       *y = td_data(r->out[0]);
+    for (int64_t i = 0; i < td_numel(r->out[0]); i++) {
+        y[2 * i] = -x[2 * i + 1];
+        y[2 * i + 1] = x[2 * i];
+    }
+    return true;
+}
+
+/* The gradient times the conjugate of i. */
+static bool turn_back(const td_op_run *r) {
+    td_tensor *y;
+    if (!td_call_op(r->cx, "my_turn", TD_ARGS(td_conj(r->g[0])), &y, 1)) return false;
+    r->grad[0] = td_conj(y);
+    return td_ok(r->cx);
+}
+
+static bool turns(td_call *c) {
+    td_tensor *y;
+    td_call_op(td_call_ctx(c), "my_turn", TD_ARGS(td_mul(td_arg(c, 0), 1)), &y, 1);
+    td_call_op(td_call_ctx(c), "my_turn_", TD_ARGS(y), &y, 1);
+    return td_return(c, td_real(td_mul(y, y)));
+}
+
+static bool cubes_of_pairs(td_call *c) {
+    td_tensor *y = td_mul(td_arg(c, 0), 1);
+    td_call_op(td_call_ctx(c), "my_cube", TD_ARGS(y), &y, 1);
+    return td_return(c, y);
+}
+
+/* Runs a body eagerly, or compiled, on pairs (1, 2) as complex numbers; the sum of the
+ * gradient of the pairs. */
+static double of_pairs(td_ctx *cx, td_body *body, bool compiled) {
+    static const float pairs[] = {1, 2, 1, 2};
+    td_tensor *x = td_requires_grad_(td_from(cx, TD_F32, TD_SHAPE(2, 2), pairs));
+    td_tensor *z = td_view_as_complex(x), *y = NULL;
+    td_value   v = TD_NONE;
+    if (compiled) td_invoke(td_aot_function(cx, body, NULL, NULL), TD_ARGS(z), &y, 1);
+    else if (td_call_body(cx, body, NULL, TD_ARGS(z), &v, 1) == 1) y = v.u.t;
+    return td_ok(cx) && td_backward(td_sum(y)) ? td_item(td_sum(td_grad_of(x))) : NAN;
+}
+
+TEST(complex_arguments_are_for_ops_whose_dtypes_say_so) {
+    td_ctx *cx = td_open();
+    CHECK(register_cube(cx));
+    CHECK(td_register_op(
+        cx, &(td_op_opts){TD_OP_OPTS, .schema = "my_turn(Tensor x) -> Tensor",
+                          .shape = "x", .kernel = turn, .backward = turn_back,
+                          .dtypes = TD_ONLY(TD_C64), .in_place = true}));
+    CHECK(
+        td_register_op(cx,
+                       &(td_op_opts){TD_OP_OPTS, .schema = "my_any(Tensor x) -> Tensor",
+                                     .shape = "x", .kernel = turn, .in_place = true}));
+    for (int compiled = 0; compiled < 2; compiled++) {
+        CHECK(of_pairs(cx, turns, compiled) == -4); /* Re z^2: 2 x - 2 y each */
+        CHECK_OK(cx);
+        CHECK(isnan(of_pairs(cx, cubes_of_pairs, compiled)));
+        CHECK(strstr(td_message(cx), "my_cube is not defined on complex numbers"));
+        td_clear(cx);
+    }
+    td_tensor *z = td_complex(td_ones(cx, TD_SHAPE(2)), td_ones(cx, TD_SHAPE(2))), *y;
+    static const char *const names[] = {"my_any", "my_any_"};
+    for (int i = 0; i < 2; i++) {
+        CHECK(!td_call_op(cx, names[i], TD_ARGS(z), &y, 1));
+        CHECK(td_error(cx) == TD_E_DTYPE);
+        CHECK(strstr(td_message(cx), "is not defined on complex numbers"));
+        td_clear(cx);
+    }
+    td_close(cx);
+}
+
 /* test_custom_triton_kernel: a kernel between products, recomputed or saved. */
 static bool cube_of_product(td_call *c) {
     td_tensor *x = td_arg(c, 0);
