@@ -41,6 +41,7 @@ bool       td__grad_at_entry(td_tensor *t, td_tensor *g);
  * old one. */
 void       td__accumulator_renew(td_tensor *t);
 void       td__grad_want(td_tensor *t); /* adds TD_GRAD_WANTED */
+bool       td__grad_read(td_tensor *t); /* adds TD_GRAD_READ; false after td__fail */
 /* The .grad of t itself, without noting its use; NULL: none. */
 td_tensor *td__own_grad(const td_tensor *t);
 /* td_retains_grad of t itself, also where a captured body may not ask. */

@@ -171,6 +171,8 @@ static bool note(td_tensor *t, td_grad_use use) {
     return true;
 }
 
+bool td__grad_read(td_tensor *t) { return note(t, TD_GRAD_READ); }
+
 /* The nil tensor that stands for a missing .grad; it remembers where it was read, for
  * the error of an op that uses it. */
 static td_tensor *no_gradient(td_tensor *t) {

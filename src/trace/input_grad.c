@@ -8,9 +8,17 @@
 
 /* ---- during the body ---------------------------------------------------- */
 
+/* Is t, which the body of a nested capture uses, a value of a graph around it? */
+static bool is_outer(const td_record *r, const td_tensor *t) {
+    if (td__record_tag(r, t)) return false;
+    while ((r = r->outer))
+        if (td__record_tag(r, t)) return true;
+    return false;
+}
+
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t) {
     td_record *r = (td_record *)m;
-    if (td_is_nil(t) || td__is_traced(t)) return t;
+    if (td_is_nil(t) || (td__is_traced(t) && !is_outer(r, t))) return t;
     return td__record_value(r, &t, "a tensor from outside") ? t : &r->cx->nil;
 }
 
@@ -93,8 +101,7 @@ static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
             r, NULL,
             "calls td_backward, which reaches the base of an argument that is "
             "a view; pass the base as an argument, or use td_grad");
-    if (r->outer && use & TD_GRAD_READ)
-        (void)(td_grad_of)(real); /* for its own program */
+    if (r->outer && use & TD_GRAD_READ && !td__grad_read(real)) return false;
     if (!v || r->lift) return true;
     if (use & TD_GRAD_READ && entry && !add_input(r, v, entry)) return false;
     if (use & TD_GRAD_READ && !entry && !td__vec_push(&r->g->bare, v->nr))

@@ -161,6 +161,13 @@ bool td__record_outer(td_record *r, td_tensor **t) {
     return td__record_value(r->outer, t, "a tensor closed over") != NULL;
 }
 
+/* Was t lifted before? Otherwise a tensor with a copy is an argument. */
+static bool is_lifted(const td_lift *l, const td_tensor *t) {
+    for (int i = 0; i < l->tensors.n; i++)
+        if (l->tensors.v[i] == t) return true;
+    return false;
+}
+
 /* In a nested capture: makes an outside tensor an input of the nested graph and
  * *t its copy. NULL after td__fail. */
 static td_tag *lift_tensor(td_record *r, td_tensor **t) {
@@ -176,7 +183,7 @@ static td_tag *lift_tensor(td_record *r, td_tensor **t) {
         td__ref(*t);
         if (!td__record_input(r, *t, name)) return NULL;
         tag = td__record_tag(r, copy);
-    }
+    } else if (copy && !is_lifted(r->lift, *t)) r->lift->args = true;
     *t = copy ? copy : *t;
     return tag;
 }

@@ -225,7 +225,8 @@ static bool find_graph(region_call *k) {
     k->plain = true;
     k->g = td__capture_nested(k->cx, region_body, k, k->args, &k->lift);
     if (!k->g) return td__free(key), false;
-    if (k->lift.grads) { /* histories of other arguments may differ */
+    /* other arguments may have other histories, or not be the closed-over tensor */
+    if (k->lift.grads || k->lift.args) {
         td__free(key);
         key = NULL;
     }
@@ -293,11 +294,29 @@ static bool call_region(const region_call *k, td_tensor **ts, td_tensor **out) {
     return ok;
 }
 
+/* The arguments as the capture knows them, so that one tensor is one operand: a body
+ * may pass a tensor from outside, and its copy, which an op in place returned. */
+static bool take_args(region_call *k, td_values from, td_value *to) {
+    td_record *r = td__recorder_of(k->cx);
+    for (int i = 0; i < from.n; i++) {
+        to[i] = from.v[i];
+        const td_tensor *t = to[i].kind == TD_K_TENSOR ? to[i].u.t : NULL;
+        if (!t || td_is_nil(t) || t->cx != k->cx || td__record_tag(r, t)) continue;
+        if (!td__record_value(r, &to[i].u.t, "an argument of a region")) return false;
+    }
+    k->args.v = to;
+    return true;
+}
+
 static bool capture_region(region_call *k, td_tensor **out) {
-    if (!find_graph(k)) return false;
-    td_tensor **ts = make_operands(k);
-    bool        ok = ts && call_region(k, ts, out);
+    td_values from = k->args;
+    td_value *args = td__zalloc(sizeof *args * ((size_t)from.n + 1));
+    if (!args) return td__fail_memory(k->cx);
+    td_tensor **ts = NULL;
+    bool ok = take_args(k, from, args) && find_graph(k) && (ts = make_operands(k)) &&
+              call_region(k, ts, out);
     td__free(ts);
+    td__free(args);
     return ok;
 }
 

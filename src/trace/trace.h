@@ -114,6 +114,7 @@ typedef struct td_lift {
     TD_VEC(td_tensor *) tensors; /* owned; in input order */
     bool grads; /* the body reads gradients of tensors outside (td_grad, td_grad_of), so
                  * that it depends on their histories */
+    bool args;  /* the body closes over an argument, and reads the argument */
 } td_lift;
 
 /* A region (td_call_region) as it was captured; equal ones share one graph. */

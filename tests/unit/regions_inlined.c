@@ -77,10 +77,18 @@ static bool closed_once(td_call *c) {
     return td_return(c, x);
 }
 
+/* The first argument is the tensor that the body closes over, the second is not. */
+static bool closed_argument(td_call *c) {
+    td_region_body of = {.body = closing, .env = td_arg(c, 1), .once = true};
+    td_tensor     *y = call_as(c, of, TD_ARGS(td_arg(c, 1)));
+    return td_return(c, td_add(y, call_as(c, of, TD_ARGS(td_arg(c, 0)))));
+}
+
 TEST(regions_take_numbers_and_close_over_tensors) {
     check_scene(train, numbers);
     check_scene(train, varying);
     check_scene(train, closed_once);
+    check_scene(train, closed_argument);
 }
 
 static bool block(td_call *c) {
