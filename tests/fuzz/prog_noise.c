@@ -86,7 +86,7 @@ static bool round_otherwise(void *env, td_mode_call *h) {
     return true;
 }
 
-/* Moves an argument; of a tensor of a type, which has no elements, its inner tensors. */
+/* Moves an argument; of a tensor of a type, which has no elements, its parts. */
 static void nudge_argument(td_tensor *t, uint64_t *draw) {
     for (int i = 0; i < td_type_inner_count(t); i++)
         nudge_argument(td_type_inner(t, i), draw);
