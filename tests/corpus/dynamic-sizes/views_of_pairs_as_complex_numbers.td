@@ -24,7 +24,7 @@ func @pieces(%p0: c64[2,2]{2,1}+2 @0, %p1: c64[2,2]{2,1} @0, %p2: c64[2,2,2] @0)
 case "base and view" {
   %a0 = randn([3,2,2], f32, seed=74, requires_grad=true)
   %a1 = view_as_complex(%a0)
-  call @base_and_view(%a0, %a1) dynamic=first
+  call @base_and_view(%a0, %a1)
   backward %out.0, %out.1
 }
 
@@ -33,7 +33,7 @@ case "of a piece whose elements overlap" {
   %a1... = unsafe_chunk(%a0, 2)
   %a2 = expand(%a1.1, [2,2,2])
   %a3 = view_as_complex(%a2)
-  call @view(%a3) dynamic=first
+  call @view(%a3)
   backward
 }
 
@@ -42,7 +42,7 @@ case "real parts of a complex base" {
   %a1 = complex(%a0, %a0)
   %a2 = view_as_real(%a1)
   %a3 = imag(%a1)
-  call @parts(%a2, %a3) dynamic=first
+  call @parts(%a2, %a3)
   backward %out.0, %out.1
 }
 
@@ -50,6 +50,6 @@ case "pieces" {
   %a0 = randn([2,2,2,2], f32, seed=3, requires_grad=true)
   %a1 = view_as_complex(%a0)
   %a2... = unbind(%a1, -2)
-  call @pieces(%a2.1, %a2.0, %a1) dynamic=first
+  call @pieces(%a2.1, %a2.0, %a1)
   backward
 }
