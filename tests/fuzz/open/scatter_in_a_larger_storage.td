@@ -1,0 +1,14 @@
+# seed 3800202107: compiled fails where eager works: as_strided_scatter over an argument whose storage is
+# larger than the sizes that the trace gives it.
+
+func @f(%p0: f32[2,2,1]) {
+  remainder_(%p0, %p0)
+  %v3 = randint(-2, 2, [2], f32)
+  %v4... = broadcast_tensors([%p0, %p0, %v3])
+  %v10 = as_strided_scatter(%v4.1, %v4.1, [2,2,2], [2,1,1], none)
+  return %v10
+}
+case "seed 3800202107" {
+  %a1 = randn([2,2,1], f32,)
+  call @f(%a1)
+}
