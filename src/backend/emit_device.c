@@ -586,21 +586,27 @@ static td_device_shape shape_of(const td_emit *e) {
     return folds ? TD_DEVICE_ROWS : columns ? TD_DEVICE_COLUMNS : TD_DEVICE_ELEMENTS;
 }
 
+/* What a kernel is written to: its body, and the kernel with it. */
+typedef struct kernel_text {
+    td_buf body, whole;
+} kernel_text;
+
 /* One kernel: the functions it uses, its argument, its text. The body is written first,
  * because it decides which sizes get names. */
-static void emit_kernel(td_emit *e, td_buf *to, void (*body)(td_emit *)) {
+static void emit_kernel(td_emit *e, kernel_text *k, td_buf *to,
+                        void (*body)(td_emit *)) {
     const td_nest *n = e->n;
-    td_buf         text = {0}, all = {0};
     td_nest_code   used = {0};
+    *k = (kernel_text){0};
     e->named.n = 0;
     e->indent = 1;
-    e->b = &text;
+    e->b = &k->body;
     body(e);
-    e->b = &all;
-    td__buf_printf(&all, "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n    TD_OPEN\n");
+    e->b = &k->whole;
+    td__buf_printf(&k->whole, "TD_KERNEL KERNEL(TD_RUN(td_nest_run)) {\n    TD_OPEN\n");
     td__emit_locals(e);
-    td__buf_printf(&all, "%s}\n", td__buf_str(&text));
-    td__buf_add(&used.text, td__buf_str(&all));
+    td__buf_printf(&k->whole, "%s}\n", td__buf_str(&k->body));
+    td__buf_add(&used.text, td__buf_str(&k->whole));
     td__emit_helpers(&used);
     bool ok = td__helpers_text(to, td__buf_str(&used.helpers));
     declare_vectors(e, to);
@@ -609,15 +615,17 @@ static void emit_kernel(td_emit *e, td_buf *to, void (*body)(td_emit *)) {
                    "    char *ptr[%d];\n"
                    "    int64_t size[%d], given[%d], zero;\n"
                    "} td_nest_run;\n%s",
-                   n->ptr.n + 1, n->n_sizes + 1, n->n_given + 1, td__buf_str(&all));
-    to->failed |= !ok || text.failed || all.failed || used.text.failed;
+                   n->ptr.n + 1, n->n_sizes + 1, n->n_given + 1,
+                   td__buf_str(&k->whole));
+    to->failed |= !ok || k->body.failed || k->whole.failed || used.text.failed;
     td__nest_code_free(&used);
-    td__buf_free(&text);
-    td__buf_free(&all);
+    td__buf_free(&k->body);
+    td__buf_free(&k->whole);
 }
 
 bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
     td_nest_code code = {0};
+    kernel_text  k;
     td_emit      e = {.n = n, .code = &code, .loop = -1, .device = true};
     static void (*const bodies[])(td_emit *) = {[TD_DEVICE_ELEMENTS] = emit_elements,
                                                 [TD_DEVICE_ROWS] = emit_rows,
@@ -632,10 +640,10 @@ bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
         e.all = to->shape != TD_DEVICE_ROWS;
         if (vectors && to->shape != TD_DEVICE_COLUMNS)
             e.vector = to->vector = vector_of(n, !e.all);
-        emit_kernel(&e, &to->text, bodies[to->shape]);
+        emit_kernel(&e, &k, &to->text, bodies[to->shape]);
         e.all = false;
         e.vector = 0;
-        if (code.has_end) emit_kernel(&e, &to->end, emit_end);
+        if (code.has_end) emit_kernel(&e, &k, &to->end, emit_end);
     }
     td__free(e.at);
     td__vec_free(&e.named);
