@@ -181,7 +181,7 @@ static void reshape(graph *g, node x, node y) {
 }
 
 /* The transpose of square matrices, cast to the dtype of the operands. */
-static node turned(graph *g, cudnnDataType_t type, node x) {
+static node transposed(graph *g, cudnnDataType_t type, node x) {
     int64_t rows = x.size[2], cols = x.size[3];
     int64_t size[4] = {x.size[0], x.size[1], cols, rows};
     int64_t stride[4] = {x.size[1] * rows * cols, rows * cols, 1, cols};
@@ -220,7 +220,7 @@ static cudnnDataType_t type_of(const td_device_attention *a) {
     return a->dtype == TD_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
-/* Operand `role` [B,H,T,D]; turned: as [B,H,D,T]. */
+/* Operand `role` [B,H,T,D]; transposed: as [B,H,D,T]. */
 static node operand(graph *g, const td_device_attention *a, int role, bool turn) {
     const int64_t *s = a->stride[role];
     bool           keys = role == K || role == V || role == DK || role == DV;
@@ -277,13 +277,13 @@ static void write_backward(graph *g, const td_device_attention *a, int64_t *id) 
     s = map(g, CUDNN_POINTWISE_SUB, s, &lse);
     if (a->causal) s = causal(g, s, least);
     node p = map(g, CUDNN_POINTWISE_EXP, s, NULL);
-    product(g, turned(g, type_of(a), p), grad, dv);
+    product(g, transposed(g, type_of(a), p), grad, dv);
     node dp = between(g, CUDNN_DATA_FLOAT, b, h, t, a->keys);
     product(g, grad, v, dp);
     dp = map(g, CUDNN_POINTWISE_SUB, dp, &rows);
     dp = map(g, CUDNN_POINTWISE_MUL, dp, &p);
     node ds = map(g, CUDNN_POINTWISE_MUL, dp, &scale);
-    product(g, turned(g, type_of(a), ds), q, dk);
+    product(g, transposed(g, type_of(a), ds), q, dk);
     int64_t size[4] = {b, h, a->keys, d};
     int64_t stride[4] = {k.stride[0], k.stride[1], k.stride[3], k.stride[2]};
     node    plain = tensor(g, CUDNN_DATA_FLOAT, size, stride, BETWEEN);

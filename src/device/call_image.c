@@ -224,12 +224,12 @@ static bool run(td_opcall *c, td_device_state *d, conv *v, bool *ok) {
 bool td__op_convolution(td_opcall *c, td_device_state *d, bool *ok) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
     int64_t    made[5];
-    bool       turned = td__in_bool(c, TD_CONV_DILATION + 1);
-    conv       v = {.way = turned, .x = x, .w = w, .y = x, .bias = td__in(c, 2)};
+    bool       transposed = td__in_bool(c, TD_CONV_DILATION + 1);
+    conv       v = {.way = transposed, .x = x, .w = w, .y = x, .bias = td__in(c, 2)};
     if (x->numel == 0 || w->numel == 0 || !td__is_float((td_dtype)x->dtype))
         return false;
-    if (!(turned ? td__conv_transposed(c, &v.p, made)
-                 : td__conv_sizes(c, &v.p, x->rank, x->size, w->size)))
+    if (!(transposed ? td__conv_transposed(c, &v.p, made)
+                     : td__conv_sizes(c, &v.p, x->rank, x->size, w->size)))
         return *ok = false, true;
     return run(c, d, &v, ok);
 }

@@ -21,16 +21,17 @@ static bool is_odd(const td_tensor *t) { return row_of(t) % ALIGNED != 0; }
 
 static int64_t padded(int64_t n) { return (n + PAD - 1) / PAD * PAD; }
 
-/* A matrix as it lies in memory: its rows are contiguous and `row` elements apart. */
+/* A matrix in the order of memory: its rows are contiguous and `row` elements apart. */
 typedef struct matrix {
     const td_tensor *t;
     int64_t          rows, cols, row;
-    bool             turned; /* t is the transpose of it */
+    bool             transposed; /* t is the transpose of it */
 } matrix;
 
 static matrix matrix_of(const td_tensor *t) {
-    bool turned = t->stride[0] == 1 && t->size[1] > 1 && t->stride[1] != 1;
-    return (matrix){t, t->size[turned], t->size[!turned], row_of(t), turned};
+    bool transposed = t->stride[0] == 1 && t->size[1] > 1 && t->stride[1] != 1;
+    return (matrix){t, t->size[transposed], t->size[!transposed], row_of(t),
+                    transposed};
 }
 
 /* Copies m to the start of `to`, a matrix of rows x cols, with zeros behind it. */
@@ -60,9 +61,9 @@ static const td_tensor *extended(td_opcall *c, td_device_state *d, const td_tens
     td_meta seen;
     bool    ok;
     if (rows == t->size[0] && cols == t->size[1] && !is_odd(t)) return t;
-    td_tensor *to = room(c, t, m.turned ? cols : rows, m.turned ? rows : cols);
+    td_tensor *to = room(c, t, m.transposed ? cols : rows, m.transposed ? rows : cols);
     if (!to || !extend(c, d, m, to, to->size[0], to->size[1], &ok) || !ok) return NULL;
-    if (!m.turned) return to;
+    if (!m.transposed) return to;
     td__tensor_meta(to, &seen);
     seen.size[0] = rows, seen.size[1] = cols;
     seen.stride[0] = 1, seen.stride[1] = rows;
