@@ -71,6 +71,10 @@ typedef struct td_emit {
  */
 td_dtype    td__emit_var_dtype(td_dtype dt);
 td_dtype    td__emit_acc(const td_stmt *s);
+/* The neutral element of a fold, and the fold of a and b, as texts of a device; a NaN
+ * stays. */
+const char *td__device_unit(const td_stmt *s, td_dtype acc);
+const char *td__device_folded(const td_stmt *s);
 const char *td__emit_c(td_dtype dt); /* C type of the variable */
 
 /* emit.c: declares the sizes and pointers that the body mentions; lists the functions

@@ -105,8 +105,7 @@ static void store_first(td_emit *e, int i) {
 
 /* ---- folds -------------------------------------------------------------- */
 
-/* The neutral element of a fold. */
-static const char *unit(const td_stmt *s, td_dtype acc) {
+const char *td__device_unit(const td_stmt *s, td_dtype acc) {
     bool real = td__is_float(acc), least = s->how == TD_FOLD_MIN;
     if (s->how == TD_FOLD_SUM || (s->dtype == TD_BOOL && !least)) return "0";
     if (s->how == TD_FOLD_PROD) return "1";
@@ -114,8 +113,7 @@ static const char *unit(const td_stmt *s, td_dtype acc) {
     return least ? "INT64_MAX" : "INT64_MIN";
 }
 
-/* The fold of a and b as text; a NaN stays. */
-static const char *folded(const td_stmt *s) {
+const char *td__device_folded(const td_stmt *s) {
     static const char *const texts[] = {[TD_FOLD_SUM] = "a + b",
                                         [TD_FOLD_PROD] = "a * b",
                                         [TD_FOLD_MAX] = "(a > b || a != a) ? a : b",
@@ -129,7 +127,8 @@ static const char *acc_text(const td_stmt *s) {
 
 static void declare_acc(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
-    td__emit_line(e, "%s acc%d = %s;", acc_text(s), i, unit(s, td__emit_acc(s)));
+    td__emit_line(e, "%s acc%d = %s;", acc_text(s), i,
+                  td__device_unit(s, td__emit_acc(s)));
 }
 
 /* Folds `x` into `to`. */
@@ -137,7 +136,7 @@ static void fold_into(td_emit *e, int i, const char *to, const char *x) {
     const td_stmt *s = stmt(e, i);
     td__emit_line(e, "{");
     td__emit_line(e, "    const %s a = %s, b = %s;", acc_text(s), to, x);
-    td__emit_line(e, "    %s = %s;", to, folded(s));
+    td__emit_line(e, "    %s = %s;", to, td__device_folded(s));
     td__emit_line(e, "}");
 }
 
@@ -157,7 +156,8 @@ static void declare_fold(td_emit *e, int i) {
 /* Folds acc<i> over the threads of a block; every thread then has v<i>. */
 static void fold_block(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
-    td__emit_line(e, "TD_TOGETHER(%s, acc%d, (%s));", acc_text(s), i, folded(s));
+    td__emit_line(e, "TD_TOGETHER(%s, acc%d, (%s));", acc_text(s), i,
+                  td__device_folded(s));
     declare_fold(e, i);
 }
 
@@ -488,7 +488,7 @@ static void emit_part_begin(td_emit *e) {
         td__emit_line(e,
                       "for (int64_t at = TD_LANE; at < inside; at += TD_LANES) "
                       "col%d[at] = %s;",
-                      i, unit(s, td__emit_acc(s)));
+                      i, td__device_unit(s, td__emit_acc(s)));
     }
 }
 

@@ -60,41 +60,23 @@ static void emit_elements(td_emit *e) {
 
 /* ---- kernels of rows ---------------------------------------------------- */
 
-/* The neutral element of a fold. */
-static const char *unit(const td_stmt *s, td_dtype acc) {
-    bool real = td__is_float(acc), least = s->how == TD_FOLD_MIN;
-    if (s->how == TD_FOLD_SUM || (s->dtype == TD_BOOL && !least)) return "0";
-    if (s->how == TD_FOLD_PROD) return "1";
-    if (real) return least ? "__builtin_inf()" : "-__builtin_inf()";
-    return least ? "INT64_MAX" : "INT64_MIN";
-}
-
-/* The fold of a and b as text; a NaN stays. */
-static const char *folded(const td_stmt *s) {
-    static const char *const texts[] = {[TD_FOLD_SUM] = "a + b",
-                                        [TD_FOLD_PROD] = "a * b",
-                                        [TD_FOLD_MAX] = "(a > b || a != a) ? a : b",
-                                        [TD_FOLD_MIN] = "(a < b || a != a) ? a : b"};
-    return texts[s->how];
-}
-
 /* Folds the inside of the row with the statements before REDUCE r; afterwards v<r> is
  * the result in every thread. */
 static void emit_fold(td_emit *e, int r) {
     const td_stmt *s = &e->n->stmt.v[r];
     td_dtype       acc = td__emit_acc(s);
     const char    *c = td__dtype_text[acc].c;
-    td__emit_line(e, "%s acc = %s;", c, unit(s, acc));
+    td__emit_line(e, "%s acc = %s;", c, td__device_unit(s, acc));
     td__emit_line(e, "TD_UNROLL");
     td__emit_line(e, "for (int64_t at = TD_LANE; at < inside; at += TD_LANES) {");
     e->indent++;
     split_index(e, "at", e->outer, e->n->n_dims, "j");
     emit_statements(e, 0, r);
     td__emit_line(e, "const %s a = acc, b = v%d;", c, s->a[0]);
-    td__emit_line(e, "acc = %s;", folded(s));
+    td__emit_line(e, "acc = %s;", td__device_folded(s));
     e->indent--;
     td__emit_line(e, "}");
-    td__emit_line(e, "TD_TOGETHER(%s, acc, (%s));", c, folded(s));
+    td__emit_line(e, "TD_TOGETHER(%s, acc, (%s));", c, td__device_folded(s));
     td__emit_line(e, "const %s v%d = (%s)acc;", td__emit_c((td_dtype)s->dtype), r,
                   td__emit_c((td_dtype)s->dtype));
 }
