@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define C "-Wpedantic -x c"
 static const char *const compilers[] = {
@@ -240,7 +241,7 @@ int main(int argc, char **argv) {
         char *end = strrchr(build, '/');
         if (end) *end = 0;
     }
-    snprintf(path, sizeof path, "%s/headers.test", build);
+    snprintf(path, sizeof path, "%s/headers-%d.test", build, (int)getpid());
     for (size_t c = 0; c < N(compilers); c++) {
         if (!is_installed(compilers[c])) continue;
         test_rows(compilers[c]);
