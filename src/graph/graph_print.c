@@ -74,9 +74,9 @@ static void name_storage(int32_t *count, const td_gval *v, int32_t *next) {
     if (c && *c > 1) *c = -2 - (*next)++; /* named: -2, -3, ... */
 }
 
-/* Numbers storages that at least two values share, in order of appearance; types: values
- * whose types are printed, which are inputs alone without types. l->storage counts
- * values first, then holds -2 - number. */
+/* Numbers storages that at least two values share, in order of appearance. Without
+ * types, inputs are the only values whose types are printed. l->storage counts values
+ * first, then holds -2 - number. */
 static void label_storages(td_labels *l, bool types) {
     const td_graph *g = l->g;
     int32_t         next = 0;
