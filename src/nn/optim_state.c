@@ -142,8 +142,8 @@ bool td_optim_save(td_optim *o, const char *path) {
     if (!td_ok(o->cx) || !td__may_change(o->cx, "td_optim_save", "a file"))
         return false;
     bool ok = td__optim_state(o, "", &s) &&
-              td_safetensors_save(o->cx, path, s.names.v,
-                                  td__nn_list(s.tensors.v, s.tensors.n), notes);
+              td__safetensors_save(o->cx, "td_optim_save", path, s.names.v,
+                                   td__nn_list(s.tensors.v, s.tensors.n), notes);
     td__state_end(&s);
     return ok;
 }
