@@ -144,6 +144,20 @@ constexpr td__list<td__doubles, double, sizeof...(T)> td__numbers(T... x) {
 static inline td_tensor *td__tensor1(td_ctx *cx, td__doubles of) {
     return td_from_doubles(cx, of.v, of.n);
 }
+
+template <class T> struct td__dtype_of {
+    static constexpr td_dtype is =
+        std::is_same<T, float>::value    ? TD_F32
+        : std::is_same<T, double>::value ? TD_F64
+        : std::is_same<T, int>::value    ? TD_I32
+        : std::is_same<T, long long>::value ||
+                (std::is_same<T, long>::value && sizeof(long) == 8)
+            ? TD_I64
+            : TD_DTYPE_NONE;
+};
+#define TD__DTYPE_OF_ARRAY(...)                                        \
+    td__dtype_of<typename std::remove_cv<typename std::remove_pointer< \
+        typename std::decay<decltype(__VA_ARGS__)>::type>::type>::type>::is
 #endif
 
 #endif

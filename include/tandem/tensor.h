@@ -344,13 +344,15 @@ TD_API void   *td_data(td_tensor *t);
 TD_API void    td_bump(td_tensor *t);
 TD_API double  td_item(td_tensor *t); /* one element; NaN and an error otherwise */
 TD_API int64_t td_item_int(td_tensor *t);
-/* Copies all elements in row-major order, converted to dtype. False: see td_message. */
+/* Copies all elements in row-major order, converted to dtype. False: see td_message.
+ * td_read checks the type and size of `out` as td_from does. */
 TD_API bool    td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
 TD_API bool    td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
 
 /* A tensor with a copy of `data`, in row-major order: as many elements of dtype dt as
- * the shape has. Neither count nor type of the array can be checked, because C passes
- * an address alone; td_tensor1 counts and converts its numbers. */
+ * the shape has. An array of float, double, int or int64_t must be of dtype dt (of its
+ * parts, for complex ones). The count is checked where the compiler knows the size of
+ * the array, not behind most pointers; td_tensor1 counts and converts its numbers. */
 TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
 TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
 /* td_tensor1(cx, 1, 2.5): f32[2] of numbers in place. */
@@ -437,6 +439,52 @@ template <class F> F *td__from(const char *file, int line, F *f) {
 #define TD_AT ((void)0)
 #else
 #define TD_AT td__at(__FILE__, __LINE__)
+#endif
+
+/* td_from and td_read with what the compiler knows of the array: its dtype, NONE for
+ * bytes and void, and its size, SIZE_MAX if unknown. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern TD_API td_tensor *td__from_array(td_ctx *cx, td_dtype dt, td_ints shape,
+                                        const void *data, td_dtype of, size_t room);
+extern TD_API bool td__read_array(td_tensor *t, td_dtype as, void *out, size_t bytes,
+                                  td_dtype of, size_t room);
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#if !defined(TD_KEEP_PLACE) && !defined(TD_NO_SUGAR)
+#ifndef __GNUC__
+#define TD__SIZE_OF_ARRAY(...) ((size_t)-1)
+#elif defined(__cplusplus)
+#define TD__SIZE_OF_ARRAY(...) __builtin_object_size(__VA_ARGS__, 0)
+#else /* an array that ?: makes a pointer, or a pointer whose array may be known */
+#define TD__IS_POINTER(...)                               \
+    __builtin_types_compatible_p(__typeof__(__VA_ARGS__), \
+                                 __typeof__(0 ? (__VA_ARGS__) : (__VA_ARGS__)))
+#define TD__SIZE_OF_ARRAY(...)                                           \
+    (TD__IS_POINTER(__VA_ARGS__) ? __builtin_object_size(__VA_ARGS__, 0) \
+                                 : sizeof(__typeof__(__VA_ARGS__)))
+#endif
+#ifndef __cplusplus
+/* clang-format off */
+#define TD__DTYPE_OF_ARRAY(...)                                             \
+    _Generic((__VA_ARGS__),                                                 \
+        float *: TD_F32, const float *: TD_F32,                             \
+        double *: TD_F64, const double *: TD_F64,                           \
+        int *: TD_I32, const int *: TD_I32,                                 \
+        long *: sizeof(long) == 8 ? TD_I64 : TD_I32,                        \
+        const long *: sizeof(long) == 8 ? TD_I64 : TD_I32,                  \
+        long long *: TD_I64, const long long *: TD_I64,                     \
+        default: TD_DTYPE_NONE)
+/* clang-format on */
+#endif
+#define td_from(cx, dt, shape, ...)                      \
+    TD__CALL(td__from_array, cx, dt, shape, __VA_ARGS__, \
+             TD__DTYPE_OF_ARRAY(__VA_ARGS__), TD__SIZE_OF_ARRAY(__VA_ARGS__))
+#define td_read(t, as, out, bytes)                                         \
+    TD__CALL(td__read_array, t, as, out, bytes, TD__DTYPE_OF_ARRAY((out)), \
+             TD__SIZE_OF_ARRAY(out))
 #endif
 
 #ifdef __cplusplus

@@ -24,6 +24,9 @@ static int wide(int least, const char *text, int most) {
     return n <= least ? least : n < most ? n : most;
 }
 
+/* The width of the numbers of n rows. */
+static int digits(int n) { return snprintf(NULL, 0, "%d", n > 0 ? n - 1 : 0); }
+
 /* Writes the type in l; "" for NULL. */
 static void type_text(char *out, size_t cap, const td_graph *g, const td_gtype *l) {
     td_buf b = {0};
@@ -54,7 +57,8 @@ static void inputs(td_buf *b, const td_joint *j) {
     for (int i = 0; i < j->n_primals; i++) {
         const td_gtype *l = j->g->inputs.v[i]->type;
         row             r = input_row(j, i);
-        td__buf_printf(b, "    %d  %-*s  %-*s  ", i, name, r.name, type, r.type);
+        td__buf_printf(b, "    %*d  %-*s  %-*s  ", digits(j->n_primals), i, name,
+                       r.name, type, r.type);
         size_t start = b->n;
         td__explain_input(b, j, i);
         if (b->n == start) td__buf_add(b, "only read");
@@ -78,8 +82,8 @@ static void results(td_buf *b, const td_joint *j) {
     for (int i = 0; i < j->n_results; i++) type = wide(type, result_row(j, i).type, 32);
     if (j->n_results) td__buf_add(b, "  results\n");
     for (int i = 0; i < j->n_results; i++) {
-        td__buf_printf(b, "    %d  %-*s%s", i, type, result_row(j, i).type,
-                       type ? "  " : "");
+        td__buf_printf(b, "    %*d  %-*s%s", digits(j->n_results), i, type,
+                       result_row(j, i).type, type ? "  " : "");
         td__explain_result(b, j, i);
         td__buf_add(b, "\n");
     }
@@ -93,7 +97,7 @@ static void bases(td_buf *b, const td_joint *j) {
             b, "  bases: new tensors that are not returned, but share storage with "
                "results or inputs\n");
     for (int i = 0; i < n; i++) {
-        td__buf_printf(b, "    %d  ", i);
+        td__buf_printf(b, "    %*d  ", digits(n), i);
         td__epi_type(b, j, td__epi_base(j, i));
         td__buf_add(b, "  ");
         td__explain_base(b, j, i);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char cc_remedy[] =
@@ -75,13 +76,17 @@ bool td__find_program(const char *name, char *out, size_t cap) {
 /* Another version of a compiler is another file. */
 static const char *identify(td_cc *cc, const char *program) {
     struct stat st;
+    struct tm   when;
+    char        date[40];
     char       *real = realpath(program, NULL);
     const char *path = real ? real : program;
     if (stat(path, &st) != 0) memset(&st, 0, sizeof st);
+    if (!gmtime_r(&st.st_mtim.tv_sec, &when) ||
+        !strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &when))
+        snprintf(date, sizeof date, "%lld", (long long)st.st_mtim.tv_sec);
     const char *text =
-        td__arena_printf(&cc->arena, "%s, %lld bytes of %lld.%09ld", path,
-                         (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                         st.st_mtim.tv_nsec);
+        td__arena_printf(&cc->arena, "%s, %lld bytes, changed %s.%09ld UTC", path,
+                         (long long)st.st_size, date, st.st_mtim.tv_nsec);
     free(real);
     return text;
 }

@@ -423,6 +423,42 @@ td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
     return td__storage_put(cx, t->st, 0, data, n) ? t : &cx->nil;
 }
 
+/* Is it an array of this dtype, with so many bytes? An array of the parts of complex
+ * numbers is one of them. */
+static bool check_array(td_ctx *cx, const char *who, td_dtype dt, td_dtype of,
+                        size_t room, size_t bytes) {
+    bool same = of == TD_DTYPE_NONE || of == dt || (dt == TD_C64 && of == TD_F32) ||
+                (dt == TD_C128 && of == TD_F64);
+    if (!same)
+        return td__fail(cx, TD_E_DTYPE,
+                        "%s: this is an array of %s, but the dtype is %s; pass the "
+                        "dtype of the array (td_to converts a tensor), or an array of "
+                        "%s",
+                        who, td_dtype_name(of), td_dtype_name(dt), td_dtype_name(dt));
+    return bytes <= room ||
+           td__fail(cx, TD_E_ARG, "%s: the array has %zu bytes, and must have %zu", who,
+                    room, bytes);
+}
+
+td_tensor *td__from_array(td_ctx *cx, td_dtype dt, td_ints shape, const void *data,
+                          td_dtype of, size_t room) {
+    td_meta m;
+    if (!td__enter_ctx(cx, "td_from")) return &td__current_ctx()->nil;
+    if (!meta_of(cx, "td_from", dt, shape, &m)) return &cx->nil;
+    int64_t bytes = td__dim_mul(td__numel(m.rank, m.size), td__dtype_bytes[dt]);
+    if (data && !check_array(cx, "td_from", dt, of, room, (size_t)bytes))
+        return &cx->nil;
+    return td_from(cx, dt, shape, data);
+}
+
+bool td__read_array(td_tensor *t, td_dtype as, void *out, size_t bytes, td_dtype of,
+                    size_t room) {
+    if (out && td__is_usable(t, TD_H_TENSOR) && as < TD_DTYPE_COUNT &&
+        !check_array(t->cx, "td_read", as, of, room, bytes))
+        return false;
+    return td_read(t, as, out, bytes);
+}
+
 td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     td_meta m;

@@ -53,9 +53,12 @@ bool td__out_finish(td_out *o);                     /* on disk and in place */
 /* The formats from bytes in memory, which the results borrow (fuzzing, tests). */
 td_tensor *td__npy_read(td_ctx *cx, td_mapping *m, const char *path);
 struct td_safetensors;
-/* Opens the file for `who`, a literal, which messages name. */
+/* They open and save the file for `who`, a literal, which messages name. */
 struct td_safetensors *td__safetensors_open(td_ctx *cx, const char *who,
                                             const char *path);
+bool td__safetensors_save(td_ctx *cx, const char *who, const char *path,
+                          const char *const *names, td_tensors tensors,
+                          const char *const *notes);
 struct td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m,
                                             const char *path);
 

@@ -25,8 +25,8 @@ const td_object_type *td__object_type(td_ctx *cx, const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
     if (!n || name[n] || n >= sizeof types[0].name)
         return td__fail(cx, TD_E_ARG,
-                        "the type of an object, \"%.60s\", must consist of 1 to %d of "
-                        "a-z, 0-9 and _",
+                        "td_object: the type \"%.60s\" must consist of 1 to %d "
+                        "of a-z, 0-9 and _",
                         name, (int)sizeof types[0].name - 1),
                NULL;
     pthread_mutex_lock(&lock);

@@ -195,8 +195,10 @@ static bool read_header(td_safetensors *f) {
     for (int i = 7; i >= 0; i--) n = n << 8 | b[i];
     if (n > MAX_HEADER || n > f->map->n - 8)
         return wrong(f, NULL,
-                     n > MAX_HEADER ? "the header is over 100 MB long"
-                                    : "the header is longer than the file");
+                     n > MAX_HEADER ? "this is no .safetensors file: by its first 8 "
+                                      "bytes the header is over 100 MB long"
+                                    : "this is no .safetensors file, or it is cut: the "
+                                      "header is longer than the file");
     f->data = 8 + (size_t)n;
     if (!check_text(f, b + 8, (size_t)n)) return false;
     const char *text = (const char *)b + 8, *end = NULL;

@@ -18,9 +18,10 @@ static int by_type(const void *a, const void *b) {
     return dx != dy ? dy - dx : strcmp(x->name, y->name);
 }
 
-static bool wrong(td_ctx *cx, const char *path, const char *name, const char *what) {
-    return td__fail(cx, TD_E_ARG, "td_safetensors_save: %s: tensor \"%.80s\": %s", path,
-                    name, what);
+static bool wrong(td_ctx *cx, const char *who, const char *path, const char *name,
+                  const char *what) {
+    return td__fail(cx, TD_E_ARG, "%s: %s: tensor \"%.80s\": %s", who, path, name,
+                    what);
 }
 
 static bool is_text(const char *s) {
@@ -34,7 +35,8 @@ static bool is_text(const char *s) {
 }
 
 /* Keys and values come in pairs, all of them text, no key twice. */
-static bool check_notes(td_ctx *cx, const char *path, const char *const *notes) {
+static bool check_notes(td_ctx *cx, const char *who, const char *path,
+                        const char *const *notes) {
     td_map      seen = {0};
     const char *why = NULL;
     bool        ok = true;
@@ -44,42 +46,43 @@ static bool check_notes(td_ctx *cx, const char *path, const char *const *notes) 
         else if (td__map_get(&seen, notes[i])) why = "comes twice";
         else ok = td__map_put(&seen, notes[i], &seen);
         if (why)
-            td__fail(cx, TD_E_ARG, "td_safetensors_save: %s: note \"%.80s\" %s", path,
-                     notes[i], why);
+            td__fail(cx, TD_E_ARG, "%s: %s: note \"%.80s\" %s", who, path, notes[i],
+                     why);
     }
     td__map_free(&seen);
     if (!ok) td__fail_memory(cx);
     return ok && !why;
 }
 
-static bool check_item(td_ctx *cx, const char *path, const item *it) {
-    if (!it->name) return wrong(cx, path, "", "has no name");
+static bool check_item(td_ctx *cx, const char *who, const char *path, const item *it) {
+    if (!it->name) return wrong(cx, who, path, "", "has no name");
     if (!strcmp(it->name, "__metadata__"))
-        return wrong(cx, path, it->name, "a reserved name");
-    if (!is_text(it->name)) return wrong(cx, path, it->name, "its name is not UTF-8");
-    if (!it->t) return wrong(cx, path, it->name, "is NULL");
+        return wrong(cx, who, path, it->name, "a reserved name");
+    if (!is_text(it->name))
+        return wrong(cx, who, path, it->name, "its name is not UTF-8");
+    if (!it->t) return wrong(cx, who, path, it->name, "is NULL");
     if (it->t->dtype == TD_C128)
-        return wrong(cx, path, it->name,
+        return wrong(cx, who, path, it->name,
                      "is c128, which the format does not have; save its "
                      "td_view_as_real, or convert it to c64");
-    if (td_is_nil(it->t)) return wrong(cx, path, it->name, "is nil");
-    if (it->t->st->fake) return wrong(cx, path, it->name, "has no bytes");
+    if (td_is_nil(it->t)) return wrong(cx, who, path, it->name, "is nil");
+    if (it->t->st->fake) return wrong(cx, who, path, it->name, "has no bytes");
     return true;
 }
 
 /* Sorted and checked copies of what is to be written; NULL after td__fail. */
-static item *sort_items(td_ctx *cx, const char *path, const char *const *names,
-                        td_tensors l) {
+static item *sort_items(td_ctx *cx, const char *who, const char *path,
+                        const char *const *names, td_tensors l) {
     item *v = td__alloc(sizeof *v * (size_t)(l.n + 1));
     bool  ok = v || td__fail_memory(cx);
     for (int i = 0; i < l.n && ok; i++) {
         v[i] = (item){names[i], l.v[i]};
-        ok = check_item(cx, path, &v[i]);
+        ok = check_item(cx, who, path, &v[i]);
     }
     td_map seen = {0};
     for (int i = 0; i < l.n && ok; i++) {
         if (td__map_get(&seen, v[i].name))
-            ok = wrong(cx, path, v[i].name, "comes twice");
+            ok = wrong(cx, who, path, v[i].name, "comes twice");
         else ok = td__map_put(&seen, v[i].name, &v[i]) || td__fail_memory(cx);
     }
     td__map_free(&seen);
@@ -149,26 +152,29 @@ static bool write_all(td_out *o, const td_buf *header, const item *v, int n) {
     return ok && td__out_finish(o);
 }
 
-bool td_safetensors_save(td_ctx *cx, const char *path, const char *const *names,
-                         td_tensors tensors, const char *const *notes) {
-    if (!TD_ENTER_CTX(cx) || !td__may_change(cx, "td_safetensors_save", "a file"))
-        return false;
+bool td__safetensors_save(td_ctx *cx, const char *who, const char *path,
+                          const char *const *names, td_tensors tensors,
+                          const char *const *notes) {
+    if (!td__may_change(cx, who, "a file")) return false;
     td_buf header = {0};
     td_out o;
     bool   ok = false;
     item  *v = NULL;
-    if (!td__has(cx, "td_safetensors_save", "the path", path) ||
-        !td__has_list(cx, "td_safetensors_save", tensors.v, tensors.n) ||
-        !td__has_list(cx, "td_safetensors_save", names, tensors.n) ||
-        !check_notes(cx, path, notes))
+    if (!td__has(cx, who, "the path", path) ||
+        !td__has_list(cx, who, tensors.v, tensors.n) ||
+        !td__has_list(cx, who, names, tensors.n) || !check_notes(cx, who, path, notes))
         return false;
-    if (!(v = sort_items(cx, path, names, tensors))) return false;
+    if (!(v = sort_items(cx, who, path, names, tensors))) return false;
     make_header(&header, v, tensors.n, notes);
     if (header.failed) td__fail_memory(cx);
-    else
-        ok = td__out_open(&o, cx, "td_safetensors_save", path) &&
-             write_all(&o, &header, v, tensors.n);
+    else ok = td__out_open(&o, cx, who, path) && write_all(&o, &header, v, tensors.n);
     td__buf_free(&header);
     td__free(v);
     return ok;
+}
+
+bool td_safetensors_save(td_ctx *cx, const char *path, const char *const *names,
+                         td_tensors tensors, const char *const *notes) {
+    return TD_ENTER_CTX(cx) &&
+           td__safetensors_save(cx, __func__, path, names, tensors, notes);
 }

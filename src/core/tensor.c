@@ -39,7 +39,8 @@ static bool empty_fits(const td_meta *m) {
 static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
     if (is_huge(n) || (n == 0 && !empty_fits(m)))
         return td__fail(t->cx, TD_E_SHAPE,
-                        "too many elements: %s has more than a tensor can have",
+                        "%s%stoo many elements: %s has more than a tensor can have",
+                        t->cx->making ? t->cx->making : "", t->cx->making ? ": " : "",
                         td__sizes_str(m->rank, m->size));
     if (!reserve_dims(t, m->rank)) return false;
     t->stride = t->size + t->dims_cap;

@@ -144,10 +144,11 @@ void td__saved_free(td_saved *s) {
 
 /* ---- unpacking ---------------------------------------------------------- */
 
-/* How an error calls the value: the parameter's name, or "its result". */
-static const char *saved_name(const td_node *n, const td_saved *s) {
-    if (s->arg < 0) return "its result";
-    return n->info ? n->info->s.in[s->arg].name : "a saved value";
+/* How an error calls the value: "argument a", or "its result". */
+static void saved_name(const td_node *n, const td_saved *s, td_buf *name) {
+    if (s->arg < 0) td__buf_add(name, "its result");
+    else if (!n->info) td__buf_add(name, "a saved value");
+    else td__buf_printf(name, "argument %s", n->info->s.in[s->arg].name);
 }
 
 /* The error of a saved value that was written since. Captured branches and loops save
@@ -160,8 +161,9 @@ static bool fail_version(td_node *n, const td_saved *s) {
     bool        region = n->def == td__row(TD_OP_call_forward);
     bool        nests = n->def && n->def->flags & TD_OPF_NESTS && (moved || !region);
     const char *writer = moved ? "set_" : t->st->writer ? t->st->writer : "a write";
-    td_buf      made = {0}, remedy = {0};
+    td_buf      name = {0}, made = {0}, remedy = {0};
     n->cx->stale = td_ok(n->cx);
+    saved_name(n, s, &name);
     if (s->arg >= 0 && t->ag && t->ag->fn)
         td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
     if (s->arg < 0) td__buf_add(&remedy, "write to a clone of the result");
@@ -171,9 +173,10 @@ static bool fail_version(td_node *n, const td_saved *s) {
     td__fail(n->cx, nests ? TD_E_UNSUPPORTED : TD_E_GRAD,
              "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
              "modified in place by %s (version %llu); %s",
-             n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
+             n->name, td__buf_str(&name), td__type_str(t), td__buf_str(&made),
              (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
              td__buf_str(&remedy));
+    td__buf_free(&name);
     td__buf_free(&made);
     td__buf_free(&remedy);
     return false;
@@ -186,11 +189,15 @@ bool td__saved_is_detached(const td_saved *s) {
 /* detach_ took the grad_fn of a saved argument, to which gradients of the gradient
  * would go. PyTorch refuses all of backward, and so does this. */
 static bool fail_detached(td_node *n, const td_saved *s) {
+    td_buf name = {0};
+    saved_name(n, s, &name);
     n->cx->stale = td_ok(n->cx);
-    return td__fail(n->cx, TD_E_GRAD,
-                    "%s: its backward needs %s (%s), but that was detached in place by "
-                    "detach_ since; use td_detach, which returns another tensor",
-                    n->name, saved_name(n, s), td__type_str(s->t));
+    td__fail(n->cx, TD_E_GRAD,
+             "%s: its backward needs %s (%s), but that was detached in place by "
+             "detach_ since; use td_detach, which returns another tensor",
+             n->name, td__buf_str(&name), td__type_str(s->t));
+    td__buf_free(&name);
+    return false;
 }
 
 /* An alias of a saved result with its node as grad_fn. The result of a write

@@ -339,7 +339,7 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
 static void print_case(td_buf *b, const td_gcase *c) {
     td_labels l;
     int       indent = 2;
-    if (!td__labels_make(&l, c->g, false)) {
+    if (!td__labels_make(&l, c->g, TD_PRINT_TYPES)) {
         b->failed = true;
         return;
     }

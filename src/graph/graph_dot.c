@@ -105,7 +105,7 @@ static void dot_edge(td_buf *b, const td_gnode *n) {
 
 bool td__graph_dot(td_buf *b, const td_graph *g) {
     td_labels l;
-    if (!td__labels_make(&l, g, false)) return false;
+    if (!td__labels_make(&l, g, TD_PRINT_TYPES)) return false;
     td__buf_add(b, "digraph \"");
     dot_text(b, g->name);
     td__buf_add(b, "\" {\n  node [shape=box, fontname=monospace];\n"

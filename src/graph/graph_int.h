@@ -46,7 +46,7 @@ typedef struct td_labels {
     int32_t        *storage; /* by storage number: printed number; -1: not shared */
     bool           *read;    /* by value id: some node or output reads it */
 } td_labels;
-bool td__labels_make(td_labels *l, const td_graph *g, bool bare);
+bool td__labels_make(td_labels *l, const td_graph *g, unsigned how);
 void td__labels_free(td_labels *l);
 void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type);
 void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how);

@@ -196,7 +196,7 @@ static void json_inputs(td_buf *b, const td_labels *l) {
 
 static void json_graph(td_buf *b, const td_graph *g) {
     td_labels l;
-    if (!td__labels_make(&l, g, false)) {
+    if (!td__labels_make(&l, g, TD_PRINT_TYPES)) {
         b->failed = true;
         return;
     }

@@ -74,9 +74,10 @@ static void name_storage(int32_t *count, const td_gval *v, int32_t *next) {
     if (c && *c > 1) *c = -2 - (*next)++; /* named: -2, -3, ... */
 }
 
-/* Numbers storages that at least two values share, in order of appearance.
- * l->storage counts values first, then holds -2 - number. */
-static void label_storages(td_labels *l) {
+/* Numbers storages that at least two values share, in order of appearance. Without
+ * types, inputs are the only values whose types are printed. l->storage counts values
+ * first, then holds -2 - number. */
+static void label_storages(td_labels *l, bool types) {
     const td_graph *g = l->g;
     int32_t         next = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -84,7 +85,7 @@ static void label_storages(td_labels *l) {
             if (pass == 0) count_storage(l->storage, g->inputs.v[i]);
             else name_storage(l->storage, g->inputs.v[i], &next);
         }
-        for (int i = 0; i < g->nodes.n; i++) {
+        for (int i = 0; types && i < g->nodes.n; i++) {
             const td_gnode *n = g->nodes.v[i];
             for (int k = 0; k < n->n_out && !n->dead; k++) {
                 if (pass == 0) count_storage(l->storage, n->out[k]);
@@ -97,9 +98,9 @@ static void label_storages(td_labels *l) {
 }
 
 /* Assigns printed names: a value's own name if it is unique, else its number. `storage`
- * is -1 for a storage that only one value has: its number is not printed. bare: numbers
- * only, for comparing graphs. */
-bool td__labels_make(td_labels *l, const td_graph *g, bool bare) {
+ * is -1 for a storage that only one value has: its number is not printed. how: as for
+ * td__graph_print; TD_PRINT_BARE: numbers only, for comparing graphs. */
+bool td__labels_make(td_labels *l, const td_graph *g, unsigned how) {
     size_t n = (size_t)g->n_values + 1;
     td_map names = {0};
     *l = (td_labels){.g = g};
@@ -107,10 +108,11 @@ bool td__labels_make(td_labels *l, const td_graph *g, bool bare) {
     l->read = td__arena_zalloc(&l->arena, n);
     l->storage =
         td__arena_zalloc(&l->arena, sizeof *l->storage * ((size_t)g->n_storages + 1));
-    bool ok = l->name && l->read && l->storage && label_all(l, bare ? NULL : &names);
+    bool ok = l->name && l->read && l->storage &&
+              label_all(l, how & TD_PRINT_BARE ? NULL : &names);
     td__map_free(&names);
     if (!ok) return td__labels_free(l), td__fail_memory(g->cx);
-    label_storages(l);
+    label_storages(l, how & TD_PRINT_TYPES);
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in && !g->nodes.v[i]->dead; k++)
             td__garg_each(&g->nodes.v[i]->in[k], note_read, l->read);
@@ -317,7 +319,7 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
  * base. */
 void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n) {
     td_labels l;
-    if (!td__labels_make(&l, g, false)) {
+    if (!td__labels_make(&l, g, TD_PRINT_TYPES)) {
         b->failed = true;
         return;
     }
@@ -441,7 +443,7 @@ static void facts(td_buf *b, const td_graph *g, int indent) {
 static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent,
                        td_defined *defined) {
     td_labels l;
-    if (!td__labels_make(&l, g, how & TD_PRINT_BARE)) {
+    if (!td__labels_make(&l, g, how)) {
         b->failed = true;
         return;
     }

@@ -66,8 +66,8 @@ bool td__kern_cholesky_ex(td_opcall *c) {
     if (!td__each_matrix(c, count, cube(&f), cholesky_one, &f)) return false;
     return !td__in_bool(c, 2) ||
            td__check_infos(c, f.info, count,
-                           "not positive-definite: the leading minor of the order "
-                           "below is not");
+                           "not positive-definite; the first leading minor that is "
+                           "not positive has order");
 }
 
 /* ---- LU ----------------------------------------------------------------- */
@@ -93,8 +93,9 @@ bool td__kern_lu_factor_ex(td_opcall *c) {
     f.info = (int32_t *)(void *)td__ptr(c->out[2]);
     return td__each_matrix(c, count, cube(&f), lu_one, &f) &&
            (!td__in_bool(c, 2) ||
-            td__check_infos(c, f.info, count,
-                            "U is singular: the diagonal element below is 0"));
+            td__check_infos(
+                c, f.info, count,
+                "U is singular; the first zero of its diagonal is element"));
 }
 
 /* Diagonal element k of an item. */
@@ -201,8 +202,8 @@ bool td__kern_inv_ex(td_opcall *c) {
            (!td__in_bool(c, 1) ||
             td__check_infos(
                 c, f.info, count,
-                "singular, it has no inverse: the diagonal element below of "
-                "its LU factors is 0"));
+                "singular, it has no inverse; the first zero on the diagonal of its "
+                "LU factors is element"));
 }
 
 /* ---- LDL ---------------------------------------------------------------- */
@@ -235,5 +236,5 @@ bool td__kern_ldl_factor_ex(td_opcall *c) {
     if (!td__each_matrix(c, count, cube(&f), ldl_one, &f)) return false;
     return !td__in_bool(c, 2) ||
            td__check_infos(c, f.info, count,
-                           "singular: the diagonal element below of D is 0");
+                           "singular; the first zero on the diagonal of D is element");
 }

@@ -169,13 +169,14 @@ bool td__kern_lstsq(td_opcall *c) {
     if (!(f.info = td__block_alloc(bytes))) return td__fail_memory(c->cx);
     memset(f.info, 0, bytes);
     f.a = td__columns_copy(c, a0);
-    bool ok = f.a && start_solution(c, &f) &&
-              td__each_matrix(c, count, 4.0 * f.m * f.n * (f.n + f.k), lstsq_one, &f) &&
-              td__check_infos(c, f.info, count,
-                              f.driver == 's' ? "not of full rank, or not finite; use "
-                                                "driver gelsy, gelsd or gelss"
-                                              : "the algorithm did not converge; is an "
-                                                "element of A or B not finite?");
+    bool ok =
+        f.a && start_solution(c, &f) &&
+        td__each_matrix(c, count, 4.0 * f.m * f.n * (f.n + f.k), lstsq_one, &f) &&
+        td__check_infos(c, f.info, count,
+                        f.driver == 's' ? "not of full rank, or not finite; use "
+                                          "driver gelsy, gelsd or gelss; LAPACK info"
+                                        : "the algorithm did not converge; is an "
+                                          "element of A or B not finite? LAPACK info");
     if (f.a) td_drop(f.a);
     td__block_free(f.info, bytes);
     return ok;

@@ -223,7 +223,8 @@ static bool run_checked(td_opcall *c, decomposing *d, int64_t count, td_matrix_f
     memset(d->info, 0, bytes);
     ok = td__each_matrix(c, count, cube(d), fn, d) &&
          td__check_infos(c, d->info, count,
-                         "the algorithm did not converge; is an element not finite?");
+                         "the algorithm did not converge; is an element not finite? "
+                         "LAPACK info");
     td__block_free(d->info, bytes);
     return ok;
 }

@@ -182,9 +182,10 @@ static bool solve_into(td_opcall *c, solving *s, td_tensor *x, bool left) {
         !td__each_matrix(c, td__stack_count(lu), (double)s->n * s->n * s->n, factor_one,
                          s))
         return false;
-    if (td__in_bool(c, 3) && !td__check_infos(c, s->info, td__stack_count(lu),
-                                              "singular: the diagonal element below of "
-                                              "its LU factors is 0"))
+    if (td__in_bool(c, 3) &&
+        !td__check_infos(c, s->info, td__stack_count(lu),
+                         "singular; the first zero on the diagonal "
+                         "of its LU factors is element"))
         return false;
     return x->numel == 0 ||
            td__each_matrix(c, td__stack_count(x), work_of(s), lu_solve_one, s);

@@ -84,8 +84,8 @@ typedef bool td_matrix_fn(void *job, int64_t i);
  * OpenBLAS on one thread each. False after td__fail_memory. */
 bool         td__each_matrix(td_opcall *c, int64_t count, double work, td_matrix_fn *fn,
                              void *job);
-/* Fails for the first matrix whose info is not 0: "matrix 3 of A f32[4,2,2] RULE". In
- * the rule, %d stands for the info. */
+/* Fails for the first matrix whose info is not 0: "matrix 3 of A f32[4,2,2]: RULE
+ * INFO". */
 bool         td__check_infos(td_opcall *c, const int32_t *info, int64_t count,
                              const char *rule);
 

@@ -99,7 +99,7 @@ bool td__check_infos(td_opcall *c, const int32_t *info, int64_t count,
         if (info[i] == 0) continue;
         snprintf(text, sizeof text, "matrix %lld of %s %s: %s", (long long)i,
                  c->info->s.in[0].name, td__type_str(td__in(c, 0)), rule);
-        return td__op_fail(c, TD_E_ARG, "%s (LAPACK info %d)", text, (int)info[i]);
+        return td__op_fail(c, TD_E_ARG, "%s %d", text, (int)info[i]);
     }
     return true;
 }

@@ -87,7 +87,8 @@ bool td_module_save(td_module *m, const char *path, const td_save_opts *opts) {
     ok = ok && td_module_visit(m, TD_VISIT_ALL | TD_VISIT_DUPLICATES, save_one, &s);
     if (ok && !td__vec_push(&s.notes, NULL)) ok = td__fail_memory(m->cx);
     td_tensors all = {out.tensors.v, out.tensors.n};
-    ok = ok && td_safetensors_save(m->cx, path, out.names.v, all, s.notes.v);
+    ok = ok && td__safetensors_save(m->cx, "td_module_save", path, out.names.v, all,
+                                    s.notes.v);
     if (ok) td__log(m->cx, TD_LOG_modules, "saved %d tensors to %s", all.n, path);
     td__ptrmap_free(&s.first);
     td__vec_free(&s.notes);

@@ -56,8 +56,8 @@ bool td_checkpoint_save(td_ctx *cx, const char *path,
     td_state_out s = {.cx = cx};
     td_scope_begin(cx, who);
     bool ok = add_all(&s, &o) &&
-              td_safetensors_save(cx, path, s.names.v,
-                                  td__nn_list(s.tensors.v, s.tensors.n), notes);
+              td__safetensors_save(cx, who, path, s.names.v,
+                                   td__nn_list(s.tensors.v, s.tensors.n), notes);
     td_scope_end(cx, who, NULL);
     td__state_end(&s);
     return ok;

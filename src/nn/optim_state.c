@@ -1,6 +1,7 @@
 /* optim_state.c -- the tensors of an optimizer by name, and in files. Loading checks
  * every tensor before it writes any, so that a failure changes nothing. */
 #include "nn/optim.h"
+#include "core/files.h"
 #include "tandem/io.h"
 
 #include <stdio.h>
@@ -141,8 +142,8 @@ bool td_optim_save(td_optim *o, const char *path) {
     if (!td_ok(o->cx) || !td__may_change(o->cx, "td_optim_save", "a file"))
         return false;
     bool ok = td__optim_state(o, "", &s) &&
-              td_safetensors_save(o->cx, path, s.names.v,
-                                  td__nn_list(s.tensors.v, s.tensors.n), notes);
+              td__safetensors_save(o->cx, "td_optim_save", path, s.names.v,
+                                   td__nn_list(s.tensors.v, s.tensors.n), notes);
     td__state_end(&s);
     return ok;
 }
@@ -222,7 +223,7 @@ bool td_optim_load(td_optim *o, const char *path) {
     if (!TD_ENTER(o, OPTIM) || !td_ok(o->cx)) return false;
     if (!td__may_change(o->cx, who, "an optimizer")) return false;
     td_scope_begin(o->cx, who);
-    td_state_in         in = {o->cx, who, path, td_safetensors_open(o->cx, path), ""};
+    td_state_in in = {o->cx, who, path, td__safetensors_open(o->cx, who, path), ""};
     td_optim_load_plan *l = td_is_nil(in.file) ? NULL : td__optim_load_begin(o, &in);
     bool                ok = l && td__optim_load_write(l);
     td__optim_load_end(l);

@@ -140,12 +140,16 @@ static int find_arg(const td_schema *s, const char *name, size_t n) {
 static bool add_term(td_op op, char *text) {
     td_opinfo *info = info_at(op);
     char       msg[160], *colon = strchr(text, ':');
-    if (!colon) return wrong(op, "vjp: expected `argument: formula`");
+    if (!colon) return wrong(op, "a derivative must be `argument: formula`");
     while (*text == ' ' || *text == '\n') text++;
     int arg = find_arg(&info->s, text, (size_t)(colon - text));
-    if (arg < 0) return wrong(op, "vjp: unknown argument before the colon");
+    if (arg < 0) {
+        snprintf(msg, sizeof msg, "a derivative is for %.*s, which is no argument",
+                 (int)(colon - text), text);
+        return wrong(op, msg);
+    }
     if (info->s.in[arg].type == TD_T_TENSORS)
-        return wrong(op, "vjp: a list of tensors has a gradient by entry, use vjp_fn "
+        return wrong(op, "a list of tensors has a gradient by entry, use vjp_fn "
                          "(td_op_opts.backward)");
     td_term *t = &info->term[arg];
     t->f = td__formula_parse(colon + 1, &info->s, true, msg, sizeof msg);
@@ -274,8 +278,8 @@ bool td__table_add(td_op op, char *msg, size_t cap) {
     bool ok = init_schema(op);
     if (ok) init_aliases(op);
     ok = ok && init_rules(op);
-    const char *text = strchr(why, ':'); /* "op table: NAME: ..." */
-    if (!ok) snprintf(msg, cap, "%s", text ? text + 2 : why);
+    size_t name = strlen("op table: ") + strlen(td__row(op)->name) + strlen(": ");
+    if (!ok) snprintf(msg, cap, "%s", strlen(why) > name ? why + name : why);
     why[0] = 0;
     pthread_mutex_unlock(&lock);
     return ok;

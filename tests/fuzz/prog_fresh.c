@@ -58,7 +58,7 @@ static td_tensor *literal(prog_world *w, td_buf *text, td_dtype dt, int rank,
     }
     td__buf_printf(text, "], %s, ", td_dtype_name(dt));
     prog_print_ints(text, size, rank);
-    td_tensor *t = td_from(w->cx, TD_F64, (td_ints){size, rank}, v);
+    td_tensor *t = td_from(w->cx, TD_F64, TD_SHAPE_OF(size, rank), v);
     return td_op_to(t, dt, false);
 }
 

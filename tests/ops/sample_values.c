@@ -233,7 +233,7 @@ static td_tensor *make_strided(td_ctx *cx, td_tensor *t) {
     memset(wide, 1, 2 * (size_t)n * each);
     for (int64_t i = 0; i < n; i++)
         memcpy(wide + 2 * (size_t)i * each, from + (size_t)i * each, each);
-    td_tensor *out = td_from(cx, td_dtype_of(t), (td_ints){size, r}, wide);
+    td_tensor *out = td_from(cx, td_dtype_of(t), TD_SHAPE_OF(size, r), wide);
     free(wide);
     td_value in[5] = {td_value_tensor(out), td_value_int(r - 1), td_value_int(0),
                       TD_NONE, td_value_int(2)};

@@ -67,7 +67,8 @@ static void test_misuse(void) {
 static void test_empty(void) {
     says(0, "cache list", "0 files, 0 kernels");
     says(0, "cache verify", "0 files, all whole");
-    says(0, "cache why", "tandem |ops |level |compiler |flags |directory ");
+    says(0, "cache why",
+         "tandem |ops |level |compiler | bytes, changed 2|flags |directory ");
     says(0, "doctor", "cc |cc flags |cache |remote     none (TD_CACHE_REMOTE");
 #ifdef TD_HAVE_HIREDIS
     setenv("TD_CACHE_REMOTE", "redis://me:secret@127.0.0.1:1/3", 1);

@@ -67,6 +67,8 @@ static void test_help(void) {
     says("", "demo --help", "--steps=N|EXAMPLES");
     says("", "help ops", "--json|[NAME]");
     says("", "doctor", "compiler|threads|self-test  fine");
+    result *r = run("", "doctor");
+    check(!strstr(r->text, "td_close"), "should handle its errors", "doctor", r);
     says("TD_NUM_THREADS=1 TD_ISA=base", "doctor", "level      base of|threads    1");
 }
 

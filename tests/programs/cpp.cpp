@@ -193,6 +193,32 @@ static void test_nullptr(td_ctx *cx) {
     td_clear(cx);
 }
 
+// ---- arrays ------------------------------------------------------------------
+
+static bool fails(td_ctx *cx, td_code code) {
+    bool so = td_error(cx) == code;
+    td_clear(cx);
+    return so;
+}
+
+static void test_arrays(td_ctx *cx) {
+    std::vector<double>     d{1, 2, 3, 4};
+    const std::vector<long> l{1, 2};
+    float                   f[3] = {1, 2, 3}, to[4];
+    td_tensor              *t = td_from(cx, TD_F64, TD_SHAPE(2, 2), d.data());
+    CHECK(td_item(td_sum(t)) == 10);
+    CHECK(td_item(td_sum(td_from(cx, TD_I64, TD_SHAPE(2), l.data()))) == 3);
+    CHECK(td_item(td_sum(td_from(cx, TD_F32, TD_SHAPE(3), f))) == 6);
+    CHECK(td_read(t, TD_F32, to, sizeof to) && to[3] == 4);
+    CHECK(td_ok(cx));
+    td_from(cx, TD_F32, TD_SHAPE(2, 2), d.data());
+    CHECK(fails(cx, TD_E_DTYPE));
+    td_from(cx, TD_F32, TD_SHAPE(2, 2), f);
+    CHECK(fails(cx, TD_E_ARG));
+    CHECK(!td_read(t, TD_F32, d.data(), 4 * sizeof(double)) && fails(cx, TD_E_DTYPE));
+    CHECK(td_is_nil(td_from(cx, TD_F32, TD_SHAPE(1), nullptr)) && fails(cx, TD_E_ARG));
+}
+
 // ---- exceptions ---------------------------------------------------------------
 
 static bool throws(td_call *c) {
@@ -242,6 +268,7 @@ int main() {
     test_scopes(cx);
     test_options(cx);
     test_nullptr(cx);
+    test_arrays(cx);
     test_exceptions(cx);
     td_close(cx);
     return failed != 0;

@@ -234,6 +234,33 @@ static void values(scene *s) {
         float f[2];
         td_read(s->x, TD_F32, f, sizeof f);
     });
+    MISTAKE("an array of double as f32", {
+        double v[] = {1, 2};
+        td_from(s->cx, TD_F32, TD_SHAPE(2), v);
+    });
+    MISTAKE("an array that is too short for the shape",
+            td_from(s->cx, TD_F32, TD_SHAPE(2, 2), (float[]){1, 2, 3}));
+    MISTAKE("read f32 into an array of double", {
+        double v[12];
+        td_read(s->x, TD_F32, v, sizeof v);
+    });
+    MISTAKE("a count of bytes that the buffer does not have", {
+        float f[4];
+        td_read(s->x, TD_F32, f, 48);
+    });
+    MISTAKE("an expanded view of too many elements",
+            td_expand(td_sum(s->x), TD_SHAPE((int64_t)1 << 62)));
+    MISTAKE("an object of a type with other characters",
+            td_object(s->cx, &(td_object_opts){TD_OBJECT_OPTS, .type = "My Obj",
+                                               .data = s->cx}));
+    MISTAKE("a checkpoint onto a folder",
+            td_checkpoint_save(s->cx, "/",
+                               &(td_checkpoint_parts){TD_CHECKPOINT_PARTS}));
+    MISTAKE("a module saved where no folder is",
+            td_module_save(s->net, "/nonexistent/net.safetensors", NULL));
+    MISTAKE("a matrix that is not positive-definite",
+            td_linalg_cholesky(td_neg(td_eye(s->cx, 2))));
+    MISTAKE("a singular matrix", td_linalg_inv(td_zeros(s->cx, TD_SHAPE(2, 2))));
 }
 
 static void gradients(scene *s) {

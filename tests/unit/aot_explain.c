@@ -34,6 +34,28 @@ TEST(an_explanation_says_what_happens_to_inputs_and_results) {
     td_close(cx);
 }
 
+static bool sum_of_all(td_call *c) {
+    td_tensor *sum = td_arg(c, 0);
+    for (int i = 1; i < td_arg_count(c); i++) sum = td_add(sum, td_arg(c, i));
+    return td_return(c, sum);
+}
+
+TEST(columns_are_aligned_beyond_ten_inputs) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2)), *y;
+    td_fn     *f = td_aot_function(cx, sum_of_all, NULL, NULL);
+    td_value   in[11];
+
+    for (int i = 0; i < 11; i++) in[i] = td_value_tensor(td_add(x, i));
+    CHECK(td_invoke(f, TD_ARGS_OF(in, 11), &y, 1));
+    td_explain(f, text, sizeof text);
+    CHECK(strstr(text, "\n     9  %x9   f32[2]  only read\n"
+                       "    10  %x10  f32[2]  only read\n"));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 TEST(a_function_nobody_called_is_not_compiled_yet) {
     td_ctx *cx = td_open();
     td_fn  *f = td_aot_function(cx, layer, NULL, NULL);

@@ -85,7 +85,7 @@ static bool call(td_ctx *cx, int k, int n) {
     case 30: return td_optim_step_with(o, ((td_tensors){list, n})), true;
     case 31: return td_optim_add(o, ((td_tensors){list, n}), td_sgd(0.1)), true;
     case 32: return td_from_doubles(cx, (double[]){1}, n), true;
-    case 33: return td_from(cx, TD_F32, (td_ints){sizes, n}, &(float){1}), true;
+    case 33: return td_from(cx, TD_F32, TD_SHAPE_OF(sizes, n), &(float){1}), true;
     case 34: return td_ones(cx, ((td_ints){sizes, n})), true;
     case 35: return td_cat(((td_tensors){list, n}), 0), true;
     case 36: return td_unbind(x, 0, out, n), true;

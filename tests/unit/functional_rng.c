@@ -258,7 +258,7 @@ TEST(a_branch_that_draws_advances_the_offset_by_what_it_drew) {
 /* ---- exports ------------------------------------------------------------- */
 
 static td_tensor *state(td_ctx *cx, int64_t v) {
-    return td_from(cx, TD_I64, (td_ints){NULL, 0}, &v);
+    return td_from(cx, TD_I64, TD_SHAPE(), &v);
 }
 
 static bool noise(td_call *c) {

@@ -119,6 +119,26 @@ TEST(source_lines_and_scopes_survive_printing) {
     td_close(cx);
 }
 
+/* The argument shares its storage with a value whose type is not printed. */
+TEST(storages_are_numbered_if_two_printed_types_share_them) {
+    td_ctx   *cx = td_open();
+    td_buf    b = {0};
+    td_gfile *f = parse(cx, "func @f(%x: f32[4] @0) {\n"
+                            "  %y = view(%x, [2,2]) : f32[2,2] @0\n"
+                            "  return %y\n"
+                            "}\n");
+
+    CHECK_OK(cx);
+    td__gfile_print(&b, f, 0);
+    CHECK_STR(td__buf_str(&b), "func @f(%x: f32[4]) {\n"
+                               "  %y = view(%x, [2,2])\n"
+                               "  return %y\n"
+                               "}\n");
+    td__buf_free(&b);
+    td__gfile_drop(f);
+    td_close(cx);
+}
+
 TEST(values_of_one_name_print_under_two) {
     td_ctx   *cx = td_open();
     td_graph *g = td__graph_make(cx, "f");

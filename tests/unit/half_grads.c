@@ -30,7 +30,7 @@ static int gradients(td_dtype dt, function *f, const operand *in, int n, double 
         int64_t m = 1;
         for (int d = 0; d < in[i].rank; d++) m *= in[i].size[d];
         for (int64_t k = 0; k < m; k++) v[k] = round(16 * drawn(&state)) / 8;
-        x[i] = td_from(cx, TD_F64, (td_ints){in[i].size, in[i].rank}, v);
+        x[i] = td_from(cx, TD_F64, TD_SHAPE_OF(in[i].size, in[i].rank), v);
         x[i] = td_requires_grad_(td_to(x[i], dt));
     }
     y = f(x);

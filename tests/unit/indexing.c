@@ -11,7 +11,7 @@ static td_tensor *count(td_ctx *cx, td_ints size) {
 }
 
 static td_tensor *longs(td_ctx *cx, td_ints v) {
-    return td_from(cx, TD_I64, (td_ints){(const int64_t[]){v.n}, 1}, v.v);
+    return td_from(cx, TD_I64, TD_SHAPE(v.n), v.v);
 }
 
 static td_tensor *mask(td_ctx *cx, td_ints v) { return td_to(longs(cx, v), TD_BOOL); }
