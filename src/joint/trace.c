@@ -313,26 +313,22 @@ bool td__joint_is_input(const td_joint_run *r, const td_storage *st) {
 }
 
 /* A hook runs in backward and reads the elements that its tensors have then. These
- * equal the values of the call for tensors that nobody else can write, and for
- * arguments that the program does not write: they are saved, and backward checks their
- * versions. */
+ * equal the values of the call for tensors that nobody else can write. The backward of
+ * a backward, of a branch or of a region has values of the others, which must not
+ * change. */
 static bool check_hooks(const td_joint_run *r) {
     td_ctx *cx = r->cx;
+    bool    values = r->opts.n_orders > 0 || r->opts.nested;
     if (cx->last_hook == cx->hooks_before) return true;
     for (int i = 0; i < r->to->n_primals; i++) {
         const td_tensor          *t = r->inputs[i].outer;
         const td_storage_summary *st = t ? td__storage_summary(r, t->st) : NULL;
         if (t && !r->opts.n_orders) td__hooks_note_given(cx, cx->hooks_before, t->st);
-        if (!st || !st->changed || !td__hooks_read(cx, cx->hooks_before, t->st))
-            continue;
-        return td__fail(
-            cx, TD_E_UNSUPPORTED,
-            "td_on_grad: unsupported: the hook reads argument %d, which the "
-            "body writes. The caller may write it before backward, too; let "
-            "the hook read td_clone of it",
-            i);
+        bool reads = values && st && st->changed;
+        if (reads && td__hooks_read(cx, cx->hooks_before, t->st))
+            return td__joint_fail_hook(r, i);
     }
-    for (int i = 0; i < r->to->n_results; i++) {
+    for (int i = 0; values && i < r->to->n_results; i++) {
         const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
         if (t && !td__joint_is_input(r, t->st) &&
             td__hooks_read(cx, cx->hooks_before, t->st))
