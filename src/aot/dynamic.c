@@ -174,8 +174,8 @@ static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan)
     ok = ok && td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE) &&
          still_varies(f, e) &&
          td__stages_run(f, s, args, TD_PIPE_FACTS, TD_PIPE_PASSES) &&
-         td__pack_check_sizes(f, s->j) &&
-         take_guards(f, s, e) && (!s->varies || td__marked_check(f, s, given, e));
+         td__pack_check_sizes(f, s->j) && take_guards(f, s, e) &&
+         (!s->varies || td__marked_check(f, s, given, e));
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);

@@ -295,9 +295,12 @@ bool td__pack_check_sizes(const td_fn *f, const td_joint *j) {
     bool            packs = (f->opts.saved.pack || f->opts.offload.store) && !f->inner;
     for (int i = 0; packs && j->n_tangents && i < g->dims.n; i++)
         if (g->dims.v[i].op == TD_GDIM_SYMBOL && g->dims.v[i].letter != 's')
-            return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "td_aot_opts.saved and offload need sizes that do not "
-                            "depend on values");
+            return td__fail(
+                f->cx, TD_E_UNSUPPORTED,
+                "td_aot_opts.saved and offload: unsupported beside a size that "
+                "depends on values (nonzero, masked_select) which are not "
+                "known before the call. Compile the part without such an "
+                "op by itself");
     return true;
 }
 

@@ -375,8 +375,15 @@ static td_tensor *stand_in(void *env, td_tensor *t) {
     return to;
 }
 
+/* In a program, which may be a text, _held is a copy. */
 static bool replace_hooked(td_joint_run *r) {
     td_ctx *cx = r->cx;
+    for (int i = 0; i < r->to->g->nodes.n; i++) {
+        td_gnode *n = r->to->g->nodes.v[i];
+        if (n->op != TD_OP__held) continue;
+        n->op = TD_OP_copy;
+        n->n_in = 2;
+    }
     return cx->last_hook == cx->hooks_before || r->opts.n_orders || r->opts.nested ||
            td__hooks_replace(cx, cx->hooks_before, stand_in, r);
 }

@@ -75,17 +75,37 @@ static bool is_read_late(const td_graph *g, const td_gval *v) {
     return any;
 }
 
+/* The type of what op _held names: forward output nr, or input -1 - nr. NULL: there is
+ * none. */
+static const td_gtype *held_type(const td_plan *p, int64_t nr) {
+    const td_graph *g = p->h->fwd;
+    if (nr < 0) return nr >= -p->j->n_primals ? g->inputs.v[-1 - nr]->type : NULL;
+    const td_garg *a = nr < p->h->n_fwd ? &g->outputs.v[nr] : NULL;
+    bool           made = a && a->kind == TD_G_VALUE && p->j->fwd[nr].made;
+    return made ? a->u.v->type : NULL;
+}
+
+/* The node _held whose result is saved as `to`, of type l; NULL: it is another. */
+static const td_gnode *held_by(const td_plan *p, const td_save_plan *to,
+                               const td_gtype *l) {
+    const td_garg  *a = to->out < p->h->n_fwd ? NULL : &p->h->fwd->outputs.v[to->out];
+    const td_gnode *n = a && a->kind == TD_G_VALUE ? a->u.v->node : NULL;
+    const td_gtype *of = n && n->op == TD_OP__held ? held_type(p, n->in[2].u.i) : NULL;
+    bool            same = of && l && of->kind == l->kind && of->dtype == l->dtype &&
+                td__sizes_identical(&of->geom, &l->geom);
+    return same ? n : NULL;
+}
+
 /* A value that hooks alone read is the tensor of the call that op _held names, or the
  * argument, whatever has been written to it since. */
 static void set_late(const td_plan *p, int i, td_save_plan *to) {
-    const td_garg  *a = to->out < 0 ? NULL : &p->h->fwd->outputs.v[to->out];
-    const td_gnode *n = a && a->kind == TD_G_VALUE ? a->u.v->node : NULL;
-    bool            held = n && n->op == TD_OP__held;
-    to->late = held || (to->out < 0 && p->h->bwd && !to->number &&
-                        is_read_late(p->h->bwd, p->h->bwd->inputs.v[i]));
+    const td_gval *v = p->h->bwd ? p->h->bwd->inputs.v[i] : NULL;
+    if (!v || to->number || !is_read_late(p->h->bwd, v)) return;
+    const td_gnode *n = held_by(p, to, v->type);
+    to->late = n || to->out < 0;
     if (!to->late) return;
     to->checked = false;
-    if (!held) return;
+    if (!n) return;
     int64_t nr = n->in[2].u.i;
     to->out = nr < 0 ? -1 : (int)nr;
     to->index = nr < 0 ? (int)(-1 - nr) : (int)nr;

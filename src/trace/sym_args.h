@@ -14,10 +14,10 @@ typedef struct td_symplan {
     bool            duck;        /* ...or share one, those of marked dims too */
     bool            by_argument; /* inputs are numbered by argument, not by tensor */
     bool            may_fix;     /* specialize all sizes where symbols fail */
-    bool            views; /* sizes of a view that requires grad may be symbols: its
+    bool            views;    /* sizes of a view that requires grad may be symbols: its
                               copy is no view, and the trace checks the program
                               (td_faker.flat), or its base is an argument */
-    const td_graph *named_as;    /* take input names from it; NULL: x0, x1... */
+    const td_graph *named_as; /* take input names from it; NULL: x0, x1... */
     const bool *fixed; /* by argument: sizes stay numbers (parameters); NULL: none */
 } td_symplan;
 
