@@ -1685,6 +1685,9 @@ TD_API td_tensor *td_op__put(td_tensor *self, td_tensor *src);
 /* Writes the result of _put into its first argument. */
 TD_API td_tensor *td_op__put_(td_tensor *self, td_tensor *src);
 
+/* copy, in place of which a backward reads a tensor of the call as it is then: forward output nr, or input -1 - nr. A gradient hook closes over it. */
+TD_API td_tensor *td_op__held(td_tensor *self, td_tensor *src, int64_t nr);
+
 /* Every element the number or 0-dim tensor given. */
 TD_API td_tensor *td_op_fill(td_tensor *self, td_value value);
 

@@ -325,6 +325,9 @@ bool td__step_check(const td_fn *f, const td_joint *j);
 /* Traces td_aot_opts.saved for the saved values of s->h and joins both functions to it;
  * s->h stays as it is if pack returns nothing. False after td__fail. */
 bool td__spec_pack(const td_fn *f, td_spec *s, const td_part_opts *o);
+/* Packing is traced from types, which know no size that depends on values: fails if
+ * j has one and f packs. The program is traced for the sizes of the call then. */
+bool td__pack_check_sizes(const td_fn *f, const td_joint *j);
 
 /* ---- joint_pass.c ------------------------------------------------------- */
 

@@ -96,7 +96,10 @@ static bool fail_fixed(td_fn *f, const td_spec *s, int i, const td_tensor *t, in
     if (g) td__guard_print(e, g, &b);
     else if (s->guards && of && of->given == of->tag)
         td__guard_lines_print(&s->guards->all, &b);
-    if (b.n == head) td__buf_add(&b, "td_aot_opts.static_args lists the argument");
+    if (b.n == head)
+        td__buf_add(&b, td__arg_is_static(f, i)
+                            ? "td_aot_opts.static_args lists the argument"
+                            : "the op that made the view gives it that size");
     td__buf_add(&b, ". Read sizes with td_sym_size");
     fail_marked(f, i, t, d, td__buf_str(&b));
     td__buf_free(&b);

@@ -290,15 +290,17 @@ static td_graph *trace_unpack(td_packing_trace *t, const td_graph *pack) {
     return g;
 }
 
-/* Traces from types know no size that depends on values. False after td__fail. */
-static bool check_sizes(const td_fn *f, const td_graph *g) {
-    for (int i = 0; i < g->dims.n; i++)
+bool td__pack_check_sizes(const td_fn *f, const td_joint *j) {
+    const td_graph *g = j->g;
+    bool            packs = (f->opts.saved.pack || f->opts.offload.store) && !f->inner;
+    for (int i = 0; packs && j->n_tangents && i < g->dims.n; i++)
         if (g->dims.v[i].op == TD_GDIM_SYMBOL && g->dims.v[i].letter != 's')
-            return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "%s: unsupported: td_aot_opts.saved in a function with a "
-                            "size that depends on values (nonzero, masked_select). "
-                            "Compile the part without such an op by itself",
-                            f->name);
+            return td__fail(
+                f->cx, TD_E_UNSUPPORTED,
+                "td_aot_opts.saved and offload: unsupported beside a size that "
+                "depends on values (nonzero, masked_select) which are not "
+                "known before the call. Compile the part without such an "
+                "op by itself");
     return true;
 }
 
@@ -308,8 +310,7 @@ bool td__spec_pack(const td_fn *f, td_spec *s, const td_part_opts *o) {
                           .off = &f->opts.offload,
                           .h = s->h};
     td_graph        *pack = NULL, *unpack = NULL;
-    if (!check_sizes(f, s->h->fwd) || !check_sizes(f, s->h->bwd)) return false;
-    bool ok = list_values(&t) && (t.n == 0 || (pack = trace_pack(&t)));
+    bool             ok = list_values(&t) && (t.n == 0 || (pack = trace_pack(&t)));
     if (pack && pack->outputs.n == 0) {
         td__graph_drop(pack);
         pack = NULL;

@@ -105,7 +105,8 @@ static bool set_results(frame *f, td_node *n) {
 static bool set_saved(frame *f, td_node *n) {
     for (int k = 0; k < n->n_saved; k++) {
         const td_saved *s = &n->saved[k];
-        td_tensor      *t = td__unpack(n, s);
+        if (TD_UNLIKELY(td__saved_is_absent(s))) continue;
+        td_tensor *t = td__unpack(n, s);
         if (!t) return false;
         if (s->arg < 0) f->out[-1 - s->arg] = t;
         else if (n->in[s->arg].kind == TD_K_TENSOR) f->in[s->arg] = td_value_tensor(t);

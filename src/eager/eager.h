@@ -112,12 +112,16 @@ bool         td__hooks_read(const td_ctx *cx, uint64_t after, const td_storage *
 typedef bool td_storage_test(const void *env, const td_storage *st);
 uint64_t     td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_test *skip,
                                 const void *env);
+/* In the backward that is traced next, such hooks read by(env, t) in place of each
+ * tensor t that they close over; NULL: t itself. False if `by` fails. */
+typedef td_tensor *td_stand_in(void *env, td_tensor *t);
+bool td__hooks_replace(td_ctx *cx, uint64_t after, td_stand_in *by, void *env);
 /* Notes that st is the storage of an argument of the traced call: hooks registered
  * after `after` that read it do so in backward. */
-void         td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
+void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
 /* Fails for such a hook that reads result nr: what it reads depends on the caller.
  * Always returns false. */
-bool         td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
+bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
 /* Arguments of op `on_grad`, which a hook of a captured body becomes. */
 enum {
     TD_ON_GRAD_X,

@@ -9,7 +9,8 @@
 typedef struct td_hook_graph {
     td_ctx     *cx;
     td_graph   *g;     /* one reference */
-    td_tensor **fixed; /* referenced: the tensors it closes over */
+    td_tensor **fixed; /* referenced: the tensors it closes over, and */
+    td_tensor **now;   /* ...what it reads in place of each in a trace; NULL: itself */
     int         n_fixed;
     bool        late;  /* one of them is an argument, see fixed_now */
     char       *error; /* the hook fails with this message, "": it works, */
@@ -23,7 +24,12 @@ static void release(td_hook_graph *h) {
     int         n = h->n_fixed;
     h->fixed = NULL;
     h->n_fixed = 0;
+    td_tensor **now = h->now;
+    h->now = NULL;
+    for (int i = 0; now && i < n; i++)
+        if (now[i]) td__unref(now[i]);
     for (int i = 0; i < n; i++) td__unref(fixed[i]);
+    td__free(now);
     td__free(fixed);
 }
 
@@ -62,10 +68,32 @@ uint64_t td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_test *s
                             const void *env) {
     uint64_t sum = 0;
     for (const td_hookrec *h = td__eager(cx)->hooks; h && h->id > after; h = h->after)
-        for (int i = 0; h->graph && i < h->graph->n_fixed; i++)
-            if (!skip(env, h->graph->fixed[i]->st))
-                sum += td__version(h->graph->fixed[i]);
+        for (int i = 0; h->graph && i < h->graph->n_fixed; i++) {
+            const td_hook_graph *g = h->graph;
+            if (g->now && g->now[i]) sum += td__version(g->now[i]);
+            else if (!skip(env, g->fixed[i]->st)) sum += td__version(g->fixed[i]);
+        }
     return sum;
+}
+
+static bool replace(td_hook_graph *h, td_stand_in *by, void *env) {
+    for (int i = 0; i < h->n_fixed; i++) {
+        td_tensor *to = by(env, h->fixed[i]);
+        if (!td_ok(h->cx)) return false;
+        if (!to) continue;
+        size_t bytes = sizeof *h->now * (size_t)h->n_fixed;
+        if (!h->now && !(h->now = td__zalloc(bytes))) return td__fail_memory(h->cx);
+        h->now[i] = td__ref(to);
+    }
+    return true;
+}
+
+bool td__hooks_replace(td_ctx *cx, uint64_t after, td_stand_in *by, void *env) {
+    bool ok = true;
+    for (const td_hookrec *h = td__eager(cx)->hooks; ok && h && h->id > after;
+         h = h->after)
+        if (h->graph && !h->gone) ok = replace(h->graph, by, env);
+    return ok;
 }
 
 void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st) {
@@ -86,6 +114,7 @@ bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr) {
  * forward: what is saved is the argument, whose version is checked. nil after td__fail.
  */
 static td_tensor *fixed_now(const td_hook_graph *h, int i) {
+    if (h->now && h->now[i]) return td_op__late(h->now[i]);
     return h->cx->fake && h->late ? td_op__late(h->fixed[i]) : h->fixed[i];
 }
 

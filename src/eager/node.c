@@ -91,7 +91,9 @@ void td__node_release(td_node *n) {
 
 bool td__node_saves(const td_node *n) {
     if (n->kind == &td__slices_kind) n = td__slices_writer(n);
-    return n->n_saved > 0;
+    for (int i = 0; i < n->n_saved; i++)
+        if (!(n->saved[i].flags & TD_SV_SPARE)) return true; /* eager saves it, too */
+    return false;
 }
 
 /* Frees a node whose last reference is gone. */

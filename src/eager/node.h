@@ -30,7 +30,8 @@ enum {
     TD_SV_LEAF = 2,   /* had no grad_fn, or is a result: may be detached in place */
     TD_SV_ALIAS = 4,  /* t is an alias without history; else the tensor itself */
     TD_SV_FREED = 8,  /* released by an earlier backward */
-    TD_SV_PLAIN = 16  /* stashed: no version check, no history */
+    TD_SV_PLAIN = 16, /* stashed: no version check, no history */
+    TD_SV_SPARE = 32  /* read for a gradient of a gradient; absent if written since */
 };
 
 /* A value saved for backward. Reading it fails if its storage was written since. */
@@ -193,6 +194,8 @@ struct td_listener {
 /* Saves t for backward, through saved-tensor hooks if any are pushed. output: t is
  * result nr of the node. False after td__fail. */
 bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
+/* Is it a spare value (TD_SV_SPARE) that is not there or not wanted now? */
+bool       td__saved_is_absent(const td_saved *s);
 /* Reads a saved value; fails if its storage was written since. Borrowed from the node
  * or owned by the innermost scope. NULL after td__fail. */
 td_tensor *td__unpack(td_node *n, const td_saved *s);

@@ -257,6 +257,12 @@ bool td__fail_second(const td_node *n) {
         n->name);
 }
 
+bool td__saved_is_absent(const td_saved *s) {
+    return s->flags & TD_SV_SPARE &&
+           (!s->t || !td__recording(s->t->cx) || td__saved_is_detached(s) ||
+            s->version != td__version(s->t) || s->st != s->t->st);
+}
+
 td_tensor *td__unpack(td_node *n, const td_saved *s) {
     if (s->flags & TD_SV_FREED) return td__fail_second(n), NULL;
     if (s->pack) return unpack_hooks(n, s);

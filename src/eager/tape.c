@@ -179,6 +179,9 @@ static bool fill_list(filling *f, const td_opcall *c, const plan *p, int i) {
         bool       leads = p->needs >> i & 1 &&
                      (!(c->def->flags & TD_OPF_NESTS) || td__nested_leads(c, (int)k));
         if (!fill_tensor(f, t, keep ? t : NULL, leads, i, (int)k)) return false;
+        if (keep && t && c->def->flags & TD_OPF_NESTS &&
+            !td__nested_checks(c, i, (int)k))
+            f->n->saved[f->n->n_saved - 1].flags |= TD_SV_SPARE;
     }
     return true;
 }

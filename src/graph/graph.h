@@ -574,6 +574,9 @@ bool td__nested_grad(const td_opcall *c, int i);
 /* ...does the tape save entry `item` of its list argument `arg`, or, with arg -1, its
  * result `item`? */
 bool td__nested_saves(const td_opcall *c, int arg, int item);
+/* ...does eager save it, too? Other operands of a region are read only for a gradient
+ * of a gradient, if nothing has written them until then. */
+bool td__nested_checks(const td_opcall *c, int arg, int item);
 /* ...does a gradient lead from its results to entry `item` of its list argument? */
 bool td__nested_leads(const td_opcall *c, int item);
 /* Are the graphs of this op functional, made for operands of given types, so that they

@@ -147,6 +147,12 @@ bool td__kern_call_forward(td_opcall *c) {
 bool td__nested_saves(const td_opcall *c, int arg, int item) {
     if (c->def == td__row(TD_OP_cond_forward))
         return arg >= 0 || item >= c->in[TD_COND_YES].u.g->outputs.n;
+    if (td__nested_checks(c, arg, item)) return true;
+    const td_tensor *t = arg == TD_CALL_OPERANDS ? c->in[arg].u.ts[item] : NULL;
+    return t && !td_is_inference(t);
+}
+
+bool td__nested_checks(const td_opcall *c, int arg, int item) {
     if (c->def != td__row(TD_OP_call_forward)) return true;
     int64_t results = td__in_int(c, TD_CALL_RESULTS);
     if (arg < 0 && item >= results) return true;

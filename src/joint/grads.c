@@ -217,8 +217,8 @@ static bool check_hooked(const td_joint_run *r, uint64_t was) {
            td__fail(
                r->cx, TD_E_UNSUPPORTED,
                "td_on_grad: unsupported: in the backward of @%.60s a hook writes a "
-               "gradient that another hook has returned, and that shares storage "
-               "with a tensor which hooks read. Return td_clone of it",
+               "result, a written argument, or a gradient that another hook has "
+               "returned, and hooks read that tensor. Use td_clone of it",
                r->program->name);
 }
 
@@ -326,6 +326,68 @@ bool td__joint_targets(td_joint_run *r) {
     return true;
 }
 
+/* ---- what hooks read ---------------------------------------------------- */
+
+bool td__joint_fail_hook(const td_joint_run *r, int i) {
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "td_on_grad: unsupported: the hook reads argument %d, which the "
+                    "body writes, through a view, with other sizes or for a gradient "
+                    "of a gradient. Let the hook read td_clone of it",
+                    i);
+}
+
+/* The number of tensor t for op _held: it is an argument or a result that keeps its
+ * sizes. False: it is none. */
+static bool held_number(const td_joint_run *r, const td_tensor *t, int64_t *nr) {
+    int input = td__joint_input(r, t);
+    if (t->typed || td__tensor_summary(r, t)->meta_written) return false;
+    *nr = -1 - input;
+    if (input >= 0) return t->st == r->f.in.v[r->inputs[input].nr].st;
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (e->kind != TD_EV_MADE || !e->live || e->t != t || e->out_nr < 0) continue;
+        *nr = e->out_nr;
+        return true;
+    }
+    return false;
+}
+
+/* td_stand_in: a hook reads t, whose storage the caller or the epilogue may write
+ * before backward. Unwritten arguments are saved as they are (op _late). */
+static td_tensor *stand_in(void *env, td_tensor *t) {
+    const td_joint_run *r = env;
+    int                 input = -1, result = -1;
+    int64_t             nr;
+    for (int i = 0; i < r->to->n_primals && input < 0; i++)
+        if (r->inputs[i].outer && r->inputs[i].outer->st == t->st) input = i;
+    for (int i = 0; i < r->to->n_results && result < 0; i++)
+        if (r->out[i].kind == TD_K_TENSOR && r->out[i].u.t->st == t->st) result = i;
+    const td_storage_summary *st = td__storage_summary(r, t->st);
+    if (input >= 0 ? !st || !st->changed : result < 0) return NULL;
+    if (!held_number(r, t, &nr)) {
+        if (input >= 0) td__joint_fail_hook(r, input);
+        else td__hooks_fail_result(r->cx, t, result);
+        return NULL;
+    }
+    td_tensor *to = td_op__held(t, t, nr);
+    td_gnode  *n = r->to->g->nodes.v[r->to->g->nodes.n - 1];
+    if (n->op == TD_OP__held) n->tags = TD_TAG(TD_MUST_SAVE, 0);
+    return to;
+}
+
+/* In a program, which may be a text, _held is a copy. */
+static bool replace_hooked(td_joint_run *r) {
+    td_ctx *cx = r->cx;
+    for (int i = 0; i < r->to->g->nodes.n; i++) {
+        td_gnode *n = r->to->g->nodes.v[i];
+        if (n->op != TD_OP__held) continue;
+        n->op = TD_OP_copy;
+        n->n_in = 2;
+    }
+    return cx->last_hook == cx->hooks_before || r->opts.n_orders || r->opts.nested ||
+           td__hooks_replace(cx, cx->hooks_before, stand_in, r);
+}
+
 /* Appends the backward to the joint graph. If eager itself would fail, each tangent is
  * tried alone, so that the error appears only in a backward that uses it. Writes that
  * custom backwards do to inputs become updates. */
@@ -333,8 +395,9 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_joint *j = r->to;
     td_arena *a = &j->arena;
     size_t    n = (size_t)j->n_primals + 1;
-    int       first = j->g->nodes.n;
-    td_geom  *geoms = td__arena_zalloc(a, sizeof *geoms * n);
+    if (!replace_hooked(r)) return false;
+    int      first = j->g->nodes.n;
+    td_geom *geoms = td__arena_zalloc(a, sizeof *geoms * n);
     if (!geoms || !note_inputs(r, geoms)) return geoms ? false : td__fail_memory(r->cx);
     uint64_t *versions = note_results(r);
     uint64_t  hooked = hooked_versions(r);

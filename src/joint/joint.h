@@ -140,6 +140,7 @@ typedef struct td_joint_opts {
      * of the value. The list may be NULL. */
     td_tensor *const *tangents;
     bool plain_tangents; /* other tangents are plain: a type cannot compute them */
+    bool nested;         /* the program is the body of a region or a branch */
     int  loss;           /* 1 + the result whose tangent alone arrives; 0: all do */
     /* Orders below, the first one first. Without any, forward outputs are values of the
      * program. With n of them, they are its gradients of order n, one result for each

@@ -109,6 +109,9 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
 bool td__joint_tangent(td_joint_run *r, int i);
 /* Is it the storage of an input? */
 bool td__joint_is_input(const td_joint_run *r, const td_storage *st);
+/* A hook reads argument i, which the body writes, in a way that is unsupported. Always
+ * returns false. */
+bool td__joint_fail_hook(const td_joint_run *r, int i);
 /* Finds the targets of the first order, and which tangents lead to them. */
 bool td__joint_targets(td_joint_run *r);
 

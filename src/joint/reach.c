@@ -92,6 +92,7 @@ static void note_saved(const reaching *w, const td_node *n, const uint64_t *from
     td_joint *j = w->r->to;
     for (int k = 0; k < n->n_saved; k++) {
         const void *st = n->saved[k].st;
+        if (n->saved[k].flags & TD_SV_SPARE) continue;
         for (int i = 0; i < j->n_primals; i++) {
             const td_tensor *t = w->r->inputs[i].outer;
             if (t && t->st == st) td__set_join(j->primals[i].saved, from, w->words);

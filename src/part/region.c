@@ -233,7 +233,8 @@ static td_joint *join(td_region_parts *r, td_tensors ts, const uint64_t *missing
                       td_tensor *const *tangents) {
     td_ctx       *cx = r->body->cx;
     td_value     *in = room(r, (size_t)r->body->inputs.n, sizeof *in);
-    td_joint_opts o = {.train = cx->grad_enabled && !cx->inference,
+    td_joint_opts o = {.nested = true,
+                       .train = cx->grad_enabled && !cx->inference,
                        .find_saved = true,
                        .missing = missing,
                        .tangents = tangents};

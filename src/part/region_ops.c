@@ -215,8 +215,10 @@ static bool differentiate_body(td_vjp *v, const td_graph *body) {
         if (ok && v->list_need[TD_CALL_OPERANDS][i]) b.with[b.n_with++] = alias[i];
     }
     give_operands(body, (td_tensors){alias, n}, in);
-    ok = ok && td__graph_replay(body, in, in + n_in) &&
-         take_roots(v, in + n_in, (int)m, &b);
+    td_autocast_mode was = td_autocast_off_begin(v->cx); /* casts are nodes of body */
+    ok = ok && td__graph_replay(body, in, in + n_in);
+    td_autocast_end(v->cx, was);
+    ok = ok && take_roots(v, in + n_in, (int)m, &b);
     for (int i = 0, at = 0; i < n && ok; i++) {
         if (!v->list_need[TD_CALL_OPERANDS][i]) continue;
         td_tensor *g = b.grad[at++];
@@ -226,8 +228,8 @@ static bool differentiate_body(td_vjp *v, const td_graph *body) {
     return ok;
 }
 
-/* May the body run once more? Numbers would be drawn anew, and what backward does not
- * read was not saved, or may have been written since. */
+/* May the body run once more? Numbers would be drawn anew, and an operand that backward
+ * does not read may have been written since. */
 static bool may_repeat(const td_vjp *v, const td_graph *body) {
     td_tensor *const *ts = v->in[TD_CALL_OPERANDS].u.ts;
     for (uint32_t i = 0; i < v->in[TD_CALL_OPERANDS].n; i++)
@@ -245,8 +247,8 @@ bool td__vjp_call_forward(td_vjp *v) {
         return td__fail(v->cx, TD_E_UNSUPPORTED,
                         "region @%.60s: a gradient of its gradient is taken inside of "
                         "the captured function, which is unsupported for a region that "
-                        "draws random numbers, or has operands that its backward does "
-                        "not read; call the body without td_call_region",
+                        "draws random numbers, or has an operand that has been "
+                        "written since; call the body without td_call_region",
                         body->name);
     if (v->cx->grad_enabled) return differentiate_body(v, body);
     if (all_arrive(v, back)) return call_back(v, back, grads);

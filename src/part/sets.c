@@ -3,11 +3,13 @@
  * fuse. */
 #include "part/part_int.h"
 
-/* Does a hook read an input here? The caller may write an input before backward; no
- * other code can write values of the program. */
+/* Does a hook read an input or a tensor of the call (op _held) here? The caller may
+ * write these before backward; no other code can write values of the program. */
 static bool reads_late(const td_part *p, const td_gnode *n) {
-    return td__row(n->op)->view == TD_VIEW_LATE && n->in[0].kind == TD_G_VALUE &&
-           p->maker[p->root[n->in[0].u.v->id]] < 0;
+    if (td__row(n->op)->view != TD_VIEW_LATE || n->in[0].kind != TD_G_VALUE)
+        return false;
+    int maker = p->maker[p->root[n->in[0].u.v->id]];
+    return maker < 0 || p->g->nodes.v[maker]->op == TD_OP__held;
 }
 
 /* Does it depend on a tangent or on what a hook reads, or is it an effect of backward?
@@ -57,11 +59,12 @@ static bool find_backward(td_part *p) {
     return true;
 }
 
-/* Fills fw: the nodes that forward outputs and effects need. */
+/* Fills fw: the nodes that forward outputs, effects and hooks need. */
 static void find_forward(td_part *p) {
     for (int i = p->n_nodes - 1; i >= 0; i--) {
         const td_gnode *n = p->g->nodes.v[i];
         bool            in = !p->bwd_only[i] && td__gnode_stays(n);
+        in |= n->op == TD_OP__held;
         for (int k = 0; k < n->n_out && !in; k++) {
             int v = n->out[k]->id;
             in = p->is_out[v];

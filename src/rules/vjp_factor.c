@@ -112,11 +112,11 @@ bool td__vjp_qr(td_vjp *v) {
     int64_t    m = t_last(q, 2), k = t_last(r, 2), n = t_last(r, 1);
     if (!gq && !gr) return true;
     if (!strcmp(v->in[1].u.s, "r"))
-        return td__fail(v->cx, TD_E_UNSUPPORTED,
+        return td__fail(v->cx, TD_E_GRAD,
                         "linalg_qr: the derivative needs Q, "
                         "which mode \"r\" does not compute; use mode \"reduced\"");
     if (v->in[1].u.s[0] == 'c' && td__dim_lt(n, m))
-        return td__fail(v->cx, TD_E_UNSUPPORTED,
+        return td__fail(v->cx, TD_E_GRAD,
                         "linalg_qr: mode \"complete\" has no "
                         "derivative for more rows than columns; use mode \"reduced\"");
     if (!td__dim_lt(k, n)) return give(v, 0, square_qr(q, r, gq, gr));
@@ -230,7 +230,7 @@ bool td__vjp_eigh(td_vjp *v) {
     td_tensor *w = v->out[0], *vec = v->out[1], *gw = v->g[0], *gv = v->g[1], *m = NULL;
     if (!gw && !gv) return true;
     if (v->in[2].u.i == 0)
-        return td__fail(v->cx, TD_E_UNSUPPORTED,
+        return td__fail(v->cx, TD_E_GRAD,
                         "_linalg_eigh: the derivative needs "
                         "eigenvectors; pass compute_v=true");
     if (gv) {
@@ -260,7 +260,7 @@ bool td__vjp_svd(td_vjp *v) {
     int64_t    k = t_last(s, 1);
     if (!v->g[0] && !gs && !v->g[2]) return true;
     if (v->in[2].u.i == 0)
-        return td__fail(v->cx, TD_E_UNSUPPORTED,
+        return td__fail(v->cx, TD_E_GRAD,
                         "_linalg_svd: the derivative needs "
                         "singular vectors; pass compute_uv=true");
     td_tensor *u = first(v->out[0], -1, k, full), *vh = first(v->out[2], -2, k, full);

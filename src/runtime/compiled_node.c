@@ -27,7 +27,13 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
     if (!b->reads[i])
         return td__size_stand_in(n->cx, f->sizes ? saved_type(f, i) : NULL, to);
     td_tensor *t = td__unpack(n, &n->saved[i]);
-    if (t && n->saved[i].pack)
+    if (t && f->p->saves[i].late && !td__is_type(t, saved_type(f, i)))
+        return td__fail(n->cx, TD_E_UNSUPPORTED,
+                        "%s: a gradient hook of the body reads saved value %d, which "
+                        "is %s now: its type changed after the call. Let the hook read "
+                        "td_clone of it",
+                        n->name, i, td__type_str(t));
+    if (t && (n->saved[i].pack || f->p->saves[i].late))
         t = td__fit_unpacked(n, i, t, saved_type(f, i), saved_typed(f, i),
                              b->beside[i]);
     *to = td_value_tensor(t);
@@ -479,7 +485,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     if (alias && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (alias) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
-    bool hides = TD_UNLIKELY(n->cx->packers.n > 0) && k->handle;
+    bool hides = TD_UNLIKELY(n->cx->packers.n > 0) && (k->handle || k->late);
     if (hides && !td__vec_push(&n->cx->packers, (td_saved_hooks){0}))
         return td__fail_memory(n->cx);
     bool ok = td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr);

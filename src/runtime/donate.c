@@ -20,13 +20,17 @@ static void spend(const td_frame *f) {
     td__set_join(f->spent, f->now, td__frame_words(f->p));
 }
 
-/* A node that is being destroyed has no further backward. */
+/* A node that is being destroyed has no further backward. What a hook reads stays as
+ * long as the node, like the hook of eager: a gradient that is this tensor is not taken
+ * over. */
 void td__frame_release(td_node *n) {
     const td_frame *f = n->data;
     spend(f);
-    for (int i = 0; i < n->n_saved; i++)
-        if (n->refs <= 0 || !is_needed(f, &f->p->saves[i], n->n_out))
+    for (int i = 0; i < n->n_saved; i++) {
+        const td_save_plan *k = &f->p->saves[i];
+        if (n->refs <= 0 || (!k->late && !is_needed(f, k, n->n_out)))
             td__saved_free(&n->saved[i]);
+    }
 }
 
 /* The engine releases the node after its derivative, also where that failed; so values
@@ -43,8 +47,8 @@ bool td__frame_donate(td_node *n, int i, const td_value *v) {
     const td_frame *f = n->data;
     td_saved       *s = &n->saved[i];
     td_tensor      *t = s->t;
-    if (!t || v->kind != TD_K_TENSOR || v->u.t != t || t->refs != 1 ||
-        atomic_load_explicit(&t->st->refs, memory_order_relaxed) != 1 ||
+    if (!t || f->p->saves[i].late || v->kind != TD_K_TENSOR || v->u.t != t ||
+        t->refs != 1 || atomic_load_explicit(&t->st->refs, memory_order_relaxed) != 1 ||
         is_needed(f, &f->p->saves[i], n->n_out))
         return false;
     s->t = NULL;

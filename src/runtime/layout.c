@@ -68,13 +68,17 @@ static bool fills_storage(const td_tensor *t) {
     return t->st->bytes <= (size_t)t->numel * td__dtype_bytes[t->dtype];
 }
 
+bool td__is_type(const td_tensor *t, const td_geom *want) {
+    td_geom got = td__geom_of(t);
+    return t->dtype == want->dtype && td__sizes_identical(&got, want);
+}
+
 /* A saved value after its unpack hook. Other strides are copied; another dtype or other
  * sizes are an error. `beside`: backward reads elements outside of the value, which
  * only the original storage has. */
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
                             const td_gtyped *of, bool beside) {
-    td_geom got = td__geom_of(t);
-    if (t->dtype != want->dtype || !td__sizes_identical(&got, want)) {
+    if (!td__is_type(t, want)) {
         td__fail(n->cx, TD_E_GRAD,
                  "%s: the unpack hook of saved value %d gave %s, but %s%s was packed; "
                  "compiled code needs a tensor of that type back",

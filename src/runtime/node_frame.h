@@ -40,6 +40,8 @@ bool       td__size_stand_in(td_ctx *cx, const td_geom *g, td_value *to);
  * sizes or type differ, or that storage is not there. */
 td_tensor *td__fit_unpacked(td_node *n, int i, td_tensor *t, const td_geom *want,
                             const td_gtyped *of, bool beside);
+/* Has t this dtype and these sizes? */
+bool       td__is_type(const td_tensor *t, const td_geom *want);
 /* A copy of t, for value i of the node, in this layout; NULL after td__fail. */
 td_tensor *td__copy_laid_out(td_node *n, int i, td_tensor *t, const td_geom *want);
 /* A tangent in the layout the graph was made for, at the start of its storage. */

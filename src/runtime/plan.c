@@ -14,7 +14,8 @@ static atomic_uint_fast64_t last_serial;
 static int find_save(const td_plan *p, int out, int primal) {
     for (int i = 0; i < p->n_saves; i++) {
         const td_save_plan *k = &p->saves[i];
-        if (k->out == out && !k->copied && (out >= 0 || k->index == primal)) return i;
+        if (k->out == out && !k->copied && !k->late && (out >= 0 || k->index == primal))
+            return i;
     }
     return -1;
 }
@@ -44,6 +45,73 @@ static bool is_shown(const td_plan *p, int out) {
     return false;
 }
 
+typedef struct reading {
+    const td_gval *v;
+    bool           found;
+} reading;
+
+static void find_read(void *env, td_gval *v) {
+    reading *r = env;
+    r->found |= v == r->v;
+}
+
+static bool node_reads(const td_gnode *n, const td_gval *v) {
+    reading r = {.v = v};
+    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], find_read, &r);
+    return r.found;
+}
+
+/* Do ops _late alone read v in the backward half, directly or through views? */
+static bool is_read_late(const td_graph *g, const td_gval *v) {
+    bool any = false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (!node_reads(n, v)) continue;
+        bool late = td__row(n->op)->view == TD_VIEW_LATE;
+        if (!late && (td__opinfo(n->op)->view_of < 0 || !is_read_late(g, n->out[0])))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* The type of what op _held names: forward output nr, or input -1 - nr. NULL: there is
+ * none. */
+static const td_gtype *held_type(const td_plan *p, int64_t nr) {
+    const td_graph *g = p->h->fwd;
+    if (nr < 0) return nr >= -p->j->n_primals ? g->inputs.v[-1 - nr]->type : NULL;
+    const td_garg *a = nr < p->h->n_fwd ? &g->outputs.v[nr] : NULL;
+    bool           made = a && a->kind == TD_G_VALUE && p->j->fwd[nr].made;
+    return made ? a->u.v->type : NULL;
+}
+
+/* The node _held whose result is saved as `to`, of type l; NULL: it is another. */
+static const td_gnode *held_by(const td_plan *p, const td_save_plan *to,
+                               const td_gtype *l) {
+    const td_garg  *a = to->out < p->h->n_fwd ? NULL : &p->h->fwd->outputs.v[to->out];
+    const td_gnode *n = a && a->kind == TD_G_VALUE ? a->u.v->node : NULL;
+    const td_gtype *of = n && n->op == TD_OP__held ? held_type(p, n->in[2].u.i) : NULL;
+    bool            same = of && l && of->kind == l->kind && of->dtype == l->dtype &&
+                of->rank == l->rank; /* each backward checks the sizes */
+    return same ? n : NULL;
+}
+
+/* A value that hooks alone read is the tensor of the call that op _held names, or the
+ * argument, whatever has been written to it since. */
+static void set_late(const td_plan *p, int i, td_save_plan *to) {
+    const td_gval *v = p->h->bwd ? p->h->bwd->inputs.v[i] : NULL;
+    if (!v || to->number || !is_read_late(p->h->bwd, v)) return;
+    const td_gnode *n = held_by(p, to, v->type);
+    to->late = n || to->out < 0;
+    if (!to->late) return;
+    to->checked = false;
+    if (!n) return;
+    int64_t nr = n->in[2].u.i;
+    to->out = nr < 0 ? -1 : (int)nr;
+    to->index = nr < 0 ? (int)(-1 - nr) : (int)nr;
+    to->nr = -1;
+}
+
 /* How value i of the partition is saved: as an input, as an output of the node, or as a
  * further output. `checked` is false for values that no caller can write. */
 static td_save_plan save_of(const td_plan *p, int i) {
@@ -63,10 +131,22 @@ static td_save_plan save_of(const td_plan *p, int i) {
     return to;
 }
 
+/* May its history be the node, which would be a cycle? An alias has none. */
+static bool leads_to_node(const td_plan *p, const td_save_plan *of) {
+    bool leads = false;
+    for (int i = 0; i < p->j->n_fwd; i++) {
+        const td_fwd *f = &p->j->fwd[i];
+        bool          is = of->out < 0 ? f->input >= 0 : i == of->out;
+        leads |= is && f->tangent >= 0;
+    }
+    return leads;
+}
+
 /* Appends a value to save. An input whose metadata the call may change is saved through
  * an alias, which keeps the old metadata. */
 static void add_save(td_plan *p, td_save_plan to) {
-    to.alias = to.out < 0 && p->j->primals[to.index].touched;
+    to.alias =
+        to.late ? leads_to_node(p, &to) : to.out < 0 && p->j->primals[to.index].touched;
     p->saves[p->n_saves++] = to;
 }
 
@@ -130,7 +210,11 @@ static bool save_primal(td_plan *p, int i) {
 /* Decides what a node saves: the values of the partition, then (o->twice) the primals
  * that double backward needs. */
 static bool plan_saves(td_plan *p, const td_plan_opts *o) {
-    for (int i = 0; i < p->h->n_saved; i++) add_save(p, save_of(p, i));
+    for (int i = 0; i < p->h->n_saved; i++) {
+        td_save_plan to = save_of(p, i);
+        set_late(p, i, &to);
+        add_save(p, to);
+    }
     p->n_saved = p->n_saves;
     for (int i = 0; i < p->j->n_primals; i++) p->primal_save[i] = -1;
     bool ok = !o->twice || find_needs(p);

@@ -21,6 +21,7 @@ typedef struct td_save_plan {
                           that shows it as it arrived is saved */
     bool      handle;  /* of an offloaded value: saved-tensor hooks do not get it */
     bool      copied;  /* a primal over a copy of its storage before the call */
+    bool      late;    /* hooks alone read it, as it is when backward runs */
     uint64_t *used;    /* a set: tangents whose backward reads it; NULL: all */
 } td_save_plan;
 

@@ -90,6 +90,7 @@ static const char *const bad[] = {
     "unfold_inverse(%a, %b, 7, 1, 1)",
     "as_strided_backward(%a, [2,3], [1], 0, [2,3], [3,1], 0)",
     "requires_grad_(%i, true)",
+    "_held(%b, %a, 0)",
     "_put(%b, %a)",
     "_put_(%b, %a)",
     "_assign(%a, %b, 1)",

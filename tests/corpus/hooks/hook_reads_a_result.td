@@ -1,5 +1,4 @@
-# Refused: a hook reads the tensor that the function returns. In eager it reads what the caller has written there
-# before backward, and a compiled call has the value it computed.
+# A hook reads the tensor that the function returns: in backward it reads what the caller has written there.
 
 func @f(%p0: f32[1,1]) {
   %v0 = frac(%p0)
@@ -10,8 +9,44 @@ func @f(%p0: f32[1,1]) {
   return %v0
 }
 
+func @h(%x: f32[2,3]) {
+  %v = sin(%x)
+  %r = randint(1, 4, [2,3], f32)
+  on_grad(%v, func @hook(%g: f32[2,3], %a: f32[2,3], %b: f32[2,3]) {
+      %c = mul(%g, %a)
+      %d = add(%c, %b)
+      return %d
+    }, [%v, %r])
+  %y = exp(%v)
+  add_(%r, %y)
+  return %y, %v, %r
+}
+
 case "the result is written" {
   %a1 = full([1,1], 0, f32, requires_grad=true)
   call @f(%a1)
   backward
+}
+
+case "results are written by the caller" {
+  %x = randn([2,3], seed=1, requires_grad=true)
+  call @h(%x)
+  no_grad {
+    mul_(%out.1, 3.0)
+    add_(%out.2, 5.0)
+  }
+  backward %out.0 seed=2 retain_graph=true
+  no_grad {
+    add_(%out.2, 5.0)
+  }
+  backward %out.0 seed=2
+}
+
+case "saved values are packed, what the hook reads is not" {
+  %x = randn([2,3], seed=1, requires_grad=true)
+  call @h(%x) hooks=clone
+  no_grad {
+    add_(%out.2, 5.0)
+  }
+  backward seed=2
 }

@@ -41,3 +41,39 @@ case "regions in regions, and a result that nothing reads" {
   call @nested(%y, %y) grads=true
   backward seed=3
 }
+
+func @unread(%x: f32[3], %w: f32[3]) {
+  %y = region(func @shifted(%x: f32[3], %w: f32[3]) {
+    %m = mul(%x, 2.0)
+    %s = add(%m, %w)
+    return %s
+  }, [%x, %w])
+  %z = region(func @product(%a: f32[3], %b: f32[3]) {
+    %m = mul(%a, %a)
+    %s = sub(%m, %b)
+    return %s
+  }, [%y, %w])
+  return %z
+}
+
+case "operands that no backward reads" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %w = randn([3], seed=2, requires_grad=true)
+  call @unread(%x, %w) grads=true
+  backward seed=3
+}
+
+func @cast(%x: f32[2], %w: f32[2]) {
+  %y = region(func @squashed(%x: f32[2], %w: f32[2]) {
+    %m = matmul(%x, %w)
+    %s = tanh(%m)
+    return %s
+  }, [%x, %w])
+  return %y
+}
+
+case "under autocast, whose casts are in the region" {
+  %x = randn([2], seed=1, requires_grad=true)
+  %w = randn([2], seed=2, requires_grad=true)
+  call @cast(%x, %w) autocast=bf16 grads=true body=true
+}
