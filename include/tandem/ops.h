@@ -1001,7 +1001,7 @@ TD_API td_tensor *td_op_conj(td_tensor *self);
 /* The complex conjugate as a new tensor; a real tensor itself. */
 TD_API td_tensor *td_op_conj_physical(td_tensor *self);
 
-/* Writes the result of conj_physical into its argument; a real tensor is not written. */
+/* Writes the result of conj_physical into its argument; a real tensor is as before. */
 TD_API td_tensor *td_op_conj_physical_(td_tensor *self);
 
 /* The complex conjugate as a new tensor; of a real tensor a copy. */
