@@ -998,11 +998,17 @@ TD_API td_tensor *td_op_polar(td_tensor *abs, td_tensor *angle);
 /* The complex conjugate, computed at once; a real tensor itself. */
 TD_API td_tensor *td_op_conj(td_tensor *self);
 
-/* The complex conjugate as a new tensor; of a real tensor a copy. */
-TD_API td_tensor *td_op_conj_physical(td_tensor *a);
+/* The complex conjugate as a new tensor; a real tensor itself. */
+TD_API td_tensor *td_op_conj_physical(td_tensor *self);
 
-/* Writes the result of conj_physical into its first argument. */
-TD_API td_tensor *td_op_conj_physical_(td_tensor *a);
+/* Writes the result of conj_physical into its argument; a real tensor is as before. */
+TD_API td_tensor *td_op_conj_physical_(td_tensor *self);
+
+/* The complex conjugate as a new tensor; of a real tensor a copy. */
+TD_API td_tensor *td_op__conj_physical(td_tensor *a);
+
+/* Writes the result of _conj_physical into its first argument. */
+TD_API td_tensor *td_op__conj_physical_(td_tensor *a);
 
 /* The argument itself: a conjugate is computed where conj is called. */
 TD_API td_tensor *td_op_resolve_conj(td_tensor *self);
@@ -1205,7 +1211,7 @@ TD_API td_tensor *td_op_addbmm_(td_tensor *self, td_tensor *a, td_tensor *b, td_
 /* beta * self + alpha * outer(a, b); self broadcasts, and is not read when beta is 0. */
 TD_API td_tensor *td_op_addr(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
-/* Writes the result of addr into its first argument. */
+/* Writes the result of addr into its first argument, which neither vector may overlap in part. */
 TD_API td_tensor *td_op_addr_(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
 
 /* addr on a column a and a row b of one dtype. */
@@ -3663,6 +3669,7 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_conj(...) TD__CALL(td_op_conj, __VA_ARGS__)
 #define td_conj_physical(...) TD__CALL(td_op_conj_physical, __VA_ARGS__)
 #define td_conj_physical_(...) TD__CALL(td_op_conj_physical_, __VA_ARGS__)
+#define td__conj_physical_(...) TD__CALL(td_op__conj_physical_, __VA_ARGS__)
 #define td_resolve_conj(...) TD__CALL(td_op_resolve_conj, __VA_ARGS__)
 #define td_resolve_neg(...) TD__CALL(td_op_resolve_neg, __VA_ARGS__)
 #define td_sum(...) TD__PICK_1_4(TD__sum_, __VA_ARGS__)(__VA_ARGS__)

@@ -43,6 +43,10 @@ typedef struct case_pair {
 
 /* Compares every value of the case and the consts of its functions. */
 void case_compare(case_pair *p);
+/* Has a leaf of eager taken over a tangent of backward s as its .grad, and the other
+ * leaf a copy, because the tangent has another layout than traced? What follows depends
+ * on it (docs/beyond.md). */
+bool case_took_tangent(const case_pair *p, const td_gstep *s);
 /* Moves to the next element of two tensors of the same sizes, in row-major order; at[]
  * is the index, *a and *b are offsets. */
 void case_advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,

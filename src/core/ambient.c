@@ -38,6 +38,15 @@ void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
     if (ok) td_here = o->here;
 }
 
+void td__ambient_swap(td_ctx *cx, td_outside *o) {
+    td_ambient now = cx->ambient;
+    td_mode   *below = cx->tape->below;
+    td__modes_tape(cx, o->below);
+    cx->ambient = o->was;
+    o->was = now;
+    o->below = below;
+}
+
 /* ---- state that is in no tensor ------------------------------------------ */
 
 bool td__may_read(const td_ctx *cx, const char *who, const char *what) {

@@ -426,6 +426,9 @@ struct td_mode {
     /* In a capture: the fake copy whose sizes and flags the body reads as t's; t is
      * closed over from then on. NULL: t itself. */
     td_tensor *(*seen_as)(const td_mode *m, const td_tensor *t);
+    /* In a nested capture: the cast of weight t that the enclosing capture makes in its
+     * region of autocast. NULL: t is no weight of the enclosing capture. */
+    td_tensor *(*cast)(td_mode *m, td_tensor *t, td_dtype to);
     /* Frees a mode that is still pushed at the end; NULL: its owner does. */
     void (*drop)(td_mode *m);
 };
@@ -609,6 +612,9 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o);
  * hooks) and restores the state, also after an error. Without `ok`, td_here
  * stays at the failing call. */
 void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok);
+/* Exchanges the current state and the one set aside: ops run as outside of the trace,
+ * and after a second call as in it. */
+void td__ambient_swap(td_ctx *cx, td_outside *o);
 
 /* ---- the mode stack (modes.c) ------------------------------------------- */
 

@@ -55,10 +55,22 @@ static bool takes_part(const td_tensor *t) {
     return t && td__is_float((td_dtype)t->dtype) && t->dtype != TD_F64;
 }
 
-static td_tensor *cast(td_ctx *cx, td_tensor *t, td_dtype to) {
+/* Eager casts a weight once in a region, also for the bodies of branches, loops and
+ * regions inside: in their captures the cast is a tensor from outside. */
+td_tensor *td__autocast_weight(td_ctx *cx, td_tensor *t, td_dtype to) {
     td_autocast *a = of(cx);
+    if (!may_cache(a, t, to)) return NULL;
+    for (td_mode *m = cx->fake ? cx->top : NULL; m; m = m->below) {
+        td_tensor *outer = m->cast ? m->cast(m, t, to) : NULL;
+        if (outer) return outer;
+    }
+    return cached_cast(cx, a, t, to);
+}
+
+static td_tensor *cast(td_ctx *cx, td_tensor *t, td_dtype to) {
     if (!takes_part(t) || t->dtype == to) return t;
-    return may_cache(a, t, to) ? cached_cast(cx, a, t, to) : td_op_to(t, to, false);
+    td_tensor *weight = td__autocast_weight(cx, t, to);
+    return weight ? weight : td_op_to(t, to, false);
 }
 
 /* Casts a list argument, into a new list in scratch memory. */

@@ -184,6 +184,8 @@ td_tensor *td__vjp_zeros(const td_vjp *v, int i);
 /* 0 without autocast, else one number per dtype. Part of the key of a compiled
  * call. */
 int            td__autocast_state(const td_ambient *a);
+/* The region's cast of weight t; NULL: t is no weight. nil after td__fail. */
+td_tensor     *td__autocast_weight(td_ctx *cx, td_tensor *t, td_dtype to);
 /* The first mode after autocast. */
 const td_mode *td__modes_below_autocast(const td_ctx *cx);
 

@@ -56,12 +56,21 @@ static bool fail_view(td_opcall *c, const td_tensor *t) {
     return false;
 }
 
+/* A tangent of a compiled backward with create_graph: a leaf of the trace alone. */
+static bool fail_tangent(td_opcall *c) {
+    return td__op_fail(c, TD_E_UNSUPPORTED,
+                       "unsupported: with create_graph, a hook or the backward of a "
+                       "custom function writes a gradient that requires grad. Write a "
+                       "clone of it");
+}
+
 /* PyTorch's rules for in-place writes under autograd: no leaf that requires grad, no
  * view of one, no view of a multi-output op. */
 bool td__check_write(td_opcall *c, td_tensor *t) {
     bool needs = td__needs_grad(t);
     if (t->base) {
         if (t->creation != TD_MADE_PLAIN) return fail_view(c, t);
+        if (needs && t->base->flags & TD_TF_TANGENT) return fail_tangent(c);
         if (needs && !td__has_node(t->base))
             return td__op_fail(
                 c, TD_E_GRAD,
@@ -71,11 +80,7 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
     }
     td_node *fn;
     if (!td__fn_of(t, &fn)) return false;
-    if (needs && !fn && t->flags & TD_TF_TANGENT)
-        return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "unsupported: with create_graph, the backward of a custom "
-                           "function writes a gradient that requires grad. Write a "
-                           "clone of it");
+    if (needs && !fn && t->flags & TD_TF_TANGENT) return fail_tangent(c);
     if (needs && !fn)
         return td__op_fail(
             c, TD_E_GRAD,

@@ -23,14 +23,15 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     if (r->order) snprintf(name, sizeof name, "t%d_%d", i, r->order + 1);
     else snprintf(name, sizeof name, "t%d", i);
     td_tensor *of = tangent_of(r, i), *given = NULL;
-    bool       typed = of && of->typed && !r->opts.plain_tangents;
     if (r->opts.tangents && !r->order) given = r->opts.tangents[i];
+    bool typed = given ? given->typed != NULL
+                       : of && of->typed && !r->opts.plain_tangents;
     if (given) td__tensor_meta(given, &m);
+    if (given && td__overlaps_itself(given)) /* later ones may not */
+        td__strides_dense(m.rank, m.size, m.stride);
     m.offset = 0;
     td_tensor *like = td__tensor_make(cx, &m, true);
-    if (!like) return false;
-    if (given ? given->typed && !td__typed_fake(like, given->typed)
-              : typed && !td__joint_type_tangent(r, like, of))
+    if (!like || (typed && !td__joint_type_tangent(r, like, given ? given : of)))
         return false;
     r->typed_tangents |= !given && typed;
     td_tensor *inner = td__record_input(&r->rec, like, name);

@@ -54,15 +54,20 @@ static bool is_written(const td_joint *j, const td_gval *v) {
 
 /* ---- copies of storages ------------------------------------------------- */
 
-/* as_strided_scatter copies the whole storage, so it addresses earlier values, too. */
+/* Does as_strided_scatter n copy the whole storage of its first argument? It makes a
+ * dense copy where elements of that overlap, and addresses the copy. */
+static bool copies_storage(const td_gnode *n) {
+    return n->op == TD_OP_as_strided_scatter && n->in[0].kind == TD_G_VALUE &&
+           !overlaps(n->in[0].u.v->type);
+}
+
+/* A value whose storage as_strided_scatter copies is addressed with the result. */
 const td_gval *td__joint_addressed(const td_gnode *n) {
     bool     places = td__row(n->op)->flags & TD_OPF_PLACES;
     td_gval *v = places && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
-    if (!v) return NULL;
+    if (!v || (n->op == TD_OP_as_strided_scatter && !copies_storage(n))) return NULL;
     v = td__joint_root(v);
-    while (v->node && v->node->op == TD_OP_as_strided_scatter &&
-           v->node->in[0].kind == TD_G_VALUE)
-        v = td__joint_root(v->node->in[0].u.v);
+    while (v->node && copies_storage(v->node)) v = td__joint_root(v->node->in[0].u.v);
     return v;
 }
 

@@ -91,7 +91,9 @@ struct td_mode_call {
 
 /* Calls the parts of a composite; they pass the modes from cx->top on. */
 bool td__call_parts(td_opcall *c);
-/* The same for any op whose row has_simpler, and for the modes from m on: results look
+/* x_ of a composite twin: computes, then copies into x. */
+bool td__call_twin(td_opcall *c);
+/* The same as td__call_parts for any op whose row has_simpler, and for the modes from m on: results look
  * as the op's own do. */
 bool td__call_simpler(td_mode *m, td_opcall *c);
 /* In a captured body, real tensors among the arguments become the copies the recorder

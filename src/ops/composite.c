@@ -30,8 +30,7 @@ static bool any_needs_grad(const td_opcall *c) {
     return false;
 }
 
-/* x_ of a composite twin: compute, then copy into x. */
-static bool run_twin(td_opcall *c) {
+bool td__call_twin(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *r = NULL;
     /* what the parts save of self must outlive the write */
     if (c->cx->grad_enabled && any_needs_grad(c))
@@ -70,7 +69,7 @@ static bool run_complex(td_opcall *c) {
                                "argument %s is not supported for complex tensors; "
                                "convert with to first",
                                c->info->s.in[i].name);
-    return c->info->of_complex ? run_formula(c, c->info->of_complex) : run_twin(c);
+    return c->info->of_complex ? run_formula(c, c->info->of_complex) : td__call_twin(c);
 }
 
 /* Calls the parts; errors inside name the composite, unless the op takes graphs: there
@@ -84,7 +83,7 @@ static bool run_parts(td_opcall *c, bool complex) {
     bool    ok = complex             ? run_complex(c)
                  : c->def->decomp_fn ? c->def->decomp_fn(c)
                  : c->info->decomp   ? run_formula(c, c->info->decomp)
-                                     : run_twin(c);
+                                     : td__call_twin(c);
     td__make_on(c->cx, device);
     if (!nests) c->cx->composite = outer;
     if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);
@@ -179,7 +178,7 @@ bool td__call_simpler(td_mode *m, td_opcall *c) {
     td_mode *top = td__modes_from(cx, m);
     uint8_t  device = td__make_on(cx, c->device);
     if (c->info->composite) ok = td__call_parts(c);
-    else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : run_twin(c));
+    else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : td__call_twin(c));
     td__make_on(cx, device);
     td__modes_from(cx, top);
     return ok;

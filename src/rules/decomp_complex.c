@@ -13,6 +13,24 @@ bool td__decomp_real(td_opcall *c) {
     return true;
 }
 
+/* in: self, which no lazy conjugate or negative stands behind. */
+bool td__decomp_itself(td_opcall *c) {
+    c->out[0] = td__in(c, 0);
+    return true;
+}
+
+bool td__decomp_polar(td_opcall *c) {
+    td_tensor *abs = td__in(c, 0), *angle = td__in(c, 1);
+    if ((abs->dtype != TD_F32 && abs->dtype != TD_F64) || abs->dtype != angle->dtype)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "abs and angle must both be f32 or both f64, got %s and %s",
+                           td__type_str(abs), td__type_str(angle));
+    td_value cos = td_value_tensor(td_op_cos(angle));
+    td_value sin = td_value_tensor(td_op_sin(angle));
+    c->out[0] = td_op_complex(td_op_mul(abs, cos), td_op_mul(abs, sin));
+    return true;
+}
+
 /* ATen refuses real tensors here: zeros would not be a view of them. */
 bool td__decomp_imag(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
@@ -27,7 +45,13 @@ bool td__decomp_imag(td_opcall *c) {
 
 bool td__decomp_conj(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    c->out[0] = td__is_complex((td_dtype)t->dtype) ? td_op_conj_physical(t) : t;
+    c->out[0] = td__is_complex((td_dtype)t->dtype) ? td_op__conj_physical(t) : t;
+    return true;
+}
+
+/* A write, of real tensors too. */
+bool td__decomp_conj_write(td_opcall *c) {
+    c->out[0] = td_op__conj_physical_(td__in(c, 0));
     return true;
 }
 

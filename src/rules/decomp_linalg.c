@@ -2,6 +2,7 @@
  * these computes a product decides in which order terms are added, and so the last
  * bits; the cases here are ATen's. */
 #include "rules/shape_rules.h"
+#include "ops/call.h"
 
 #include <string.h>
 
@@ -50,6 +51,17 @@ bool td__decomp_addr(td_opcall *c) {
     a = td_op_unsqueeze(td_op_to(a, dt, false), 1);
     c->out[0] = td_op__addr(self, a, td_op_to(b, dt, false), c->in[3], c->in[4]);
     return true;
+}
+
+/* addr_ is one loop over self, a column and a row, which reads none of them first. */
+bool td__decomp_addr_write(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *a = td__in(c, 1);
+    td_value   vector = c->in[1];
+    if (a->rank == 1) c->in[1] = td_value_tensor(td_op_unsqueeze(a, 1));
+    bool apart = !td_is_nil(td__in(c, 1)) && td__may_read_beside(c, 1, self, false) &&
+                 td__may_read_beside(c, 2, self, false);
+    c->in[1] = vector;
+    return apart && td__call_twin(c);
 }
 
 /* in: self, a [batch, n, k], b [batch, k, m], beta, alpha. The sum of the products is

@@ -57,9 +57,25 @@ bool td__decomp_index_reduce(td_opcall *c) {
                                         td__in(c, 3), c->in[4].u.s, td__in_bool(c, 5)));
 }
 
+/* May the entries of source be read while those of self are written? ATen compares one
+ * of each, which may be dense where self and source have gaps. */
+static bool entries_apart(td_opcall *c, int dim) {
+    td_value   source = c->in[3];
+    td_tensor *self = td__in(c, 0), *t = source.u.t;
+    if (self->rank < 2 || td__dim_seems_eq(self->numel, 0) ||
+        td__dim_seems_eq(t->numel, 0))
+        return true;
+    self = td_op_select(self, dim, 0);
+    c->in[3] = td_value_tensor(td_op_select(t, dim, 0));
+    bool apart = !td_is_nil(self) && !td_is_nil(td__in(c, 3)) &&
+                 td__may_read_beside(c, 3, self, false);
+    c->in[3] = source;
+    return apart;
+}
+
 bool td__decomp_index_reduce_write(td_opcall *c) {
     int dim = index_reduce_dim(c);
-    return dim >= 0 &&
+    return dim >= 0 && entries_apart(c, dim) &&
            give(c,
                 td_op_scatter_reduce_(td__in(c, 0), dim, element_index(c, dim),
                                       td__in(c, 3), c->in[4].u.s, td__in_bool(c, 5)));

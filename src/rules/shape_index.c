@@ -137,8 +137,8 @@ bool td__shape_index_copy(td_opcall *c) {
     if (dim < 0 || !vector_index(c, td__in(c, 2), false) ||
         !same_dtype(c, self, source, "source"))
         return false;
-    bool lone = source->rank + self->rank <= 1 && source->numel == 1 &&
-                td__in(c, 2)->numel == 1;
+    bool lone = source->rank + self->rank <= 1 && td__dim_eq(source->numel, 1) &&
+                td__dim_eq(td__in(c, 2)->numel, 1);
     return (lone || source_fits(c, dim)) && dense_like_self(c);
 }
 

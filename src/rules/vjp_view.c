@@ -26,6 +26,16 @@ bool td__vjp_permute(td_vjp *v) {
     return give(v, 0, td_op_permute(v->g[0], ints(back, n)));
 }
 
+/* in: self, src. The gradient of src is converted before the engine adds it up where src
+ * was repeated. Of a complex one for a real src the engine takes the real part. */
+bool td__vjp_copy(td_vjp *v) {
+    td_tensor *g = v->g[0];
+    td_dtype   dt = (td_dtype)v->in_meta[1]->dtype;
+    bool       part = td__is_complex((td_dtype)g->dtype) && !td__is_complex(dt);
+    return (!v->need[0] || give(v, 0, td_op_zeros_like(g, TD_DTYPE_NONE))) &&
+           (!v->need[1] || give(v, 1, part ? g : td_op_to(g, dt, false)));
+}
+
 /* ---- several results ---------------------------------------------------- */
 
 /* The gradients of all results, zeros where none arrived; NULL: no memory. */

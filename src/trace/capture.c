@@ -457,6 +457,7 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     td__record_begin(&r, g);
     r.lift = how->lift;
     r.outer = outer;
+    r.outside = &o;
     r.close = how->close;
     r.function = outer ? outer->function : NULL;
     if (how->close.function) r.function = td__place_file(cx, how->close.function);

@@ -188,6 +188,45 @@ static td_tag *lift_tensor(td_record *r, td_tensor **t) {
     return tag;
 }
 
+/* The tensor of an enclosing capture that `copy` is the copy of, as it was then; NULL:
+ * there is none, or the body has written it. */
+static td_tensor *outer_of(const td_record *r, const td_tensor *copy) {
+    td_tensor *t = NULL;
+    for (int i = 0; r->outer && !t && i + 1 < r->fakes.pairs.n; i += 2)
+        if (r->fakes.pairs.v[i] == copy) t = r->fakes.pairs.v[i + 1];
+    if (!t || td__version(t) != td__version(copy)) return NULL;
+    for (const td_record *o = r->outer; o; o = o->outer)
+        if (td__record_tag(o, t)) return t;
+    return NULL;
+}
+
+/* The cast of weight t of an enclosing capture, recorded in the state of r->outer, but
+ * in the grad mode of r. */
+static td_tensor *cast_outside(td_record *r, td_tensor *t, td_dtype to) {
+    td_ctx *cx = r->cx;
+    bool    grad = cx->grad_enabled, inference = cx->inference;
+    td__ambient_swap(cx, r->outside);
+    bool was[] = {cx->grad_enabled, cx->inference};
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    bool       there = td__record_tag(r->outer, t) || lift_tensor(r->outer, &t);
+    td_tensor *cast = there ? td__autocast_weight(cx, t, to) : &cx->nil;
+    cx->grad_enabled = was[0];
+    cx->inference = was[1];
+    td__ambient_swap(cx, r->outside);
+    return cast;
+}
+
+/* The graph closes over the cast, for these arguments alone. */
+td_tensor *td__record_cast(td_mode *m, td_tensor *t, td_dtype to) {
+    td_record *r = (td_record *)m;
+    td_tensor *weight = outer_of(r, t);
+    td_tensor *cast = weight ? cast_outside(r, weight, to) : NULL;
+    if (!cast || td_is_nil(cast)) return cast;
+    if (!is_lifted(r->lift, weight)) r->lift->args = true;
+    return lift_tensor(r, &cast) ? cast : &r->cx->nil;
+}
+
 bool td__record_bind(td_record *r, const td_value *copies) {
     const td_values *real = &r->close.bound;
     for (int i = 0; i < real->n; i++) {

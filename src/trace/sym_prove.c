@@ -105,7 +105,9 @@ static bool never_zero(td_symenv *e, int64_t d) {
 /* Is d == 0? 1 always, 0 never, -1 undecided. */
 static int prove_zero(td_symenv *e, int64_t d) {
     if (!td__sym_at(e, d)) return d == 0;
-    if (least(e, d) > 0 || least(e, td__sym_mul(e, d, -1)) > 0) return 0;
+    int64_t low = least(e, d), minus = least(e, td__sym_mul(e, d, -1));
+    if (low > 0 || minus > 0) return 0;
+    if (low == 0 && minus == 0) return 1; /* neither below nor above */
     if (never_zero(e, d) || in_facts(e, TD_FACT_NONZERO, d)) return 0;
     return in_facts(e, TD_FACT_ZERO, d) ? 1 : -1;
 }

@@ -169,6 +169,7 @@ struct td_record {
     td_lift  *lift; /* of a nested capture; NULL: what is closed over is a const */
     td_record
         *outer; /* of a nested capture: the enclosing capture's recorder, or NULL */
+    td_outside *outside; /* the state around the capture */
     td_closure close;
     td_ptrmap  closed;    /* real tensors the body closes over: their copies */
     td_ptrmap  own_grads; /* inputs (td_gval) whose .grad is an input as well */

@@ -79,6 +79,8 @@ td_tag    *td__own_grad_input(td_record *r, const td_tensor *t);
 bool       td__own_grads_end(td_record *r);
 /* td_mode.stand_in of the recorder: the fake copy of a real tensor; nil on failure. */
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t);
+/* td_mode.cast of the recorder. */
+td_tensor *td__record_cast(td_mode *m, td_tensor *t, td_dtype to);
 /* td_mode.seen_as of the recorder: the copy of a real tensor whose sizes or
  * flags the body queries, which makes it an input. NULL: the body has not used
  * it. */

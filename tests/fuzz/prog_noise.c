@@ -45,23 +45,51 @@ static bool shrinks_with_digits(const char *text, size_t n, double off) {
 
 /* ---- with other last digits --------------------------------------------- */
 
-/* Moves x by one unit of the last place, up or down at random. Of a whole result of
- * sums and pointwise ops no digit is uncertain, and ops that jump there (floor,
- * comparisons) would make a small change a large one. A factorization iterates and
- * divides: its errors are units of the largest element. */
-static float moved(float x, float largest, bool factor, uint64_t *draw) {
-    *draw = *draw * 6364136223846793005u + 1442695040888963407u;
-    float sign = *draw >> 63 ? 1 : -1;
-    if (!isfinite(x) || (x == rintf(x) && !factor)) return x;
-    return factor ? x + sign * largest * 0x1p-23f : nextafterf(x, sign * INFINITY);
+/* How the elements of a run move. */
+typedef struct rounding {
+    uint64_t draw;
+    bool     halves; /* those of halves, too */
+} rounding;
+
+/* The unit of a dtype whose elements move; 0: they do not. */
+static double unit_of(const rounding *r, td_dtype dt) {
+    switch (dt) {
+    case TD_F64: return 0x1p-52;
+    case TD_F32: return 0x1p-23;
+    case TD_F16: return r->halves ? 0x1p-10 : 0;
+    case TD_BF16: return r->halves ? 0x1p-7 : 0;
+    default: return 0;
+    }
 }
 
-/* Moves every element of an f32 storage of the host. */
-static void nudge(const td_storage *st, bool factor, uint64_t *draw) {
-    float *at = st->data, largest = 0;
-    size_t n = st->device ? 0 : st->bytes / sizeof *at;
-    for (size_t i = 0; i < n; i++) largest = fmaxf(largest, fabsf(at[i]));
-    for (size_t i = 0; i < n; i++) at[i] = moved(at[i], largest, factor, draw);
+/* Moves x by one unit of the last place, up or down at random. Of a whole result of
+ * sums and pointwise ops no digit is uncertain, unless it is too large for others, and
+ * ops that jump there (floor, comparisons) would make a small change a large one. A
+ * factorization iterates and divides: its errors are units of the largest element. */
+static double moved(rounding *r, double x, double largest, bool factor, double unit) {
+    r->draw = r->draw * 6364136223846793005u + 1442695040888963407u;
+    double sign = r->draw >> 63 ? 1 : -1;
+    bool   whole = x == rint(x) && fabs(x) * unit < 1;
+    if (!isfinite(x) || (whole && !factor)) return x;
+    return x + sign * unit * (factor ? largest : ldexp(1, ilogb(x)));
+}
+
+/* Moves every element of t's storage, if that is the host's; of a tensor of a type,
+ * which has no elements, its parts. */
+static void nudge(td_tensor *t, bool factor, rounding *r) {
+    for (int i = 0; i < td_type_inner_count(t); i++)
+        nudge(td_type_inner(t, i), factor, r);
+    td_dtype dt = (td_dtype)t->dtype;
+    double   unit = unit_of(r, dt), largest = 0;
+    if (t->typed || unit == 0 || !td__ptr(t) || t->st->device) return;
+    size_t item = td__dtype_bytes[dt], n = t->st->bytes / item;
+    char  *at = t->st->data;
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(td__load_f(dt, at + i * item)));
+    for (size_t i = 0; i < n; i++) {
+        double x = td__load_f(dt, at + i * item);
+        td__store_f(dt, at + i * item, moved(r, x, largest, factor, unit));
+    }
 }
 
 static bool is_written(const td_mode_call *h) {
@@ -70,7 +98,7 @@ static bool is_written(const td_mode_call *h) {
     return written;
 }
 
-/* A mode, env is the state of the draws: results of sums and factorizations move. They
+/* A mode, env is a rounding: results of sums and factorizations move. They
  * are new tensors, on which nothing depends yet. */
 static bool round_otherwise(void *env, td_mode_call *h) {
     td_op op = td__op_find(td_mode_call_name(h));
@@ -80,24 +108,16 @@ static bool round_otherwise(void *env, td_mode_call *h) {
     bool            sums = row->flags & TD_OPF_SUMS;
     for (int i = 0; (sums || row->work) && i < td_mode_call_results(h); i++) {
         td_tensor *t = td_mode_call_result(h, i);
-        if (!td_is_nil(t) && t->dtype == TD_F32 && !t->typed && td__ptr(t))
-            nudge(t->st, !sums, env);
+        if (!td_is_nil(t)) nudge(t, !sums, env);
     }
     return true;
-}
-
-/* Moves an argument; of a tensor of a type, which has no elements, its parts. */
-static void nudge_argument(td_tensor *t, uint64_t *draw) {
-    for (int i = 0; i < td_type_inner_count(t); i++)
-        nudge_argument(td_type_inner(t, i), draw);
-    if (!t->typed && t->dtype == TD_F32 && td__ptr(t)) nudge(t->st, false, draw);
 }
 
 /* Eager with arguments that have moved, too. */
 static bool call_nudged(case_run *run, const td_graph *fn, const td_value *in,
                         td_value *out) {
     for (int i = 0; i < fn->inputs.n; i++)
-        if (in[i].kind == TD_K_TENSOR) nudge_argument(in[i].u.t, run->way->env);
+        if (in[i].kind == TD_K_TENSOR) nudge(in[i].u.t, false, run->way->env);
     return case_body(run, run->step, in, out);
 }
 
@@ -114,9 +134,9 @@ static bool is_behind(const char *nudged, const char *why) {
 /* Does the value move by `off`, or one before it, when both runs round otherwise, each
  * in its own way? */
 static bool moves(const td_gfile *f, const td_gcase *c, const char *why, double off,
-                  uint64_t draw) {
-    td_mode_hook mode = {.name = "rounding", .call = round_otherwise, .env = &draw};
-    case_way     nudged = {.name = "nudged", .call = call_nudged, .env = &draw};
+                  rounding r) {
+    td_mode_hook mode = {.name = "rounding", .call = round_otherwise, .env = &r};
+    case_way     nudged = {.name = "nudged", .call = call_nudged, .env = &r};
     case_verdict v = {0};
     nudged.slack = nudged.grad_slack = off * 0x1p23; /* in units of f32 */
     if (!td_mode_push(f->cx, &mode)) return false;
@@ -143,9 +163,10 @@ static bool has_backward(const td_gcase *c) {
 bool prog_is_unstable(const td_gfile *f, const td_gcase *c, const char *why,
                       double off) {
     bool unstable = false;
+    bool halves = strstr(why, "'s gradient") != NULL; /* cast by autocast */
     if (!prog_only_numbers(why) || !(prog_native || has_backward(c))) return false;
     for (uint64_t k = 0; k < ROUNDINGS && !unstable; k++)
-        unstable = moves(f, c, why, off / 4, k + 1);
+        unstable = moves(f, c, why, off / 4, (rounding){k + 1, halves});
     return unstable;
 }
 

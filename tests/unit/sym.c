@@ -177,6 +177,15 @@ TEST(what_is_rounded_down_is_not_larger) {
     end();
 }
 
+TEST(a_size_that_is_neither_less_nor_more_is_equal) {
+    begin();
+    int64_t least = td__dim_min(s0, s1);
+    CHECK(td__sym_prove(e, least, TD_DIM_IS_EQ, s1) == -1);
+    CHECK(td__sym_learn(e, least, TD_DIM_IS_GE, s1));
+    CHECK(td__sym_prove(e, least, TD_DIM_IS_EQ, s1) == 1);
+    end();
+}
+
 TEST(numbers_without_a_common_divisor_are_never_equal) {
     begin();
     int64_t even = td__dim_add(td__dim_mul(s0, 2), td__dim_mul(s1, 4));

@@ -24,7 +24,10 @@ from torch_watch import Watch
 DT_NAME = {v: k for k, v in DT.items()}
 REGIONS = {"no_grad": torch.no_grad, "enable_grad": torch.enable_grad,
            "inference": torch.inference_mode,
-           "plain": lambda: torch.inference_mode(False)}
+           "plain": lambda: torch.inference_mode(False),
+           "autocast_bf16": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+           "autocast_f16": lambda: torch.autocast("cpu", dtype=torch.float16),
+           "autocast_off": lambda: torch.autocast("cpu", enabled=False)}
 # Mistakes of this tool, or programs it cannot express: not PyTorch's errors.
 OURS = (KeyError, TypeError, AttributeError, NameError)
 

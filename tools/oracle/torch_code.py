@@ -35,7 +35,10 @@ DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
 UNSET = {"resize_", "resize_as_", "empty", "new_empty", "empty_like", "empty_strided",
          "new_empty_strided", "empty_permuted"}
 REGIONS = {"no_grad": "torch.no_grad()", "enable_grad": "torch.enable_grad()",
-           "inference": "torch.inference_mode()", "plain": "torch.inference_mode(False)"}
+           "inference": "torch.inference_mode()", "plain": "torch.inference_mode(False)",
+           "autocast_bf16": "torch.autocast('cpu', dtype=torch.bfloat16)",
+           "autocast_f16": "torch.autocast('cpu', dtype=torch.float16)",
+           "autocast_off": "torch.autocast('cpu', enabled=False)"}
 # These return a list, of which a statement may name only the first results.
 LISTS = ("split", "chunk", "unbind", "split_with_sizes", "cond", "while_loop", "custom",
          "region")

@@ -1,5 +1,5 @@
-# seed 3831000849: eager's gradient of diagflat is a view of the tangent, which the leaf takes over and
-# the next backward writes; the compiled backward gives the leaf a tensor of its own.
+# Eager's gradient is a view of a strided tangent, which the leaf takes over; the compiled
+# backward copies such a tangent.
 
 func @f( %p1: f32[]) {
   %v0 = diagflat(%p1, 1)

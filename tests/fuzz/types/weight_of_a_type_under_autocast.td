@@ -1,5 +1,5 @@
-# seed 3750000108: a gradient of a gradient under autocast differs by one unit of bf16: the weight is cast
-# once in eager, and anew in the compiled call.
+# A gradient that is computed inside passes a region, which adds up its parts first:
+# it differs by units of the dtype of autocast.
 
 func @f(%p0) {
   %v3 = linear(%p0, %p0)

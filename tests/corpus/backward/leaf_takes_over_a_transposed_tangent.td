@@ -1,5 +1,5 @@
-# seed 3721804985: eager's gradient is a view of the tangent, which the leaf takes over and the next
-# backward writes; the compiled backward gives the leaf a tensor of its own.
+# Eager's gradient is a view of a transposed tangent, which the leaf takes over; the
+# compiled backward copies such a tangent.
 
 func @f(%p0: f32[2,2]{1,2} @0) {
   %v0 = squeeze_dim_copy(%p0, -1)

@@ -1,5 +1,5 @@
-# seed 3200110110: both fail, with other errors: eager in index_reduce_ for a value of its index,
-# the trace in random_, for the kind of a number. The row of index_reduce has no TD_OPF_PICKY.
+# Both fail, with different errors: eager for a value of an index, in a part of
+# index_reduce_, the trace later, for the kind of a number.
 
 func @f( %n0) {
   %v0 = randint(-2, 2, [], f32)

@@ -1,5 +1,5 @@
-# seed 19031: with autocast the forward casts a weight once and adds its gradients in bf16; compiled
-# calls add them in f32 (docs/numerics.md). Second derivatives cancel: 9.7 beside 8.7.
+# Eager casts the weight once, and adds up its gradients in bf16; compiled, those of
+# the call and those of its gradients are added in f32. Second gradients cancel.
 
 func @f(%p0: f32[2,2,2,2] of fz_pair("", f32[2,2,2,2], f32[2,2,2,2])) {
   %v0, %v1 = custom("own", func @forward(%a: f32[2,2,2,2]) {
