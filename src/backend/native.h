@@ -49,6 +49,12 @@ int64_t td__product_value(const td_product *p, const td_graph *g, const int64_t 
  * False after td__fail. */
 bool td__combine_products(td_graph *g);
 
+/* ---- packed matrices (pack_products.c) ------------------------------------ */
+
+/* Packs matrices that several products of few rows read, and makes these _mm_strips;
+ * dead nodes stay for td__graph_dce. False after td__fail. */
+bool td__pack_products(td_graph *g);
+
 /* ---- lowering (lower.c) --------------------------------------------------- */
 
 enum { TD_SPACE_DIMS = 8, TD_POINT_STMTS = 8 };
