@@ -346,6 +346,8 @@ typedef struct td_launch {
     char          **ptr;       /* scratch of a run: addresses by pointer */
     int64_t        *size;      /* scratch: symbolic sizes by parameter */
     int64_t        *given;     /* scratch: numbers for GIVEN and DRAW */
+    int             n_timed;   /* runs that were measured, for ns */
+    double          ns;        /* of an element, the least of them */
 } td_launch;
 
 typedef struct td_native_step {

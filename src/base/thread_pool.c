@@ -204,6 +204,47 @@ void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg) {
     atomic_store_explicit(&pool.busy, false, memory_order_release);
 }
 
+/* ---- the cost of a thread ------------------------------------------------ */
+
+/* Trials of the measurement, and bounds in ns of what may come out: the least is that
+ * of a cache line that goes to another core and back, the most that of a busy machine. */
+enum { TRIALS = 32, LEAST_COST = 50, MOST_COST = 2000 };
+
+static void do_nothing(void *arg, int64_t begin, int64_t end) {
+    (void)arg, (void)begin, (void)end;
+}
+
+/* Nanoseconds by which each further thread delays the end of a region: an empty
+ * region of `size` threads, the least of some trials. Measured once in a process. */
+static double thread_cost(int size) {
+    static atomic_int cost; /* 0: not measured */
+    int               known = atomic_load_explicit(&cost, memory_order_relaxed);
+    if (TD_LIKELY(known)) return known;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < TRIALS; i++) {
+        int64_t start = now_ns();
+        td__pool_run(size, 1, do_nothing, NULL);
+        int64_t spent = now_ns() - start;
+        least = spent < least ? spent : least;
+    }
+    least /= size - 1;
+    known = least < LEAST_COST  ? LEAST_COST
+            : least > MOST_COST ? MOST_COST
+                                : (int)least;
+    atomic_store_explicit(&cost, known, memory_order_relaxed);
+    return known;
+}
+
+/* p threads take ns / p + cost * (p - 1), which is least where p * p is ns / cost. */
+int td__pool_threads(double ns, int64_t most) {
+    int all = td__pool_size(), size = most < all ? (int)most : all;
+    if (size < 2 || ns < 4 * LEAST_COST) return 1;
+    double per = ns / thread_cost(all);
+    int    p = 1;
+    while (p < size && (p + 1.0) * (p + 1.0) <= per) p++;
+    return p;
+}
+
 /* ---- its size ----------------------------------------------------------- */
 
 /* 1 .. WORKERS_MAX + 1 threads, the caller included. */

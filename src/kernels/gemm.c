@@ -4,6 +4,7 @@
 #include "kernels/gemm.h"
 
 #include "base/base.h"
+#include "core/cpu.h"
 #include "kernels/blas_setup.h"
 
 #include <cblas.h>
@@ -323,6 +324,14 @@ static void choose_parts(job *j, int64_t threads) {
     j->parts = ceil_div(size, j->step);
 }
 
+double td__gemm_ns(void) {
+    switch (td__cpu_level()) {
+    case TD_CPU_AVX512: return 0.01;
+    case TD_CPU_AVX2: return 0.02;
+    default: return 0.1;
+    }
+}
+
 /* Chooses the number of threads by the work, then the cut. */
 static void run(job *j) {
     const td_gemm *g = &j->g;
@@ -332,6 +341,8 @@ static void run(job *j) {
     if (work >= enough) threads = td__pool_size();
     if (threads > 1 && work < enough * (double)threads)
         threads = 1 + (int64_t)(work / enough);
+    if (threads > 1 && g->n > 1)
+        threads = td__pool_threads(work * td__gemm_ns(), threads);
     if (threads == 1) {
         j->parts = 1;
         j->step = g->m;

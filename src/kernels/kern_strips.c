@@ -7,8 +7,8 @@
 #include "ops/cast.h"
 #include "rules/shape_rules.h"
 
-/* Multiply-adds worth a thread, strips and rows that a kernel takes at once. */
-enum { SPLIT_WORK = 1 << 17, PAIR = 2, ROWS = 8 };
+/* Strips and rows that a kernel takes at once. */
+enum { PAIR = 2, ROWS = 8 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -42,9 +42,9 @@ static void run_units(void *arg, int64_t begin, int64_t end) {
 /* Rows are divided only if there are fewer strips than threads. */
 static void multiply(const td_strips *p) {
     job     j = {.p = p, .strips = ceil_div(p->n, TD_STRIP), .parts = 1, .step = p->m};
-    int64_t pairs = ceil_div(j.strips, PAIR), threads = td__pool_size();
+    int64_t pairs = ceil_div(j.strips, PAIR), blocks = ceil_div(p->m, ROWS);
     double  work = (double)p->m * (double)p->n * (double)p->k;
-    if (work < SPLIT_WORK * (double)threads) threads = 1 + (int64_t)(work / SPLIT_WORK);
+    int64_t threads = td__pool_threads(work * td__gemm_ns(), pairs * blocks);
     if (threads > pairs) {
         j.step = ceil_div(ceil_div(p->m, ceil_div(threads, pairs)), ROWS) * ROWS;
         j.parts = ceil_div(p->m, j.step);
