@@ -206,33 +206,41 @@ void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg) {
 
 /* ---- the cost of a thread ------------------------------------------------ */
 
-/* Trials of the measurement, and bounds in ns of what may come out: the least is that
- * of a cache line that goes to another core and back, the most that of a busy machine. */
-enum { TRIALS = 32, LEAST_COST = 50, MOST_COST = 2000 };
+/* Trials of the measurement, how many ns one waits for the workers, and bounds of what
+ * may come out: the least is that of a cache line that goes to another core. */
+enum { TRIALS = 64, PATIENCE = 50 * 1000, LEAST_COST = 50, MOST_COST = 1000 };
 
-static void do_nothing(void *arg, int64_t begin, int64_t end) {
-    (void)arg, (void)begin, (void)end;
+/* A region whose threads meet; false if they do not, as when a worker sleeps. */
+typedef struct meeting {
+    atomic_int begun;
+    int        size;
+    bool       met;
+} meeting;
+
+static void meet(void *arg, int64_t begin, int64_t end) {
+    meeting *m = arg;
+    atomic_fetch_add(&m->begun, 1);
+    if (begin || end == m->size) return;
+    for (int64_t start = now_ns(); !m->met && now_ns() - start < PATIENCE; relax())
+        m->met = atomic_load(&m->begun) == m->size;
 }
 
-/* Nanoseconds by which each further thread delays the end of a region: an empty
- * region of `size` threads, the least of some trials. Measured once in a process. */
+/* Nanoseconds by which each further thread delays a region: the least of the first
+ * trials, one a call, as workers need some time to wake. */
 static double thread_cost(int size) {
-    static atomic_int cost; /* 0: not measured */
-    int               known = atomic_load_explicit(&cost, memory_order_relaxed);
-    if (TD_LIKELY(known)) return known;
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < TRIALS; i++) {
-        int64_t start = now_ns();
-        td__pool_run(size, 1, do_nothing, NULL);
-        int64_t spent = now_ns() - start;
-        least = spent < least ? spent : least;
-    }
-    least /= size - 1;
-    known = least < LEAST_COST  ? LEAST_COST
-            : least > MOST_COST ? MOST_COST
-                                : (int)least;
-    atomic_store_explicit(&cost, known, memory_order_relaxed);
-    return known;
+    static atomic_int trials, least = MOST_COST;
+    int               cost = atomic_load_explicit(&least, memory_order_relaxed);
+    if (TD_LIKELY(atomic_load_explicit(&trials, memory_order_relaxed) >= TRIALS))
+        return cost;
+    atomic_fetch_add_explicit(&trials, 1, memory_order_relaxed);
+    meeting m = {.size = size};
+    int64_t start = now_ns();
+    td__pool_run(size, 1, meet, &m);
+    int64_t each = (now_ns() - start) / (size - 1);
+    if (!m.met || each >= cost) return cost;
+    cost = each < LEAST_COST ? LEAST_COST : (int)each;
+    atomic_store_explicit(&least, cost, memory_order_relaxed);
+    return cost;
 }
 
 /* p threads take ns / p + cost * (p - 1), which is least where p * p is ns / cost. */
