@@ -4,7 +4,8 @@
 
 One JSON line per figure: the least of many steps, or with --peak the most bytes
 a step holds beyond those it found; --batches: that of ResNet-18 for batches of 1 to
-32. No name: all but GPT-2. AdamW is the fused one. --threads=N: on so many.
+32. No name: all but GPT-2. AdamW is the fused one. --threads=N: on so many;
+--threads=N,N...: the times with each number.
 BENCH_CLOCK=cpu counts the processor time of this process.
 """
 import json
@@ -169,9 +170,11 @@ def batches(compiled):
 def main():
     words = [a for a in sys.argv[1:] if not a.startswith("--")]
     compiled, peak = "--compile" in sys.argv, "--peak" in sys.argv
+    counts = [0]
     for arg in sys.argv[1:]:
         if arg.startswith("--threads="):
-            torch.set_num_threads(int(arg[10:]))
+            counts = [int(n) for n in arg[10:].split(",")]
+            torch.set_num_threads(counts[0])
     if "--batches" in sys.argv:
         return batches(compiled)
     for name, make in JOBS.items():
@@ -179,7 +182,12 @@ def main():
         if not wanted:
             continue
         step = warm_step(make, compiled)
-        if peak:
+        if len(counts) > 1:
+            for n in counts:
+                torch.set_num_threads(n)
+                step()
+                show("threads_" + name, compiled, least_ms(step, 0.4), "ms", n)
+        elif peak:
             show("peak_" + name, compiled, torch_peak_mib(step), "MiB")
         else:
             show("train_" + name, compiled, least_ms(step), "ms")

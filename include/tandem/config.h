@@ -85,6 +85,7 @@ typedef struct td_config {
     bool strict                  TD_0;
     const char *device_path      TD_0;
     bool device_graphs           TD_0;
+    bool pack_products           TD_0; /* of native code */
 } td_config;
 #define TD_CONFIG .td_config_size = sizeof(td_config)
 

@@ -1220,6 +1220,9 @@ TD_API td_tensor *td_op__addr(td_tensor *self, td_tensor *a, td_tensor *b, td_va
 /* a * factor; a itself when the factor is 1. */
 TD_API td_tensor *td_op__scale(td_tensor *a, td_value factor);
 
+/* mm(a, b) for b [k,n] that was packed as strips [n/16,k,16] of 16 columns each. */
+TD_API td_tensor *td_op__mm_strips(td_tensor *a, td_tensor *strips);
+
 /* mm(a, b), column-major when `strides` are: a gradient laid out as its input, which a leaf can take over without a copy. */
 TD_API td_tensor *td_op__mm_for(td_tensor *a, td_tensor *b, td_ints strides);
 

@@ -49,6 +49,12 @@ int64_t td__product_value(const td_product *p, const td_graph *g, const int64_t 
  * False after td__fail. */
 bool td__combine_products(td_graph *g);
 
+/* ---- packed matrices (pack_products.c) ------------------------------------ */
+
+/* Packs matrices that several products of few rows read, and makes these _mm_strips;
+ * dead nodes stay for td__graph_dce. False after td__fail. */
+bool td__pack_products(td_graph *g);
+
 /* ---- lowering (lower.c) --------------------------------------------------- */
 
 enum { TD_SPACE_DIMS = 8, TD_POINT_STMTS = 8 };
@@ -340,6 +346,8 @@ typedef struct td_launch {
     char          **ptr;       /* scratch of a run: addresses by pointer */
     int64_t        *size;      /* scratch: symbolic sizes by parameter */
     int64_t        *given;     /* scratch: numbers for GIVEN and DRAW */
+    int             n_timed;   /* runs that were measured, for ns */
+    double          ns;        /* of an element, the least of them */
 } td_launch;
 
 typedef struct td_native_step {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 72 &&
-                   sizeof(td_launch) - sizeof(td_built) == 208 &&
+                   sizeof(td_launch) - sizeof(td_built) == 224 &&
                    sizeof(td_built) - sizeof(td_nest) == 96 &&
                    sizeof(td_native_step) == 16 && sizeof(td_bytes) == 32 &&
                    sizeof(td_draw) == 16 && sizeof(td_run_number) == 24 &&
@@ -29,7 +29,8 @@ static bool make_key(td_ctx *cx, td_buf *key) {
     td_cc cc;
     bool  ok = td__cc_open(&cc, cx) && td__unit_key(key, &cc);
     td__cc_close(&cc);
-    td__buf_printf(key, "sources %s\n", td__sources);
+    td__buf_printf(key, "sources %s\npack_products %d\n", td__sources,
+                   td__config(cx)->pack_products);
     return ok && !key->failed;
 }
 

@@ -5,8 +5,14 @@
 
 #include "kernels/pointwise.h"
 
-/* Elements worth a thread, elements worth a part of a COLUMN, and most parts. */
-enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
+#include <time.h>
+
+/* Elements worth a thread before a kernel was measured, runs that are measured, and the
+ * elements they have at least. */
+enum { GRAIN = 16384, TIMED = 8, ENOUGH = 1024 };
+/* Elements worth a part of a COLUMN, most parts, and elements that no two threads
+ * divide, so that they write to other cache lines. */
+enum { PART = 65536, MOST_PARTS = 32, LINE = 64 };
 
 static int64_t extent(const td_launch *k, td_extent e) {
     return e.p < 0 ? e.c : e.c * k->size[e.p];
@@ -139,14 +145,47 @@ bool td__launch_numbers(const td_native *c, const td_replay *r, td_launch *k) {
 
 /* One launch on the pool. */
 typedef struct job {
-    const td_launch *k;
-    td_nest_run      run;
-    int64_t          rows, parts;
+    td_launch  *k;
+    td_nest_run run;
+    int64_t     rows, parts;
+    int64_t     inside; /* elements of a row */
 } job;
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
 
 static void do_rows(void *arg, int64_t begin, int64_t end) {
     const job *j = arg;
     j->k->kernel.run(&j->run, 0, begin, end);
+}
+
+/* The part that the caller runs tells what an element costs; the first run finds
+ * nothing in the caches, so the least of some counts. */
+static void do_timed_rows(void *arg, int64_t begin, int64_t end) {
+    const job *j = arg;
+    td_launch *k = j->k;
+    double     start = begin ? 0 : now_ns();
+    do_rows(arg, begin, end);
+    if (begin) return;
+    double ns = (now_ns() - start) / ((double)(end - begin) * (double)j->inside);
+    if (k->n_timed++ == 0 || ns < k->ns) k->ns = ns;
+}
+
+/* Runs the rows on as many threads as pay. */
+static void run_rows(job *j, bool lines) {
+    td_launch *k = j->k;
+    int64_t    grain = GRAIN / (j->inside + 1) + 1;
+    if (k->n_timed) {
+        double  ns = k->ns * (double)j->rows * (double)j->inside;
+        int64_t n = td__pool_threads(ns, j->rows);
+        grain = (j->rows + n - 1) / n;
+    }
+    if (lines) grain = (grain + LINE - 1) / LINE * LINE;
+    bool timed = k->n_timed < TIMED && j->rows * j->inside >= ENOUGH;
+    td__pool_run(j->rows, grain, timed ? do_timed_rows : do_rows, j);
 }
 
 /* The bounds of a part depend on the number of rows and parts only, not on the
@@ -188,16 +227,18 @@ static bool run_kernel(const td_native *c, td_launch *k) {
     int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
     if (k->on)
         return td__launch_run_device(c->g->cx, k, rows, inside, td__memory_parts(c));
-    job j = {.k = k, .rows = rows, .parts = 1};
+    bool plain = n->n_outer == 0 && n->n_dims == 1;
+    job  j = {.k = k, .rows = rows, .parts = 1};
     j.run.ptr = k->ptr;
     j.run.size = k->size;
     j.run.given = k->given;
-    if (n->n_outer == 0 && n->n_dims == 1) {
+    if (plain) {
         j.rows = inside; /* threads divide elements instead of rows */
         inside = 1;
     }
     if (k->kernel.has_end) return run_parts(c->g->cx, &j, inside);
-    if (j.rows > 0) td__pool_run(j.rows, GRAIN / (inside + 1) + 1, do_rows, &j);
+    j.inside = inside > 0 ? inside : 1;
+    if (j.rows > 0) run_rows(&j, plain);
     return true;
 }
 

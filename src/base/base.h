@@ -192,6 +192,9 @@ bool td__is_typo(const char *typed, const char *meant); /* close enough to sugge
  * context's thread holds the pool, runs in the caller alone. */
 typedef void td_pool_fn(void *arg, int64_t begin, int64_t end);
 void         td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg);
+/* The number of threads, at most `most`, that finish so many nanoseconds of work of one
+ * thread earliest, by what handing parts to workers was measured to cost here. */
+int          td__pool_threads(double ns, int64_t most);
 int          td__pool_size(void);    /* TD_NUM_THREADS, else the machine's cores */
 void         td__pool_resize(int n); /* at any time; 0: the cores */
 

@@ -204,6 +204,55 @@ void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg) {
     atomic_store_explicit(&pool.busy, false, memory_order_release);
 }
 
+/* ---- the cost of a thread ------------------------------------------------ */
+
+/* Trials of the measurement, how many ns one waits for the workers, and bounds of what
+ * may come out: the least is that of a cache line that goes to another core. */
+enum { TRIALS = 64, PATIENCE = 50 * 1000, LEAST_COST = 50, MOST_COST = 1000 };
+
+/* A region whose threads meet; false if they do not, as when a worker sleeps. */
+typedef struct meeting {
+    atomic_int begun;
+    int        size;
+    bool       met;
+} meeting;
+
+static void meet(void *arg, int64_t begin, int64_t end) {
+    meeting *m = arg;
+    atomic_fetch_add(&m->begun, 1);
+    if (begin || end == m->size) return;
+    for (int64_t start = now_ns(); !m->met && now_ns() - start < PATIENCE; relax())
+        m->met = atomic_load(&m->begun) == m->size;
+}
+
+/* Nanoseconds by which each further thread delays a region: the least of the first
+ * trials, one a call, as workers need some time to wake. */
+static double thread_cost(int size) {
+    static atomic_int trials, least = MOST_COST;
+    int               cost = atomic_load_explicit(&least, memory_order_relaxed);
+    if (TD_LIKELY(atomic_load_explicit(&trials, memory_order_relaxed) >= TRIALS))
+        return cost;
+    atomic_fetch_add_explicit(&trials, 1, memory_order_relaxed);
+    meeting m = {.size = size};
+    int64_t start = now_ns();
+    td__pool_run(size, 1, meet, &m);
+    int64_t each = (now_ns() - start) / (size - 1);
+    if (!m.met || each >= cost) return cost;
+    cost = each < LEAST_COST ? LEAST_COST : (int)each;
+    atomic_store_explicit(&least, cost, memory_order_relaxed);
+    return cost;
+}
+
+/* p threads take ns / p + cost * (p - 1), which is least where p * p is ns / cost. */
+int td__pool_threads(double ns, int64_t most) {
+    int all = td__pool_size(), size = most < all ? (int)most : all;
+    if (size < 2 || ns < 4 * LEAST_COST) return 1;
+    double per = ns / thread_cost(all);
+    int    p = 1;
+    while (p < size && (p + 1.0) * (p + 1.0) <= per) p++;
+    return p;
+}
+
 /* ---- its size ----------------------------------------------------------- */
 
 /* 1 .. WORKERS_MAX + 1 threads, the caller included. */

@@ -3,7 +3,7 @@
  * true differ.
  *
  * Never merged: ops that draw random numbers; ops with a data-dependent size,
- * because each has its own symbol; results that are written. Writes and region
+ * because each has its own symbol; new tensors that are written. Writes and region
  * edges are barriers. Two results that both escape stay two tensors, because the caller
  * could observe the difference. */
 #include "graph/graph_int.h"
@@ -95,11 +95,13 @@ bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
 
 /* ---- merging ------------------------------------------------------------ */
 
-/* May the node be merged at all? */
+/* May the node be merged at all? Equal views of what is written are equal before and
+ * after the write, which reaches both. */
 static bool is_mergeable(const merging *m, const td_gnode *n) {
     if (td__gnode_is_fixed(n) || td__gnode_shows(n)) return false;
+    const bool *no = td__row(n->op)->flags & TD_OPF_VIEW ? m->e.moved : m->e.written;
     for (int i = 0; i < n->n_out; i++)
-        if (m->e.written[n->out[i]->id]) return false;
+        if (no[n->out[i]->id]) return false;
     return true;
 }
 

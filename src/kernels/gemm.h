@@ -30,6 +30,10 @@ typedef struct td_gemm {
  * round once at the end; integers wrap. */
 bool td__gemm(const td_gemm *p);
 
+/* Nanoseconds of a multiply-add of f32 in products that fit the caches, by the CPU
+ * level, for choosing the number of threads. */
+double td__gemm_ns(void);
+
 /* A block of a larger product, on the calling thread, by the library that is quick for
  * some 64^3 multiply-adds: f32 or f64, one item, and layouts that are read in place
  * (a stride of 1, the other at least the size along the first). */

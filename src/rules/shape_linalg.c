@@ -71,6 +71,20 @@ static bool shape_vector_product(td_opcall *c, int i) {
 }
 
 bool td__shape_mm(td_opcall *c) { return shape_product(c, 0); }
+
+/* a [m,k] and strips [s,k,16] give [m,16 s]. */
+bool td__shape_mm_strips(td_opcall *c) {
+    const td_tensor *a = td__in(c, 0), *s = td__in(c, 1);
+    if (!want_rank(c, 0, 2) || !want_rank(c, 1, 3) || !same_dtype(c, 0, 1) ||
+        !inner_fits(c, 0, 1, 1, 1))
+        return false;
+    if (!td__dim_eq(s->size[2], 16))
+        return td__op_fail(c, TD_E_SHAPE, "strips have 16 columns, got %s",
+                           td__type_str(s));
+    result(c, 0, 2, (int64_t[]){a->size[0], td__dim_mul(s->size[0], 16)});
+    return true;
+}
+
 bool td__shape_bmm(td_opcall *c) { return shape_batch_product(c, 0); }
 bool td__shape_mv(td_opcall *c) { return shape_vector_product(c, 0); }
 

@@ -52,7 +52,8 @@ static const struct {
               {"functional", as_functional},
               {"joint", as_joint},
               {"half", as_half},
-              {"gather", td__combine_products}};
+              {"gather", td__combine_products},
+              {"strips", td__pack_products}};
 
 /* Graph i gives way to its functional one; guards go to b. */
 static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {

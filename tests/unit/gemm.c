@@ -168,6 +168,14 @@ TEST(some_rows_times_a_transposed_matrix_agree) {
     }
 }
 
+/* Which library multiplies depends on how far apart rows along k lie. */
+TEST(rows_a_power_of_two_apart_agree) {
+    CHECK(holds((trial){TD_F32, 1, 1024, 9, 1100, COLS, ROWS, ROWS, 1, 1}));
+    CHECK(holds((trial){TD_F32, 1, 40, 1024, 130, ROWS, ROWS, ROWS, 1, 0}));
+    CHECK(holds((trial){TD_F32, 1, 256, 512, 70, COLS, ROWS, ROWS, 2, 0}));
+    CHECK(holds((trial){TD_F32, 2, 70, 256, 70, ROWS, ROWS, WIDE, 1, 0}));
+}
+
 TEST(blocks_larger_than_the_scratch_agree) {
     CHECK(holds((trial){TD_F16, 1, 3, 1100, 150, ROWS, ROWS, ROWS, 1, 1}));
     CHECK(holds((trial){TD_BF16, 1, 1050, 20, 300, ROWS, COLS, ROWS, 1, 0}));

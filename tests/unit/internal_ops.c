@@ -25,6 +25,7 @@ static const char *const bad[] = {
     "_classes(%a)",
     "embedding_dense_backward(%b, %i, 4, -1, false)",
     "_mm_for(%s, %s, [1,2])",
+    "_mm_strips(%a, %x)",
     "conv_data_grad(%x, %a, [2,3,4,4], [1,1], [0,0], [1,1], 1)",
     "conv_weight_grad(%x, %x, [2,3], [1,1], [0,0], [1,1], 1)",
     "convolution_backward(%x, %a, %x, none, [1], [0], [1], false, [0], 1, [1,1,1])",

@@ -49,6 +49,21 @@ TEST(a_region_covers_every_item_once) {
     }
 }
 
+/* The cost of a thread differs between machines; what follows from any does not. */
+TEST(more_work_gets_more_threads) {
+    td__pool_resize(1);
+    CHECK(td__pool_threads(1e9, 100) == 1);
+    td__pool_resize(4);
+    CHECK(td__pool_threads(0, 100) == 1 && td__pool_threads(20, 100) == 1);
+    CHECK(td__pool_threads(1e9, 100) == 4);
+    CHECK(td__pool_threads(1e9, 3) == 3 && td__pool_threads(1e9, 1) == 1);
+    CHECK(td__pool_threads(1e9, 0) == 1);
+    for (int before = 1, n, i = 1; i < 40; i++, before = n) {
+        n = td__pool_threads(500.0 * i, 100);
+        CHECK(n >= before && n <= 4);
+    }
+}
+
 TEST(a_size_out_of_range_is_brought_into_it) {
     cpu_set_t set;
     td__pool_resize(1);

@@ -34,3 +34,32 @@ case "and of the first state" {
   call @steps(%h, %w, %b)
   backward seed=8
 }
+
+# the weight is large enough that native code packs it, once for the steps, and its
+# transpose once for their gradients
+func @packed(%h: f32[3,32], %w: f32[32,32]) {
+  %p1 = mm(%h, %w)
+  %h1 = tanh(%p1)
+  %p2 = mm(%h1, %w)
+  %h2 = tanh(%p2)
+  %p3 = mm(%h2, %w)
+  %h3 = tanh(%p3)
+  %p4 = mm(%h3, %w)
+  %h4 = tanh(%p4)
+  return %h4
+}
+
+case "a weight that is packed" {
+  %h = randn([3,32], seed=1, requires_grad=true)
+  %w = randn([32,32], seed=2, requires_grad=true)
+  call @packed(%h, %w)
+  backward seed=3
+}
+
+case "the weight is a transposed view" {
+  %h = randn([3,32], seed=4, requires_grad=true)
+  %w0 = randn([32,32], seed=5)
+  %w = t(%w0)
+  call @packed(%h, %w)
+  backward seed=6
+}
