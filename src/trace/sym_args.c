@@ -177,8 +177,8 @@ static bool is_plain(const td_symargs *a, int64_t dim, int64_t value) {
     return !td__dim_is_sym(dim) || (x && x->kind == TD_SYM_SYMBOL && value > 1);
 }
 
-/* Can code read the symbols in m from inputs, in their order? Sizes must be symbols, and
- * the strides and the offset have no others, unless the base comes first. */
+/* Can code read the symbols in m from inputs, in their order? Sizes must be symbols,
+ * and strides and offset have no others, unless the base comes first. */
 static bool shows_symbols(const td_symargs *a, const td_tensor *t, const td_meta *m) {
     bool first = a->base_first;
     bool ok = first || !td__dim_is_sym(m->offset);
