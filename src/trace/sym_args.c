@@ -171,6 +171,34 @@ static bool shape_inner(td_symargs *a, const char *name, const td_tensor *t,
     return true;
 }
 
+/* Is it a number, or a symbol with a value of 2 and more? */
+static bool is_plain(const td_symargs *a, int64_t dim, int64_t value) {
+    const td_symexpr *x = td__dim_is_sym(dim) ? td__sym_at(a->e, dim) : NULL;
+    return !td__dim_is_sym(dim) || (x && x->kind == TD_SYM_SYMBOL && value > 1);
+}
+
+/* Can code read the symbols in m from inputs, in their order? Sizes must be symbols,
+ * and strides and offset have no others, unless the base comes first. */
+static bool shows_symbols(const td_symargs *a, const td_tensor *t, const td_meta *m) {
+    bool first = a->base_first;
+    bool ok = first || !td__dim_is_sym(m->offset);
+    for (int d = 0; d < t->rank; d++) {
+        bool found = first || !td__dim_is_sym(m->stride[d]);
+        for (int k = 0; k < t->rank; k++) found |= m->stride[d] == m->size[k];
+        ok &= found && is_plain(a, m->size[d], t->size[d]);
+    }
+    return ok;
+}
+
+static bool make_numbers(td_tensor *copy, td_meta *m) {
+    m->offset = td__dim_fixed(m->offset);
+    for (int d = 0; d < copy->rank; d++) {
+        m->size[d] = td__dim_fixed(m->size[d]);
+        m->stride[d] = td__dim_fixed(m->stride[d]);
+    }
+    return td_ok(copy->cx) && td__tensor_set_geometry(copy, m);
+}
+
 /* The chain of view ops runs on the copy of the base; t must have the sizes that
  * it gives. */
 static bool derive(td_symargs *a, const char *name, td_tensor *t) {
@@ -180,6 +208,7 @@ static bool derive(td_symargs *a, const char *name, td_tensor *t) {
     td_meta m;
     if (!copy) return false;
     td__tensor_meta(copy, &m);
+    if (!shows_symbols(a, t, &m) && !make_numbers(copy, &m)) return false;
     return td__sym_tensor_is(a->e, name, a->n_in, t, &m);
 }
 
@@ -214,6 +243,7 @@ static bool shape_all(td_symargs *a, td_values args, bool derived) {
             a->n_in++;
             continue;
         }
+        a->base_first = derived && index_of(args, t->base) < i;
         const td_graph *g = a->plan.named_as;
         const char     *given = g && i < g->inputs.n ? g->inputs.v[i]->name : NULL;
         if (given) snprintf(name, sizeof name, "%.60s", given);

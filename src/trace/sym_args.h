@@ -30,8 +30,9 @@ typedef struct td_symargs {
     td_ptrmap  still;   /* bases whose sizes stay numbers because a view's chain does */
     td_ptrmap  flat;    /* views whose copies are no views */
     td_ptrmap  derived; /* views whose sizes follow from those of their base */
-    td_value  *v;       /* by argument; owned */
-    int        n, n_in; /* arguments; tensors among them */
+    bool base_first;    /* of the view whose sizes are derived: its base is before it */
+    td_value *v;        /* by argument; owned */
+    int       n, n_in;  /* arguments; tensors among them */
 } td_symargs;
 
 /* Call between td__symenv_begin and td__symenv_end. False after td__fail. Drop
