@@ -61,8 +61,9 @@ static bool region_body(td_call *c) {
 
 /* ---- regions of a capture ----------------------------------------------- */
 
-/* Writes the key of a call: kinds, types and numbers of the arguments, and the modes,
- * on which a body may depend besides its env. */
+/* Writes the key of a call: kinds, types, numbers and origins of the arguments, and the
+ * modes, on which a body may depend besides its env: nothing has a gradient with respect
+ * to a view that was made in no_grad mode. */
 static int put_key(const region_call *k, int64_t *to) {
     int      n = 0;
     td_modes now = td__modes_of(&k->cx->ambient);
@@ -80,6 +81,7 @@ static int put_key(const region_call *k, int64_t *to) {
             continue;
         }
         PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16 | t->st->device << 20);
+        PUT(t->creation | (t->base != NULL) << 8);
         for (int d = 0; d < t->rank; d++) PUT(t->size[d]);
         for (int d = 0; d < t->rank; d++) PUT(t->stride[d]);
         n += td__typed_key(t->typed, to ? to + n : NULL);
