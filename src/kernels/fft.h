@@ -27,8 +27,8 @@ struct td_fft_plan {
      * k and column 16 b + l is multiplied by coarse[b][k] * fine[k][l]. */
     td_fft_plan *columns, *rows;
     void        *coarse, *fine;
-    /* By Bluestein's algorithm: exp(-pi i j^2 / n), and the transform of its conjugates;
-     * NULL: not. */
+    /* By Bluestein's algorithm: exp(-pi i j^2 / n), and the transform of its
+     * conjugates; NULL: not. */
     td_fft_plan *convolution;
     void        *chirp, *kernel;
 

@@ -6,7 +6,7 @@
 
 /* From so many transforms on, and up to this size, they are computed side by side in
  * tiles. Fixed numbers: results must not depend on the width of vectors. */
-enum { TILE_FROM = 8, TILE_SIZE = 2048 };
+enum { TILE_FROM = 8, TILE_SIZE = 2048, CHUNK_SIZE = 16384 };
 
 typedef struct complex_f32 {
     float re, im;
@@ -52,11 +52,16 @@ static td_fft_side rows_at(const td_fft_plan *p, void *at, int64_t n) {
 }
 
 static bool by_tiles(const td_fft_plan *p, int64_t count) {
-    return p->smooth && p->n <= TD_FFT_PASSES && (!p->columns || (count >= TILE_FROM && p->n <= TILE_SIZE));
+    return p->smooth && p->n <= TD_FFT_PASSES &&
+           (!p->columns || (count >= TILE_FROM && p->n <= TILE_SIZE));
 }
 
+/* Whole tiles, and enough of small sizes. */
 int64_t td__fft_chunk(const td_fft_plan *p) {
-    return by_tiles(p, TD_FFT_LANES) ? TD_FFT_LANES : 1;
+    int64_t tiles = CHUNK_SIZE / (p->n * TD_FFT_LANES);
+    if (p->convolution) return td__fft_chunk(p->convolution);
+    if (!by_tiles(p, TD_FFT_LANES)) return 1;
+    return TD_FFT_LANES * (tiles > 1 ? tiles : 1);
 }
 
 /* ---- tiles ------------------------------------------------------------------- */
@@ -128,85 +133,78 @@ static bool run_matrix(const td_fft_plan *p, const td_fft_job *j) {
 
 /* ---- Bluestein's algorithm ---------------------------------------------------- */
 
-/* Products with a table of n pairs, element by element, times scale: of one transform.
- * Real parts where there is no imaginary one. */
-#define MULTIPLY(T, name)                                                           \
-    static void name(td_fft_side in, const void *pairs, td_fft_side out, int64_t n, \
-                     double scale) {                                                \
-        const T *w = pairs;                                                         \
-        for (int64_t i = 0; i < n; i++) {                                           \
-            T re, im = 0, k = (T)scale;                                             \
-            memcpy(&re, in.re + i * in.elem, sizeof re);                            \
-            if (in.im) memcpy(&im, in.im + i * in.elem, sizeof im);                 \
-            T x = (re * w[2 * i] - im * w[2 * i + 1]) * k;                          \
-            T y = (re * w[2 * i + 1] + im * w[2 * i]) * k;                          \
-            memcpy(out.re + i * out.elem, &x, sizeof x);                            \
-            if (out.im) memcpy(out.im + i * out.elem, &y, sizeof y);                \
-        }                                                                           \
+/* Between layouts, times scale. Where a side has no imaginary part it is 0. */
+#define COPY(T, name)                                                       \
+    static void name(td_fft_side in, td_fft_side out, int64_t n, T scale) { \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            T re, im = 0;                                                   \
+            memcpy(&re, in.re + i * in.elem, sizeof re);                    \
+            if (in.im) memcpy(&im, in.im + i * in.elem, sizeof im);         \
+            re *= scale;                                                    \
+            im *= scale;                                                    \
+            memcpy(out.re + i * out.elem, &re, sizeof re);                  \
+            if (out.im) memcpy(out.im + i * out.elem, &im, sizeof im);      \
+        }                                                                   \
     }
-MULTIPLY(float, multiply_f32)
-MULTIPLY(double, multiply_f64)
-#undef MULTIPLY
+COPY(float, copy_f32)
+COPY(double, copy_f64)
+#undef COPY
 
+static void copy_elements(const td_fft_plan *p, td_fft_side in, td_fft_side out,
+                          int64_t n, double scale) {
+    if (p->dt == TD_F64) copy_f64(in, out, n, scale);
+    else copy_f32(in, out, n, (float)scale);
+}
+
+/* Are elements one after the other, each a pair? */
+static bool is_packed(const td_fft_plan *p, const td_fft_side *s) {
+    return s->im == s->re + part_bytes(p) && s->elem == 2 * part_bytes(p);
+}
+
+/* Products of one transform with a table of n pairs, times scale. work: n pairs. */
 static void multiply(const td_fft_plan *p, td_fft_side in, const void *pairs,
-                     td_fft_side out, double scale) {
-    int64_t n = pairs == p->chirp ? p->n : p->convolution->n;
-    if (p->dt == TD_F64) multiply_f64(in, pairs, out, n, scale);
-    else multiply_f32(in, pairs, out, n, scale);
+                     td_fft_side out, double scale, void *work) {
+    const td_fft_loops *loops = loops_of(p);
+    td_fft_side         own = rows_at(p, work, 0);
+    if (!is_packed(p, &in)) {
+        copy_elements(p, in, own, p->n, 1);
+        in = own;
+    }
+    void *to = is_packed(p, &out) ? out.re : work;
+    loops->multiply(p->n, in.re, pairs, to, scale);
+    if (to == work) copy_elements(p, own, out, p->n, 1);
 }
 
 /* X[k] = chirp[k] * sum of x[j] chirp[j] / chirp[k - j]. */
 static bool run_convolution(const td_fft_plan *p, const td_fft_job *j) {
     int64_t     m = p->convolution->n, chunk = td__fft_chunk(p->convolution);
     int64_t     row = 2 * m * part_bytes(p), used = 2 * p->n * part_bytes(p);
-    size_t      bytes = (size_t)(chunk * row);
-    char       *x = td__block_alloc(bytes);
+    size_t      bytes = (size_t)((chunk + 1) * row);
+    char       *x = td__block_alloc(bytes), *work = x + chunk * row;
     bool        ok = x != NULL;
     td_fft_side own = rows_at(p, x, m);
     for (int64_t l = 0; ok && l < j->count; l += chunk) {
         int64_t    count = j->count - l < chunk ? j->count - l : chunk;
         td_fft_job job = {.in = own, .out = own, .count = count, .scale = 1};
         for (int64_t i = 0; i < count; i++) {
-            multiply(p, side_at(j->in, l + i, 0), p->chirp, side_at(own, i, 0), 1);
+            multiply(p, side_at(j->in, l + i, 0), p->chirp, side_at(own, i, 0), 1,
+                     work);
             memset(x + i * row + used, 0, (size_t)(row - used));
         }
         ok = td__fft_run(p->convolution, &job);
         for (int64_t i = 0; ok && i < count; i++)
-            multiply(p, side_at(own, i, 0), p->kernel, side_at(own, i, 0), 1);
+            loops_of(p)->multiply(m, x + i * row, p->kernel, x + i * row, 1);
         job.in = job.out = exchanged(own);
         ok = ok && td__fft_run(p->convolution, &job);
         for (int64_t i = 0; ok && i < count; i++)
             multiply(p, side_at(own, i, 0), p->chirp, side_at(j->out, l + i, 0),
-                     j->scale / (double)m);
+                     j->scale / (double)m, work);
     }
     if (x) td__block_free(x, bytes);
     return ok;
 }
 
 /* ---- real numbers, one transform after the other -------------------------------- */
-
-static void copy_elements(const td_fft_plan *p, td_fft_side in, td_fft_side out,
-                          int64_t n, double scale) {
-    for (int64_t i = 0; i < n; i++, in = side_at(in, 0, 1), out = side_at(out, 0, 1)) {
-        if (p->dt == TD_F64) {
-            double re, im;
-            memcpy(&re, in.re, sizeof re);
-            memcpy(&im, in.im, sizeof im);
-            re *= scale;
-            im *= scale;
-            memcpy(out.re, &re, sizeof re);
-            memcpy(out.im, &im, sizeof im);
-        } else {
-            float re, im;
-            memcpy(&re, in.re, sizeof re);
-            memcpy(&im, in.im, sizeof im);
-            re *= (float)scale;
-            im *= (float)scale;
-            memcpy(out.re, &re, sizeof re);
-            memcpy(out.im, &im, sizeof im);
-        }
-    }
-}
 
 static bool run_complex(const td_fft_plan *p, const td_fft_job *j) {
     if (by_tiles(p, j->count)) return run_tiles(p, j);

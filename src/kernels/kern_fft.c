@@ -37,7 +37,7 @@ typedef struct axis {
     grid               in, out;
     int                dim;
     double             scale;
-    /* The other dims, merged where both sides allow it; the first lies across lanes. */
+    /* The other dims, merged where both sides allow it; the first is that of lanes. */
     int                rank;
     int64_t            size[TD_MAX_RANK], from[TD_MAX_RANK], to[TD_MAX_RANK];
     int64_t     chunk, chunks; /* lanes of a call, and calls along the first dim */
@@ -46,7 +46,7 @@ typedef struct axis {
 
 /* ---- places --------------------------------------------------------------------- */
 
-/* Adds dims from the innermost on, merged with the one before where they continue it. */
+/* Adds dims from the innermost on, merged with the one before if they continue it. */
 static void merge_dims(axis *a) {
     for (int d = a->in.rank - 1; d >= 0; d--) {
         int64_t size = a->in.size[d], from = a->in.stride[d], to = a->out.stride[d];
@@ -240,6 +240,14 @@ typedef struct fill {
     uint64_t over; /* the transformed dims */
 } fill;
 
+#define copy_conjugate(T, to, from)  \
+    do {                             \
+        T z_[2];                     \
+        memcpy(z_, from, sizeof z_); \
+        z_[1] = -z_[1];              \
+        memcpy(to, z_, sizeof z_);   \
+    } while (0)
+
 /* Places begin..end of all dims but `dim`: element i is the conjugate of -i in all
  * transformed dims. */
 static void fill_rows(void *arg, int64_t begin, int64_t end) {
@@ -257,9 +265,9 @@ static void fill_rows(void *arg, int64_t begin, int64_t end) {
             rest /= g->size[d];
         }
         for (int64_t k = f->half; k < n; k++) {
-            double im = td__load_f(g->part, from + (n - k) * step + bytes);
-            memcpy(to + k * step, from + (n - k) * step, (size_t)bytes);
-            td__store_f(g->part, to + k * step + bytes, -im);
+            const char *p = from + (n - k) * step;
+            if (bytes == 8) copy_conjugate(double, to + k * step, p);
+            else copy_conjugate(float, to + k * step, p);
         }
     }
 }

@@ -15,7 +15,8 @@ static void sort_dims(const int64_t *stride, int *dim, int n) {
         }
 }
 
-/* Reads argument 1, dims that are not negative, each once. How many; -1 after td__fail. */
+/* Reads argument 1, dims that are not negative, each once. How many; -1 after
+ * td__fail. */
 static int read_dims(td_opcall *c, int *dim) {
     const td_tensor *t = td__in(c, 0);
     td_value         v = c->in[1];

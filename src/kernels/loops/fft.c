@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+/* Rows of at most so many elements are too short for the CPU to read ahead in them: the
+ * next tile is fetched. */
+#define NEAR_ROWS 256
+
 #if defined __AVX512F__
 #define BYTES 64
 #elif defined __AVX__
@@ -76,4 +80,5 @@
 #define NAME(x) x##_f64
 #include "kernels/loops/fft.inc"
 
-const td_fft_loops TD_ISA_NAME(td__fft)[2] = {{W_F32, tile_f32}, {W_F64, tile_f64}};
+const td_fft_loops TD_ISA_NAME(td__fft)[2] = {{W_F32, tile_f32, multiply_f32},
+                                              {W_F64, tile_f64, multiply_f64}};

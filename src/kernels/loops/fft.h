@@ -58,6 +58,8 @@ typedef struct td_fft_tile {
 typedef struct td_fft_loops {
     int lanes;
     void (*tile)(const td_fft_tile *t);
+    /* out[i] = in[i] * w[i] * scale, n complex elements each, in pairs. */
+    void (*multiply)(int64_t n, const void *in, const void *w, void *out, double scale);
 } td_fft_loops;
 
 #endif

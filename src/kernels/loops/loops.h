@@ -47,9 +47,9 @@ typedef struct td_isa {
     const char        *name;
     td_loop_fn *const *loops[TD_COMPUTE_COUNT];      /* [type][op]; NULL: not defined */
     td_convert_fn *const (*convert)[TD_DTYPE_COUNT]; /* [from][to] */
-    td_transpose_fn  *transpose;
-    td_tap_fn *const *max_tap; /* f32, f64, i64 */
-    const td_fft_loops *fft; /* f32, f64 */
+    td_transpose_fn    *transpose;
+    td_tap_fn *const   *max_tap; /* f32, f64, i64 */
+    const td_fft_loops *fft;     /* f32, f64 */
 } td_isa;
 
 /* The loops of the level in use (td__cpu_level). */
