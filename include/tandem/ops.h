@@ -707,6 +707,12 @@ TD_API td_tensor *td_op_celu(td_tensor *a, td_value alpha);
 /* Writes the result of celu into its first argument. */
 TD_API td_tensor *td_op_celu_(td_tensor *a, td_value alpha);
 
+/* self where positive, else weight * self; weight has one element, or one for each channel, dim 1. */
+TD_API td_tensor *td_op_prelu(td_tensor *self, td_tensor *weight);
+
+/* The first half of a dim times the sigmoid of the second. */
+TD_API td_tensor *td_op_glu(td_tensor *self, int64_t dim);
+
 /* elu scaled to keep mean 0 and variance 1. */
 TD_API td_tensor *td_op_selu(td_tensor *a);
 
@@ -3609,6 +3615,13 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_celu_, x0, td_value_int(1))
 #define TD__celu__2(x0, x1) \
     TD__CALL(td_op_celu_, x0, TD_V(x1))
+#define td_prelu(...) TD__CALL(td_op_prelu, __VA_ARGS__)
+#define td_glu(...) TD__PICK_1_2(TD__glu_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__glu_N(...) TD__WRONG("td_glu(self, [dim])")
+#define TD__glu_1(x0) \
+    TD__CALL(td_op_glu, x0, -1)
+#define TD__glu_2(x0, x1) \
+    TD__CALL(td_op_glu, x0, x1)
 #define td_selu(...) TD__CALL(td_op_selu, __VA_ARGS__)
 #define td_selu_(...) TD__CALL(td_op_selu_, __VA_ARGS__)
 #define td_gelu(...) TD__PICK_1_2(TD__gelu_, __VA_ARGS__)(__VA_ARGS__)

@@ -107,6 +107,7 @@ for n in range(5):
 OPS["special.polygamma::special_polygamma_n_0"] = OPS["polygamma::polygamma_n_0"]
 for n in (1, 3, 5):
     OPS[f"mvlgamma::mvlgamma_p_{n}"] = direct("mvlgamma")
+OPS["nn.functional.prelu"], OPS["nn.functional.glu"] = direct("prelu"), direct("glu")
 OPS["nn.functional.logsigmoid"] = direct("log_sigmoid")
 for n in ("decimals_0", "decimals_3", "decimals_neg_3"):
     OPS["round::" + n] = direct("round")
