@@ -71,21 +71,38 @@ typedef struct td_nn_embedding_opts {
 TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
                                   const td_nn_embedding_opts *opts);
 
+/* weight [channels], each `slope`, PyTorch's 0.25; 1 channel serves all. */
+TD_API td_module *td_nn_prelu(td_ctx *cx, int64_t channels, double slope);
+/* weight [out,in1,in2], bias [out]. Called with two inputs. */
+TD_API td_module *td_nn_bilinear(td_ctx *cx, int64_t in1, int64_t in2, int64_t out,
+                                 const td_nn_linear_opts *opts);
+
 /* ---- convolutions ------------------------------------------------------- */
 
 /* Lists have one entry per dim, or one for all dims. */
 typedef struct td_nn_conv_opts {
     TD_SIZE(td_nn_conv_opts);
     td_int_list stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
-    int64_t groups TD_0;                                  /* 0: 1 */
-    bool no_bias   TD_0;
+    int64_t groups             TD_0;                      /* 0: 1 */
+    bool no_bias               TD_0;
+    td_int_list output_padding TD_0; /* transposed: more at one end; none: 0 */
 } td_nn_conv_opts;
 #define TD_NN_CONV_OPTS .td_nn_conv_opts_size = sizeof(td_nn_conv_opts)
-/* weight [out,in/groups,K] or [out,in/groups,KH,KW], bias [out]. */
+/* weight [out,in/groups,K], [out,in/groups,KH,KW] or [out,in/groups,KD,KH,KW], bias
+ * [out]. */
 TD_API td_module *td_nn_conv1d(td_ctx *cx, int64_t in, int64_t out, int64_t kernel,
                                const td_nn_conv_opts *opts);
 TD_API td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kernel,
                                const td_nn_conv_opts *opts);
+TD_API td_module *td_nn_conv3d(td_ctx *cx, int64_t in, int64_t out, td_ints kernel,
+                               const td_nn_conv_opts *opts);
+/* weight [in,out/groups,...], bias [out]. */
+TD_API td_module *td_nn_conv_transpose1d(td_ctx *cx, int64_t in, int64_t out,
+                                         int64_t kernel, const td_nn_conv_opts *opts);
+TD_API td_module *td_nn_conv_transpose2d(td_ctx *cx, int64_t in, int64_t out,
+                                         td_ints kernel, const td_nn_conv_opts *opts);
+TD_API td_module *td_nn_conv_transpose3d(td_ctx *cx, int64_t in, int64_t out,
+                                         td_ints kernel, const td_nn_conv_opts *opts);
 
 /* ---- norms -------------------------------------------------------------- */
 
@@ -96,6 +113,7 @@ typedef struct td_nn_norm_opts {
     bool no_bias    TD_0; /* LayerNorm: a weight only */
     double momentum TD_0; /* BatchNorm: of the running statistics; 0: 0.1 */
     bool no_stats   TD_0; /* BatchNorm: no running statistics, always the batch's */
+    bool affine TD_0, track_stats TD_0; /* InstanceNorm has neither without these */
 } td_nn_norm_opts;
 #define TD_NN_NORM_OPTS .td_nn_norm_opts_size = sizeof(td_nn_norm_opts)
 /* Normalizes over the last dims, whose sizes are `shape`; weight and bias have that
@@ -108,11 +126,20 @@ TD_API td_module *td_nn_rms_norm(td_ctx *cx, td_ints shape,
 TD_API td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
                                    const td_nn_norm_opts *opts);
 /* weight, bias, running_mean, running_var [channels] and num_batches_tracked, which
- * training updates. Input: [N,C] or [N,C,L]; [N,C,H,W] for 2d. */
+ * training updates. Input: [N,C] or [N,C,L]; [N,C,H,W] for 2d, [N,C,D,H,W] for 3d. */
 TD_API td_module *td_nn_batch_norm1d(td_ctx *cx, int64_t channels,
                                      const td_nn_norm_opts *opts);
 TD_API td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
                                      const td_nn_norm_opts *opts);
+TD_API td_module *td_nn_batch_norm3d(td_ctx *cx, int64_t channels,
+                                     const td_nn_norm_opts *opts);
+/* The same names, where the options ask for them; input also without N. */
+TD_API td_module *td_nn_instance_norm1d(td_ctx *cx, int64_t channels,
+                                        const td_nn_norm_opts *opts);
+TD_API td_module *td_nn_instance_norm2d(td_ctx *cx, int64_t channels,
+                                        const td_nn_norm_opts *opts);
+TD_API td_module *td_nn_instance_norm3d(td_ctx *cx, int64_t channels,
+                                        const td_nn_norm_opts *opts);
 
 /* ---- attention ---------------------------------------------------------- */
 
@@ -204,11 +231,26 @@ TD_API td_module *td_nn_transformer(td_ctx *cx, int64_t dim, int64_t heads,
 TD_API td_module *td_nn_dropout(td_ctx *cx, double p); /* in training only */
 TD_API td_module *td_nn_identity(td_ctx *cx);
 TD_API td_module *td_nn_flatten(td_ctx *cx, int64_t from, int64_t to); /* 1, -1 */
+/* Lists have one entry per dim, or one for all. TD_ALL: the kernel, 0. */
+TD_API td_module *td_nn_max_pool1d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding);
 TD_API td_module *td_nn_max_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
-                                   td_ints padding); /* TD_ALL: the kernel, 0 */
+                                   td_ints padding);
+TD_API td_module *td_nn_max_pool3d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding);
+TD_API td_module *td_nn_avg_pool1d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding);
 TD_API td_module *td_nn_avg_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
                                    td_ints padding);
+TD_API td_module *td_nn_avg_pool3d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding);
+TD_API td_module *td_nn_adaptive_avg_pool1d(td_ctx *cx, td_ints out);
 TD_API td_module *td_nn_adaptive_avg_pool2d(td_ctx *cx, td_ints out);
+TD_API td_module *td_nn_adaptive_avg_pool3d(td_ctx *cx, td_ints out);
+TD_API td_module *td_nn_adaptive_max_pool1d(td_ctx *cx, td_ints out);
+TD_API td_module *td_nn_adaptive_max_pool2d(td_ctx *cx, td_ints out);
+TD_API td_module *td_nn_adaptive_max_pool3d(td_ctx *cx, td_ints out);
+TD_API td_module *td_nn_glu(td_ctx *cx, int64_t dim); /* PyTorch's: -1 */
 
 TD_API td_module *td_nn_relu(td_ctx *cx);
 TD_API td_module *td_nn_relu6(td_ctx *cx);

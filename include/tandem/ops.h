@@ -707,6 +707,12 @@ TD_API td_tensor *td_op_celu(td_tensor *a, td_value alpha);
 /* Writes the result of celu into its first argument. */
 TD_API td_tensor *td_op_celu_(td_tensor *a, td_value alpha);
 
+/* self where positive, else weight * self; weight has one element, or one for each channel, dim 1. */
+TD_API td_tensor *td_op_prelu(td_tensor *self, td_tensor *weight);
+
+/* The first half of a dim times the sigmoid of the second. */
+TD_API td_tensor *td_op_glu(td_tensor *self, int64_t dim);
+
 /* elu scaled to keep mean 0 and variance 1. */
 TD_API td_tensor *td_op_selu(td_tensor *a);
 
@@ -2231,6 +2237,90 @@ TD_API td_tensor *td_op_empty_permuted(td_ctx *cx, td_ints size, td_ints physica
 /* resize_ to the sizes of another tensor. */
 TD_API td_tensor *td_op_resize_as_(td_tensor *self, td_tensor *the_template);
 
+/* Fourier transform over dims, with exp(-i) if forward, else exp(+i). */
+TD_API td_tensor *td_op__fft_c2c(td_tensor *self, td_ints dim, int64_t normalization, bool forward);
+
+/* Fourier transform of real numbers over dims. onesided: the first half of the last of these dims, whose other half is the conjugate of it. */
+TD_API td_tensor *td_op__fft_r2c(td_tensor *self, td_ints dim, int64_t normalization, bool onesided);
+
+/* Inverse of the onesided _fft_r2c, with last_dim_size real numbers in the last of these dims. */
+TD_API td_tensor *td_op__fft_c2r(td_tensor *self, td_ints dim, int64_t normalization, int64_t last_dim_size);
+
+/* Fourier transform over a dim, of n elements: self is padded with zeros or cut. */
+TD_API td_tensor *td_op_fft_fft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Inverse Fourier transform over a dim. */
+TD_API td_tensor *td_op_fft_ifft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Fourier transform of real numbers over a dim: the first n / 2 + 1 elements, the others are conjugates of these. */
+TD_API td_tensor *td_op_fft_rfft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Inverse of fft_rfft; n real numbers, 2 (size - 1) by default. */
+TD_API td_tensor *td_op_fft_irfft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Fourier transform of n real numbers from half of a signal that is its own conjugate mirrored. */
+TD_API td_tensor *td_op_fft_hfft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Inverse of fft_hfft. */
+TD_API td_tensor *td_op_fft_ihfft(td_tensor *self, td_value n, int64_t dim, const char *norm);
+
+/* Fourier transform over dims, of sizes s. */
+TD_API td_tensor *td_op_fft_fftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Inverse Fourier transform over dims. */
+TD_API td_tensor *td_op_fft_ifftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Fourier transform of real numbers over dims, half of the last of them. */
+TD_API td_tensor *td_op_fft_rfftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Inverse of fft_rfftn. */
+TD_API td_tensor *td_op_fft_irfftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Fourier transform over dims of a signal that is its own conjugate mirrored, given by half of the last dim: real numbers. */
+TD_API td_tensor *td_op_fft_hfftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Inverse of fft_hfftn. */
+TD_API td_tensor *td_op_fft_ihfftn(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_fftn over two dims. */
+TD_API td_tensor *td_op_fft_fft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_ifftn over two dims. */
+TD_API td_tensor *td_op_fft_ifft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_rfftn over two dims. */
+TD_API td_tensor *td_op_fft_rfft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_irfftn over two dims. */
+TD_API td_tensor *td_op_fft_irfft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_hfftn over two dims. */
+TD_API td_tensor *td_op_fft_hfft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* fft_ihfftn over two dims. */
+TD_API td_tensor *td_op_fft_ihfft2(td_tensor *self, td_ints s, td_ints dim, const char *norm);
+
+/* Frequencies of the elements of a transform of n samples at distance d. */
+TD_API td_tensor *td_op_fft_fftfreq(td_ctx *cx, int64_t n, double d, td_dtype dtype);
+
+/* Frequencies of the elements of fft_rfft of n samples at distance d. */
+TD_API td_tensor *td_op_fft_rfftfreq(td_ctx *cx, int64_t n, double d, td_dtype dtype);
+
+/* Moves frequency 0 to the middle of dims. */
+TD_API td_tensor *td_op_fft_fftshift(td_tensor *self, td_ints dim);
+
+/* Moves frequency 0 from the middle of dims to their start. */
+TD_API td_tensor *td_op_fft_ifftshift(td_tensor *self, td_ints dim);
+
+/* Fourier transforms of windows of a signal [T] or [N,T]: frequencies by times. onesided: half of them, by default for real signals and windows. */
+TD_API td_tensor *td_op_stft(td_tensor *self, int64_t n_fft, td_value hop_length, td_value win_length, td_tensor *window, bool center, const char *pad_mode, bool normalized, td_value onesided, bool return_complex);
+
+/* The signal of stft, by overlapping windows that are added up and divided by the sum of their squares, which must not be 0. */
+TD_API td_tensor *td_op_istft(td_tensor *self, int64_t n_fft, td_value hop_length, td_value win_length, td_tensor *window, bool center, bool normalized, td_value onesided, td_value length, bool return_complex);
+
+/* The sums of squares of the windows of istft, as they are; 0 is an error. */
+TD_API td_tensor *td_op__istft_divisor(td_tensor *self);
+
 /* Normalizes over the last dims, which must be normalized_shape, then scales and shifts. */
 TD_API td_tensor *td_op_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps);
 
@@ -3537,6 +3627,13 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_celu_, x0, td_value_int(1))
 #define TD__celu__2(x0, x1) \
     TD__CALL(td_op_celu_, x0, TD_V(x1))
+#define td_prelu(...) TD__CALL(td_op_prelu, __VA_ARGS__)
+#define td_glu(...) TD__PICK_1_2(TD__glu_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__glu_N(...) TD__WRONG("td_glu(self, [dim])")
+#define TD__glu_1(x0) \
+    TD__CALL(td_op_glu, x0, -1)
+#define TD__glu_2(x0, x1) \
+    TD__CALL(td_op_glu, x0, x1)
 #define td_selu(...) TD__CALL(td_op_selu, __VA_ARGS__)
 #define td_selu_(...) TD__CALL(td_op_selu_, __VA_ARGS__)
 #define td_gelu(...) TD__PICK_1_2(TD__gelu_, __VA_ARGS__)(__VA_ARGS__)
@@ -5305,6 +5402,254 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define TD__empty_permuted_4(cx, x0, x1, x2) \
     TD__CALL(td_op_empty_permuted, cx, x0, x1, x2)
 #define td_resize_as_(...) TD__CALL(td_op_resize_as_, __VA_ARGS__)
+#define td_fft_fft(...) TD__PICK_1_4(TD__fft_fft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_fft_N(...) TD__WRONG("td_fft_fft(self, [n], [dim], [norm])")
+#define TD__fft_fft_1(x0) \
+    TD__CALL(td_op_fft_fft, x0, TD_NONE, -1, "backward")
+#define TD__fft_fft_2(x0, x1) \
+    TD__CALL(td_op_fft_fft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_fft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_fft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_fft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_fft, x0, TD_V(x1), x2, x3)
+#define td_fft_ifft(...) TD__PICK_1_4(TD__fft_ifft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ifft_N(...) TD__WRONG("td_fft_ifft(self, [n], [dim], [norm])")
+#define TD__fft_ifft_1(x0) \
+    TD__CALL(td_op_fft_ifft, x0, TD_NONE, -1, "backward")
+#define TD__fft_ifft_2(x0, x1) \
+    TD__CALL(td_op_fft_ifft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_ifft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ifft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_ifft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ifft, x0, TD_V(x1), x2, x3)
+#define td_fft_rfft(...) TD__PICK_1_4(TD__fft_rfft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_rfft_N(...) TD__WRONG("td_fft_rfft(self, [n], [dim], [norm])")
+#define TD__fft_rfft_1(x0) \
+    TD__CALL(td_op_fft_rfft, x0, TD_NONE, -1, "backward")
+#define TD__fft_rfft_2(x0, x1) \
+    TD__CALL(td_op_fft_rfft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_rfft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_rfft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_rfft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_rfft, x0, TD_V(x1), x2, x3)
+#define td_fft_irfft(...) TD__PICK_1_4(TD__fft_irfft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_irfft_N(...) TD__WRONG("td_fft_irfft(self, [n], [dim], [norm])")
+#define TD__fft_irfft_1(x0) \
+    TD__CALL(td_op_fft_irfft, x0, TD_NONE, -1, "backward")
+#define TD__fft_irfft_2(x0, x1) \
+    TD__CALL(td_op_fft_irfft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_irfft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_irfft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_irfft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_irfft, x0, TD_V(x1), x2, x3)
+#define td_fft_hfft(...) TD__PICK_1_4(TD__fft_hfft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_hfft_N(...) TD__WRONG("td_fft_hfft(self, [n], [dim], [norm])")
+#define TD__fft_hfft_1(x0) \
+    TD__CALL(td_op_fft_hfft, x0, TD_NONE, -1, "backward")
+#define TD__fft_hfft_2(x0, x1) \
+    TD__CALL(td_op_fft_hfft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_hfft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_hfft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_hfft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_hfft, x0, TD_V(x1), x2, x3)
+#define td_fft_ihfft(...) TD__PICK_1_4(TD__fft_ihfft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ihfft_N(...) TD__WRONG("td_fft_ihfft(self, [n], [dim], [norm])")
+#define TD__fft_ihfft_1(x0) \
+    TD__CALL(td_op_fft_ihfft, x0, TD_NONE, -1, "backward")
+#define TD__fft_ihfft_2(x0, x1) \
+    TD__CALL(td_op_fft_ihfft, x0, TD_V(x1), -1, "backward")
+#define TD__fft_ihfft_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ihfft, x0, TD_V(x1), x2, "backward")
+#define TD__fft_ihfft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ihfft, x0, TD_V(x1), x2, x3)
+#define td_fft_fftn(...) TD__PICK_1_4(TD__fft_fftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_fftn_N(...) TD__WRONG("td_fft_fftn(self, [s], [dim], [norm])")
+#define TD__fft_fftn_1(x0) \
+    TD__CALL(td_op_fft_fftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_fftn_2(x0, x1) \
+    TD__CALL(td_op_fft_fftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_fftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_fftn, x0, x1, x2, "backward")
+#define TD__fft_fftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_fftn, x0, x1, x2, x3)
+#define td_fft_ifftn(...) TD__PICK_1_4(TD__fft_ifftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ifftn_N(...) TD__WRONG("td_fft_ifftn(self, [s], [dim], [norm])")
+#define TD__fft_ifftn_1(x0) \
+    TD__CALL(td_op_fft_ifftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_ifftn_2(x0, x1) \
+    TD__CALL(td_op_fft_ifftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_ifftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ifftn, x0, x1, x2, "backward")
+#define TD__fft_ifftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ifftn, x0, x1, x2, x3)
+#define td_fft_rfftn(...) TD__PICK_1_4(TD__fft_rfftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_rfftn_N(...) TD__WRONG("td_fft_rfftn(self, [s], [dim], [norm])")
+#define TD__fft_rfftn_1(x0) \
+    TD__CALL(td_op_fft_rfftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_rfftn_2(x0, x1) \
+    TD__CALL(td_op_fft_rfftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_rfftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_rfftn, x0, x1, x2, "backward")
+#define TD__fft_rfftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_rfftn, x0, x1, x2, x3)
+#define td_fft_irfftn(...) TD__PICK_1_4(TD__fft_irfftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_irfftn_N(...) TD__WRONG("td_fft_irfftn(self, [s], [dim], [norm])")
+#define TD__fft_irfftn_1(x0) \
+    TD__CALL(td_op_fft_irfftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_irfftn_2(x0, x1) \
+    TD__CALL(td_op_fft_irfftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_irfftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_irfftn, x0, x1, x2, "backward")
+#define TD__fft_irfftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_irfftn, x0, x1, x2, x3)
+#define td_fft_hfftn(...) TD__PICK_1_4(TD__fft_hfftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_hfftn_N(...) TD__WRONG("td_fft_hfftn(self, [s], [dim], [norm])")
+#define TD__fft_hfftn_1(x0) \
+    TD__CALL(td_op_fft_hfftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_hfftn_2(x0, x1) \
+    TD__CALL(td_op_fft_hfftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_hfftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_hfftn, x0, x1, x2, "backward")
+#define TD__fft_hfftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_hfftn, x0, x1, x2, x3)
+#define td_fft_ihfftn(...) TD__PICK_1_4(TD__fft_ihfftn_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ihfftn_N(...) TD__WRONG("td_fft_ihfftn(self, [s], [dim], [norm])")
+#define TD__fft_ihfftn_1(x0) \
+    TD__CALL(td_op_fft_ihfftn, x0, TD_ALL, TD_ALL, "backward")
+#define TD__fft_ihfftn_2(x0, x1) \
+    TD__CALL(td_op_fft_ihfftn, x0, x1, TD_ALL, "backward")
+#define TD__fft_ihfftn_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ihfftn, x0, x1, x2, "backward")
+#define TD__fft_ihfftn_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ihfftn, x0, x1, x2, x3)
+#define td_fft_fft2(...) TD__PICK_1_4(TD__fft_fft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_fft2_N(...) TD__WRONG("td_fft_fft2(self, [s], [dim], [norm])")
+#define TD__fft_fft2_1(x0) \
+    TD__CALL(td_op_fft_fft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_fft2_2(x0, x1) \
+    TD__CALL(td_op_fft_fft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_fft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_fft2, x0, x1, x2, "backward")
+#define TD__fft_fft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_fft2, x0, x1, x2, x3)
+#define td_fft_ifft2(...) TD__PICK_1_4(TD__fft_ifft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ifft2_N(...) TD__WRONG("td_fft_ifft2(self, [s], [dim], [norm])")
+#define TD__fft_ifft2_1(x0) \
+    TD__CALL(td_op_fft_ifft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_ifft2_2(x0, x1) \
+    TD__CALL(td_op_fft_ifft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_ifft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ifft2, x0, x1, x2, "backward")
+#define TD__fft_ifft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ifft2, x0, x1, x2, x3)
+#define td_fft_rfft2(...) TD__PICK_1_4(TD__fft_rfft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_rfft2_N(...) TD__WRONG("td_fft_rfft2(self, [s], [dim], [norm])")
+#define TD__fft_rfft2_1(x0) \
+    TD__CALL(td_op_fft_rfft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_rfft2_2(x0, x1) \
+    TD__CALL(td_op_fft_rfft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_rfft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_rfft2, x0, x1, x2, "backward")
+#define TD__fft_rfft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_rfft2, x0, x1, x2, x3)
+#define td_fft_irfft2(...) TD__PICK_1_4(TD__fft_irfft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_irfft2_N(...) TD__WRONG("td_fft_irfft2(self, [s], [dim], [norm])")
+#define TD__fft_irfft2_1(x0) \
+    TD__CALL(td_op_fft_irfft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_irfft2_2(x0, x1) \
+    TD__CALL(td_op_fft_irfft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_irfft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_irfft2, x0, x1, x2, "backward")
+#define TD__fft_irfft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_irfft2, x0, x1, x2, x3)
+#define td_fft_hfft2(...) TD__PICK_1_4(TD__fft_hfft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_hfft2_N(...) TD__WRONG("td_fft_hfft2(self, [s], [dim], [norm])")
+#define TD__fft_hfft2_1(x0) \
+    TD__CALL(td_op_fft_hfft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_hfft2_2(x0, x1) \
+    TD__CALL(td_op_fft_hfft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_hfft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_hfft2, x0, x1, x2, "backward")
+#define TD__fft_hfft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_hfft2, x0, x1, x2, x3)
+#define td_fft_ihfft2(...) TD__PICK_1_4(TD__fft_ihfft2_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ihfft2_N(...) TD__WRONG("td_fft_ihfft2(self, [s], [dim], [norm])")
+#define TD__fft_ihfft2_1(x0) \
+    TD__CALL(td_op_fft_ihfft2, x0, TD_ALL, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_ihfft2_2(x0, x1) \
+    TD__CALL(td_op_fft_ihfft2, x0, x1, TD_SHAPE(-2, -1), "backward")
+#define TD__fft_ihfft2_3(x0, x1, x2) \
+    TD__CALL(td_op_fft_ihfft2, x0, x1, x2, "backward")
+#define TD__fft_ihfft2_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_fft_ihfft2, x0, x1, x2, x3)
+#define td_fft_fftfreq(...) TD__PICK_2_4(TD__fft_fftfreq_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_fftfreq_N(...) TD__WRONG("td_fft_fftfreq(cx, n, [d], [dtype])")
+#define TD__fft_fftfreq_2(cx, x0) \
+    TD__CALL(td_op_fft_fftfreq, cx, x0, 1, TD_DTYPE_NONE)
+#define TD__fft_fftfreq_3(cx, x0, x1) \
+    TD__CALL(td_op_fft_fftfreq, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__fft_fftfreq_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_fft_fftfreq, cx, x0, x1, x2)
+#define td_fft_rfftfreq(...) TD__PICK_2_4(TD__fft_rfftfreq_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_rfftfreq_N(...) TD__WRONG("td_fft_rfftfreq(cx, n, [d], [dtype])")
+#define TD__fft_rfftfreq_2(cx, x0) \
+    TD__CALL(td_op_fft_rfftfreq, cx, x0, 1, TD_DTYPE_NONE)
+#define TD__fft_rfftfreq_3(cx, x0, x1) \
+    TD__CALL(td_op_fft_rfftfreq, cx, x0, x1, TD_DTYPE_NONE)
+#define TD__fft_rfftfreq_4(cx, x0, x1, x2) \
+    TD__CALL(td_op_fft_rfftfreq, cx, x0, x1, x2)
+#define td_fft_fftshift(...) TD__PICK_1_2(TD__fft_fftshift_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_fftshift_N(...) TD__WRONG("td_fft_fftshift(self, [dim])")
+#define TD__fft_fftshift_1(x0) \
+    TD__CALL(td_op_fft_fftshift, x0, TD_ALL)
+#define TD__fft_fftshift_2(x0, x1) \
+    TD__CALL(td_op_fft_fftshift, x0, x1)
+#define td_fft_ifftshift(...) TD__PICK_1_2(TD__fft_ifftshift_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__fft_ifftshift_N(...) TD__WRONG("td_fft_ifftshift(self, [dim])")
+#define TD__fft_ifftshift_1(x0) \
+    TD__CALL(td_op_fft_ifftshift, x0, TD_ALL)
+#define TD__fft_ifftshift_2(x0, x1) \
+    TD__CALL(td_op_fft_ifftshift, x0, x1)
+#define td_stft(...) TD__PICK_2_10(TD__stft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__stft_N(...) TD__WRONG("td_stft(self, n_fft, [hop_length], [win_length], [window], [center], [pad_mode], [normalized], [onesided], [return_complex])")
+#define TD__stft_2(x0, x1) \
+    TD__CALL(td_op_stft, x0, x1, TD_NONE, TD_NONE, NULL, true, "reflect", false, TD_NONE, true)
+#define TD__stft_3(x0, x1, x2) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_NONE, NULL, true, "reflect", false, TD_NONE, true)
+#define TD__stft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), NULL, true, "reflect", false, TD_NONE, true)
+#define TD__stft_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, true, "reflect", false, TD_NONE, true)
+#define TD__stft_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, "reflect", false, TD_NONE, true)
+#define TD__stft_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, false, TD_NONE, true)
+#define TD__stft_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, x7, TD_NONE, true)
+#define TD__stft_9(x0, x1, x2, x3, x4, x5, x6, x7, x8) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, x7, TD_V(x8), true)
+#define TD__stft_10(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9) \
+    TD__CALL(td_op_stft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, x7, TD_V(x8), x9)
+#define td_istft(...) TD__PICK_2_10(TD__istft_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__istft_N(...) TD__WRONG("td_istft(self, n_fft, [hop_length], [win_length], [window], [center], [normalized], [onesided], [length], [return_complex])")
+#define TD__istft_2(x0, x1) \
+    TD__CALL(td_op_istft, x0, x1, TD_NONE, TD_NONE, NULL, true, false, TD_NONE, TD_NONE, false)
+#define TD__istft_3(x0, x1, x2) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_NONE, NULL, true, false, TD_NONE, TD_NONE, false)
+#define TD__istft_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), NULL, true, false, TD_NONE, TD_NONE, false)
+#define TD__istft_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, true, false, TD_NONE, TD_NONE, false)
+#define TD__istft_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, false, TD_NONE, TD_NONE, false)
+#define TD__istft_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, TD_NONE, TD_NONE, false)
+#define TD__istft_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, TD_V(x7), TD_NONE, false)
+#define TD__istft_9(x0, x1, x2, x3, x4, x5, x6, x7, x8) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, TD_V(x7), TD_V(x8), false)
+#define TD__istft_10(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9) \
+    TD__CALL(td_op_istft, x0, x1, TD_V(x2), TD_V(x3), x4, x5, x6, TD_V(x7), TD_V(x8), x9)
 #define td_layer_norm(...) TD__PICK_2_5(TD__layer_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__layer_norm_N(...) TD__WRONG("td_layer_norm(input, normalized_shape, [weight], [bias], [eps])")
 #define TD__layer_norm_2(x0, x1) \

@@ -1,5 +1,5 @@
-/* layers.c -- Linear, Embedding, Conv1d, Conv2d: PyTorch's parameter names, shapes
- * and initial distributions. */
+/* layers.c -- Linear, Embedding, PReLU, Bilinear: PyTorch's parameter names, shapes and
+ * initial distributions. */
 #include "nn/nn.h"
 
 /* ---- Linear ------------------------------------------------------------- */
@@ -89,111 +89,61 @@ td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
     return td__nn_end(&k);
 }
 
-/* ---- convolutions ------------------------------------------------------- */
+/* ---- PReLU -------------------------------------------------------------- */
 
-/* weight [out, in / groups, kernel...], bias [out] or NULL. */
-typedef struct conv {
-    td_tensor *weight, *bias;
-    int        dims;
-    int64_t    stride[2], padding[2], dilation[2], groups;
-} conv;
+/* weight [1] or [channels]: slopes of negative elements. */
+typedef struct prelu {
+    td_tensor *weight;
+} prelu;
 
-static bool conv_forward(td_module *m, td_call *c) {
-    const conv *v = td_module_state(m);
-    td_ints     stride = {v->stride, v->dims}, padding = {v->padding, v->dims};
-    td_ints     dilation = {v->dilation, v->dims};
-    td_tensor  *x = td__nn_arg(m, c);
-    if (v->dims == 1)
-        return td_return(c, td_conv1d(x, v->weight, v->bias, stride, padding, dilation,
-                                      v->groups));
-    return td_return(c, td_conv2d(x, v->weight, v->bias, stride, padding, dilation,
-                                  v->groups));
+static bool prelu_forward(td_module *m, td_call *c) {
+    const prelu *p = td_module_state(m);
+    return td_return(c, td_prelu(td__nn_arg(m, c), p->weight));
 }
 
-static const td_module_type conv_types[] = {
-    {.name = "Conv1d", .bytes = sizeof(conv), .forward = conv_forward},
-    {.name = "Conv2d", .bytes = sizeof(conv), .forward = conv_forward}};
+static const td_module_type prelu_type = {.name = "PReLU",
+                                          .bytes = sizeof(prelu),
+                                          .forward = prelu_forward};
 
-/* A list in the options: one entry for all dims, or one per dim. */
-typedef struct conv_arg {
-    const char *what;
-    td_ints     given;
-    int64_t     none, least;
-} conv_arg;
-
-/* Expands a list to `dims` entries and checks their minimum. False after td__fail. */
-static bool conv_list(td_ctx *cx, int dims, conv_arg a, int64_t *to) {
-    const char *who = conv_types[dims - 1].name;
-    if (a.given.v && a.given.n != 1 && a.given.n != dims)
-        return td__fail(cx, TD_E_ARG, "%s: %s has %d entries; it must have 1 or %d",
-                        who, a.what, a.given.n, dims);
-    for (int i = 0; i < dims; i++) {
-        to[i] = a.given.v ? a.given.v[a.given.n == 1 ? 0 : i] : a.none;
-        if (to[i] < a.least)
-            return td__fail(cx, TD_E_ARG, "%s: %s is %lld; it must be at least %lld",
-                            who, a.what, (long long)to[i], (long long)a.least);
-    }
-    return true;
-}
-
-/* Fills *v but for its tensors. size is [out, in, 1, 1] and becomes the weight's
- * sizes. False after td__fail. */
-static bool conv_read(td_ctx *cx, conv *v, td_ints kernel, const td_nn_conv_opts *o,
-                      int64_t *size) {
-    const char *who = conv_types[v->dims - 1].name;
-    int64_t     in = size[1];
-    v->groups = o->groups ? o->groups : 1;
-    if (!td__nn_positive(cx, who, "in", in) ||
-        !td__nn_positive(cx, who, "out", size[0]) ||
-        !td__nn_positive(cx, who, "groups", v->groups))
-        return false;
-    if (in % v->groups || size[0] % v->groups)
-        return td__fail(
-            cx, TD_E_ARG,
-            "%s: in is %lld and out %lld; both must be divisible by groups, "
-            "%lld",
-            who, (long long)in, (long long)size[0], (long long)v->groups);
-    size[1] = in / v->groups;
-    if (!kernel.v || !kernel.n)
-        return td__fail(
-            cx, TD_E_ARG,
-            "%s: kernel is empty; pass its sizes, for example TD_SHAPE(3, 3)", who);
-    return conv_list(cx, v->dims, (conv_arg){"kernel", kernel, 1, 1}, size + 2) &&
-           conv_list(cx, v->dims, (conv_arg){"stride", o->stride, 1, 1}, v->stride) &&
-           conv_list(cx, v->dims, (conv_arg){"padding", o->padding, 0, 0},
-                     v->padding) &&
-           conv_list(cx, v->dims, (conv_arg){"dilation", o->dilation, 1, 1},
-                     v->dilation);
-}
-
-/* Makes a convolution; size is [out, in, 1, 1]. */
-static td_module *conv_make(td_ctx *cx, int64_t size[4], td_ints kernel, int dims,
-                            const td_nn_conv_opts *opts) {
-    td_nn_conv_opts o;
-    conv            read = {.dims = dims};
-    if (!td__opts_take(td__ctx_of_any(cx), conv_types[dims - 1].name, &o, sizeof o,
-                       opts, "TD_NN_CONV_OPTS"))
-        return TD_NIL(cx, MODULE);
-    if (!conv_read(cx, &read, kernel, &o, size)) return TD_NIL(cx, MODULE);
-    td_making  k = td__nn_begin(cx, &conv_types[dims - 1]);
-    conv      *v = k.m ? td_module_state(k.m) : NULL;
-    int64_t    fan = size[1] * size[2] * size[3];
-    td_tensor *weight = td__nn_uniform(cx, (td_ints){size, 2 + dims}, fan);
-    td_tensor *bias = o.no_bias ? NULL : td__nn_uniform(cx, TD_SHAPE(size[0]), fan);
-    if (v) {
-        *v = read;
-        td__nn_param(&k, "weight", weight, &v->weight);
-        td__nn_param(&k, "bias", bias, &v->bias);
-    }
+td_module *td_nn_prelu(td_ctx *cx, int64_t channels, double slope) {
+    if (!td__nn_positive(cx, "PReLU", "channels", channels)) return TD_NIL(cx, MODULE);
+    td_making  k = td__nn_begin(cx, &prelu_type);
+    prelu     *p = k.m ? td_module_state(k.m) : NULL;
+    td_tensor *weight = td_full(cx, TD_SHAPE(channels), slope, TD_F32);
+    if (p) td__nn_param(&k, "weight", weight, &p->weight);
     return td__nn_end(&k);
 }
 
-td_module *td_nn_conv1d(td_ctx *cx, int64_t in, int64_t out, int64_t kernel,
-                        const td_nn_conv_opts *opts) {
-    return conv_make(cx, (int64_t[4]){out, in, 1, 1}, TD_SHAPE(kernel), 1, opts);
+/* ---- Bilinear ----------------------------------------------------------- */
+
+/* weight [out, in1, in2], bias [out] or NULL. */
+static bool bilinear_forward(td_module *m, td_call *c) {
+    const linear *l = td_module_state(m);
+    if (!td__nn_takes(m, c, 2)) return false;
+    return td_return(c, td_bilinear(td_arg(c, 0), td_arg(c, 1), l->weight, l->bias));
 }
 
-td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kernel,
-                        const td_nn_conv_opts *opts) {
-    return conv_make(cx, (int64_t[4]){out, in, 1, 1}, kernel, 2, opts);
+static const td_module_type bilinear_type = {.name = "Bilinear",
+                                             .bytes = sizeof(linear),
+                                             .forward = bilinear_forward};
+
+td_module *td_nn_bilinear(td_ctx *cx, int64_t in1, int64_t in2, int64_t out,
+                          const td_nn_linear_opts *opts) {
+    td_nn_linear_opts o;
+    if (!td__opts_take(td__ctx_of_any(cx), "Bilinear", &o, sizeof o, opts,
+                       "TD_NN_LINEAR_OPTS"))
+        return TD_NIL(cx, MODULE);
+    if (!td__nn_positive(cx, "Bilinear", "in1", in1) ||
+        !td__nn_positive(cx, "Bilinear", "in2", in2) ||
+        !td__nn_positive(cx, "Bilinear", "out", out))
+        return TD_NIL(cx, MODULE);
+    td_making  k = td__nn_begin(cx, &bilinear_type);
+    linear    *l = k.m ? td_module_state(k.m) : NULL;
+    td_tensor *weight = td__nn_uniform(cx, TD_SHAPE(out, in1, in2), in1);
+    td_tensor *bias = o.no_bias ? NULL : td__nn_uniform(cx, TD_SHAPE(out), in1);
+    if (l) {
+        td__nn_param(&k, "weight", weight, &l->weight);
+        td__nn_param(&k, "bias", bias, &l->bias);
+    }
+    return td__nn_end(&k);
 }

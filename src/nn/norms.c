@@ -1,4 +1,5 @@
-/* norms.c -- LayerNorm, RMSNorm, GroupNorm, BatchNorm1d, BatchNorm2d. */
+/* norms.c -- LayerNorm, RMSNorm, GroupNorm; BatchNorm and InstanceNorm over 1 to 3
+ * dims. */
 #include "nn/nn.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 typedef struct norm {
     td_tensor *weight, *bias, *mean, *var, *tracked; /* tracked: number of batches */
     double     eps, momentum;
-    int64_t    groups; /* of GroupNorm; of BatchNorm: number of spatial dims */
+    int64_t    groups; /* of GroupNorm; of Batch-, InstanceNorm: spatial dims */
     int        rank;   /* of shape */
     int64_t    shape[8];
 } norm;
@@ -40,17 +41,37 @@ static bool group_forward(td_module *m, td_call *c) {
 /* In training, normalizes by the batch and updates the running statistics; without
  * statistics, always by the batch. */
 static bool batch_forward(td_module *m, td_call *c) {
-    const norm *n = td_module_state(m);
-    td_tensor  *x = td__nn_arg(m, c);
-    bool        training = td_module_training(m), flat = n->groups == 1;
+    const norm              *n = td_module_state(m);
+    td_tensor               *x = td__nn_arg(m, c);
+    bool                     training = td_module_training(m);
+    static const char *const sizes[] = {"[N,C] or [N,C,L]", "[N,C,H,W]", "[N,C,D,H,W]"};
     if (td_is_nil(x)) return false;
-    if (flat ? td_rank(x) != 2 && td_rank(x) != 3 : td_rank(x) != 4)
+    if (td_rank(x) != n->groups + 2 && (n->groups != 1 || td_rank(x) != 2))
         return td__fail(td_call_ctx(c), TD_E_SHAPE,
                         "%s: the input must be %s; it is %s", td_module_name(m),
-                        flat ? "[N,C] or [N,C,L]" : "[N,C,H,W]", td__type_str(x));
+                        sizes[n->groups - 1], td__type_str(x));
     if (training && n->tracked) td_add_(n->tracked, 1);
     return td_return(c, td_batch_norm(x, n->weight, n->bias, n->mean, n->var,
                                       training || !n->mean, n->momentum, n->eps));
+}
+
+/* Normalizes each plane of [N,C,...] or [C,...] by itself. */
+static bool instance_forward(td_module *m, td_call *c) {
+    const norm *n = td_module_state(m);
+    td_tensor  *x = td__nn_arg(m, c);
+    if (td_is_nil(x)) return false;
+    bool single = td_rank(x) == n->groups + 1;
+    if (!single && td_rank(x) != n->groups + 2)
+        return td__fail(
+            td_call_ctx(c), TD_E_SHAPE,
+            "%s: the input must have %lld dims, or %lld without a batch; it "
+            "is %s",
+            td_module_name(m), (long long)n->groups + 2, (long long)n->groups + 1,
+            td__type_str(x));
+    if (single) x = td_unsqueeze(x, 0);
+    x = td_instance_norm(x, n->weight, n->bias, n->mean, n->var,
+                         td_module_training(m) || !n->mean, n->momentum, n->eps);
+    return td_return(c, single ? td_select(x, 0, 0) : x);
 }
 
 static const td_module_type layer_type = {.name = "LayerNorm",
@@ -64,7 +85,12 @@ static const td_module_type group_type = {.name = "GroupNorm",
                                           .forward = group_forward};
 static const td_module_type batch_types[] = {
     {.name = "BatchNorm1d", .bytes = sizeof(norm), .forward = batch_forward},
-    {.name = "BatchNorm2d", .bytes = sizeof(norm), .forward = batch_forward}};
+    {.name = "BatchNorm2d", .bytes = sizeof(norm), .forward = batch_forward},
+    {.name = "BatchNorm3d", .bytes = sizeof(norm), .forward = batch_forward}};
+static const td_module_type instance_types[] = {
+    {.name = "InstanceNorm1d", .bytes = sizeof(norm), .forward = instance_forward},
+    {.name = "InstanceNorm2d", .bytes = sizeof(norm), .forward = instance_forward},
+    {.name = "InstanceNorm3d", .bytes = sizeof(norm), .forward = instance_forward}};
 
 /* ---- making ------------------------------------------------------------- */
 
@@ -147,14 +173,19 @@ td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
     return td__nn_end(&k);
 }
 
-static td_module *batch_norm(td_ctx *cx, int dims, int64_t channels,
-                             const td_nn_norm_opts *opts) {
+/* BatchNorm or InstanceNorm over `dims`. */
+static td_module *planes_norm(td_ctx *cx, const td_module_type *types, int dims,
+                              int64_t channels, const td_nn_norm_opts *opts) {
     td_nn_norm_opts       o;
     norm                  read = {.groups = dims};
-    const td_module_type *type = &batch_types[dims - 1];
+    const td_module_type *type = &types[dims - 1];
     if (!td__opts_take(td__ctx_of_any(cx), type->name, &o, sizeof o, opts,
                        "TD_NN_NORM_OPTS"))
         return TD_NIL(cx, MODULE);
+    if (types == instance_types) { /* PyTorch's defaults of InstanceNorm */
+        o.no_affine |= !o.affine;
+        o.no_stats |= !o.track_stats;
+    }
     if (!read_norm(cx, type->name, &read, TD_SHAPE(channels), &o))
         return TD_NIL(cx, MODULE);
     if (read.eps == 0) read.eps = 1e-5;
@@ -173,10 +204,30 @@ static td_module *batch_norm(td_ctx *cx, int dims, int64_t channels,
 
 td_module *td_nn_batch_norm1d(td_ctx *cx, int64_t channels,
                               const td_nn_norm_opts *opts) {
-    return batch_norm(cx, 1, channels, opts);
+    return planes_norm(cx, batch_types, 1, channels, opts);
 }
 
 td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
                               const td_nn_norm_opts *opts) {
-    return batch_norm(cx, 2, channels, opts);
+    return planes_norm(cx, batch_types, 2, channels, opts);
+}
+
+td_module *td_nn_batch_norm3d(td_ctx *cx, int64_t channels,
+                              const td_nn_norm_opts *opts) {
+    return planes_norm(cx, batch_types, 3, channels, opts);
+}
+
+td_module *td_nn_instance_norm1d(td_ctx *cx, int64_t channels,
+                                 const td_nn_norm_opts *opts) {
+    return planes_norm(cx, instance_types, 1, channels, opts);
+}
+
+td_module *td_nn_instance_norm2d(td_ctx *cx, int64_t channels,
+                                 const td_nn_norm_opts *opts) {
+    return planes_norm(cx, instance_types, 2, channels, opts);
+}
+
+td_module *td_nn_instance_norm3d(td_ctx *cx, int64_t channels,
+                                 const td_nn_norm_opts *opts) {
+    return planes_norm(cx, instance_types, 3, channels, opts);
 }

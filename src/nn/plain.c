@@ -11,7 +11,8 @@ struct plain {
     bool    training;
     double  a, b; /* slope, alpha, probability, bound or threshold */
     int64_t i, j; /* dims of softmax and flatten */
-    int64_t kernel[2], stride[2], padding[2];
+    int     dims; /* of a pool */
+    int64_t kernel[3], stride[3], padding[3];
 };
 
 static bool plain_forward(td_module *m, td_call *c) {
@@ -23,7 +24,7 @@ static bool plain_forward(td_module *m, td_call *c) {
 
 /* ---- functions --------------------------------------------------------------- */
 
-#define PAIR(v) ((td_ints){(v), 2})
+#define LIST(v) ((td_ints){(v), p->dims})
 
 static td_tensor *identity(const plain *p, td_tensor *x) { return (void)p, x; }
 static td_tensor *own(const plain *p, td_tensor *x) { return p->own(x); }
@@ -94,15 +95,26 @@ static td_tensor *flatten(const plain *p, td_tensor *x) {
 static td_tensor *dropout(const plain *p, td_tensor *x) {
     return td_dropout(x, p->a, p->training);
 }
-static td_tensor *max_pool(const plain *p, td_tensor *x) {
-    return td_max_pool2d(x, PAIR(p->kernel), PAIR(p->stride), PAIR(p->padding));
-}
-static td_tensor *avg_pool(const plain *p, td_tensor *x) {
-    return td_avg_pool2d(x, PAIR(p->kernel), PAIR(p->stride), PAIR(p->padding));
-}
-static td_tensor *adaptive_pool(const plain *p, td_tensor *x) {
-    return td_adaptive_avg_pool2d(x, PAIR(p->kernel));
-}
+static td_tensor *glu(const plain *p, td_tensor *x) { return td_glu(x, p->i); }
+#define POOLS(dims)                                                      \
+    static td_tensor *max_pool##dims(const plain *p, td_tensor *x) {     \
+        return td_max_pool##dims##d(x, LIST(p->kernel), LIST(p->stride), \
+                                    LIST(p->padding));                   \
+    }                                                                    \
+    static td_tensor *avg_pool##dims(const plain *p, td_tensor *x) {     \
+        return td_avg_pool##dims##d(x, LIST(p->kernel), LIST(p->stride), \
+                                    LIST(p->padding));                   \
+    }                                                                    \
+    static td_tensor *adaptive_avg##dims(const plain *p, td_tensor *x) { \
+        return td_adaptive_avg_pool##dims##d(x, LIST(p->kernel));        \
+    }                                                                    \
+    static td_tensor *adaptive_max##dims(const plain *p, td_tensor *x) { \
+        return td_adaptive_max_pool##dims##d(x, LIST(p->kernel), NULL);  \
+    }
+POOLS(1)
+POOLS(2)
+POOLS(3)
+#undef POOLS
 
 /* One row per layer, with PyTorch's name. */
 enum {
@@ -137,9 +149,11 @@ enum {
     LOG_SOFTMAX,
     FLATTEN,
     DROPOUT,
-    MAX_POOL,
-    AVG_POOL,
-    ADAPTIVE_POOL
+    GLU,
+    MAX_POOL, /* over 1, 2 and 3 dims; the others likewise */
+    AVG_POOL = MAX_POOL + 3,
+    ADAPTIVE_AVG = AVG_POOL + 3,
+    ADAPTIVE_MAX = ADAPTIVE_AVG + 3
 };
 
 #define PLAIN(name_, fn_) \
@@ -179,9 +193,17 @@ static const struct row {
     [LOG_SOFTMAX] = PLAIN("LogSoftmax", log_softmax),
     [FLATTEN] = PLAIN("Flatten", flatten),
     [DROPOUT] = PLAIN("Dropout", dropout),
-    [MAX_POOL] = PLAIN("MaxPool2d", max_pool),
-    [AVG_POOL] = PLAIN("AvgPool2d", avg_pool),
-    [ADAPTIVE_POOL] = PLAIN("AdaptiveAvgPool2d", adaptive_pool),
+    [GLU] = PLAIN("GLU", glu),
+#define POOLS(d)                                                                   \
+    [MAX_POOL +                                                                    \
+        (d)-1] = PLAIN("MaxPool" #d "d", max_pool##d),                             \
+        [AVG_POOL + (d)-1] = PLAIN("AvgPool" #d "d", avg_pool##d),                 \
+        [ADAPTIVE_AVG + (d)-1] = PLAIN("AdaptiveAvgPool" #d "d", adaptive_avg##d), \
+        [ADAPTIVE_MAX + (d)-1] = PLAIN("AdaptiveMaxPool" #d "d", adaptive_max##d)
+    POOLS(1),
+    POOLS(2),
+    POOLS(3),
+#undef POOLS
 };
 
 /* ---- making ------------------------------------------------------------- */
@@ -261,40 +283,52 @@ td_module *td_nn_dropout(td_ctx *cx, double p) {
     return make(cx, DROPOUT, (plain){.a = p});
 }
 
-/* One entry for both dims, or two; a list that is not given is `none`. False after
- * td__fail. */
-static bool read_pair(td_ctx *cx, int row, td_ints given, const int64_t *none,
+td_module *td_nn_glu(td_ctx *cx, int64_t dim) {
+    return make(cx, GLU, (plain){.i = dim});
+}
+
+/* One entry for all dims, or one for each; a list that is not given is `none`. False
+ * after td__fail. */
+static bool read_list(td_ctx *cx, int row, int dims, td_ints given, const int64_t *none,
                       int64_t *to) {
-    if (given.v && given.n != 1 && given.n != 2)
+    if (given.v && given.n != 1 && given.n != dims)
         return td__fail(
             cx, TD_E_ARG,
-            "%s: kernel, stride or padding has %d entries; each must have 1 or 2",
-            rows[row].type.name, given.n);
-    for (int i = 0; i < 2; i++)
+            "%s: kernel, stride or padding has %d entries; each must have 1 or %d",
+            rows[row].type.name, given.n, dims);
+    for (int i = 0; i < dims; i++)
         to[i] = given.v ? given.v[given.n == 1 ? 0 : i] : none[i];
     return true;
 }
 
-/* The op checks the numbers when it is called. */
-static td_module *pool_make(td_ctx *cx, int row, td_ints kernel, td_ints stride,
-                            td_ints padding) {
-    static const int64_t zero[2] = {0, 0};
-    plain                p = {0};
-    if (!read_pair(cx, row, kernel, zero, p.kernel) ||
-        !read_pair(cx, row, stride, p.kernel, p.stride) ||
-        !read_pair(cx, row, padding, zero, p.padding))
+/* kind: the row of pools over one dim. The op checks the numbers when it is called. */
+static td_module *pool_make(td_ctx *cx, int kind, plain p, td_ints kernel,
+                            td_ints stride, td_ints padding) {
+    static const int64_t zero[3] = {0, 0, 0};
+    int                  row = kind + p.dims - 1;
+    if (!read_list(cx, row, p.dims, kernel, zero, p.kernel) ||
+        !read_list(cx, row, p.dims, stride, p.kernel, p.stride) ||
+        !read_list(cx, row, p.dims, padding, zero, p.padding))
         return TD_NIL(cx, MODULE);
     return make(cx, row, p);
 }
 
-td_module *td_nn_max_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
-                            td_ints padding) {
-    return pool_make(cx, MAX_POOL, kernel, stride, padding);
-}
-td_module *td_nn_avg_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
-                            td_ints padding) {
-    return pool_make(cx, AVG_POOL, kernel, stride, padding);
-}
-td_module *td_nn_adaptive_avg_pool2d(td_ctx *cx, td_ints out) {
-    return pool_make(cx, ADAPTIVE_POOL, out, TD_ALL, TD_ALL);
-}
+#define POOLS(n)                                                                       \
+    td_module *td_nn_max_pool##n##d(td_ctx *cx, td_ints kernel, td_ints stride,        \
+                                    td_ints padding) {                                 \
+        return pool_make(cx, MAX_POOL, (plain){.dims = (n)}, kernel, stride, padding); \
+    }                                                                                  \
+    td_module *td_nn_avg_pool##n##d(td_ctx *cx, td_ints kernel, td_ints stride,        \
+                                    td_ints padding) {                                 \
+        return pool_make(cx, AVG_POOL, (plain){.dims = (n)}, kernel, stride, padding); \
+    }                                                                                  \
+    td_module *td_nn_adaptive_avg_pool##n##d(td_ctx *cx, td_ints out) {                \
+        return pool_make(cx, ADAPTIVE_AVG, (plain){.dims = (n)}, out, TD_ALL, TD_ALL); \
+    }                                                                                  \
+    td_module *td_nn_adaptive_max_pool##n##d(td_ctx *cx, td_ints out) {                \
+        return pool_make(cx, ADAPTIVE_MAX, (plain){.dims = (n)}, out, TD_ALL, TD_ALL); \
+    }
+POOLS(1)
+POOLS(2)
+POOLS(3)
+#undef POOLS

@@ -58,8 +58,10 @@ static int  passed, failed;
 /* A weighted sum, so that elements in another order give another number. */
 static void show(int line, td_tensor *r) {
     if (!print_values || !r || td_is_nil(r)) return;
-    td_tensor *flat = td_reshape(td_to(td_detach(r), TD_F64), TD_SHAPE(-1));
-    int64_t    n = td_numel(r);
+    bool       pairs = td_dtype_is_complex(td_dtype_of(r));
+    td_tensor *parts = pairs ? td_view_as_real(td_detach(r)) : td_detach(r);
+    td_tensor *flat = td_reshape(td_to(parts, TD_F64), TD_SHAPE(-1));
+    int64_t    n = td_numel(flat);
     td_tensor *weight = td_arange(td_ctx_of(r), 1, n + 1, 1, TD_F64);
     printf("row %d %s [", line, td_dtype_name(td_dtype_of(r)));
     for (int d = 0; d < td_rank(r); d++)

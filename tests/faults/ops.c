@@ -63,6 +63,13 @@ static double large_products(td_ctx *cx) {
     return both(td_add(y, td_mm(i, td_t(i))), a, NULL);
 }
 
+static double transforms(td_ctx *cx) {
+    td_tensor *a = leaf(cx, TD_SHAPE(3, 9)), *b = leaf(cx, TD_SHAPE(2, 1021));
+    td_tensor *y = td_add(td_sum(td_fft_irfft(td_fft_rfft(a), 12)),
+                          td_sum(td_real(td_fft_fftn(a, TD_SHAPE(4, 600)))));
+    return both(td_add(y, td_sum(td_abs(td_fft_fft(b)))), a, b);
+}
+
 static double views(td_ctx *cx) {
     td_tensor *a = leaf(cx, TD_SHAPE(4, 6)), *parts[4] = {NULL, NULL, NULL, NULL};
     td_split(a, 2, 1, parts, 4);
@@ -228,6 +235,7 @@ static const td_fault_case cases[] = {
     {.name = "scans", .run = scans},
     {.name = "products", .run = products},
     {.name = "large_products", .run = large_products},
+    {.name = "transforms", .run = transforms},
     {.name = "views", .run = views},
     {.name = "writes", .run = writes},
     {.name = "indexing", .run = indexing},

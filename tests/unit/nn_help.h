@@ -104,6 +104,41 @@ static inline td_module *net(td_ctx *cx) {
                                            td_nn_linear(cx, 4, 2, NULL)));
 }
 
+/* Convolutions, norms and pools over 1 to 3 dims, and slopes. */
+static inline void add_planes(td_module *m) {
+    td_ctx         *cx = td_module_ctx(m);
+    td_nn_conv_opts conv3 = {TD_NN_CONV_OPTS, .stride = TD_DIMS(1, 2, 1),
+                             .padding = TD_DIMS(1), .groups = 2};
+    td_nn_conv_opts up1 = {TD_NN_CONV_OPTS, .stride = TD_DIMS(2), .padding = TD_DIMS(1),
+                           .groups = 2, .output_padding = TD_DIMS(1)};
+    td_nn_conv_opts up2 = {TD_NN_CONV_OPTS, .dilation = TD_DIMS(1, 2), .no_bias = true};
+    td_nn_conv_opts up3 = {TD_NN_CONV_OPTS, .stride = TD_DIMS(2)};
+    td_nn_norm_opts all = {TD_NN_NORM_OPTS, .affine = true, .track_stats = true};
+    td_nn_norm_opts affine = {TD_NN_NORM_OPTS, .affine = true};
+    td_nn_add(m, "conv3", td_nn_conv3d(cx, 2, 4, TD_SHAPE(2, 1, 3), &conv3));
+    td_nn_add(m, "up1", td_nn_conv_transpose1d(cx, 4, 6, 3, &up1));
+    td_nn_add(m, "up2", td_nn_conv_transpose2d(cx, 2, 3, TD_SHAPE(3, 2), &up2));
+    td_nn_add(m, "up3", td_nn_conv_transpose3d(cx, 2, 2, TD_SHAPE(2), &up3));
+    td_nn_add(m, "bn3", td_nn_batch_norm3d(cx, 2, NULL));
+    td_nn_add(m, "in1", td_nn_instance_norm1d(cx, 3, NULL));
+    td_nn_add(m, "in2", td_nn_instance_norm2d(cx, 3, &all));
+    td_nn_add(m, "in3", td_nn_instance_norm3d(cx, 2, &affine));
+    td_nn_add(m, "prelu", td_nn_prelu(cx, 1, 0.25));
+    td_nn_add(m, "prelu3", td_nn_prelu(cx, 3, 0.1));
+    td_nn_add(m, "bilinear", td_nn_bilinear(cx, 3, 2, 4, NULL));
+    td_nn_add(m, "glu", td_nn_glu(cx, 1));
+    td_nn_add(m, "max1", td_nn_max_pool1d(cx, TD_SHAPE(2), TD_ALL, TD_ALL));
+    td_nn_add(m, "max3",
+              td_nn_max_pool3d(cx, TD_SHAPE(2, 1, 2), TD_SHAPE(1), TD_SHAPE(1, 0, 0)));
+    td_nn_add(m, "avg1", td_nn_avg_pool1d(cx, TD_SHAPE(3), TD_SHAPE(2), TD_SHAPE(1)));
+    td_nn_add(m, "avg3", td_nn_avg_pool3d(cx, TD_SHAPE(2), TD_ALL, TD_ALL));
+    td_nn_add(m, "grid1", td_nn_adaptive_avg_pool1d(cx, TD_SHAPE(3)));
+    td_nn_add(m, "grid3", td_nn_adaptive_avg_pool3d(cx, TD_SHAPE(2, 1, 3)));
+    td_nn_add(m, "peaks1", td_nn_adaptive_max_pool1d(cx, TD_SHAPE(3)));
+    td_nn_add(m, "peaks2", td_nn_adaptive_max_pool2d(cx, TD_SHAPE(2, 3)));
+    td_nn_add(m, "peaks3", td_nn_adaptive_max_pool3d(cx, TD_SHAPE(2)));
+}
+
 /* All of them under the names of the files; NULL after a failure. */
 static inline td_module *whole_make(td_ctx *cx) {
     td_module *m = td_nn_list(cx, (td_modules){NULL, 0});
@@ -140,6 +175,7 @@ static inline td_module *whole_make(td_ctx *cx) {
     td_nn_add(m, "decoder", decoder(cx));
     td_nn_add(m, "transformer", transformer(cx));
     td_nn_add(m, "net", net(cx));
+    add_planes(m);
     if (td_ok(cx)) return m;
     td_module_free(m);
     return NULL;

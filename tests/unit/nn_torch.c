@@ -98,7 +98,7 @@ static void check_all(bool compiled) {
     }
 
     CHECK_OK(cx);
-    CHECK(ok && td_module_children(m) == 33);
+    CHECK(ok && td_module_children(m) == 54);
     td_safetensors_close(f);
     td_module_free(m);
     td_close(cx);

@@ -19,7 +19,7 @@ from torch import nn
 
 PAGE = "docs/from-pytorch.md"
 DTYPES = {torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16",
-          torch.int64: "i64", torch.bool: "bool"}
+          torch.int64: "i64", torch.bool: "bool", torch.complex64: "c64"}
 
 
 def waves(*shape, shift=0.0):
@@ -61,7 +61,8 @@ def rows():
 
 
 def summary(r):
-    flat = r.detach().double().reshape(-1)
+    parts = torch.view_as_real(r.detach().resolve_conj()) if r.is_complex() else r.detach()
+    flat = parts.double().reshape(-1)
     weight = torch.arange(1, flat.numel() + 1, dtype=torch.float64)
     return DTYPES[r.dtype], list(r.shape), flat.sum().item(), (flat * weight).sum().item()
 

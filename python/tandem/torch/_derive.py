@@ -23,6 +23,7 @@ KINDS = {
     "float": "float float? Scalar",
     "Optional[float]": "float? Scalar?",
     "bool": "bool",
+    "Optional[bool]": "Scalar?",
     "str": "str",
 }
 # Their elements or sizes are found when they run, or they write more than elements.
@@ -91,6 +92,8 @@ def writer(kind, argument):
         return f"{{{name}}}" if kind in ("dtype", "dtype?") else None
     if name == "reduction" and kind == "str":
         return "{reduction:reduction}"
+    if of == "Optional[str]" and kind == "str":
+        return f"{{{name}:{name}}}" if name == "norm" else None
     if of == "List[bool]" and kind == "int[]":
         return f"{{{name}:ints}}"
     return f"{{{name}}}" if kind in KINDS.get(of, "").split() else None

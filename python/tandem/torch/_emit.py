@@ -14,6 +14,7 @@ DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
     torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32", torch.int16: "i16",
     torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
+    torch.complex64: "c64", torch.complex128: "c128",
 }
 # Defaults of schemas are numbers.
 CONTIGUOUS = (torch.contiguous_format, 0)
@@ -169,6 +170,8 @@ class Emitter:
     def write(self, how, x, bound):
         if how == "reduction":
             return REDUCTIONS[x]
+        if how == "norm":
+            return f'"{x or "backward"}"'
         if how == "mode":
             return '""' if x is None else f'"{x}"'
         if how == "flag":

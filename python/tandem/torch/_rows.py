@@ -241,6 +241,13 @@ ROWS = {
     "new_full.default": "new_full({self}, {size}, {fill_value}, {dtype})",
     "new_empty.default": "new_zeros({self}, {size}, {dtype})",
     "scalar_tensor.default": "scalar_tensor({s}, {dtype})",
+    "_fft_c2c.default": "_fft_c2c({self}, {dim}, {normalization}, {forward})",
+    "_fft_r2c.default": "_fft_r2c({self}, {dim}, {normalization}, {onesided})",
+    "_fft_c2r.default": "_fft_c2r({self}, {dim}, {normalization}, {last_dim_size})",
+    "stft.center": "stft({self}, {n_fft}, {hop_length}, {win_length}, {window}, {center}, "
+                   "{pad_mode}, {normalized}, {onesided}, {return_complex:flag})",
+    "stft.default": "stft({self}, {n_fft}, {hop_length}, {win_length}, {window}, false, "
+                    "\"reflect\", {normalized}, {onesided}, {return_complex:flag})",
     "arange.default": "arange(0, {end}, 1, {dtype})",
     "arange.start": "arange({start}, {end}, 1, {dtype})",
     "arange.start_step": "arange({start}, {end}, {step}, {dtype})",
@@ -328,6 +335,11 @@ ROWS = {
     "bernoulli.p": "bernoulli_p({self}, {p})",
 }
 ROWS.update({f"{name}.default": f"{name}({{self}})" for name in UNARY})
+for _name, _shape in {"bartlett": "", "blackman": "", "hann": "", "hamming": "0.54, 0.46, ",
+                      "kaiser": "12.0, "}.items():
+    for _overload, _periodic in (("default", "true"), ("periodic", "{periodic}")):
+        ROWS[f"{_name}_window.{_overload}"] = (
+            f"{_name}_window({{window_length}}, {_periodic}, {_shape}{{dtype}})")
 for _name in BINARY:
     for _overload in ("Tensor", "Scalar"):
         ROWS[f"{_name}.{_overload}"] = f"{_name}({{self}}, {{other}})"

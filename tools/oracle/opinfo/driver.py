@@ -9,7 +9,8 @@ import struct
 import torch
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64,
-          torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+          torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64,
+          torch.complex128]
 NUMBER_OF = {d: i for i, d in enumerate(DTYPES)}
 NO_DTYPE = 255
 MAX_RESULTS = 256

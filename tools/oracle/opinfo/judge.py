@@ -76,9 +76,21 @@ def varied(t, seed):
     return (t.detach() * (1 - by)).to(t.dtype).requires_grad_(t.requires_grad)
 
 
+def parts(t):
+    """Complex numbers as pairs of real ones."""
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def widest(t):
+    return t.to(torch.complex128) if t.is_complex() else t.double()
+
+
 def compare_values(what, got, want, exact, eps=0):
     """Raises Difference unless got is want within tolerance, or as near as PyTorch is to
     exact(), the same computed in f64; eps is that of the least exact argument."""
+    if want.is_complex():
+        return compare_values(what, parts(got), parts(want),
+                              exact and (lambda: parts(exact())), eps)
     if got.numel() == 0 or got.numel() > MOST_READ:
         return "agree"
     if not want.dtype.is_floating_point:
@@ -94,7 +106,7 @@ def compare_values(what, got, want, exact, eps=0):
     if not bad.any():
         return "agree"
     try:
-        e = None if exact is None else exact().double()
+        e = None if exact is None else exact().to(torch.float64)
     except Exception:
         e = None
     if e is not None and e.shape == w.shape:
@@ -107,6 +119,12 @@ def compare_values(what, got, want, exact, eps=0):
     i = bad.flatten().nonzero()[0].item()
     raise Difference("value", f"{what}: {g.flatten()[i].item()!r} for {w.flatten()[i].item()!r}, "
                      f"{int(bad.sum())} of {bad.numel()}")
+
+
+def tangent(w):
+    """A random gradient of w."""
+    wide = torch.complex128 if w.is_complex() else torch.float64
+    return torch.randn(w.shape, dtype=wide).to(w.dtype)
 
 
 def compare_metadata(what, got, strides, want):
@@ -189,8 +207,10 @@ class Run:
 
         def widen(t):
             if id(t) not in wide:
-                wide[id(t)] = (t.detach().double().requires_grad_(t.requires_grad)
-                               if t.is_floating_point() else t.detach())
+                wide[id(t)] = (widest(t.detach()).requires_grad_(t.requires_grad)
+                               if t.is_floating_point() or t.is_complex()
+                               else t.detach().double() if self.name.startswith("fft.")
+                               else t.detach())
             return wide[id(t)]
         s = self.s
         out = flat(f(tree_map(s.input, widen), *tree_map(s.args, widen),
@@ -200,7 +220,7 @@ class Run:
         leaves, tangents = gradients
         out = [r for r in out if isinstance(r, torch.Tensor) and r.requires_grad]
         return torch.autograd.grad(out, [wide[id(t)] for t in leaves],
-                                   [t.double() for t in tangents], allow_unused=True)
+                                   [widest(t) for t in tangents], allow_unused=True)
 
     def check(self, what, got, strides, want, exact):
         compare_metadata(what, got, strides, want)
@@ -215,7 +235,7 @@ class Run:
             self.same_signs &= bool(torch.all(got * want >= 0))
             got, want, signed = got.abs(), want.abs(), exact
             exact = lambda: signed().abs()  # noqa: E731
-        eps = max([torch.finfo(t.dtype).eps for t in self.tensors if t.is_floating_point()],
+        eps = max([torch.finfo(t.dtype).eps for t in self.tensors if t.is_floating_point() or t.is_complex()],
                   default=0)
         self.rounded |= compare_values(what, got, want, exact, eps) == "rounding"
 
@@ -292,7 +312,7 @@ class Run:
         """Gradients of both for tangents of a seed, as torch tensors; None: both refuse."""
         cx = self.cx
         torch.manual_seed(seed)
-        tangents = [torch.randn(w.shape, dtype=torch.float64).to(w.dtype) for _, w in pairs]
+        tangents = [tangent(w) for _, w in pairs]
         r = self.both(
             lambda: cx.grad([g for g, _ in pairs], [cx.get(t) for t in leaves],
                             [cx.wrap(t) for t in tangents], retain_graph=True),
@@ -329,7 +349,7 @@ class Run:
         leaves = [t for t in self.tensors if t.requires_grad]
         r, tangents = self.gradients(pairs, leaves, seed)
         exact = self.in_f64(self.op.op, (leaves, tangents))[k]
-        return [x[k].double() - exact for x in r]
+        return [parts(widest(x[k]) - exact) for x in r]
 
     def inplace(self):
         """op_ on a copy that is no leaf, and its gradients."""
@@ -364,8 +384,7 @@ class Run:
             if not roots or not leaves:
                 return []
             torch.manual_seed(7)
-            tangents = [context.wrap(torch.randn(w.shape, dtype=torch.float64).to(w.dtype))
-                        for w in [context.read(h)[0] for h in roots]]
+            tangents = [context.wrap(tangent(context.read(h)[0])) for h in roots]
             return context.grad(roots, [context.get(t) for t in leaves], tangents)
 
         def run_eager():

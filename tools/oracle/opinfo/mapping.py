@@ -107,6 +107,7 @@ for n in range(5):
 OPS["special.polygamma::special_polygamma_n_0"] = OPS["polygamma::polygamma_n_0"]
 for n in (1, 3, 5):
     OPS[f"mvlgamma::mvlgamma_p_{n}"] = direct("mvlgamma")
+OPS["nn.functional.prelu"], OPS["nn.functional.glu"] = direct("prelu"), direct("glu")
 OPS["nn.functional.logsigmoid"] = direct("log_sigmoid")
 for n in ("decimals_0", "decimals_3", "decimals_neg_3"):
     OPS["round::" + n] = direct("round")
@@ -132,6 +133,22 @@ for n in ("lengths", "offsets"):
 for n in """bartlett blackman cosine exponential gaussian general_hamming hamming hann kaiser
 nuttall""".split():
     OPS["signal.windows." + n] = direct("signal_windows_" + n)
+for n in "fft ifft rfft irfft hfft ihfft".split():
+    OPS["fft." + n] = lambda call, x, n=None, dim=-1, norm=None, op="fft_" + n: call(
+        op, x, n, dim, "backward" if norm is None else norm)
+for n in "fft ifft rfft irfft hfft ihfft".split():
+    OPS["fft." + n + "2"] = lambda call, x, s=None, dim=(-2, -1), norm=None, op="fft_" + n + "2": call(
+        op, x, s, dims(dim), "backward" if norm is None else norm)
+    OPS["fft." + n + "n"] = lambda call, x, s=None, dim=None, norm=None, op="fft_" + n + "n": call(
+        op, x, s, dims(dim), "backward" if norm is None else norm)
+for n in ("fftshift", "ifftshift"):
+    OPS["fft." + n] = lambda call, x, dim=None, op="fft_" + n: call(op, x, dims(dim))
+OPS["stft"] = lambda call, x, n_fft, hop_length=None, win_length=None, window=None, center=True, \
+    pad_mode="reflect", normalized=False, onesided=None, return_complex=None: call(
+        "stft", x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
+        bool(window is not None and window.is_complex() or x.is_complex())
+        if return_complex is None else return_complex)
+OPS["istft"] = direct("istft")
 OPS["zero_"] = lambda call, x: call("zero_", call("clone", x))
 OPS["resize_"] = lambda call, x, s: call("resize_", call("clone", x), s)
 OPS["linalg.diagonal"] = lambda call, x, *, offset=0, dim1=-2, dim2=-1: call(

@@ -39,11 +39,12 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 from torch.testing._internal.opinfo.core import SampleInput  # noqa: E402
 
 from driver import Library, Unsupported  # noqa: E402
-from judge import Difference, Run, tensors_of  # noqa: E402
+from judge import Difference, Run, tensors_of, tree_map  # noqa: E402
 from mapping import OPS  # noqa: E402
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool,
-          "u8": torch.uint8, "f64": torch.float64, "f16": torch.float16, "i32": torch.int32}
+          "u8": torch.uint8, "f64": torch.float64, "f16": torch.float16, "i32": torch.int32,
+          "c64": torch.complex64, "c128": torch.complex128}
 KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
 SAMPLE_SECONDS = 20  # processor time of one sample
 NOT_COMPARED = ("unsupported", "no samples", "PyTorch crash", "PyTorch hang")
@@ -110,11 +111,15 @@ def changed(sample, rng):
     return SampleInput(args[0], args=tuple(args[1:]), kwargs=kwargs)
 
 
+def as_leaf(t):
+    return t.detach().requires_grad_(True) if t._is_view() and t.requires_grad else t
+
+
 def samples(op, dtype, kind, most):
     torch.manual_seed(0)
     random.seed(0)
     rng = random.Random(1)
-    grads = bool(dtype.is_floating_point and op.supports_autograd
+    grads = bool((dtype.is_floating_point or dtype.is_complex) and op.supports_autograd
                  and dtype in op.supported_backward_dtypes("cpu"))
     if kind == "error":
         if op.error_inputs_func is None or dtype != torch.float32:
@@ -122,6 +127,8 @@ def samples(op, dtype, kind, most):
         found = [e.sample_input for e in op.error_inputs("cpu")]
     else:
         found = list(op.sample_inputs("cpu", dtype, requires_grad=grads and kind != "changed"))
+    for s in found:  # a view that was made without gradients has no gradient in PyTorch
+        s.kwargs = tree_map(s.kwargs, as_leaf)
     step = -(-len(found) // most)
     found = found[::max(1, step)]
     if kind == "noncontiguous":
