@@ -39,12 +39,13 @@ void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
 }
 
 void td__ambient_swap(td_ctx *cx, td_outside *o) {
-    td_ambient now = cx->ambient;
-    td_mode   *below = cx->tape->below;
-    td__modes_tape(cx, o->below);
-    cx->ambient = o->was;
-    o->was = now;
-    o->below = below;
+    td_outside to = *o;
+    *o = (td_outside){.was = cx->ambient,
+                      .below = cx->tape->below,
+                      .scopes = to.scopes,
+                      .here = to.here};
+    td__modes_tape(cx, to.below);
+    cx->ambient = to.was;
 }
 
 /* ---- state that is in no tensor ------------------------------------------ */

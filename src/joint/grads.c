@@ -24,8 +24,8 @@ bool td__joint_tangent(td_joint_run *r, int i) {
     else snprintf(name, sizeof name, "t%d", i);
     td_tensor *of = tangent_of(r, i), *given = NULL;
     if (r->opts.tangents && !r->order) given = r->opts.tangents[i];
-    bool typed = given ? given->typed != NULL
-                       : of && of->typed && !r->opts.plain_tangents;
+    bool typed =
+        given ? given->typed != NULL : of && of->typed && !r->opts.plain_tangents;
     if (given) td__tensor_meta(given, &m);
     if (given && td__overlaps_itself(given)) /* later ones may not */
         td__strides_dense(m.rank, m.size, m.stride);

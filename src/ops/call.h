@@ -93,8 +93,8 @@ struct td_mode_call {
 bool td__call_parts(td_opcall *c);
 /* x_ of a composite twin: computes, then copies into x. */
 bool td__call_twin(td_opcall *c);
-/* The same as td__call_parts for any op whose row has_simpler, and for the modes from m on: results look
- * as the op's own do. */
+/* td__call_parts for any op whose row has_simpler, and for the modes from m on: results
+ * look as the op's own do. */
 bool td__call_simpler(td_mode *m, td_opcall *c);
 /* In a captured body, real tensors among the arguments become the copies the recorder
  * below m has of them: those have the sizes, flags and versions the body has made. */

@@ -178,7 +178,8 @@ bool td__call_simpler(td_mode *m, td_opcall *c) {
     td_mode *top = td__modes_from(cx, m);
     uint8_t  device = td__make_on(cx, c->device);
     if (c->info->composite) ok = td__call_parts(c);
-    else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : td__call_twin(c));
+    else if (td__scope_push(cx))
+        ok = finish(c, own ? run_simpler(c) : td__call_twin(c));
     td__make_on(cx, device);
     td__modes_from(cx, top);
     return ok;

@@ -134,6 +134,10 @@ static bool want(td_opcall *c, bags *b) {
             "per_sample_weights need mode sum, the dtype of weight and the "
             "sizes of indices, got \"%s\" and %s",
             mode, td__type_str(k));
+    if (b->how == 'x' && td__in_bool(c, 3))
+        return td__op_fail(c, TD_E_ARG,
+                           "scale_grad_by_freq must be false for mode max, whose "
+                           "gradient goes to the largest elements alone");
     return !off || !td__in_bool(c, LAST) || !td__dim_lt(off->size[0], 1) ||
            td__op_fail(c, TD_E_SHAPE, "include_last_offset needs an offset");
 }

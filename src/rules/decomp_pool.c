@@ -255,9 +255,11 @@ static bool unpool(td_opcall *c, int spatial) {
     if (lead != 1 && lead != 2)
         return td__op_fail(c, TD_E_SHAPE, "self must have %d or %d dims, got %s",
                            spatial + 1, spatial + 2, td__type_str(x));
-    if (!td__in_none(c, 5) && (int)c->in[5].n != spatial && (int)c->in[5].n != x->rank)
-        return td__op_fail(c, TD_E_ARG, "output_size must have %d entries, got %u",
-                           spatial, c->in[5].n);
+    int n = td__in_none(c, 5) ? spatial : (int)c->in[5].n;
+    if (n != spatial && n != spatial + 2) /* with samples and channels */
+        return td__op_fail(c, TD_E_ARG,
+                           "output_size must have %d or %d entries, got %d", spatial,
+                           spatial + 2, n);
     if (!want_lists(c, spatial)) return false;
     for (int d = 1; d < x->rank; d++)
         if (td__dim_eq(x->size[d], 0))

@@ -26,8 +26,8 @@ bool td__vjp_permute(td_vjp *v) {
     return give(v, 0, td_op_permute(v->g[0], ints(back, n)));
 }
 
-/* in: self, src. The gradient of src is converted before the engine adds it up where src
- * was repeated. Of a complex one for a real src the engine takes the real part. */
+/* in: self, src. The gradient of src is converted before the engine adds it up where
+ * src was repeated. Of a complex one for a real src the engine takes the real part. */
 bool td__vjp_copy(td_vjp *v) {
     td_tensor *g = v->g[0];
     td_dtype   dt = (td_dtype)v->in_meta[1]->dtype;

@@ -170,11 +170,11 @@ struct td_record {
     td_record
         *outer; /* of a nested capture: the enclosing capture's recorder, or NULL */
     td_outside *outside; /* the state around the capture */
-    td_closure close;
-    td_ptrmap  closed;    /* real tensors the body closes over: their copies */
-    td_ptrmap  own_grads; /* inputs (td_gval) whose .grad is an input as well */
-    bool       start_grad, start_inference; /* modes before the first op */
-    bool       grad, inference;             /* modes at the end of the graph so far */
+    td_closure  close;
+    td_ptrmap   closed;    /* real tensors the body closes over: their copies */
+    td_ptrmap   own_grads; /* inputs (td_gval) whose .grad is an input as well */
+    bool        start_grad, start_inference; /* modes before the first op */
+    bool        grad, inference;             /* modes at the end of the graph so far */
     TD_VEC(td_open_region) open;
     td_opcall   *current;            /* the call being recorded; NULL: none */
     td_opcall   *part;               /* the part of `current` that is running */
