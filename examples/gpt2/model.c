@@ -28,7 +28,7 @@ static td_module *affine_make(td_ctx *cx, int64_t in, int64_t out, double std) {
     td_module                  *m = td_module_make(cx, &type);
     if (td_is_nil(m)) return NULL;
     affine *a = td_module_state(m);
-    td_module_param(m, "weight", td_mul(td_randn(cx, TD_SHAPE(in, out)), std));
+    td_module_param(m, "weight", td_mul_(td_randn(cx, TD_SHAPE(in, out)), std));
     td_module_param(m, "bias", td_zeros(cx, TD_SHAPE(out)));
     td_module_follow(m, "weight", &a->weight);
     td_module_follow(m, "bias", &a->bias);
@@ -148,9 +148,9 @@ td_module *gpt2_make(td_ctx *cx, gpt2_sizes s) {
     g->wte = td_nn_add(m, "wte", td_nn_embedding(cx, s.vocab, s.width, NULL));
     g->wpe = td_nn_add(m, "wpe", td_nn_embedding(cx, s.context, s.width, NULL));
     td_module_set(g->wte, "weight",
-                  td_mul(td_randn(cx, TD_SHAPE(s.vocab, s.width)), 0.02));
+                  td_mul_(td_randn(cx, TD_SHAPE(s.vocab, s.width)), 0.02));
     td_module_set(g->wpe, "weight",
-                  td_mul(td_randn(cx, TD_SHAPE(s.context, s.width)), 0.01));
+                  td_mul_(td_randn(cx, TD_SHAPE(s.context, s.width)), 0.01));
     g->blocks = td_nn_add(m, "h", td_nn_list(cx, (td_modules){NULL, 0}));
     for (int64_t i = 0; i < s.layers; i++) td_nn_append(g->blocks, block_make(cx, s));
     g->ln_f = td_nn_add(m, "ln_f", td_nn_layer_norm(cx, TD_SHAPE(s.width), NULL));

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TD_DEVICE_PLUGIN_VERSION 2
+#define TD_DEVICE_PLUGIN_VERSION 3
 
 /* A grid of blocks of threads. */
 typedef struct td_device_grid {
@@ -27,15 +27,17 @@ typedef struct td_device_grid {
 
 /* C[b] = alpha * A[b] B[b] + beta * C[b]: row-major matrices, m by k, k by n and m by
  * n. A transposed operand is stored as the transpose of what the formula reads. Strides
- * count elements. */
+ * count elements. A bias, n elements, is added to every row before the result is
+ * rounded; then beta is 0. */
 typedef struct td_device_product {
     int64_t     m, n, k, batch;
     const void *a, *b;
     void       *c;
+    const void *bias;                      /* NULL: none */
     int64_t     row_a, row_b, row_c;       /* elements from a row to the next */
     int64_t     batch_a, batch_b, batch_c; /* elements from a matrix to the next */
     bool        transposed_a, transposed_b;
-    td_dtype    dtype; /* of all three */
+    td_dtype    dtype; /* of all */
     double      alpha, beta;
 } td_device_product;
 
@@ -109,8 +111,9 @@ typedef struct td_device_plugin {
     void *(*build)(void *dev, const char *text, const char *entry);
     /* The same in two steps, with machine code that the library keeps on disk; NULL,
      * all three: only build. compile: the code, from malloc, and its size; NULL: it
-     * cannot. load takes the code of the same target; NULL: it cannot. target: one line
-     * that names everything the code depends on beside the text. */
+     * cannot; several threads may call it at the same time. load takes the code of the
+     * same target; NULL: it cannot. target: one line that names everything the code
+     * depends on beside the text. */
     void *(*compile)(void *dev, const char *text, size_t *bytes);
     void *(*load)(void *dev, const void *code, size_t bytes, const char *entry);
     void (*target)(void *dev, char *out, size_t cap);
@@ -128,6 +131,9 @@ typedef struct td_device_plugin {
     bool (*change)(void *dev, void *recording, int launch, void **args);
     bool (*replay)(void *dev, void *recording);
     void (*forget)(void *dev, void *recording);
+    /* Memory that the functions below may use as a workspace, until the next call of
+     * this one; bytes 0: none. NULL: they use their own. */
+    void (*lend)(void *dev, void *memory, size_t bytes);
     /* A product; NULL: none. 0: started; 1: not offered for these types; -1: failed. */
     int (*product)(void *dev, const td_device_product *p);
     /* Attention; the same. */

@@ -450,10 +450,10 @@ int td_cuda_attention(void *dev, const td_device_attention *a) {
     if (!p) return 1;
     size_t rows = (size_t)(a->batch * a->heads * a->queries) * sizeof(float);
     size_t bytes = (size_t)p->workspace + 256, all = (bytes + 255) / 256 * 256 + rows;
-    char  *room = td_cuda_alloc(d, all);
+    char  *room = td_cuda_workspace(d, all);
     if (!room) return -1;
     bool ok = execute(d, p, a, room, room + (all - rows));
-    td_cuda_release(d, room, all);
+    td_cuda_workspace_end(d, room, all);
     return ok ? 0 : -1;
 }
 

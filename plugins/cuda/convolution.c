@@ -133,9 +133,9 @@ int td_cuda_convolution(void *dev, const td_device_convolution *p) {
     if (!td_dnn_begin(d)) return 1;
     int how = open_all(&v, p) && choose(&v, p) ? 0 : 1;
     if (how == 0) {
-        void *room = v.workspace ? td_cuda_alloc(d, v.workspace) : NULL;
+        void *room = v.workspace ? td_cuda_workspace(d, v.workspace) : NULL;
         how = (room || !v.workspace) && execute(&v, p, room) ? 0 : -1;
-        if (room) td_cuda_release(d, room, v.workspace);
+        if (room) td_cuda_workspace_end(d, room, v.workspace);
     }
     close_all(&v);
     return how;

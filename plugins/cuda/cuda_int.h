@@ -56,9 +56,8 @@ extern td_driver td_cu;
 
 /* How cuBLASLt computes a product of these sizes, found once. */
 typedef struct td_cuda_plan {
-    td_device_product    of; /* its sizes; the addresses do not count */
+    td_device_product    of; /* its sizes, and how addresses are aligned */
     cublasLtMatmulAlgo_t algo;
-    size_t               workspace;
 } td_cuda_plan;
 enum { TD_CUDA_PLANS = 1024, TD_CUDA_WORKSPACE = 32 << 20 };
 
@@ -79,10 +78,12 @@ typedef struct td_cuda {
     int                       arch; /* 90: sm_90 */
     uint64_t                  bytes, peak;
     char                      error[4096];
-    cublasLtHandle_t          lt; /* NULL until the first product */
-    void         *workspace;      /* of TD_CUDA_WORKSPACE bytes; NULL until then */
-    td_cuda_plan *plans;          /* [TD_CUDA_PLANS] by hash */
-    bool         *planned;        /* [TD_CUDA_PLANS] */
+    cublasLtHandle_t          lt;   /* NULL until the first product */
+    void                     *lent; /* memory of the library that a call may use */
+    size_t                    n_lent;
+    void         *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
+    td_cuda_plan *plans;     /* [TD_CUDA_PLANS] by hash */
+    bool         *planned;   /* [TD_CUDA_PLANS] */
 
     void                   *dnn;    /* the handle of cuDNN; NULL until it is needed */
     bool                    no_dnn; /* it cannot be loaded */
@@ -108,6 +109,12 @@ bool  td_cuda_fill(void *dev, void *to, int byte, size_t bytes);
 bool  td_cuda_sync(void *dev);
 void  td_cuda_memory(void *dev, td_device_memory *out);
 
+/* A workspace: what the library has lent, if that is enough, else new memory. NULL: out
+ * of memory. */
+void *td_cuda_workspace(td_cuda *d, size_t bytes);
+void  td_cuda_workspace_end(td_cuda *d, void *room, size_t bytes);
+void  td_cuda_lend(void *dev, void *memory, size_t bytes);
+
 /* kernels.c */
 void        *td_cuda_build(void *dev, const char *text, const char *entry);
 void        *td_cuda_code(void *dev, const char *text, size_t *bytes);
@@ -120,19 +127,22 @@ TD_API void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *wh
                              size_t cap);
 
 /* record.c */
-bool  td_cuda_record(void *dev);
-void *td_cuda_recorded(void *dev);
-int   td_cuda_last(void *dev);
-bool  td_cuda_change(void *dev, void *recording, int launch, void **args);
-bool  td_cuda_replay(void *dev, void *recording);
-void  td_cuda_forget(void *dev, void *recording);
-bool  td_cuda_records(const td_cuda *d); /* does this thread record? */
+bool        td_cuda_record(void *dev);
+void       *td_cuda_recorded(void *dev);
+int         td_cuda_last(void *dev);
+bool        td_cuda_change(void *dev, void *recording, int launch, void **args);
+bool        td_cuda_replay(void *dev, void *recording);
+void        td_cuda_forget(void *dev, void *recording);
+bool        td_cuda_records(const td_cuda *d); /* does this thread record? */
 /* If this thread records: frees the memory with the recording, and returns true. */
-bool  td_cuda_keep(td_cuda *d, CUdeviceptr memory);
+bool        td_cuda_keep(td_cuda *d, CUdeviceptr memory, size_t bytes);
+/* Kept memory of this size, for work that is recorded later and so runs later; 0: none.
+ */
+CUdeviceptr td_cuda_reuse(td_cuda *d, size_t bytes);
 /* If this thread records: starts what it has recorded, and ends the recording. */
-bool  td_cuda_flush(td_cuda *d);
+bool        td_cuda_flush(td_cuda *d);
 /* Keeps a launch that was just started for td_cuda_change. */
-void  td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
+void        td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);

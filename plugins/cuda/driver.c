@@ -131,6 +131,7 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .change = td_cuda_change,
                                         .replay = td_cuda_replay,
                                         .forget = td_cuda_forget,
+                                        .lend = td_cuda_lend,
                                         .product = td_cuda_product,
                                         .attention = td_cuda_attention,
                                         .convolution = td_cuda_convolution};

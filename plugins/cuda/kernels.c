@@ -86,17 +86,22 @@ static const char prelude[] =
     "}\n"
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(256)\n"
     "#define TD_RUN(T) const __grid_constant__ T td_argument\n"
-    "#define TD_OPEN const td_nest_run *r = &td_argument;\n"
+    "#define TD_OPEN const td_nest_run *r = &td_argument; unsigned td_turn = 0;\n"
     "#define TD_UNROLL _Pragma(\"unroll 4\")\n"
+    "#define TD_UNROLL_TWO _Pragma(\"unroll 2\")\n"
     "#define TD_UNROLL_MORE _Pragma(\"unroll 16\")\n"
     "#define TD_UNROLL_ALL _Pragma(\"unroll\")\n"
+    "#define TD_ROLL _Pragma(\"unroll 1\")\n"
     "#define TD_FIRST (blockIdx.x * (int64_t)blockDim.x + threadIdx.x)\n"
     "#define TD_STEP (gridDim.x * (int64_t)blockDim.x)\n"
     "#define TD_ROW ((int64_t)blockIdx.x)\n"
     "#define TD_ROWS ((int64_t)gridDim.x)\n"
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
-    "#define TD_SYNC __syncthreads()\n"
+    "#define TD_SYNC __syncthreads()\n";
+
+/* How the threads of a block compute together. */
+static const char together[] =
     "template <class T> T td_across(T v, int by) {\n"
     "    unsigned w[(sizeof v + 3) / 4] = {0};\n"
     "    memcpy(w, &v, sizeof v);\n"
@@ -105,19 +110,56 @@ static const char prelude[] =
     "    memcpy(&v, w, sizeof v);\n"
     "    return v;\n"
     "}\n"
+    /* A vector is read and written by one instruction. */
+    "template <int n> struct td_word { typedef uint4 is; };\n"
+    "template <> struct td_word<8> { typedef uint2 is; };\n"
+    "template <> struct td_word<4> { typedef unsigned is; };\n"
+    "template <> struct td_word<2> { typedef unsigned short is; };\n"
+    "template <class V, class W> V td_take(const W *p) {\n"
+    "    const W w = *p;\n"
+    "    V v;\n"
+    "    memcpy(&v, &w, sizeof v);\n"
+    "    return v;\n"
+    "}\n"
+    "template <class V, class W> void td_give(W *p, const V &v) {\n"
+    "    W w;\n"
+    "    memcpy(&w, &v, sizeof v);\n"
+    "    *p = w;\n"
+    "}\n"
+    "#define TD_TAKE(V, p) td_take<V>((const td_word<sizeof(V)>::is *)(p))\n"
+    "#define TD_GIVE(V, p, q) td_give<V>((td_word<sizeof(V)>::is *)(p), q)\n"
+    "#define TD_SHARE(n, threads) (((n) + (threads) - 1) / (threads))\n"
+    "#define TD_COLUMNS 32\n"
+    "#define TD_COLUMN ((int64_t)(threadIdx.x & 31))\n"
+    "#define TD_SLICE ((int64_t)(threadIdx.x / 32))\n"
+    "#define TD_SLICES ((int64_t)(blockDim.x / 32))\n"
+    "#define TD_WARPS(value, fold) do { \\\n"
+    "    value = td_all[0]; \\\n"
+    "    _Pragma(\"unroll 8\") \\\n"
+    "    for (unsigned td_k = 1; td_k < blockDim.x / 32; td_k++) { \\\n"
+    "        auto a = value, b = td_all[td_k]; \\\n"
+    "        value = fold; \\\n"
+    "    } \\\n"
+    "} while (0)\n"
+    /* Two arrays in turn: a barrier is between two writes of one. */
     "#define TD_TOGETHER(T, value, fold) do { \\\n"
-    "    __shared__ T td_all[32]; \\\n"
+    "    __shared__ T td_both[2][32]; \\\n"
     "    for (int td_k = 16; td_k; td_k /= 2) { \\\n"
     "        T a = value, b = td_across(value, td_k); \\\n"
     "        value = fold; \\\n"
     "    } \\\n"
+    "    if (blockDim.x == 32) break; \\\n"
+    "    T *td_all = td_both[td_turn++ & 1]; \\\n"
     "    if ((threadIdx.x & 31) == 0) td_all[threadIdx.x / 32] = value; \\\n"
     "    __syncthreads(); \\\n"
-    "    value = td_all[0]; \\\n"
-    "    for (unsigned td_k = 1; td_k < blockDim.x / 32; td_k++) { \\\n"
-    "        T a = value, b = td_all[td_k]; \\\n"
-    "        value = fold; \\\n"
-    "    } \\\n"
+    "    TD_WARPS(value, fold); \\\n"
+    "} while (0)\n"
+    "#define TD_DOWN(T, value, fold) do { \\\n"
+    "    __shared__ T td_of[32][33]; \\\n"
+    "    td_of[threadIdx.x & 31][threadIdx.x / 32] = value; \\\n"
+    "    __syncthreads(); \\\n"
+    "    T *td_all = td_of[threadIdx.x & 31]; \\\n"
+    "    TD_WARPS(value, fold); \\\n"
     "    __syncthreads(); \\\n"
     "} while (0)\n";
 
@@ -142,12 +184,12 @@ void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
     char         target[40];
     const char  *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
                               "-w"};
-    size_t       n = strlen(text) + sizeof prelude;
+    size_t       n = strlen(text) + sizeof prelude + sizeof together;
     char        *all = malloc(n);
     void        *code = NULL;
     nvrtcProgram p = NULL;
     snprintf(target, sizeof target, "-arch=sm_%d", arch);
-    if (all) snprintf(all, n, "%s%s", prelude, text);
+    if (all) snprintf(all, n, "%s%s%s", prelude, together, text);
     if (!all || nvrtcCreateProgram(&p, all, "kernel.cu", 0, NULL, NULL))
         snprintf(why, cap, "out of memory");
     else if (nvrtcCompileProgram(p, 5, options)) keep_log(p, why, cap);
@@ -158,8 +200,15 @@ void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
 }
 
 void *td_cuda_code(void *dev, const char *text, size_t *bytes) {
-    td_cuda *d = dev;
-    return td_cuda_compile(text, d->arch, bytes, d->error, sizeof d->error);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    td_cuda               *d = dev;
+    char                   why[sizeof d->error];
+    void *code = td_cuda_compile(text, d->arch, bytes, why, sizeof why);
+    if (code) return code;
+    pthread_mutex_lock(&lock); /* others may fail at the same time */
+    snprintf(d->error, sizeof d->error, "%s", why);
+    pthread_mutex_unlock(&lock);
+    return NULL;
 }
 
 void *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry) {
@@ -188,7 +237,9 @@ void td_cuda_target(void *dev, char *out, size_t cap) {
     const td_cuda *d = dev;
     uint64_t       h = 14695981039346656037u;
     int            major = 0, minor = 0;
-    for (const char *p = prelude; *p; p++) h = (h ^ (unsigned char)*p) * 1099511628211u;
+    for (int k = 0; k < 2; k++)
+        for (const char *p = k ? together : prelude; *p; p++)
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
     nvrtcVersion(&major, &minor);
     snprintf(out, cap, "cuda sm_%d, NVRTC %d.%d, prelude %016llx", d->arch, major,
              minor, (unsigned long long)h);

@@ -9,6 +9,7 @@ void *td_cuda_alloc(void *dev, size_t bytes) {
     td_cuda    *d = dev;
     CUdeviceptr p = 0;
     if (!td_cu_enter(d)) return NULL;
+    if ((p = td_cuda_reuse(d, bytes))) return (void *)(uintptr_t)p;
     CUresult r = td_cu.cuMemAllocAsync(&p, bytes, d->main);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {
         td_cu.cuStreamSynchronize(d->main);
@@ -23,9 +24,23 @@ void *td_cuda_alloc(void *dev, size_t bytes) {
 
 void td_cuda_release(void *dev, void *memory, size_t bytes) {
     td_cuda *d = dev;
+    if (!td_cu_enter(d) || td_cuda_keep(d, address(memory), bytes)) return;
     d->bytes -= bytes;
-    if (td_cu_enter(d) && !td_cuda_keep(d, address(memory)))
-        td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->main), "cuMemFreeAsync");
+    td_cu_ok(d, td_cu.cuMemFreeAsync(address(memory), d->main), "cuMemFreeAsync");
+}
+
+void td_cuda_lend(void *dev, void *memory, size_t bytes) {
+    td_cuda *d = dev;
+    d->lent = memory;
+    d->n_lent = bytes;
+}
+
+void *td_cuda_workspace(td_cuda *d, size_t bytes) {
+    return bytes <= d->n_lent ? d->lent : td_cuda_alloc(d, bytes);
+}
+
+void td_cuda_workspace_end(td_cuda *d, void *room, size_t bytes) {
+    if (room != d->lent) td_cuda_release(d, room, bytes);
 }
 
 bool td_cuda_copy_in(void *dev, void *to, const void *from, size_t bytes) {

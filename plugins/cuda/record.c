@@ -12,18 +12,27 @@ typedef struct launch {
     td_device_grid grid;
 } launch;
 
+/* Memory that was released in between, and that a replay uses. */
+typedef struct kept {
+    CUdeviceptr memory;
+    size_t      bytes;
+} kept;
+
 typedef struct td_cuda_recording {
-    CUgraph      graph;
-    CUgraphExec  exec;
-    launch      *launches;
-    int          n, cap;
-    bool         ended; /* something had to be started */
-    CUdeviceptr *kept; /* memory that was released in between, and that a replay uses */
-    int          n_kept, cap_kept;
+    CUgraph     graph;
+    CUgraphExec exec;
+    launch     *launches;
+    int         n, cap;
+    bool        ended; /* something had to be started */
+    kept       *kept;
+    int         n_kept, cap_kept;
 } recording;
 
 static void drop(td_cuda *d, recording *r) {
-    for (int i = 0; i < r->n_kept; i++) td_cu.cuMemFreeAsync(r->kept[i], d->main);
+    for (int i = 0; i < r->n_kept; i++) {
+        td_cu.cuMemFreeAsync(r->kept[i].memory, d->main);
+        d->bytes -= r->kept[i].bytes;
+    }
     free(r->kept);
     if (r->exec) td_cu.cuGraphExecDestroy(r->exec);
     if (r->graph) td_cu.cuGraphDestroy(r->graph);
@@ -54,18 +63,30 @@ bool td_cuda_record(void *dev) {
     return true;
 }
 
-bool td_cuda_keep(td_cuda *d, CUdeviceptr memory) {
+bool td_cuda_keep(td_cuda *d, CUdeviceptr memory, size_t bytes) {
     recording *r = d->open;
     if (!td_cuda_records(d)) return false;
     if (r->n_kept == r->cap_kept) {
-        int          cap = r->cap_kept ? 2 * r->cap_kept : 64;
-        CUdeviceptr *v = realloc(r->kept, sizeof *v * (size_t)cap);
+        int   cap = r->cap_kept ? 2 * r->cap_kept : 64;
+        kept *v = realloc(r->kept, sizeof *v * (size_t)cap);
         if (!v) return true; /* it is lost, which is better than used twice */
         r->kept = v;
         r->cap_kept = cap;
     }
-    r->kept[r->n_kept++] = memory;
+    r->kept[r->n_kept++] = (kept){memory, bytes};
     return true;
+}
+
+CUdeviceptr td_cuda_reuse(td_cuda *d, size_t bytes) {
+    recording *r = d->open;
+    if (!td_cuda_records(d)) return 0;
+    for (int i = 0; i < r->n_kept; i++)
+        if (r->kept[i].bytes == bytes) {
+            CUdeviceptr memory = r->kept[i].memory;
+            r->kept[i] = r->kept[--r->n_kept];
+            return memory;
+        }
+    return 0;
 }
 
 /* Ends the capture and makes the graph ready. */

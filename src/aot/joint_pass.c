@@ -150,7 +150,7 @@ bool td__joint_decompose(td_joint *j, const td_aot_opts *o, bool cse) {
     td_ctx         *cx = j->cx;
     bool            grad = cx->grad_enabled;
     td_decompose_by by = {o->decompositions, o->n_decompositions, j->g->name,
-                          td__compiling(cx)};
+                          td__compiling(cx), false};
     if (!td__joint_tidy(j, cse)) return false;
     if (!o->decompose && !by.n) return true;
     if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))

@@ -46,7 +46,8 @@ void td__emit_locals(td_emit *e) {
         const char *c = td__dtype_text[e->n->ptr.v[k].dtype].c;
         const char *is = e->n->ptr.v[k].written ? "" : "const ";
         /* a point reads before it writes, and no other point reads what it writes */
-        const char *alone = e->device ? "restrict " : "";
+        bool        lone = e->device && !e->n->ptr.v[k].shared;
+        const char *alone = lone ? "restrict " : "";
         if (uses_pointer(e, k))
             td__emit_line(e, "%s%s *%sp%d = (%s%s *)r->ptr[%d];", is, c, alone, k, is,
                           c, k);

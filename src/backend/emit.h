@@ -14,8 +14,9 @@ enum {
     TD_EMIT_ROW_BYTES = 16384, /* most bytes of one row buffer */
     TD_EMIT_ALL_BYTES = 65536, /* most bytes of all row buffers */
     TD_EMIT_STACK =
-        98304,        /* most bytes of all buffers: threads may have 256 KiB of stack */
-    TD_EMIT_CHEAP = 4 /* a value that costs no more is recomputed, not buffered */
+        98304, /* most bytes of all buffers: threads may have 256 KiB of stack */
+    TD_EMIT_CHEAP = 4, /* a value that costs no more is recomputed, not buffered */
+    TD_EMIT_FAR = 8    /* the cost of a load on a device */
 };
 
 /* Where a statement is computed. Loops over the inside are numbered. A row-level
@@ -61,7 +62,10 @@ typedef struct td_emit {
     bool           blocks; /* this loop runs block by block */
     bool           device; /* for a device: one thread per element, no buffers */
     int            vector; /* elements that a thread takes at once; 0: one by one */
-    bool           all;    /* every value is computed where it is needed first */
+    int            each;   /* on a device: a block keeps its row in registers, this many
+                            * vectors or elements a thread; 0: it walks memory */
+    int            threads; /* of that block */
+    bool           all;     /* every value is computed where it is needed first */
     int            indent;
     TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */
 } td_emit;

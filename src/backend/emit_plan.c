@@ -361,12 +361,13 @@ static int64_t stack_bytes(const td_emit *e) {
 }
 
 /* Chooses buffers within a thread's stack: whole rows, else blocks, else smaller
- * blocks. */
+ * blocks. On a device they are registers. */
 static void plan_buffers(td_emit *e) {
     for (e->block = TD_EMIT_BLOCK;;) {
         spread(e);
         for (int round = 0; round < 4 && choose(e); round++) spread(e);
         while (delay_stores(e)) spread(e);
+        if (e->device) return;
         share_buffers(e);
         if (stack_bytes(e) <= TD_EMIT_STACK || e->block <= 16) return;
         if (e->has_rows) e->has_rows = false;
@@ -387,17 +388,19 @@ bool td__emit_plan(td_emit *e) {
                    (stmt(e, i)->kind != TD_S_COLUMN || n->n_outer == 1);
     e->outer = e->flat ? 0 : n->n_outer;
     e->inner = n->n_dims - e->outer;
-    e->has_rows = !e->flat && !e->device && n->inside.p < 0 &&
-                  n->inside.c <= TD_EMIT_ROW_BYTES / 4;
+    e->has_rows =
+        e->device ? e->each > 0
+                  : !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_ROW_BYTES / 4;
     for (int i = 0; i < n->stmt.n; i++) {
         place(e, i);
         e->at[i].own = own_cost(stmt(e, i));
+        if (e->device && stmt(e, i)->kind == TD_S_LOAD) e->at[i].own = TD_EMIT_FAR;
         if (e->at[i].loop >= e->n_loops) e->n_loops = e->at[i].loop + 1;
     }
     TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
     if (!e->device) store_after_rows(e); /* a device gets nests with rows only */
     mark_needed(e);
-    find_stores(e);
+    if (!e->each) find_stores(e); /* registers are nearer */
     plan_buffers(e);
     number_columns(e);
     return true;

@@ -321,7 +321,8 @@ void td__emit_value(td_emit *e, int i) {
             emit_load(e, i, &e->n->stmt.v[a->store]);
             return;
         }
-        td__emit_flat(e, &at);
+        if (e->each) td__buf_add(&at, "reg");
+        else td__emit_flat(e, &at);
         td__emit_line(e, "const %s v%d = t%d[%s];", td__emit_c(dt), i, i,
                       td__buf_str(&at));
         e->b->failed |= at.failed;
@@ -358,12 +359,26 @@ static bool has_bits(const td_emit *e, int i) {
            (a->store >= 0 && e->at[a->store].loop < e->loop);
 }
 
+/* The zeros behind the elements that s stores. */
+static void store_zeros(td_emit *e, const td_stmt *s) {
+    td_buf at = {0};
+    td__emit_index(e, &at, s->stride);
+    td__emit_line(e, "if (v%d == %lld)", s->a[1], (long long)s->p->i[0]);
+    td__emit_line(e, "    TD_ROLL for (int64_t k = 1; k <= %lld; k++)",
+                  (long long)s->p->i[1]);
+    td__emit_line(e, "        p%d[%s + k * %lld] = 0;", s->ptr, td__buf_str(&at),
+                  (long long)s->p->i[2]);
+    e->b->failed |= at.failed;
+    td__buf_free(&at);
+}
+
 /* Stores a value in the dtype of its tensor. A bool becomes 0 or 1, unless it is a
  * copy: eager's copy keeps the byte. */
 void td__emit_store(td_emit *e, int i) {
     const td_stmt *s = &e->n->stmt.v[i];
     td_dtype       dt = (td_dtype)e->n->ptr.v[s->ptr].dtype;
     td_buf         b = {0};
+    if (s->n > 1) td__emit_line(e, "{");
     element_text(e, &b, i, s);
     const char *to = td__buf_str(&b);
     if (td__is_half(dt) && has_bits(e, s->a[0]))
@@ -378,6 +393,9 @@ void td__emit_store(td_emit *e, int i) {
     else td__emit_line(e, "%s = (%s)v%d;", to, td__dtype_text[dt].c, s->a[0]);
     e->b->failed |= b.failed;
     td__buf_free(&b);
+    if (s->n == 1) return;
+    store_zeros(e, s);
+    td__emit_line(e, "}");
 }
 
 /* A value that is equal for all rows is stored by the part that begins at row 0, also

@@ -311,13 +311,28 @@ static bool is_on_device(const fit *f, int g) {
     return f->l->point.v[group_at(f, g)->member.v[0]].v->type->device != 0;
 }
 
+/* Are all writes of the merged group after all rows? On a device that is a kernel of
+ * its own, which begins when the rows are done. */
+static bool writes_after(const fit *f, role r) {
+    for (int side = 0; side < 2; side++) {
+        const td_group *grp = group_at(f, side ? f->b : f->a);
+        for (int i = 0; i < grp->member.n; i++) {
+            const td_point *w = &f->l->point.v[grp->member.v[i]];
+            td_level        at = level_as(w, (td_level)w->level, side ? r : AS_IS);
+            if (w->writes && at != TD_AT_END && at != TD_AT_ONCE) return false;
+        }
+    }
+    return is_on_device(f, f->a);
+}
+
 /* A loop that writes bytes it also reads must read each element before writing it: at
- * the same point, and in a nest with one loop only, so without folds. On a device every
- * point is a thread: all dims must be those of the write. */
+ * the same point, and in a nest with one loop only, so without folds, or after them. On
+ * a device every point is a thread: all dims must be those of the write. */
 static bool writes_fit(const fit *f, role r) {
     bool any = has_writes(f, f->a) || has_writes(f, f->b);
-    if (any && (folds(f, f->a) || folds(f, f->b))) return false;
-    if (any && r != AS_IS && is_on_device(f, f->a)) return false;
+    bool after = any && writes_after(f, r);
+    if (any && !after && (folds(f, f->a) || folds(f, f->b))) return false;
+    if (any && !after && r != AS_IS && is_on_device(f, f->a)) return false;
     for (int side = 0; any && side < 2; side++) {
         const td_group *grp = group_at(f, side ? f->b : f->a);
         for (int i = 0; i < grp->member.n; i++) {

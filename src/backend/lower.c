@@ -160,9 +160,9 @@ static bool make_group(td_lowered *l, int i, const td_gtype *space) {
 
 /* ---- points -------------------------------------------------------------- */
 
-/* The space of a point: the sizes of its result, or of the tensor it folds. */
+/* The space of a point: the sizes of its result, or of the tensor it folds or pads. */
 static const td_gtype *space_of(const td_point *p) {
-    return p->reach ? p->v->node->in[0].u.v->type : p->v->type;
+    return p->reach || p->tail ? p->v->node->in[0].u.v->type : p->v->type;
 }
 
 /* A point that reads nothing and is not random; its readers compute it themselves. */

@@ -65,6 +65,15 @@ static bool name_parts(const td_graph *g, td_buf *names) {
     return some;
 }
 
+static bool runs_on_device(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_out; k++) {
+            const td_gtype *l = g->nodes.v[i]->out[k]->type;
+            if (l && l->kind == TD_K_TENSOR && l->device) return true;
+        }
+    return false;
+}
+
 /* A copy of the graph with decomposed ops, without dead code and common
  * subexpressions. NULL after td__fail. */
 static td_graph *simplify(const td_graph *g) {
@@ -74,6 +83,8 @@ static td_graph *simplify(const td_graph *g) {
     bool      grad = g->cx->grad_enabled;
     g->cx->grad_enabled = false; /* autograd is outside of compiled code */
     if (names.failed) td__fail_memory(g->cx);
+    else if (runs_on_device(g))
+        s = td__device_forms(g, some ? td__buf_str(&names) : NULL);
     else if (some) s = td__graph_decompose(g, td__buf_str(&names));
     /* A decomposition can need more than types, the size of a storage for example. Then
      * ops stay whole. */
@@ -154,21 +165,49 @@ static const td_stmt *store_of(const td_launch *k, const td_gval *v) {
     return NULL;
 }
 
-/* Finds for each result a dying operand whose memory it may take. Kernels with folds
- * read their operands more than once, so they are excluded. */
-static void find_over(td_launch *k) {
+static bool has_folds(const td_launch *k) {
     for (int i = 0; i < k->b.nest.stmt.n; i++) {
         uint8_t kind = k->b.nest.stmt.v[i].kind;
-        if (kind == TD_S_REDUCE || kind == TD_S_COLUMN) return;
+        if (kind == TD_S_REDUCE || kind == TD_S_COLUMN) return true;
     }
+    return false;
+}
+
+/* The least bytes of a result that may take the memory of an operand on a device: loads
+ * do not move ahead of stores then, which costs more than a small result's memory. */
+enum { IN_PLACE = 1 << 28 };
+
+/* On a device every point belongs to one thread, in all loops over a row. */
+static bool may_be_in_place(const td_nest *n, const td_gval *v, const td_stmt *store) {
+    int64_t bytes = td__dtype_bytes[v->type->dtype];
+    for (int d = 0; d < v->type->rank; d++)
+        if (__builtin_mul_overflow(bytes, v->type->size[d], &bytes)) return false;
+    for (int d = 0; d < n->n_dims; d++)
+        if (store->stride[d].c == 0 && !td__extent_is(n->size[d], 1)) return false;
+    return bytes >= IN_PLACE;
+}
+
+static void share_pointers(td_launch *k, const td_gval *a, const td_gval *b) {
+    for (int i = 0; i < k->b.bytes.n; i++)
+        if (k->b.bytes.v[i].v == a || k->b.bytes.v[i].v == b)
+            k->b.nest.ptr.v[i].shared = true;
+}
+
+/* Finds for each result a dying operand whose memory it may take. Kernels of the CPU
+ * with folds read their operands more than once, so they are excluded. */
+static void find_over(td_graph *g, td_launch *k, bool device) {
+    if (device ? g->dims.n > 0 : has_folds(k)) return;
     for (int m = 0; m < k->b.makes.n; m++) {
-        const td_stmt *store = store_of(k, k->b.makes.v[m]);
+        const td_gval *made = k->b.makes.v[m];
+        const td_stmt *store = store_of(k, made);
+        if (store && device && !may_be_in_place(&k->b.nest, made, store)) continue;
         for (int j = 0; store && j < k->n_reads && !k->over[m]; j++) {
             const td_gval *v = k->reads[j];
-            bool used = !v->node || !same_layout(v->type, k->b.makes.v[m]->type);
+            bool           used = !v->node || !same_layout(v->type, made->type);
             for (int i = 0; i < m; i++) used |= k->over[i] == v;
             if (!used && reads_in_place(k, v, store)) k->over[m] = v;
         }
+        if (k->over[m] && device) share_pointers(k, k->over[m], made);
     }
 }
 
@@ -245,14 +284,14 @@ static bool make_launch(td_native *c, td_same *same, int group) {
     uint8_t device = k->b.bytes.n ? k->b.bytes.v[0].v->type->device : 0;
     int     twin = device ? nr : td__same_find(same, &k->b.nest, nr);
     label_launch(c, &c->low.group.v[group], k);
+    if (!find_reads(c->g, k)) return td__fail_memory(c->g->cx);
+    find_over(c->g, k, device != 0);
     if (device) {
         if (!td__launch_write_device(k, device)) return td__fail_memory(c->g->cx);
         k->kernel.text = td__text_copy(&(td_buf){.s = k->on->text});
     } else if (twin != nr) borrow(k, &c->launches[twin]);
     else if (!write_launch(k)) return td__fail_memory(c->g->cx);
     k->kernel.note = k->label;
-    if (!find_reads(c->g, k)) return td__fail_memory(c->g->cx);
-    if (!k->on) find_over(k); /* threads of a device read an element at any time */
     log_launch(c, k);
     return true;
 }
@@ -285,6 +324,7 @@ static bool load_kernels(td_native *c) {
     td_kernel *all = td__alloc(sizeof *all * (size_t)(c->n_launches + 1));
     int        n = 0;
     bool       ok = all != NULL || td__fail_memory(c->g->cx);
+    ok = ok && td__device_kernels(c);
     for (int i = 0; ok && i < c->n_launches; i++)
         if (!c->launches[i].on) all[n++] = c->launches[i].kernel;
         else ok = td__launch_load_device(c->g->cx, c->launches[i].on);
@@ -359,15 +399,6 @@ td_native *td__native_texts(const td_graph *g) {
     if (make(c, g, true)) return c;
     td__native_drop(c);
     return NULL;
-}
-
-static bool runs_on_device(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.v[i]->n_out; k++) {
-            const td_gtype *l = g->nodes.v[i]->out[k]->type;
-            if (l && l->kind == TD_K_TENSOR && l->device) return true;
-        }
-    return false;
 }
 
 /* Reads the code from disk, or makes it and stores it there. NULL after td__fail. */

@@ -55,6 +55,12 @@ bool td__combine_products(td_graph *g);
  * dead nodes stay for td__graph_dce. False after td__fail. */
 bool td__pack_products(td_graph *g);
 
+/* ---- ops of devices (device_forms.c) -------------------------------------- */
+
+/* td__graph_decompose of a graph with tensors of devices: some of their ops get a form
+ * that loops compute. ops NULL: none beside these. NULL after td__fail. */
+td_graph *td__device_forms(const td_graph *g, const char *ops);
+
 /* ---- lowering (lower.c) --------------------------------------------------- */
 
 enum { TD_SPACE_DIMS = 8, TD_POINT_STMTS = 8 };
@@ -102,6 +108,9 @@ typedef struct td_point {
     td_stmt            *stmt;
     int                 n_in, n_stmt;
     const struct td_pw *pw; /* if it has a GIVEN, whose ptr is an argument index */
+    const td_scalars
+        *tail; /* zeros that it stores behind its elements; its last operand
+                             * is the index along their dim. NULL: none */
 } td_point;
 
 /* Points over one space, which become one nest. If split, the dims in `outer` make
@@ -282,6 +291,11 @@ bool td__arena_place(td_live_range *s, int n, int steps, td_arena_sizes *to);
  * Returns its size; -1: out of memory. */
 int64_t td__arena_place_all(td_live_range *s, int n);
 
+/* A part of the arena of a device. */
+typedef struct td_hole {
+    int64_t at, bytes;
+} td_hole;
+
 /* The memory of a compiled graph's values. */
 typedef struct td_memory {
     TD_VEC(td_live_range) ranges;
@@ -295,6 +309,7 @@ typedef struct td_memory {
     int64_t        there;    /* bytes of its arena, with those of accumulators at the */
     int64_t        parts_at; /* end, from here on */
     td_storage    *on;       /* the arena of the device, kept from run to run */
+    td_hole       *hole;     /* [steps]: what the step may use of it; NULL: nothing */
 } td_memory;
 
 struct td_native;
@@ -306,6 +321,9 @@ void                 td__memory_free(td_memory *m);
  * after td__fail. */
 bool                 td__memory_take(struct td_native *c, const int64_t *bound);
 void                 td__memory_give(struct td_native *c);
+/* Lends the device the largest part of its arena that no value has during a step; -1:
+ * takes it back. */
+void                 td__memory_lend(const struct td_native *c, int step);
 /* Where the accumulators of this run are on the device; NULL: none. */
 char                *td__memory_parts(const struct td_native *c);
 /* The live range of a root in the arena; NULL: its memory is elsewhere. */
@@ -320,6 +338,7 @@ typedef struct td_on_device {
     td_device_shape shape;
     int             n_wide, n_single;
     int             vector; /* elements that a thread takes at once; 0: one by one */
+    int             threads, plain_threads; /* of a block; 0: any number */
     char           *text, *end_text;
     char           *plain_text; /* without vectors, for pointers that lie otherwise */
     void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */
@@ -373,6 +392,8 @@ typedef struct td_native {
 bool    td__device_has_loops(uint8_t code);
 /* Writes the texts of k's nest for a device. False: out of memory. */
 bool    td__launch_write_device(td_launch *k, uint8_t device);
+/* Builds the kernels of all launches at the same time. False after td__fail. */
+bool    td__device_kernels(const struct td_native *c);
 bool    td__launch_load_device(td_ctx *cx, td_on_device *t); /* false after td__fail */
 void    td__on_device_drop(td_on_device *t);
 /* How many parts the rows of a fold over rows have, and the bytes of each. */

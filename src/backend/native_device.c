@@ -18,8 +18,11 @@ bool td__device_has_loops(uint8_t code) {
 static bool write_texts(td_on_device *t, const td_nest *n, bool vectors) {
     td_device_code code = {0};
     bool           ok = td__device_emit(n, vectors, &code);
-    if (ok && t->text) ok = (t->plain_text = td__text_copy(&code.text)) != NULL;
-    else if (ok) {
+    if (ok && t->text) {
+        t->plain_threads = code.threads;
+        ok = (t->plain_text = td__text_copy(&code.text)) != NULL;
+    } else if (ok) {
+        t->threads = code.threads;
         t->text = td__text_copy(&code.text);
         t->end_text = code.has_end ? td__text_copy(&code.end) : NULL;
         t->vector = code.vector;
@@ -54,6 +57,21 @@ void td__on_device_drop(td_on_device *t) {
     td__free(t);
 }
 
+bool td__device_kernels(const td_native *c) {
+    const char **text = td__alloc(sizeof *text * (2 * (size_t)c->n_launches + 1));
+    int          n = 0;
+    if (!text) return td__fail_memory(c->g->cx);
+    for (int i = 0; i < c->n_launches; i++) {
+        const td_on_device *t = c->launches[i].on;
+        if (t) text[n++] = t->text;
+        if (t && t->has_end) text[n++] = t->end_text;
+    }
+    td_device_state *d = n ? td__device_open(c->g->cx, c->low.device) : NULL;
+    if (d) td__device_build_all(c->g->cx, d, text, n);
+    td__free(text);
+    return d || n == 0;
+}
+
 /* Builds the kernels, or finds them. False after td__fail. */
 bool td__launch_load_device(td_ctx *cx, td_on_device *t) {
     td_device_state *d = td__device_open(cx, t->device);
@@ -68,7 +86,7 @@ bool td__launch_load_device(td_ctx *cx, td_on_device *t) {
 /* ---- running -------------------------------------------------------------- */
 
 /* MANY: blocks that keep every GPU busy; PARTS: most parts of a fold over rows. */
-enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST = 1 << 16, PARTS = 512 };
+enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST = 1 << 16, PARTS = 528 };
 
 static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -97,7 +115,7 @@ int64_t td__device_parts(const td_on_device *t, int64_t rows, int64_t inside) {
     int64_t n = PARTS;
     if (!t->has_end) return 0;
     if (t->shape == TD_DEVICE_COLUMNS) {
-        n = MANY / 4 / divide_up(inside, THREADS);
+        n = MANY / 4 / divide_up(inside, t->threads * (t->vector ? t->vector : 1));
         if (n > PARTS) n = PARTS;
     }
     n = n > rows ? rows : n;
@@ -165,16 +183,15 @@ bool td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t insid
     void            *kernel = kernel_for(cx, k, d, &vector);
     if (!kernel) return false;
     td_device_grid g = grid_of_elements(rows * inside / vector);
+    int64_t        threads = kernel == t->plain ? t->plain_threads : t->threads;
+    int64_t        blocks = t->has_end ? parts : rows;
     if (t->shape == TD_DEVICE_ROWS)
-        g = grid_of_rows(t->has_end ? parts : rows, inside / vector);
+        g = threads ? grid(blocks, threads) : grid_of_rows(blocks, inside / vector);
     if (t->shape == TD_DEVICE_COLUMNS)
-        g = grid(parts * divide_up(inside, THREADS), THREADS);
+        g = grid(parts * divide_up(inside / vector, threads), threads);
     fill_words(k, parts, parts_at);
     if (!start(cx, d, kernel, g, t, &t->nr)) return false;
-    /* single folds divide the parts among a block of THREADS */
     return !t->has_end ||
-           start(cx, d, t->end,
-                 grid(t->n_wide ? divide_up(inside, t->n_single ? THREADS : 64) : 1,
-                      t->n_single ? THREADS : 64),
+           start(cx, d, t->end, grid(t->n_wide ? divide_up(inside, WARP) : 1, THREADS),
                  t, &t->end_nr);
 }

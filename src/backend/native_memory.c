@@ -4,6 +4,7 @@
  * owners can free them one by one. */
 #include "backend/native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- live ranges --------------------------------------------------------- */
@@ -260,6 +261,48 @@ static bool place_on(td_native *c, uint8_t device) {
     return ok;
 }
 
+/* ---- workspaces ----------------------------------------------------------- */
+
+static int by_offset(const void *a, const void *b) {
+    const td_live_range *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The largest part of the arena between the ranges that are live at a step, of n that
+ * are sorted by their offsets. */
+static td_hole hole_at(const td_live_range *some, int n, int step, int64_t end) {
+    td_hole best = {0, 0};
+    int64_t at = 0;
+    for (int i = 0; i <= n; i++) {
+        if (i < n && (some[i].first > step || some[i].last < step)) continue;
+        int64_t to = i < n ? some[i].at : end;
+        if (to - at > best.bytes) best = (td_hole){at, to - at};
+        if (i < n && to + some[i].bytes > at) at = to + some[i].bytes;
+    }
+    at = (best.at + DEVICE_LINE - 1) & -(int64_t)DEVICE_LINE;
+    best.bytes -= at - best.at;
+    best.at = at;
+    return best;
+}
+
+/* What libraries that steps call may use as workspaces. False: out of memory. */
+static bool find_holes(td_native *c) {
+    td_memory     *m = &c->mem;
+    td_live_range *some = td__alloc(sizeof *some * (size_t)(m->ranges.n + 1));
+    int            n = 0;
+    td__free(m->hole);
+    m->hole = td__zalloc(sizeof *m->hole * (size_t)(c->steps.n + 1));
+    for (int i = 0; some && i < m->ranges.n; i++)
+        if (m->ranges.v[i].v->type->device == m->device && m->ranges.v[i].at >= 0)
+            some[n++] = m->ranges.v[i];
+    if (some) qsort(some, (size_t)n, sizeof *some, by_offset);
+    for (int i = 0; some && m->hole && i < c->steps.n; i++)
+        if (c->steps.v[i].node && td__view_operand(c->steps.v[i].node) < 0)
+            m->hole[i] = hole_at(some, n, i, m->parts_at);
+    td__free(some);
+    return some && m->hole;
+}
+
 /* Computes sizes and offsets. False after td__fail. */
 static bool place(td_native *c, const int64_t *bound) {
     td_memory *m = &c->mem;
@@ -271,6 +314,7 @@ static bool place(td_native *c, const int64_t *bound) {
     }
     bool ok = place_on(c, 0) && (!m->device || place_on(c, m->device));
     if (ok && m->device) m->there = m->parts_at + bytes_of_parts(c, bound);
+    if (ok && m->device) ok = find_holes(c);
     return (ok && make_storages(c)) || td__fail_memory(c->g->cx);
 }
 
@@ -310,6 +354,7 @@ void td__memory_free(td_memory *m) {
     for (int i = 0; i < m->ranges.n; i++) td__storage_drop(m->ranges.v[i].st);
     td__vec_free(&m->ranges);
     td__free(m->range_of);
+    td__free(m->hole);
     td__free(m->bound);
     td__storage_drop(m->on);
 }
@@ -351,6 +396,17 @@ bool td__memory_take(td_native *c, const int64_t *bound) {
         if (s->st && s->at >= 0) s->st->data = base + s->at;
     }
     return true;
+}
+
+void td__memory_lend(const td_native *c, int step) {
+    const td_memory *m = &c->mem;
+    td_device_state *d = m->on && m->hole ? td__device_state(m->device) : NULL;
+    td_hole          none = {0, 0}, h = step >= 0 && d ? m->hole[step] : none;
+    if (!d || !d->plugin->lend || (step >= 0 && h.bytes <= 0)) return;
+    pthread_mutex_lock(&d->lock);
+    d->plugin->lend(d->dev, h.bytes > 0 ? (char *)m->on->data + h.at : NULL,
+                    h.bytes > 0 ? (size_t)h.bytes : 0);
+    pthread_mutex_unlock(&d->lock);
 }
 
 char *td__memory_parts(const td_native *c) {

@@ -325,20 +325,22 @@ static bool walk_nodes(td_replay *r) {
 
 /* Calls an op. The first op that makes results uses the storages that its results have
  * in the arena; a result that does not fit is allocated. */
-static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
-    td_ctx     *cx = c->g->cx;
-    td_storage *in[TD_MAX_RESULTS] = {0};
-    bool        any = false;
+static bool take_call(const td_native *c, td_replay *r, int step) {
+    const td_gnode *n = c->steps.v[step].node;
+    td_ctx         *cx = c->g->cx;
+    td_storage     *in[TD_MAX_RESULTS] = {0};
+    bool            any = false;
     for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS;
          i++) {
         const td_live_range *s = td__memory_range(c, n->out[i]);
         in[i] = s ? s->st : NULL;
         any |= s != NULL;
     }
-    if (!any) return td__replay_node(r, n);
-    cx->results_in = in;
+    td__memory_lend(c, step);
+    cx->results_in = any ? in : NULL;
     bool ok = td__replay_node(r, n);
     cx->results_in = NULL;
+    td__memory_lend(c, -1);
     return ok;
 }
 
@@ -369,7 +371,7 @@ bool td__native_steps(const td_native *c, td_replay *r) {
         td_launch            *k = s->node ? NULL : &c->launches[s->launch];
         const char           *name = s->node ? td__row(s->node->op)->name : k->label;
         td__span_begin(cx, name);
-        if (!(s->node ? take_call(c, r, s->node) : take_launch(c, r, k))) return false;
+        if (!(s->node ? take_call(c, r, i) : take_launch(c, r, k))) return false;
         if (TD_UNLIKELY(cx->spans.on)) {
             note_work(c, r, s);
             wait_for_device(c);

@@ -41,7 +41,9 @@ typedef enum td_stmt_kind {
     TD_S_COLUMN, /* of a[0] over all outer dims; one value if a[0] is at row level,
                   * unless `wide` */
     TD_S_DRAW,   /* random: block and word by a[0], the element's i64 index */
-    TD_S_STORE   /* a[0] to pointer `ptr`, whose dtype is that of a[0] */
+    TD_S_STORE   /* a[0] to pointer `ptr`, whose dtype is that of a[0]. With a[1], the
+                  * index along a dim: where it is p->i[0], the last one, p->i[1] zeros
+                  * follow, p->i[2] elements apart. On devices only */
 } td_stmt_kind;
 
 typedef enum td_fold { TD_FOLD_SUM, TD_FOLD_PROD, TD_FOLD_MAX, TD_FOLD_MIN } td_fold;
@@ -69,7 +71,7 @@ typedef struct td_stmt {
     td_op             op;
     int32_t           a[TD_LOOP_INPUTS]; /* statements by number */
     const td_extent  *stride;            /* [n_dims]: LOAD, STORE, PLACE */
-    const td_scalars *p;                 /* EXPR: its numbers; NULL: none */
+    const td_scalars *p;                 /* EXPR: its numbers; STORE; NULL: none */
     union {
         double  f;
         int64_t i;
@@ -80,6 +82,8 @@ typedef struct td_stmt {
 typedef struct td_pointer {
     uint8_t dtype;
     bool    written;
+    bool    shared; /* another pointer may be equal; then all accesses of both have the
+                     * same strides */
 } td_pointer;
 
 /* A nest; see the top of this file. */
@@ -122,6 +126,7 @@ typedef enum td_device_shape {
 typedef struct td_device_code {
     td_buf          text, end; /* end: after the parts, if has_end */
     int             vector;    /* elements that a thread takes at once; 0: one by one */
+    int             threads;   /* of a block, which has a row in registers; 0: any */
     bool            has_end;
     td_device_shape shape;
     int n_wide, n_single; /* accumulators: 8 * inside bytes, and 8 bytes, per part */

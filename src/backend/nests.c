@@ -150,7 +150,7 @@ static int pointer(builder *b, const td_access *a, bool written) {
         return i;
     }
     td_bytes   y = {a->root, a->offset, a->dtype};
-    td_pointer p = {a->dtype, written};
+    td_pointer p = {a->dtype, written, false};
     b->failed |= !td__vec_push(&t->nest.ptr, p) || !td__vec_push(&t->bytes, y);
     return t->bytes.n - 1;
 }
@@ -267,6 +267,7 @@ static void store(builder *b, const td_point *p, int value) {
     s.a[0] = value;
     s.ptr = (int16_t)pointer(b, &p->own, true);
     s.stride = strides(b, &p->own, 1);
+    if ((s.p = p->tail)) s.a[s.n++] = operand(b, &p->in[p->n_in - 1]);
     add(b, s);
     if (!p->writes) b->failed |= !td__vec_push(&b->to->makes, p->v);
     else b->failed |= !td__vec_push(&b->to->writes, p->own.root);

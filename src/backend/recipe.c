@@ -259,6 +259,54 @@ static void arange(builder *c) {
     cast(c, add(c, s), dt);
 }
 
+/* The dim that a pad extends at its end, by how much; -1: another pad. */
+static int padded_dim(const td_gnode *n, int64_t *by) {
+    const td_garg *pad = &n->in[1];
+    td_tensor      t;
+    td_value       value;
+    int            dim = -1;
+    if (pad->kind != TD_G_INTS || !plain_arg(n, 2, &t, &value) ||
+        !(value.kind == TD_K_FLOAT ? value.u.f == 0
+                                   : value.kind == TD_K_INT && !value.u.i))
+        return -1;
+    for (uint32_t k = 0; k < pad->n; k++) {
+        if (pad->u.ints[k] == 0) continue;
+        if (k % 2 == 0 || dim >= 0 || pad->u.ints[k] < 0 ||
+            td__dim_is_sym(pad->u.ints[k]))
+            return -1;
+        dim = n->out[0]->type->rank - 1 - (int)(k / 2);
+        *by = pad->u.ints[k];
+    }
+    return dim;
+}
+
+/* Zeros behind a tensor along one dim: loops over the tensor store its elements where
+ * the result has them, so that they can be those that compute the tensor. The last of
+ * a line stores the zeros. */
+static void pad(builder *c) {
+    const td_gval  *v = tensor_arg(c->node, 0);
+    const td_gtype *to = c->p->v->type;
+    td_scalars     *tail = td__arena_zalloc(&c->l->arena, sizeof *tail);
+    int64_t         by = 0;
+    int             dim = v && to->device && to->dense ? padded_dim(c->node, &by) : -1;
+    c->failed |= dim < 0 || !tail || td__dims_any_sym(to->size, to->rank);
+    if (c->failed) return;
+    c->space = v->type;
+    load(c, v);
+    c->failed |= c->n_in != 1;
+    c->p->own =
+        (td_access){.root = c->p->v, .dtype = to->dtype, .offset = td__extent(0)};
+    for (int d = 0; d < to->rank; d++)
+        c->p->own.stride[d] = td__extent(v->type->size[d] == 1 ? 0 : to->stride[d]);
+    c->in[1] = (td_access){.dtype = TD_I64, .offset = td__extent(0)};
+    c->in[1].stride[dim] = td__extent(1);
+    c->n_in = 2;
+    tail->i[0] = v->type->size[dim] - 1;
+    tail->i[1] = by;
+    tail->i[2] = to->stride[dim];
+    c->p->tail = tail;
+}
+
 /* ---- reductions ---------------------------------------------------------- */
 
 /* The set of dims that the reduction folds. False: known at run time only. */
@@ -374,7 +422,10 @@ static void coins(builder *c) {
 static void by_row(builder *c) {
     td_op op = c->p->writes ? td__opinfo(c->node->op)->pure : c->node->op;
     switch ((td_element)td__row(op)->element) {
-    case TD_EL_CALLED: c->failed = true; break;
+    case TD_EL_CALLED:
+        if (op == TD_OP_constant_pad_nd) pad(c);
+        else c->failed = true;
+        break;
     case TD_EL_COPY: copy_of(c, 0); break;
     case TD_EL_COPY_INTO: copy_exactly(c); break;
     case TD_EL_ZERO: constant(c, td_value_int(0)); break;
@@ -464,7 +515,8 @@ bool td__recipe(td_lowered *l, td_point *p) {
     if (c.failed || c.n == 0) return false;
     if (!is_together(&c)) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
-    if (!p->reach && (!to || !td__access_of(l, to, p->v->type, &p->own))) return false;
+    if (!p->reach && !p->tail && (!to || !td__access_of(l, to, p->v->type, &p->own)))
+        return false;
     if (p->writes && c.in[0].root && /* a copy onto itself */
         l->bytes_of[c.in[0].root->id] == l->bytes_of[p->own.root->id])
         return false;

@@ -74,6 +74,25 @@ bool td__op_embedding(td_opcall *c, td_device_state *d, bool *ok) {
     return run_gather(c, d, &w, ok);
 }
 
+/* in: self, least, most, what. Integers of an op that `what` names: the device reports
+ * an op and a value. */
+bool td__op_expect_range(td_opcall *c, td_device_state *d, bool *ok) {
+    td_tensor     *x = td__in(c, 0);
+    td_op          of = td__op_find(c->in[3].u.s);
+    td_op_kernel   k = {.name = "td_k_expect", .c = c, .picky = true};
+    const int64_t *stride[1] = {x->stride};
+    if (of == TD_OP_COUNT || x->numel == 0 || td__is_float((td_dtype)x->dtype))
+        return false;
+    td__op_ptr(&k, x);
+    td__op_ptr(&k, c->out[0]);
+    if (!td__op_walk(&k, 0, x->rank, x->size, stride, 1)) return false;
+    int64_t given[] = {x->numel, td__double_bits(td__in_f(c, 1)),
+                       td__double_bits(td__in_f(c, 2)),
+                       (int64_t)(uintptr_t)td__opinfo(of)->s.name};
+    memcpy(k.run.given, given, sizeof given);
+    return td__op_start(&k, d, x->numel, 0, ok);
+}
+
 /* Adds stride * index to the offsets, over the broadcast sizes. */
 static bool add_offsets(td_opcall *c, td_device_state *d, const td_index_plan *p,
                         const td_tensor *index, int64_t limit, int64_t stride,
@@ -176,7 +195,7 @@ static bool make_chains(td_opcall *c, td_device_state *d, const td_op_kernel *pu
     k.run.ptr[INDEX] = w->s.ptr[INDEX];
     k.run.given[0] = count;
     k.run.given[1] = serial[2];
-    return td__op_start(&k, d, count, 0, ok);
+    return td__op_start(&k, d, count, count, ok);
 }
 
 /* once: a sum of halves is rounded once, at its end. */

@@ -32,8 +32,9 @@ static td_extent stride_of(td_call_nest *t, int64_t n) {
 /* A pointer to memory of this dtype; -1: too many. */
 static int pointer(td_call_nest *t, void *at, int dtype, bool written) {
     int k = t->nest.ptr.n;
-    t->failed |= k == TD_DEVICE_PTRS ||
-                 !td__vec_push(&t->nest.ptr, ((td_pointer){(uint8_t)dtype, written}));
+    t->failed |=
+        k == TD_DEVICE_PTRS ||
+        !td__vec_push(&t->nest.ptr, ((td_pointer){(uint8_t)dtype, written, false}));
     if (!t->failed) t->run.ptr[k] = at;
     return k;
 }

@@ -95,10 +95,16 @@ bool td__op_padded_product(td_opcall *c, td_device_state *d, bool *ok) {
         !(a = extended(c, d, a, mp, kp, &w[0])) ||
         !(b = extended(c, d, b, kp, np, &w[1])))
         return !(*ok = td_ok(c->cx));
-    td_product p = {a, b, to, 1, 0};
+    td_product p = {a, b, to, 1, 0, NULL};
     if (!td__device_product(c, d, &p, ok)) return false;
     matrix made = {to, mp, np, np, false};
     return direct || !*ok || extend(c, d, made, out, m, n, ok);
+}
+
+/* Has self an element for each column of the result, and no rows? */
+static bool is_bias(const td_tensor *self, const td_tensor *out) {
+    return self->rank == 1 && out->rank == 2 && self->size[0] == out->size[1] &&
+           (self->stride[0] == 1 || self->size[0] == 1);
 }
 
 /* in: self, a, b, beta, alpha: the product is added to self, broadcast into the result;
@@ -106,7 +112,7 @@ bool td__op_padded_product(td_opcall *c, td_device_state *d, bool *ok) {
 bool td__op_addmm(td_opcall *c, td_device_state *d, bool *ok) {
     td_tensor *self = td__in(c, 0), *out = c->out[0];
     double     beta = td__value_f(c->in[3]), alpha = td__value_f(c->in[4]);
-    td_product p = {td__in(c, 1), td__in(c, 2), out, alpha, beta};
+    td_product p = {td__in(c, 1), td__in(c, 2), out, alpha, beta, NULL};
     td_meta    m;
     td_window  w;
     if (!d->plugin->product || !td__is_float((td_dtype)out->dtype) ||
@@ -114,6 +120,11 @@ bool td__op_addmm(td_opcall *c, td_device_state *d, bool *ok) {
         self->dtype != out->dtype || p.a->numel == 0 || p.b->numel == 0 ||
         out->stride[out->rank - 1] != 1)
         return false;
+    if (beta == 1 && is_bias(self, out)) {
+        p.bias = self, p.beta = 0;
+        if (td__device_product(c, d, &p, ok)) return true;
+        p.bias = NULL, p.beta = 1;
+    }
     if (beta != 0 && out != self) {
         td__tensor_meta(out, &m);
         m.offset = self->offset;

@@ -58,16 +58,22 @@ td_device_grid td__device_grid(int64_t inside, int64_t rows, bool by_rows);
 bool           td__device_launch(td_ctx *cx, td_device_state *d, void *kernel,
                                  td_device_grid grid, td_device_run *run);
 
-/* out = alpha a b + beta out, of matrices or of stacks of them. */
+/* out = alpha a b + beta out + bias, of matrices or of stacks of them. */
 typedef struct td_product {
     const td_tensor *a, *b, *out;
     double           alpha, beta;
+    const td_tensor *bias; /* of one dim, for each row; NULL: none */
 } td_product;
 
 /* Computes it by the plugin's library, for floats whose operands are row- or
  * column-major. False: not offered; else *ok is false after td__fail. */
 bool td__device_product(td_opcall *c, td_device_state *d, const td_product *of,
                         bool *ok);
+
+/* A copy of whole vectors. False: it is none, or there is no kernel; else *ok is false
+ * after td__fail. */
+bool td__op_copy_vectors(td_tensor *dst, const td_tensor *src, td_device_state *d,
+                         bool *ok);
 
 /* ---- ops with a text of their own (device_ops.c) ------------------------ */
 

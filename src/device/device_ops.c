@@ -26,6 +26,7 @@ static const row rows[] = {
     {td__kern_index_fill, td__op_index_fill},
     {td__kern_index_put, td__op_index_put},
     {td__kern_embedding_dense_backward, td__op_embedding_backward},
+    {td__kern_expect_range, td__op_expect_range},
     {td__kern_rand, td__op_rand},
     {td__kern_randn, td__op_randn},
     {td__kern_uniform, td__op_uniform},

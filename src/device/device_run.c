@@ -9,42 +9,8 @@
 
 /* ---- kernels ------------------------------------------------------------ */
 
-/* A nest and its kernel on one device; kernel NULL: it could not be built. */
-typedef struct built {
-    td_hash128 nest;
-    uint8_t    device; /* 0: an empty place */
-    void      *kernel;
-} built;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    built *v;
-    size_t n, cap; /* cap: a power of two, or 0 */
-} all;
-
-/* The slot of a nest in the table; an empty slot if it is new. */
-static built *place_of(built *v, size_t cap, td_hash128 nest, uint8_t device) {
-    size_t at = (size_t)(nest.lo ^ device) & (cap - 1);
-    while (v[at].device && (v[at].device != device || v[at].nest.lo != nest.lo ||
-                            v[at].nest.hi != nest.hi))
-        at = (at + 1) & (cap - 1);
-    return &v[at];
-}
-
-/* Doubles the table when it is half full. False: out of memory. */
-static bool grow(void) {
-    if (2 * (all.n + 1) <= all.cap) return true;
-    size_t cap = all.cap ? 2 * all.cap : 256;
-    built *v = td__zalloc(sizeof *v * cap);
-    if (!v) return false;
-    for (size_t i = 0; i < all.cap; i++)
-        if (all.v[i].device)
-            *place_of(v, cap, all.v[i].nest, all.v[i].device) = all.v[i];
-    td__free(all.v);
-    all.v = v;
-    all.cap = cap;
-    return true;
-}
+static td_kernel_table all; /* by nest, or by what a text is written from */
 
 /* Everything that the text of a nest depends on, as words. */
 enum { MOST_WORDS = 1024 };
@@ -103,13 +69,11 @@ static void *build(td_ctx *cx, td_device_state *d, const td_device_source *from)
 
 void *td__device_find(td_ctx *cx, td_device_state *d, td_hash128 hash,
                       const td_device_source *from) {
+    bool found;
     pthread_mutex_lock(&lock);
-    built *b = grow() ? place_of(all.v, all.cap, hash, d->code) : NULL;
-    if (b && !b->device) {
-        *b = (built){hash, d->code, build(cx, d, from)};
-        all.n++;
-    }
-    void *kernel = b ? b->kernel : NULL;
+    td_kernel_slot *k = td__kernel_slot(&all, hash, d->code, &found);
+    if (k && !found) k->kernel = build(cx, d, from);
+    void *kernel = k ? k->kernel : NULL;
     pthread_mutex_unlock(&lock);
     return kernel;
 }
@@ -178,7 +142,8 @@ static bool run_nest(td_ctx *cx, td_call_nest *t, td_device_state *d, bool *ok) 
 bool td__device_copy_kernel(td_tensor *dst, const td_tensor *src, td_device_state *d,
                             bool *ok) {
     td_call_nest t;
-    bool         done = td__copy_nest(&t, dst, src) && run_nest(dst->cx, &t, d, ok);
+    if (td__op_copy_vectors(dst, src, d, ok)) return true;
+    bool done = td__copy_nest(&t, dst, src) && run_nest(dst->cx, &t, d, ok);
     td__call_nest_free(&t);
     return done;
 }
@@ -210,7 +175,10 @@ static int64_t batch_of(const td_tensor *t) { return t->rank == 3 ? t->stride[0]
 bool td__device_product(td_opcall *c, td_device_state *d, const td_product *of,
                         bool *ok) {
     const td_tensor  *a = of->a, *b = of->b, *out = of->out;
-    td_device_product p = {.a = td__ptr(a), .b = td__ptr(b), .c = td__ptr(out)};
+    td_device_product p = {.a = td__ptr(a),
+                           .b = td__ptr(b),
+                           .c = td__ptr(out),
+                           .bias = of->bias ? td__ptr(of->bias) : NULL};
     int               r = a->rank;
     bool              transposed;
     if (!d->plugin->product || out->numel == 0 || a->numel == 0 ||
@@ -237,7 +205,7 @@ bool td__device_product(td_opcall *c, td_device_state *d, const td_product *of,
 /* mm and bmm of floats, whose operands are row- or column-major; a product that takes
  * long is padded. False: not offered. */
 static bool run_product(td_opcall *c, td_device_state *d, bool *ok) {
-    td_product p = {td__in(c, 0), td__in(c, 1), c->out[0], 1, 0};
+    td_product p = {td__in(c, 0), td__in(c, 1), c->out[0], 1, 0, NULL};
     return td__device_op(c, d, ok) || td__device_product(c, d, &p, ok);
 }
 

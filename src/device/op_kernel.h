@@ -62,7 +62,8 @@ typedef bool td_op_fn(td_opcall *c, td_device_state *d, bool *ok);
 
 td_op_fn td__op_gather, td__op_index_select, td__op_embedding, td__op_index,
     td__op_scatter, td__op_scatter_value, td__op_scatter_add, td__op_index_add,
-    td__op_index_copy, td__op_index_fill, td__op_index_put, td__op_embedding_backward;
+    td__op_index_copy, td__op_index_fill, td__op_index_put, td__op_embedding_backward,
+    td__op_expect_range;
 td_op_fn td__op_rand, td__op_randn, td__op_uniform, td__op_normal, td__op_exponential,
     td__op_randint, td__op_randint_like, td__op_bernoulli, td__op_bernoulli_p,
     td__op_dropout, td__op_multinomial;

@@ -131,7 +131,7 @@ static bool replace(td_mode *m, td_opcall *c) {
     TD_ENDED(&h, MODE_CALL);
     td_here = here;
     if (!check_call(&h, ok)) return false;
-    return h.gone || check_answer(m, c);
+    return h.gone || d->by->ours || check_answer(m, c);
 }
 
 static void drop(td_mode *m) { td__free(m); }

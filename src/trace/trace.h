@@ -301,6 +301,8 @@ typedef struct td_decompose_by {
     int                            n;
     const char                    *function;
     const struct td_compile_info  *compiling; /* for td_compiling; NULL: nothing */
+    bool ours; /* the library's own table: results are not compared with the op's, whose
+                * node would stay where the op may fail */
 } td_decompose_by;
 
 /* Can the op named be decomposed by the user? False after td__fail. */

@@ -8,6 +8,7 @@
  * too, for three architectures, if the CUDA plugin is there. */
 #include "tandem/device_plugin.h"
 
+#include <stdatomic.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -243,14 +244,24 @@ static const char prelude[] =
     "    } \\\n"
     "    const td_nest_run *r = &td_shown;\n"
     "#define TD_UNROLL\n"
+    "#define TD_UNROLL_TWO\n"
     "#define TD_UNROLL_MORE\n"
     "#define TD_UNROLL_ALL\n"
+    "#define TD_ROLL\n"
     "#define TD_FIRST 0\n"
     "#define TD_STEP 1\n"
     "#define TD_ROW 0\n"
     "#define TD_ROWS 1\n"
     "#define TD_LANE 0\n"
     "#define TD_LANES 1\n"
+    "#define TD_TAKE(V, p) (*(const V *)(p))\n"
+    "#define TD_GIVE(V, p, q) (*(V *)(p) = (q))\n"
+    "#define TD_SHARE(n, threads) (n)\n"
+    "#define TD_COLUMNS 1\n"
+    "#define TD_COLUMN 0\n"
+    "#define TD_SLICE 0\n"
+    "#define TD_SLICES 1\n"
+    "#define TD_DOWN(T, x, fold) (void)0\n"
     "#define TD_SYNC (void)0\n"
     "#define TD_TOGETHER(T, x, fold) (void)0\n";
 
@@ -269,14 +280,14 @@ typedef void *compile_fn(const char *text, int arch, size_t *bytes, char *why,
 /* Does NVRTC take the text? Each text is compiled for one architecture, in turn. True
  * also without NVRTC. */
 static bool nvrtc_takes(const char *text) {
-    static const int archs[] = {80, 90, 100};
-    static unsigned  nr;
-    static char      why[4096];
-    int              arch = archs[nr++ % 3];
-    char             path[1024];
-    const char      *dir = getenv("TD_DEVICE_PATH");
-    size_t           bytes = 0;
-    compile_fn      *compile;
+    static const int   archs[] = {80, 90, 100};
+    static atomic_uint nr;
+    char               why[4096];
+    int                arch = archs[atomic_fetch_add(&nr, 1) % 3];
+    char               path[1024];
+    const char        *dir = getenv("TD_DEVICE_PATH");
+    size_t             bytes = 0;
+    compile_fn        *compile;
     snprintf(path, sizeof path, "%s/libtandem-cuda.so", dir ? dir : "build");
     void *lib = getenv("TD_TEST_NVRTC") ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     void *at = lib ? dlsym(lib, "td_cuda_compile") : NULL;
@@ -302,12 +313,13 @@ static void *read_all(const char *path, size_t *bytes) {
 }
 
 static void *compile(void *dev, const char *text, size_t *bytes) {
-    static int nr;
-    device    *d = dev;
-    char       c[200], so[200], line[800];
+    static atomic_int made;
+    int               nr = atomic_fetch_add(&made, 1);
+    device           *d = dev;
+    char              c[200], so[200], line[800];
     if (!nvrtc_takes(text)) abort();
     snprintf(c, sizeof c, "/tmp/td-test-%d-%d.c", (int)getpid(), nr);
-    snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr++);
+    snprintf(so, sizeof so, "/tmp/td-test-%d-%d.so", (int)getpid(), nr);
     snprintf(line, sizeof line,
              "cc -std=c11 -O0 -w -ffp-contract=off -fwrapv -shared -fPIC -nostdlib %s "
              "-o %s -lgcc",
@@ -408,6 +420,7 @@ static void dot(const td_device_product *p, int64_t b, int64_t i, int64_t j) {
             element(p, p->a, b * p->batch_a + x) * element(p, p->b, b * p->batch_b + y);
     }
     sum *= p->alpha;
+    if (p->bias) sum += element(p, p->bias, j);
     put_element(p, to, p->beta == 0 ? sum : sum + p->beta * element(p, p->c, to));
 }
 

@@ -44,7 +44,7 @@ static inline void maker_begin(maker *m, int outer, int dims, const int64_t *siz
                 (int64_t[]){__VA_ARGS__})
 
 static inline int maker_ptr(maker *m, td_dtype dt, bool written) {
-    m->ptr[m->n.ptr.n] = (td_pointer){(uint8_t)dt, written};
+    m->ptr[m->n.ptr.n] = (td_pointer){(uint8_t)dt, written, false};
     return m->n.ptr.n++;
 }
 

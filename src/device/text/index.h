@@ -18,6 +18,22 @@ TD_KERNEL td_k_gather(TD_RUN(td_nest_run)) {
     }
 }
 
+/* Pointer 1 = pointer 0, integers from `least` to `most`. The walk: pointer 0. given:
+ * count, least, most, op. */
+TD_KERNEL td_k_expect(TD_RUN(td_nest_run)) {
+    TD_OPEN
+    const int64_t count = r->given[0];
+    for (int64_t at = TD_FIRST; at < count; at += TD_STEP) {
+        int64_t off[1] = {0};
+        td_k_walk(r->size, at, 1, off);
+        const int64_t x = P0[off[0]];
+        const bool    ok = (double)x >= td_k_double(r->given[1]) &&
+                        (double)x <= td_k_double(r->given[2]);
+        if (!ok) td_k_bad(r->ptr[7], r->given[3], x);
+        P1[at] = (T1)x;
+    }
+}
+
 /* a op b in the type of computation; WAY: PUT, ADD, MUL, MAX, MIN of td_spot_op. A NaN
  * wins, on either side. */
 TD_M A1 td_k_meet(A1 a, A1 b) {
@@ -64,20 +80,19 @@ TD_KERNEL td_k_put(TD_RUN(td_nest_run)) {
 TD_KERNEL td_k_chain(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t count = r->given[0], step = r->given[1];
-    for (int64_t at = TD_FIRST; at < count; at += TD_STEP) {
+    for (int64_t at = TD_ROW; at < count; at += TD_ROWS) {
         const int64_t key = P0[at * step];
-        int64_t       next = at + 1, i = 0;
-        bool          found = false, first = true;
-        for (; next + 8 <= count; next += 8) { /* eight loads at a time */
-            for (int u = 0; u < 8; u++) found |= P0[(next + u) * step] == key;
-            if (found) break;
+        int32_t       next = INT32_MAX, first = 1;
+        TD_UNROLL
+        for (int64_t i = TD_LANE; i < count; i += TD_LANES) {
+            const bool same = P0[i * step] == key;
+            if (same && i < at) first = 0;
+            if (same && i > at && (int32_t)i < next) next = (int32_t)i;
         }
-        while (next < count && P0[next * step] != key) next++;
-        for (; i + 8 <= at && first; i += 8)
-            for (int u = 0; u < 8; u++) first &= P0[(i + u) * step] != key;
-        for (; i < at; i++) first &= P0[i * step] != key;
-        P1[at] = next < count ? (int32_t)next : -1;
-        P2[at] = (uint8_t)first;
+        TD_TOGETHER(int32_t, next, (a < b ? a : b));
+        TD_TOGETHER(int32_t, first, (a & b));
+        if (TD_LANE == 0) P1[at] = next == INT32_MAX ? -1 : next;
+        if (TD_LANE == 0) P2[at] = (uint8_t)first;
     }
 }
 
