@@ -351,7 +351,8 @@ double td__gemm_ns(void) {
     }
 }
 
-/* Chooses the number of threads by the work, then the cut. */
+/* Chooses the number of threads by the work, then the cut, on which the libraries' rounding
+ * depends: both follow from sizes, not from measured times, so that results repeat. */
 static void run(job *j) {
     const td_gemm *g = &j->g;
     const double   work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
@@ -360,8 +361,6 @@ static void run(job *j) {
     if (work >= enough) threads = td__pool_size();
     if (threads > 1 && work < enough * (double)threads)
         threads = 1 + (int64_t)(work / enough);
-    if (threads > 1 && g->n > 1)
-        threads = td__pool_threads(work * td__gemm_ns(), threads);
     if (threads == 1) {
         j->parts = 1;
         j->step = g->m;

@@ -178,8 +178,15 @@ static void run_range(void *arg, int64_t begin, int64_t end) {
         if (!run_chunk(a, i)) atomic_store(&a->failed, true);
 }
 
+static bool is_empty(const axis *a) {
+    for (int d = 0; d < a->rank; d++)
+        if (a->size[d] == 0) return true;
+    return a->n == 0;
+}
+
 /* False after td__fail_memory. */
 static bool run_axis(td_opcall *c, axis *a) {
+    if (is_empty(a)) return true;
     bool         halves = a->kind != TD_FFT_COMPLEX && a->n % 2 == 0;
     td_fft_plan *plan = td__fft_plan(halves ? a->n / 2 : a->n, a->in.part, halves);
     if (!plan) return td__fail_memory(c->cx);

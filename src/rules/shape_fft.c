@@ -121,6 +121,9 @@ bool td__shape_fft_r2c(td_opcall *c) {
     if (!want_real(c) || !want_dims(c, n = read_dims(c, dim))) return false;
     start(c, td__complex_of((td_dtype)t->dtype));
     int64_t *last = &c->meta[0].size[dim[n - 1]];
+    if (td__dim_lt(*last, 1))
+        return td__op_fail(c, TD_E_SHAPE, "dim %d of self %s, the last one, is empty",
+                           dim[n - 1], td__type_str(t));
     if (td__in_bool(c, 3)) *last = td__dim_add(td__dim_div(*last, 2), 1);
     sort_dims(t->stride, dim, n - 1);
     lay_out(&c->meta[0], t->stride, dim, n);
