@@ -95,15 +95,15 @@ static bool find_marks(td_fn *f, td_values args, bool changes, uint32_t *marks) 
     return any;
 }
 
-/* False after td__fail: a view is marked whose sizes cannot be symbols. */
+/* A view that requires grad is rebuilt by its chain of view ops, whose arguments are
+ * numbers, and so are its sizes and those of its base (trace/sym_args.c). False after
+ * td__fail: one of them is marked. */
 static bool may_vary(td_fn *f, td_values args) {
-    char why[240], name[80];
+    char why[140], name[80];
     for (int i = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (!t || !t->marks || td__symargs_may_vary(args, args.v[i].u.t)) continue;
-        snprintf(why, sizeof why,
-                 "%s is a view that requires grad, and shares its storage with another "
-                 "argument, overlaps itself or has a history of its own. Pass a clone",
+        if (!t || !t->base || !td__needs_grad(t) || !t->marks) continue;
+        snprintf(why, sizeof why, "%s is a view that requires grad. Pass a clone",
                  td__arg_name(f, i, name));
         if (!td__marked_refuse_one(f, args, i, why)) return false;
     }
@@ -232,7 +232,6 @@ bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
                        .marks = marks,
                        .no_duck = !s->set.duck_sizes,
                        .by_argument = true,
-                       .views = true,
                        .may_fix = how == TD_SIZES_MAY_VARY,
                        .named_as = f->graph,
                        .fixed = fixed};

@@ -229,15 +229,11 @@ static int64_t bits_word(const subject *s, td_tensor *t) {
            (int64_t)t->st->device << TD_KEY_DEVICE;
 }
 
-/* The type of value i as the guarded graph has it, if i is an argument, or a base that
- * is one; NULL: guards do not concern it. */
+/* The type of argument i as the guarded graph has it; NULL: guards do not concern it.
+ */
 static const td_gtype *guarded_type(subject *s, int i) {
-    if (!s->guarded) return NULL;
-    int of = i < s->n ? i : s->group[i].same, at = s->tensors;
-    if (of >= s->args.n) return NULL;
-    if (of != i) at = 0;
-    for (int k = 0; of != i && k < of; k++) at += tensor_at(s, k) != NULL;
-    if (!s->program) at = of;
+    if (!s->guarded || i >= s->args.n) return NULL;
+    int at = s->program ? s->tensors : i;
     return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->type : NULL;
 }
 

@@ -128,7 +128,6 @@ static td_joint *join_symbolic(td_trace_source *t, td_symenv *e, td_arriving whi
                        .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
                        .marks = t->marks,
                        .by_argument = true,
-                       .views = true,
                        .named_as = t->program,
                        .fixed = t->fixed};
     td_symargs a;

@@ -116,8 +116,7 @@ enum {
     TD_TF_NIL = 4,        /* the context's nil tensor */
     TD_TF_TRACED = 8,     /* made during a capture */
     TD_TF_TANGENT = 16,   /* of a trace: the caller's may be a leaf or not */
-    TD_TF_NUMBER = 32,    /* stands for a number argument (aot/numbers.c) */
-    TD_TF_FLAT = 64       /* of a trace: it is no view, and the caller's is one */
+    TD_TF_NUMBER = 32     /* stands for a number argument (aot/numbers.c) */
 };
 
 /* Sizes that td_mark_dynamic_range allows, both included. most 0: any. */

@@ -67,9 +67,6 @@ static const td_gval *written_input(const td_gnode *n) {
     return v && !v->node ? v : NULL;
 }
 
-/* Is t a view, or the copy of one that the trace made flat? */
-static bool is_view(const td_tensor *t) { return t->base || t->flags & TD_TF_FLAT; }
-
 /* Marks the inputs that detach_ is called on: it fails on views, so views stay views.
  * If the op's operand is not an input, it may be any view. */
 static void find_detached(const td_joint_run *r) {
@@ -80,7 +77,7 @@ static void find_detached(const td_joint_run *r) {
         const td_gval *v = written_input(n); /* NULL: maybe the result of an op */
         for (int k = 0; k < r->to->n_primals; k++) {
             const td_tensor *t = r->inputs[k].real;
-            if (t && (v ? t == r->inputs[v->nr].real : is_view(t)))
+            if (t && (v ? t == r->inputs[v->nr].real : t->base != NULL))
                 r->inputs[k].shares = true;
         }
     }
@@ -90,8 +87,7 @@ static void find_detached(const td_joint_run *r) {
  * not a view, which keeps the base out of the graph: t may be written, and its history,
  * if any, is that of an ordinary tensor. */
 static bool is_plain(const traits *p, const td_tensor *t) {
-    if (!is_view(t)) return true;
-    if (t->flags & TD_TF_FLAT) return !p->places && !p->hooks && !p->meta;
+    if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (t->base->st != t->st)
         return !td__needs_grad(t); /* a write records a node for the base */
@@ -103,15 +99,6 @@ static bool is_plain(const traits *p, const td_tensor *t) {
     /* the view's history is that of its base; views of leaves keep their geometry */
     return td__has_node(t) && td__needs_grad(t->base) && !p->no_grad &&
            (!p->meta || td__has_node(t->base));
-}
-
-/* The trace has made the input flat, to have symbols for its sizes, and the program
- * depends on its base. */
-static bool refuse_view(const td_joint_run *r, int i) {
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "input %d is a view that requires grad, and the program changes "
-                    "metadata, registers hooks, or uses its storage otherwise",
-                    i);
 }
 
 /* Makes the outer tensors: fake copies of the inputs. Copies of .grad inputs come
@@ -131,8 +118,6 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
             if (!to->real || grad != (grads == 1)) continue;
             bool shares = to->shares || r->inputs[r->to->primals[i].same].shares;
             r->fakes.flat = !shares && is_plain(&of, to->real);
-            if (!r->fakes.flat && to->real->flags & TD_TF_FLAT)
-                return refuse_view(r, i);
             if (!(to->outer = td__fake_copy(&r->fakes, to->real))) return false;
         }
     return true;

@@ -196,9 +196,8 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     td_ctx    *cx = f->cx;
     bool       own = has_symbols(td__ptrmap_get(&f->metas, real));
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
-    if (t && f->derive) return t;
-    bool fails = !t && td__error(cx) != TD_E_MEMORY;
-    bool other = t && !own && cx->grad_enabled && !has_geometry(t, m);
+    bool       fails = !t && td__error(cx) != TD_E_MEMORY;
+    bool       other = t && !own && cx->grad_enabled && !has_geometry(t, m);
     if (fails) td_clear(cx);
     if (fails || other) t = as_one_step(real, base);
     if (!t || td_is_nil(t)) return NULL;

@@ -4,7 +4,6 @@
 #include "trace/sym_args.h"
 
 #include "core/typed.h"
-#include "eager/node.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,68 +11,15 @@
 /* ---- geometry ----------------------------------------------------------- */
 
 /* A view that requires grad is rebuilt through its chain of view ops, whose
- * arguments are numbers; so its sizes, and its base's, stay numbers, */
+ * arguments are numbers; so its sizes, and its base's, stay numbers. */
 static bool is_chain(td_tensor *t) { return t->base && td_requires_grad(t); }
 
-static bool shares_storage(td_values args, const td_tensor *t) {
-    for (int i = 0; i < args.n; i++) {
-        const td_tensor *o = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (o && o != t &&
-            (o->st == t->st || (o->st->data && o->st->data == t->st->data)))
-            return true;
-    }
-    return false;
-}
-
-/* ...unless its copy may be no view: nothing but t itself uses its storage in the
- * program, and its history is an ordinary one. The joint trace checks the program. */
-static bool may_be_flat(td_values args, td_tensor *t) {
-    return t->base->st == t->st && t->creation == TD_MADE_PLAIN && !t->typed &&
-           !td__is_behind(t) && !td__is_apart(t) && td__has_node(t) &&
-           td__needs_grad(t->base) && !td__overlaps_itself(t) &&
-           !shares_storage(args, t);
-}
-
-/* The index of tensor t among args; -1. */
-static int index_of(td_values args, const td_tensor *t) {
-    for (int i = 0; i < args.n; i++)
-        if (args.v[i].kind == TD_K_TENSOR && args.v[i].u.t == t) return i;
-    return -1;
-}
-
-/* Can the chain of view ops run again on a base with symbols? */
-static bool has_chain(const td_tensor *t) {
-    return t->base->st == t->st && t->base->steps == NULL && !t->typed && t->steps;
-}
-
-bool td__symargs_may_vary(td_values args, td_tensor *t) {
-    return !is_chain(t) || may_be_flat(args, t) ||
-           (has_chain(t) && index_of(args, t->base) >= 0);
-}
-
-/* Does the plan make a symbol of a size of argument i? */
-static bool varies(const td_symplan *plan, int i, const td_tensor *t) {
-    if (i < 0 || (plan->fixed && plan->fixed[i])) return false;
-    return plan->dynamic == TD_DYNAMIC_ALL ||
-           (plan->marks ? plan->marks[i] : t->marks | t->maybe);
-}
-
-/* Decides how argument i, a view that requires grad, is copied: as no view, with its
- * base's sizes as symbols, or all in numbers. */
-static bool place_chain(td_symargs *a, td_values args, int i, td_tensor *t) {
-    bool       may = a->plan.views;
-    td_ptrmap *to = &a->still;
-    if (may && varies(&a->plan, i, t) && may_be_flat(args, t)) to = &a->flat;
-    else if (may && has_chain(t) && varies(&a->plan, index_of(args, t->base), t->base))
-        to = &a->derived;
-    return td__ptrmap_put(to, to == &a->still ? t->base : t, t) ||
-           td__fail_memory(a->e->cx);
-}
-
-static bool find_chains(td_symargs *a, td_values args) {
+/* Collects the bases of such views. */
+static bool find_fixed_bases(td_symargs *a, td_values args) {
     for (int i = 0; i < args.n; i++) {
         td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
-        if (t && is_chain(t) && !place_chain(a, args, i, t)) return false;
+        if (t && is_chain(t) && !td__ptrmap_put(&a->still, t->base, t))
+            return td__fail_memory(a->e->cx);
     }
     return true;
 }
@@ -105,8 +51,7 @@ static uint32_t dims_shown(td_tensor *t) {
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
-    bool still = is_chain(t) && !td__ptrmap_get(&a->flat, t);
-    if (still || td__ptrmap_get(&a->still, t)) dims = 0;
+    if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     if (t->typed) dims &= dims_shown(t);
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
@@ -171,54 +116,12 @@ static bool shape_inner(td_symargs *a, const char *name, const td_tensor *t,
     return true;
 }
 
-/* Is it a number, or a symbol with a value of 2 and more? */
-static bool is_plain(const td_symargs *a, int64_t dim, int64_t value) {
-    const td_symexpr *x = td__dim_is_sym(dim) ? td__sym_at(a->e, dim) : NULL;
-    return !td__dim_is_sym(dim) || (x && x->kind == TD_SYM_SYMBOL && value > 1);
-}
-
-/* Can code read the symbols in m from inputs, in their order? Sizes must be symbols,
- * and strides and offset have no others, unless the base comes first. */
-static bool shows_symbols(const td_symargs *a, const td_tensor *t, const td_meta *m) {
-    bool first = a->base_first;
-    bool ok = first || !td__dim_is_sym(m->offset);
-    for (int d = 0; d < t->rank; d++) {
-        bool found = first || !td__dim_is_sym(m->stride[d]);
-        for (int k = 0; k < t->rank; k++) found |= m->stride[d] == m->size[k];
-        ok &= found && is_plain(a, m->size[d], t->size[d]);
-    }
-    return ok;
-}
-
-static bool make_numbers(td_tensor *copy, td_meta *m) {
-    m->offset = td__dim_fixed(m->offset);
-    for (int d = 0; d < copy->rank; d++) {
-        m->size[d] = td__dim_fixed(m->size[d]);
-        m->stride[d] = td__dim_fixed(m->stride[d]);
-    }
-    return td_ok(copy->cx) && td__tensor_set_geometry(copy, m);
-}
-
-/* The chain of view ops runs on the copy of the base; t must have the sizes that
- * it gives. */
-static bool derive(td_symargs *a, const char *name, td_tensor *t) {
-    a->fakes.derive = true;
-    td_tensor *copy = td__fake_copy(&a->fakes, t);
-    a->fakes.derive = false;
-    td_meta m;
-    if (!copy) return false;
-    td__tensor_meta(copy, &m);
-    if (!shows_symbols(a, t, &m) && !make_numbers(copy, &m)) return false;
-    return td__sym_tensor_is(a->e, name, a->n_in, t, &m);
-}
-
 /* Chooses the geometry of t's copy. A tensor passed twice must have the same
  * symbols both times. */
 static bool shape(td_symargs *a, const char *name, td_tensor *t) {
     const td_meta *known = td__ptrmap_get(&a->fakes.metas, t);
     td_meta        m;
     int            part = 0;
-    if (td__ptrmap_get(&a->derived, t)) return derive(a, name, t);
     if (known) return td__sym_tensor_is(a->e, name, a->n_in, t, known);
     td_symhow how = how_for(a, t);
     return td__sym_tensor(a->e, name, a->n_in, t, how, &m) &&
@@ -232,18 +135,13 @@ static td_tensor *tensor_of(td_value v) {
     return v.kind == TD_K_TENSOR && v.u.t && !td_is_nil(v.u.t) ? v.u.t : NULL;
 }
 
-/* Chooses the geometries of tensor arguments, derived ones or others; the symbols are
- * named after the arguments, as x0.size(1), in messages. */
-static bool shape_all(td_symargs *a, td_values args, bool derived) {
+/* Makes symbolic copies of the tensor arguments; the symbols are named after the
+ * arguments, as x0.size(1), in messages. */
+static bool shape_all(td_symargs *a, td_values args) {
     char name[80];
-    for (int i = a->n = a->n_in = 0; i < args.n; i++, a->n++) {
+    for (int i = 0; i < args.n; i++, a->n++) {
         td_tensor *t = tensor_of(args.v[i]);
         if (!t) continue;
-        if (derived != (td__ptrmap_get(&a->derived, t) != NULL)) {
-            a->n_in++;
-            continue;
-        }
-        a->base_first = derived && index_of(args, t->base) < i;
         const td_graph *g = a->plan.named_as;
         const char     *given = g && i < g->inputs.n ? g->inputs.v[i]->name : NULL;
         if (given) snprintf(name, sizeof name, "%.60s", given);
@@ -261,13 +159,9 @@ static bool copy_all(td_symargs *a, td_values args) {
         td_tensor *t = tensor_of(args.v[i]);
         a->v[i] = args.v[i];
         if (!t) continue;
-        uint8_t flags = t->flags & TD_TF_NUMBER;
-        a->fakes.flat = td__ptrmap_get(&a->flat, t) != NULL;
-        if (a->fakes.flat) flags |= TD_TF_FLAT;
-        t = td__fake_copy(&a->fakes, t);
-        a->fakes.flat = false;
-        if (!t) return false;
-        t->flags |= flags;
+        uint8_t number = t->flags & TD_TF_NUMBER;
+        if (!(t = td__fake_copy(&a->fakes, t))) return false;
+        t->flags |= number;
         a->v[i] = td_value_tensor(t);
     }
     return true;
@@ -277,15 +171,13 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return find_chains(a, args) && shape_all(a, args, false) &&
-           shape_all(a, args, true) && copy_all(a, args) && td_ok(e->cx);
+    return find_fixed_bases(a, args) && shape_all(a, args) && copy_all(a, args) &&
+           td_ok(e->cx);
 }
 
 void td__symargs_drop(td_symargs *a) {
     td__faker_end(&a->fakes);
     td__ptrmap_free(&a->still);
-    td__ptrmap_free(&a->flat);
-    td__ptrmap_free(&a->derived);
     td__free(a->v);
 }
 

@@ -14,10 +14,7 @@ typedef struct td_symplan {
     bool            duck;        /* ...or share one, those of marked dims too */
     bool            by_argument; /* inputs are numbered by argument, not by tensor */
     bool            may_fix;     /* specialize all sizes where symbols fail */
-    bool            views;    /* sizes of a view that requires grad may be symbols: its
-                              copy is no view, and the trace checks the program
-                              (td_faker.flat), or its base is an argument */
-    const td_graph *named_as; /* take input names from it; NULL: x0, x1... */
+    const td_graph *named_as;    /* take input names from it; NULL: x0, x1... */
     const bool *fixed; /* by argument: sizes stay numbers (parameters); NULL: none */
 } td_symplan;
 
@@ -28,21 +25,14 @@ typedef struct td_symargs {
     td_symplan plan;
     td_faker   fakes;
     td_ptrmap  still;   /* bases whose sizes stay numbers because a view's chain does */
-    td_ptrmap  flat;    /* views whose copies are no views */
-    td_ptrmap  derived; /* views whose sizes follow from those of their base */
-    bool base_first;    /* of the view whose sizes are derived: its base is before it */
-    td_value *v;        /* by argument; owned */
-    int       n, n_in;  /* arguments; tensors among them */
+    td_value  *v;       /* by argument; owned */
+    int        n, n_in; /* arguments; tensors among them */
 } td_symargs;
 
 /* Call between td__symenv_begin and td__symenv_end. False after td__fail. Drop
  * it in either case, before e. */
 bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan plan);
 void td__symargs_drop(td_symargs *a);
-
-/* May sizes of tensor t, one of args, be symbols with td_symplan.views? Not those of
- * some views that require grad. */
-bool td__symargs_may_vary(td_values args, td_tensor *t);
 
 /* td__capture_graph with symbolic sizes for in[]; appends the guards as text. */
 td_graph *td__capture_symbolic(const td_graph *g, const td_value *in, td_symplan plan,

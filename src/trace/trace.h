@@ -49,8 +49,7 @@ typedef struct td_fake_grad {
  * aliasing among copies is the aliasing among originals. */
 typedef struct td_faker {
     td_ctx   *cx;
-    bool      flat;   /* copies made from now on are not views; they have a grad_fn */
-    bool      derive; /* copies of views have the sizes that their base's give them */
+    bool      flat; /* copies made from now on are not views; they have a grad_fn */
     td_arena  arena;
     td_ptrmap stores;          /* by real bytes: td_fake_store */
     td_ptrmap copies;          /* by real tensor: its copy */
