@@ -351,8 +351,9 @@ double td__gemm_ns(void) {
     }
 }
 
-/* Chooses the number of threads by the work, then the cut, on which the libraries' rounding
- * depends: both follow from sizes, not from measured times, so that results repeat. */
+/* Chooses the number of threads by the work, then the cut, on which the rounding of the
+ * libraries depends: both follow from sizes, not from measured times, so that results
+ * repeat. */
 static void run(job *j) {
     const td_gemm *g = &j->g;
     const double   work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
