@@ -61,11 +61,11 @@ static bool check_item(td_ctx *cx, const char *who, const char *path, const item
     if (!is_text(it->name))
         return wrong(cx, who, path, it->name, "its name is not UTF-8");
     if (!it->t) return wrong(cx, who, path, it->name, "is NULL");
+    if (td_is_nil(it->t)) return wrong(cx, who, path, it->name, "is nil");
     if (it->t->dtype == TD_C128)
         return wrong(cx, who, path, it->name,
                      "is c128, which the format does not have; save its "
                      "td_view_as_real, or convert it to c64");
-    if (td_is_nil(it->t)) return wrong(cx, who, path, it->name, "is nil");
     if (it->t->st->fake) return wrong(cx, who, path, it->name, "has no bytes");
     return true;
 }
