@@ -356,6 +356,8 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
         if (td__set_meets(t->clash, f->spent, td__frame_words(f->p)))
             return td__fail_second(n);
     }
+    if (f->p->j->broken && !td__set_any(f->missing, td__frame_words(f->p)))
+        return td__fail(n->cx, f->p->j->code, "%s", f->p->j->broken);
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
     if (is_intercepted(n->cx))
         return td__fail(
