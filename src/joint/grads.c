@@ -284,17 +284,26 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
     return go_from(r, order ? order->missing : r->opts.missing, order, grads);
 }
 
+/* Has g, or a graph in it, a branch or a loop? */
+static bool has_branch(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP) continue;
+        if (n->op == TD_OP_cond || n->op == TD_OP_cond_forward ||
+            n->op == TD_OP_while_loop)
+            return true;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && has_branch(n->in[k].u.g)) return true;
+    }
+    return false;
+}
+
 /* The engine failed from one root. Eager may not fail: no gradient arrives at the
- * operands of a branch that does not run. */
+ * operands of a branch that does not run, and it saves none for it. */
 static void note_branches(const td_joint_run *r) {
-    const td_graph *g = r->to->g;
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.v[i]->op == TD_OP_cond || g->nodes.v[i]->op == TD_OP_while_loop) {
-            td__refuse_capture(r->cx,
-                               "a compiled backward passes through both branches "
-                               "of td_cond and all of td_while, and fails there");
-            return;
-        }
+    if (has_branch(r->to->g))
+        td__refuse_capture(r->cx, "a compiled backward passes through both branches "
+                                  "of td_cond and all of td_while, and fails there");
 }
 
 /* Stores the engine's error in *to and clears it. False: eager may not fail, or
