@@ -3,7 +3,7 @@
  * the size below. */
 #include "aot/cache_int.h"
 
-_Static_assert(sizeof(td_joint) == 120 && sizeof(td_fwd) == 56 &&
+_Static_assert(sizeof(td_joint) == 136 && sizeof(td_fwd) == 56 &&
                    sizeof(td_tangent) == 80 && sizeof(td_target) == 24 &&
                    sizeof(td_geom) == 32 && sizeof(td_primal) == 16,
                "a field of the joint graph is not written");
@@ -75,6 +75,8 @@ bool td__put_joint(td_image *m, const td_joint *j) {
     for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
     put_nr(m, j->left);
     put_nr(m, j->order);
+    put_nr(m, (int)j->code);
+    td__put_text(m->b, j->broken);
     for (int i = 0; i < j->n_primals; i++) put_input(m, j, i);
     for (int i = 0; i < j->n_results; i++) put_flag(m, j->feeds[i]);
     for (int i = 0; i < j->n_results; i++) put_big(m, j->varies[i]);

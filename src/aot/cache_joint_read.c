@@ -101,6 +101,8 @@ static bool get_counts(source *s) {
     for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
     j->left = within(s, 0, TD_R_COUNT + 1);
     j->order = within(s, 0, INT32_MAX);
+    j->code = (td_code)within(s, 0, 256);
+    j->broken = td__get_text(s->r, &j->arena);
     j->primals = items(s, j->n_primals, sizeof *j->primals);
     j->feeds = items(s, j->n_results, sizeof *j->feeds);
     j->varies = items(s, j->n_results, sizeof *j->varies);

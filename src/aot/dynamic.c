@@ -185,11 +185,12 @@ static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan)
 
 /* Captures with numbers for all sizes; the empty symbol environment only serves sizes
  * that depend on values. */
-td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps) {
+td_graph *td__spec_capture_numbers(td_fn *f, td_values args, bool whole,
+                                   td_deps *deps) {
     td_symenv *e = td__symenv_make(f->cx);
     if (!e) return NULL;
     td__symenv_begin(e);
-    td_graph *g = td__spec_capture(f, args, NULL, deps);
+    td_graph *g = td__spec_capture(f, args, (td_capture_as){NULL, whole}, deps);
     td__symenv_end(e);
     td__symenv_drop(e);
     return g;

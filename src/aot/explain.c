@@ -137,6 +137,9 @@ static void tangents(td_buf *b, const td_joint *j) {
         if (t->broken)
             td__buf_printf(b, "         backward fails as in eager: %s\n", t->broken);
     }
+    if (j->broken)
+        td__buf_printf(b, "    backward from all of them fails as in eager: %s\n",
+                       j->broken);
 }
 
 /* Incoming gradients (in), and the tensors that backward computes gradients of (out).

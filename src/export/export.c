@@ -231,6 +231,7 @@ static bool name_tangent(const exporting *x, int i) {
     bool            one = j->fwd[k].result >= 0 || input >= 0;
     if (j->tangents[i].broken)
         return td__fail(x->f->cx, j->tangents[i].code, "%s", j->tangents[i].broken);
+    if (j->broken) return td__fail(x->f->cx, j->code, "%s", j->broken);
     for (int m = 0; m < i && input >= 0; m++)
         one &= j->fwd[j->tangents[m].index].input != input;
     if (!one)

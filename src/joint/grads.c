@@ -265,12 +265,13 @@ static int choose_roots(const td_joint_run *r, const uint64_t *missing,
 /* Runs the backward engine from the roots whose tangents arrive, towards r->goal.
  * Tangents of roots that eager cannot differentiate (`broken`) are left out. order
  * NULL: first gradients; otherwise with create_graph. */
-bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads) {
+static bool go_from(td_joint_run *r, const uint64_t *missing,
+                    const td_grad_order *order, td_tensor **grads) {
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
     if (!roots) return td__fail_memory(r->cx);
-    td_tensor **with = roots + j->n_tangents + 1;
-    int n = choose_roots(r, order ? order->missing : r->opts.missing, roots, with);
+    td_tensor  **with = roots + j->n_tangents + 1;
+    int          n = choose_roots(r, missing, roots, with);
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = !order,
                       .create_graph = order != NULL, .grads = {with, n}};
     bool         ok = n == 0 ||
@@ -279,17 +280,66 @@ bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **
     return ok;
 }
 
+bool td__joint_go_back(td_joint_run *r, const td_grad_order *order, td_tensor **grads) {
+    return go_from(r, order ? order->missing : r->opts.missing, order, grads);
+}
+
+/* Has g, or a graph in it, a branch or a loop? */
+static bool has_branch(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP) continue;
+        if (n->op == TD_OP_cond || n->op == TD_OP_cond_forward ||
+            n->op == TD_OP_while_loop)
+            return true;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && has_branch(n->in[k].u.g)) return true;
+    }
+    return false;
+}
+
 /* The engine failed from one root. Eager may not fail: no gradient arrives at the
- * operands of a branch that does not run. */
+ * operands of a branch that does not run, and it saves none for it. */
 static void note_branches(const td_joint_run *r) {
-    const td_graph *g = r->to->g;
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.v[i]->op == TD_OP_cond || g->nodes.v[i]->op == TD_OP_while_loop) {
-            td__refuse_capture(r->cx,
-                               "a compiled backward passes through both branches "
-                               "of td_cond and all of td_while, and fails there");
-            return;
-        }
+    if (has_branch(r->to->g))
+        td__refuse_capture(r->cx, "a compiled backward passes through both branches "
+                                  "of td_cond and all of td_while, and fails there");
+}
+
+/* Stores the engine's error in *to and clears it. False: eager may not fail, or
+ * td__fail. */
+static bool take_error(td_joint_run *r, td_code *code, const char **to) {
+    td_joint *j = r->to;
+    if (!td__is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
+    note_branches(r);
+    *code = td__error(r->cx);
+    *to = td__arena_strdup(&j->arena, td__message(r->cx));
+    td_clear(r->cx);
+    if (!*to) return td__fail_memory(r->cx);
+    return td__joint_check_leaves(r, true);
+}
+
+/* The engine works from each root and failed from all of them: two gradients of one
+ * tensor may be of types that have no sum. Stores the error. The gradients are those of
+ * the first tangents that work together; other sets of tangents have graphs of their
+ * own. */
+static bool go_apart(td_joint_run *r, td_tensor **grads) {
+    td_joint *j = r->to;
+    size_t    words = (size_t)td__set_words(j->n_tangents);
+    uint64_t *missing = td__arena_zalloc(&j->arena, sizeof *missing * words);
+    if (!missing) return td__fail_memory(r->cx);
+    if (r->opts.missing || !take_error(r, &j->code, &j->broken)) return false;
+    for (int i = 0; i < j->n_tangents; i++) td__set_add(missing, i);
+    for (int i = 0; i < j->n_tangents; i++) {
+        if (j->tangents[i].broken || !arrives(r, i)) continue;
+        td__set_drop(missing, i);
+        if (go_from(r, missing, NULL, grads)) continue;
+        if (!td__is_eagers(td__error(r->cx))) return false;
+        td_clear(r->cx);
+        td__set_add(missing, i);
+    }
+    memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
+    return go_from(r, missing, NULL, grads);
 }
 
 /* The engine failed: finds the roots from which it fails, one by one, and stores their
@@ -301,16 +351,10 @@ static bool find_broken(td_joint_run *r, td_tensor **grads) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
         if (td__grad_all(root, r->goal, j->n_targets, grads, &o)) continue;
-        if (!td__is_eagers(td__error(r->cx)) || td__symenv_assumed()) return false;
-        note_branches(r);
-        j->tangents[i].code = td__error(r->cx);
-        j->tangents[i].broken = td__arena_strdup(&j->arena, td__message(r->cx));
-        td_clear(r->cx);
-        if (!j->tangents[i].broken) return td__fail_memory(r->cx);
-        if (!td__joint_check_leaves(r, true)) return false; /* eager may not fail */
+        if (!take_error(r, &j->tangents[i].code, &j->tangents[i].broken)) return false;
     }
     memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
-    return td__joint_go_back(r, NULL, grads);
+    return td__joint_go_back(r, NULL, grads) || go_apart(r, grads);
 }
 
 /* Finds the edges that gradients go to: of inputs, of their bases, and of leaves made

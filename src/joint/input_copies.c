@@ -307,14 +307,27 @@ bool td__joint_write_plain(td_joint *j) {
 
 /* ---- after the partition ------------------------------------------------ */
 
-/* Removes copies of inputs that the forward half does not save for backward. A copy
- * whose strides differ from its input's stays: its views were traced with them. */
+/* Marks the values whose storages v has: its own, or those of its inner tensors. */
+static void mark_roots(td_gval *v, bool *used) {
+    const td_gnode *n = v->node;
+    if (n && n->op == TD_OP__wrap) {
+        for (uint32_t i = 0; i < n->in[0].n; i++)
+            mark_roots(n->in[0].u.list[i].u.v, used);
+        return;
+    }
+    v = td__joint_root(v);
+    used[v->id] = true;
+    if (v->node && v->node->op == TD_OP__inner) mark_roots(v->node->in[0].u.v, used);
+}
+
+/* Removes copies of inputs that the forward half does not return, whole or as inner
+ * tensors, and does not save for backward. A copy whose strides differ from its input's
+ * stays: its views were traced with them. */
 bool td__half_drop_input_copies(td_graph *g) {
     bool *used = td__zalloc((size_t)g->n_values + 1);
     if (!used) return td__fail_memory(g->cx);
     for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.v[i].kind == TD_G_VALUE)
-            used[td__joint_root(g->outputs.v[i].u.v)->id] = true;
+        if (g->outputs.v[i].kind == TD_G_VALUE) mark_roots(g->outputs.v[i].u.v, used);
     bool ok = td__graph_index(g);
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];

@@ -27,6 +27,9 @@ static inline bool td__set_has(const uint64_t *s, int i) {
 static inline void td__set_add(uint64_t *s, int i) {
     s[i / 64] |= (uint64_t)1 << i % 64;
 }
+static inline void td__set_drop(uint64_t *s, int i) {
+    s[i / 64] &= ~((uint64_t)1 << i % 64);
+}
 static inline bool td__set_any(const uint64_t *s, int words) {
     for (int w = 0; w < words; w++)
         if (s[w]) return true;
@@ -106,10 +109,14 @@ typedef struct td_joint {
     int         n_results, n_tangents, n_targets;
     td_primal  *primals;  /* by input */
     td_tangent *tangents; /* inputs n_primals.. of g, in order */
-    td_target  *targets;  /* outputs n_fwd.. of g, in order */
-    uint32_t   *varies;   /* by result: a bit per dim whose size is a symbol */
-    int         left;     /* grad mode after the call: td_graph.left of the program */
-    int         order;    /* td_joint_opts.n_orders */
+    /* Eager's backward from each tangent works, and that from all of them fails with
+     * this code and this message; NULL: it works. */
+    td_code     code;
+    const char *broken;
+    td_target  *targets; /* outputs n_fwd.. of g, in order */
+    uint32_t   *varies;  /* by result: a bit per dim whose size is a symbol */
+    int         left;    /* grad mode after the call: td_graph.left of the program */
+    int         order;   /* td_joint_opts.n_orders */
 } td_joint;
 
 /* One order of differentiation below that of a joint graph: its tangents, as sets. */

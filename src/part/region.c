@@ -171,6 +171,7 @@ static const char *why_checks(const td_joint *j) {
 /* The reason to inline: a gradient of a result leads to something other than an
  * operand, or eager's backward fails. NULL: none. */
 static const char *why_broken(const td_joint *j) {
+    if (j->broken) return "its backward fails in eager";
     for (int i = 0; i < j->n_tangents; i++)
         if (j->tangents[i].broken) return "its backward fails in eager";
     for (int i = 0; i < j->n_targets; i++) {

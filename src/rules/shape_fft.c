@@ -114,17 +114,20 @@ static bool want_dims(td_opcall *c, int n) {
     return n > 0 || (n == 0 && td__op_fail(c, TD_E_ARG, "dim must name a dim"));
 }
 
-/* in: self, dim, normalization, onesided. */
+/* in: self, dim, normalization, onesided: one number at least, which no elements have. */
 bool td__shape_fft_r2c(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     int              dim[TD_MAX_RANK], n;
     if (!want_real(c) || !want_dims(c, n = read_dims(c, dim))) return false;
     start(c, td__complex_of((td_dtype)t->dtype));
     int64_t *last = &c->meta[0].size[dim[n - 1]];
-    if (td__dim_lt(*last, 1))
-        return td__op_fail(c, TD_E_SHAPE, "dim %d of self %s, the last one, is empty",
+    bool     half = td__in_bool(c, 3);
+    if (half && td__dim_lt(*last, 1))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "dim %d of self %s, the last of dim, must have elements: a "
+                           "onesided result has one at least",
                            dim[n - 1], td__type_str(t));
-    if (td__in_bool(c, 3)) *last = td__dim_add(td__dim_div(*last, 2), 1);
+    if (half) *last = td__dim_add(td__dim_div(*last, 2), 1);
     sort_dims(t->stride, dim, n - 1);
     lay_out(&c->meta[0], t->stride, dim, n);
     return true;

@@ -149,11 +149,24 @@ bool td__plan_may_compile(const td_plan *p, int n, const char *what) {
                     p->name, what, n, (long long)p->limit);
 }
 
+/* Fails as eager's backward does, if it fails with the tangents that are not missing,
+ * which are of the types that j was traced for. */
+static bool check_works(const td_joint *j, const uint64_t *missing) {
+    for (int i = 0; i < j->n_tangents; i++) {
+        const td_tangent *t = &j->tangents[i];
+        if (t->broken && !td__set_has(missing, i))
+            return td__fail(j->cx, t->code, "%s", t->broken);
+    }
+    bool all = !td__set_any(missing, td__set_words(j->n_tangents));
+    return !j->broken || !all || td__fail(j->cx, j->code, "%s", j->broken);
+}
+
 /* The backward graph for a set of missing tangents: the engine runs again, from the
  * roots whose tangents arrived, and reads what the forward code saved. */
 static td_graph *trace_back(const td_plan *p, td_arriving which) {
     td_joint *j = p->later.joint(p->later.env, which);
-    td_graph *g = j ? td__part_reuse(p->h, j) : NULL;
+    bool      ok = j && check_works(j, which.missing);
+    td_graph *g = ok ? td__part_reuse(p->h, j) : NULL;
     td__joint_drop(j);
     return g;
 }
@@ -219,6 +232,21 @@ static bool find_others(const td_node *n, td_tensor *const *g, td_tensor ***to) 
         (*to)[i] = g[i];
     }
     return td_ok(n->cx);
+}
+
+/* check_works for the tangents that arrived. If some are of other types, a trace for
+ * these types finds out. */
+static bool check_arrived(const td_node *n, td_tensor *const *g) {
+    const td_frame *f = n->data;
+    td_arena_mark   mark = td__arena_mark(&n->cx->scratch);
+    td_tensor     **other;
+    bool            fails = f->p->j->broken != NULL;
+    for (int i = 0; i < n->n_out; i++) fails |= f->p->j->tangents[i].broken != NULL;
+    if (TD_LIKELY(!fails)) return true;
+    bool ok = find_others(n, g, &other);
+    ok = ok && (other || check_works(f->p->j, f->missing));
+    td__arena_reset(&n->cx->scratch, mark);
+    return ok;
 }
 
 /* back_for, which makes real tensors even if the call is on fakes. */
@@ -349,10 +377,10 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     td_frame *f = n->data;
     if (!note_arrived(n, g, NULL) && !f->p->later.nests) return true;
+    if (!check_arrived(n, g)) return false;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
         if (!g[i]) continue;
-        if (t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
         if (td__set_meets(t->clash, f->spent, td__frame_words(f->p)))
             return td__fail_second(n);
     }
