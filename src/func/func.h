@@ -46,6 +46,9 @@ bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 bool       td__func_unwrap(td_record *rec, td_tensor *t);
 /* The current value of an outer tensor; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
+/* `value`, of a new tensor of geometry g, with the strides of g that are symbols, also
+ * where a dim has at most one element; NULL after td__fail. */
+td_tensor *td__func_result(td_func *f, td_tensor *value, const td_geom *g);
 
 /* Is it an argument, or a tensor that an op of the run made? */
 bool td__func_knows(const td_func *f, const td_tensor *outer);

@@ -64,6 +64,13 @@ static bool has_usable_offset(const td_fval *v, const td_tensor *value) {
            td__dim_same(value->offset, v->geom.offset);
 }
 
+/* The value, a tensor of its own, as a view with these strides. */
+static td_tensor *restride(td_func *f, td_tensor *value, const int64_t *stride) {
+    td_value in[4] = {td_value_tensor(value), td__ints(value->size, value->rank),
+                      td__ints(stride, value->rank), TD_NONE};
+    return td__func_call1(f, TD_OP_as_strided, in, 4);
+}
+
 /* The value with exactly the strides of v, also of dims of size 1, and a usable offset:
  * a view as another dtype checks all of them. */
 static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
@@ -78,9 +85,22 @@ static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
     }
     if (!has_usable_offset(v, value)) return copy_of(v, value, want);
     for (int d = 0; d < g->rank; d++) same &= td__dim_same(value->stride[d], want[d]);
-    td_value in[4] = {td_value_tensor(value), td__ints(g->size, g->rank),
-                      td__ints(want, g->rank), TD_NONE};
-    return same ? value : td__func_call1(td__group_of(v)->f, TD_OP_as_strided, in, 4);
+    return same ? value : restride(td__group_of(v)->f, value, want);
+}
+
+/* Is a stride of g, of a dim with at most one element, a symbol that t has not?
+ * Strides that are numbers are set when the call has its results. */
+static bool lacks_idle_stride(const td_tensor *t, const td_geom *g) {
+    bool lacks = false;
+    if (t->typed || !has_strides(t, g->stride)) return false;
+    for (int d = 0; d < g->rank; d++)
+        if (td__dim_is_sym(g->stride[d]))
+            lacks |= !td__dim_same(t->stride[d], g->stride[d]);
+    return lacks;
+}
+
+td_tensor *td__func_result(td_func *f, td_tensor *value, const td_geom *g) {
+    return lacks_idle_stride(value, g) ? restride(f, value, g->stride) : value;
 }
 
 /* ---- computing values from the root ------------------------------------- */

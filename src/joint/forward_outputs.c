@@ -76,7 +76,9 @@ static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
 /* Adds the value of event e as a forward output, with a tangent if it has a grad_fn. */
 static bool add_value(td_joint_run *r, td_event *e) {
     td_joint *j = r->to;
-    int       k = e->out_nr = td__joint_output(r, e->put, desc_of(r, e));
+    if (e->kind == TD_EV_MADE && !(e->put = td__func_result(&r->f, e->put, &e->geom)))
+        return false;
+    int k = e->out_nr = td__joint_output(r, e->put, desc_of(r, e));
     if (k < 0) return false;
     r->values[k] = e->put;
     td_fwd                  *to = &j->fwd[k];

@@ -224,6 +224,37 @@ static int sharer(const td_graph *g, int i) {
     return -1;
 }
 
+/* Counts the plain tensors that the operands consist of which overlap one of them. */
+typedef struct sharers {
+    const cond_call *k;
+    const td_tensor *leaf;
+    int              n; /* itself included */
+} sharers;
+
+static bool count_sharer(void *env, td_tensor *t) {
+    sharers *s = env;
+    td_geom  a = td__geom_of(t), b = td__geom_of(s->leaf);
+    s->n += t == s->leaf || (t->st == s->leaf->st && td__geom_overlap(&a, &b));
+    return true;
+}
+
+static bool is_leaf_alone(void *env, td_tensor *leaf) {
+    sharers s = {.k = env, .leaf = leaf};
+    for (int i = 0; i < s.k->args.n; i++)
+        if (s.k->args.v[i].kind == TD_K_TENSOR && s.k->args.v[i].u.t)
+            td__typed_leaves(s.k->args.v[i].u.t, count_sharer, &s);
+    for (int i = 0; i < s.k->lift.tensors.n; i++)
+        td__typed_leaves(s.k->lift.tensors.v[i], count_sharer, &s);
+    return s.n == 1;
+}
+
+/* Does t, an argument, or an inner tensor of it, overlap another operand, another
+ * inner tensor of t, or one of another operand? Copies of t, which branches write, do
+ * not. */
+static bool shares_inner(cond_call *k, td_tensor *t) {
+    return k->cx->n_typed > 0 && !td__typed_leaves(t, is_leaf_alone, k);
+}
+
 /* Adds the writes of branch g to k->written and k->no_grad_only; by[] is by input.
  * Fails for writes that copying back cannot reproduce. */
 static bool note_written(cond_call *k, const td_graph *g, const td_input_write *by) {
@@ -247,6 +278,12 @@ static bool note_written(cond_call *k, const td_graph *g, const td_input_write *
                 k->cx, TD_E_TRACE,
                 "td_cond: branch %s writes argument %d%s, which shares storage "
                 "with another argument; pass only one of them",
+                g->name, i, td__write_place(w, at_line));
+        if (TD_UNLIKELY(shares_inner(k, v.u.t)))
+            return td__fail(
+                k->cx, TD_E_TRACE,
+                "td_cond: branch %s writes argument %d%s, which shares an inner tensor "
+                "with another argument, or has it twice; pass clones",
                 g->name, i, td__write_place(w, at_line));
         k->n_written += !k->written[i];
         if (!k->written[i]) k->no_grad_only[i] = true;
