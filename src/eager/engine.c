@@ -467,6 +467,11 @@ bool td__walk_give(td_node *n, int nr) {
     return false;
 }
 
+bool td__walk_accumulates(const td_node *n, int edge) {
+    const td_node *to = n->edge[edge].node;
+    return to && to->kind == &td__accumulate_kind && to->rec && !to->rec->capture;
+}
+
 /* Requests and tensor hooks, which come before the derivative. */
 static bool run_front(td_walk *w, td_rec *r) {
     td_node    *n = r->node;

@@ -137,6 +137,8 @@ bool td__walk_retains(const td_node *n);
 /* Moves the gradient of result nr from the walk to the innermost scope, if nobody else
  * can look at it or its storage. False: it stays, or after td__fail. */
 bool td__walk_give(td_node *n, int nr);
+/* Is what n sends along this edge added to the .grad of a leaf? */
+bool td__walk_accumulates(const td_node *n, int edge);
 /* Records the geometry of t in *ints, which advances. strided: strides too. */
 void td__node_type(td_geom *to, const td_tensor *t, bool strided, int64_t **ints);
 /* Records the geometry of results in `dims`, n_dims int64s of the node's block; if

@@ -38,14 +38,22 @@ static bool is_number(const td_part *p, int v) {
     return x && x->type && x->type->kind != TD_K_TENSOR;
 }
 
-/* By value: 1 + the index of the forward output that it is; 0: none. NULL after
- * td__fail. */
+/* Does the output become a tensor? A joint graph from text does not say. */
+static bool is_made(const td_part *p, int out) {
+    return p->j->fwd && p->j->fwd[out].made;
+}
+
+/* By value: 1 + the index of the forward output that it is; 0: none. Of several, the
+ * one that becomes a tensor: the caller may write that, so its version is checked. NULL
+ * after td__fail. */
 static int *outputs_of(const making *m) {
     td_part *p = m->p;
     int     *out = td__part_alloc(p, (size_t)p->n_values, sizeof *out);
     for (int i = p->j->n_fwd - 1; out && i >= 0; i--) {
         const td_garg *a = &p->g->outputs.v[i];
-        if (a->kind == TD_G_VALUE) out[a->u.v->id] = i + 1;
+        if (a->kind != TD_G_VALUE) continue;
+        int *of = &out[a->u.v->id];
+        if (!*of || is_made(p, i) || !is_made(p, *of - 1)) *of = i + 1;
     }
     return out;
 }

@@ -98,17 +98,22 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, td__frame_words(f->p));
 }
 
-/* The input of a backward graph that gradient i is, read late (op _late), because a
- * hook returned what it closes over; -1: none. */
+static bool is_late(const td_gval *v) {
+    return v->node && td__row(v->node->op)->view == TD_VIEW_LATE;
+}
+
+/* The input of a backward graph that gradient i is, or is a view of, read late (op
+ * _late), because a hook returned what it closes over; -1: none. */
 static int late_input(const td_graph *g, int i) {
     const td_garg *a = &g->outputs.v[i];
-    bool           late = false;
-    while (a->kind == TD_G_VALUE && a->u.v->node &&
-           td__row(a->u.v->node->op)->view == TD_VIEW_LATE) {
-        a = &a->u.v->node->in[0];
-        late = true;
+    if (a->kind != TD_G_VALUE || !is_late(a->u.v)) return -1;
+    while (a->kind == TD_G_VALUE && a->u.v->node) {
+        const td_gnode *n = a->u.v->node;
+        int             at = is_late(a->u.v) ? 0 : td__opinfo(n->op)->view_of;
+        if (at < 0) return -1;
+        a = &n->in[at];
     }
-    return late && a->kind == TD_G_VALUE && !a->u.v->node ? a->u.v->nr : -1;
+    return a->kind == TD_G_VALUE ? a->u.v->nr : -1;
 }
 
 /* Finds which inputs a backward graph reads at all, reads beyond their elements
@@ -327,14 +332,21 @@ static void give_tangents(const td_node *n, td_tensor *const *g, const td_back *
 
 /* Gradients that are saved values read late become the saved tensors themselves.
  * Eager's hook returns the tensor that it closes over, to which there are other
- * references: accumulation copies it, and would take over an alias of it. */
-static void give_late(const td_plan *p, const td_back *b, const td_value *in,
+ * references: accumulation copies it, and would take over an alias of it. So a view of
+ * a saved value is copied here if it is accumulated. False after td__fail. */
+static bool give_late(const td_node *n, const td_back *b, const td_value *in,
                       td_value *out) {
+    const td_plan *p = ((const td_frame *)n->data)->p;
     for (int i = 0; i < p->j->n_targets; i++) {
         int at = late_input(b->g, i);
-        if (at >= 0 && in[at].kind == TD_K_TENSOR && out[i].kind == TD_K_TENSOR)
-            out[i].u.t = in[at].u.t;
+        if (at < 0 || in[at].kind != TD_K_TENSOR || out[i].kind != TD_K_TENSOR)
+            continue;
+        td_geom is = td__geom_of(out[i].u.t), was = td__geom_of(in[at].u.t);
+        if (td__geom_identical(&is, &was)) out[i].u.t = in[at].u.t;
+        else if (td__walk_accumulates(n, i)) out[i].u.t = td_op_clone(out[i].u.t, true);
+        if (td_is_nil(out[i].u.t)) return false;
     }
+    return true;
 }
 
 /* Runs the backward code: unpacks saved values, fits tangents to the traced layout (a
@@ -362,7 +374,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
          (!p->asserts || td__plan_check_grads(p, n, out));
     td__back_set_counts(b, ok);
     if (ok) give_tangents(n, g, b, v, out);
-    if (ok && TD_UNLIKELY(b->late)) give_late(p, b, v, out);
+    if (ok && TD_UNLIKELY(b->late)) ok = give_late(n, b, v, out);
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;

@@ -121,10 +121,9 @@ static td_save_plan save_of(const td_plan *p, int i) {
     to.number = i >= h->n_saved - h->n_saved_syms;
     if (from->from == TD_SAVED_PRIMAL) return to;
     to.out = from->index;
-    if (from->from == TD_SAVED_OUTPUT) {
-        to.checked = p->j->fwd[to.out].made;
-        if (to.checked) to.nr = p->j->fwd[to.out].tangent;
-    } else to.checked = is_shown(p, to.out);
+    to.checked = is_shown(p, to.out);
+    if (from->from == TD_SAVED_OUTPUT && p->j->fwd[to.out].made)
+        to.nr = p->j->fwd[to.out].tangent;
     const td_garg *made = &h->fwd->outputs.v[to.out];
     to.handle = made->kind == TD_G_VALUE && made->u.v->node &&
                 made->u.v->node->op == TD_OP_offload_store;
