@@ -110,6 +110,21 @@ td_tensor *td__loose_alias(td_tensor *t) {
     return a;
 }
 
+/* Does the op that is captured or replayed belong to a checkpoint region? */
+static bool is_in_region(const td_ctx *cx) {
+    return cx->wish || TD_TAG_REGION(TD_TAG_WISH(cx->tags)) > 0;
+}
+
+/* The argument t, saved in a checkpoint region that is captured: an alias with its
+ * grad_fn. Eager, which recomputes the region, saves aliases, too; detach_ and set_ of
+ * the argument do not change these. */
+static td_tensor *save_in_region(td_tensor *t) {
+    td_tensor *a = td__loose_alias(t);
+    if (!a || td__set_history(a, t->ag->fn, (int)t->ag->nr)) return a;
+    td__unref(a);
+    return NULL;
+}
+
 /* Saves t for backward at its present version. An output is saved as an alias without
  * history, because the node itself is its history: a reference would be a cycle. */
 bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
@@ -128,7 +143,8 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     const td_saved_hooks *h = packer(cx);
     if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
     if (history) s->flags |= TD_SV_ALIAS;
-    s->t = history ? td__loose_alias(t) : td__ref(t);
+    bool apart = is_in_region(cx) && !output && td__has_node(t) && !t->base;
+    s->t = history ? td__loose_alias(t) : apart ? save_in_region(t) : td__ref(t);
     return s->t != NULL;
 }
 

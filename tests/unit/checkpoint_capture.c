@@ -4,6 +4,8 @@
 
 #include "joint/joint.h"
 
+#include <math.h>
+
 static bool layer(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n) {
     (void)env, (void)n_in, (void)n;
     out[0] = td_tanh(td_matmul(in[0], in[1]));
@@ -128,6 +130,37 @@ static bool drops(td_call *c) {
            td_return(c, y, td_dropout(x, 0.5, true));
 }
 TEST(a_region_may_draw) { check_body(drops, two); }
+
+static bool detaching(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                      int n) {
+    td_tensor *h = td_sin(in[0]);
+    (void)env, (void)n_in, (void)n;
+    out[0] = td_sin(h);
+    return !td_is_nil(td_detach_(h));
+}
+static bool detaches(td_call *c) {
+    td_tensor *y;
+    return td_checkpoint(td_call_ctx(c), detaching, NULL, TD_LIST(td_arg(c, 0)), &y,
+                         1) &&
+           td_return(c, td_sum(y));
+}
+
+/* Eager recomputes the region up to the saved value, before it is detached. So the
+ * gradient, and the gradient of that, pass the detached tensor. */
+TEST(a_saved_argument_may_be_detached_in_a_captured_region) {
+    td_ctx      *cx = td_open();
+    td_fn       *f = td_aot_function(cx, detaches, NULL, NULL);
+    td_tensor   *x = td_requires_grad_(td_full(cx, TD_SHAPE(1), 0.5)), *y, *g, *second;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    double       s = sin(0.5), c = cos(0.5);
+    TD_CHECK_THAT(td_invoke(f, TD_ARGS(x), &y, 1), "%s", td_message(cx));
+    TD_CHECK_THAT(td_grad(TD_LIST(y), TD_LIST(x), &g, &o), "%s", td_message(cx));
+    CHECK_NEAR(td_item(g), cos(s) * c, 1e-6);
+    CHECK(td_grad(TD_LIST(g), TD_LIST(x), &second, NULL));
+    CHECK_NEAR(td_item(second), -sin(s) * c * c - cos(s) * s, 1e-6);
+    td_fn_drop(f);
+    td_close(cx);
+}
 
 /* test_checkpoint_with_record_function: a scope is no op, and changes nothing. */
 static bool scoped_layer(void *env, td_tensor *const *in, int n_in, td_tensor **out,
