@@ -62,8 +62,8 @@ static bool region_body(td_call *c) {
 /* ---- regions of a capture ----------------------------------------------- */
 
 /* Writes the key of a call: kinds, types, numbers and origins of the arguments, and the
- * modes, on which a body may depend besides its env: nothing has a gradient with respect
- * to a view that was made in no_grad mode. */
+ * modes, on which a body may depend besides its env: nothing has a gradient with
+ * respect to a view that was made in no_grad mode. */
 static int put_key(const region_call *k, int64_t *to) {
     int      n = 0;
     td_modes now = td__modes_of(&k->cx->ambient);
