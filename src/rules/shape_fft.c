@@ -114,7 +114,7 @@ static bool want_dims(td_opcall *c, int n) {
     return n > 0 || (n == 0 && td__op_fail(c, TD_E_ARG, "dim must name a dim"));
 }
 
-/* in: self, dim, normalization, onesided: one number at least, which no elements have. */
+/* in: self, dim, normalization, onesided, whose result has one number at least. */
 bool td__shape_fft_r2c(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     int              dim[TD_MAX_RANK], n;
