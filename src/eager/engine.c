@@ -467,9 +467,11 @@ bool td__walk_give(td_node *n, int nr) {
     return false;
 }
 
+/* A trace asks for the gradients that it accumulates later. */
 bool td__walk_accumulates(const td_node *n, int edge) {
     const td_node *to = n->edge[edge].node;
-    return to && to->kind == &td__accumulate_kind && to->rec && !to->rec->capture;
+    if (!to || to->kind != &td__accumulate_kind || !to->rec) return false;
+    return to->rec->walk->trace || !to->rec->capture;
 }
 
 /* Requests and tensor hooks, which come before the derivative. */
