@@ -249,9 +249,11 @@ static bool has_free_offset(const td_gval *v) {
 }
 
 /* A clone of a value that is never written can be replaced by that value. Copies of
- * inputs stay; td__half_drop_input_copies removes those that are not saved. */
+ * inputs stay; td__half_drop_input_copies removes those that are not saved. Copies
+ * without elements stay, too: resize_ of a result reads the rest of its storage. */
 static bool is_needless(const td_gnode *n) {
     if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
+    if (n->out[0]->type && is_empty(n->out[0]->type)) return false;
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
     if (!input && td__joint_is_input_copy(v->node)) v = v->node->in[0].u.v;
