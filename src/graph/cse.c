@@ -95,13 +95,23 @@ bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
 
 /* ---- merging ------------------------------------------------------------ */
 
+static bool is_empty(const td_gtype *t) {
+    for (int d = 0; d < t->rank; d++)
+        if (t->size[d] == 0) return true;
+    return false;
+}
+
 /* May the node be merged at all? Equal views of what is written are equal before and
- * after the write, which reaches both. */
+ * after the write, which reaches both. Views without elements are not: an op may write
+ * one and read the other, and refuses to write what it reads. */
 static bool is_mergeable(const merging *m, const td_gnode *n) {
     if (td__gnode_is_fixed(n) || td__gnode_shows(n)) return false;
     const bool *no = td__row(n->op)->flags & TD_OPF_VIEW ? m->e.moved : m->e.written;
-    for (int i = 0; i < n->n_out; i++)
-        if (no[n->out[i]->id]) return false;
+    for (int i = 0; i < n->n_out; i++) {
+        const td_gval *v = n->out[i];
+        if (no[v->id]) return false;
+        if (m->e.written[v->id] && v->type && is_empty(v->type)) return false;
+    }
     return true;
 }
 
