@@ -224,7 +224,7 @@ TEST(a_missing_device_names_what_is_missing) {
     setenv("TD_TEST_DEVICES", "0", 1);
     CHECK(td_device_count(cx, TD_TEST, why, sizeof why) == 0);
     CHECK_STR(why, "this machine has no test device; unset TD_TEST_DEVICES");
-    td_device unused = {TD_TEST, 2}; /* no test before this one, in one process, opened it */
+    td_device unused = {TD_TEST, 2}; /* one that no other test opens */
     CHECK(td_is_nil(td_to_device(td_ones(cx, TD_SHAPE(2)), unused)));
     CHECK(aot_says(cx, TD_E_UNSUPPORTED, "test:2: this machine has no test device"));
     unsetenv("TD_TEST_DEVICES");
