@@ -28,6 +28,8 @@ KINDS = {
 }
 # Their elements or sizes are found when they run, or they write more than elements.
 APART = {"sizes-from-values", "writes-geometry", "counts-from-storage-start", "internal"}
+# Views of another dtype: results that share memory with an argument keep its dtype.
+RETYPED = {"view_as_real", "view_as_complex", "real", "imag"}
 
 
 @functools.lru_cache(maxsize=None)
@@ -44,7 +46,7 @@ def is_random_op(name):
 def derive(name):
     op, overload = name.split(".")
     text, flags = SCHEMAS.get(op, (None, ()))
-    if text is None or APART & set(flags):
+    if text is None or op in RETYPED or APART & set(flags):
         return None
     schema = getattr(getattr(torch.ops.aten, op), overload)._schema
     if any(a.is_out for a in schema.arguments) or len(schema.returns) != results_of(text):
