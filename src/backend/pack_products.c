@@ -65,7 +65,7 @@ static td_gval *pack(packing *p) {
     int64_t         n = b->size[1] / STRIP, k = b->size[0];
     int64_t         split[3] = {k, n, STRIP}, size[3] = {n, k, STRIP};
     int64_t         by[3] = {b->stride[0], b->stride[1] * STRIP, b->stride[1]};
-    int64_t         turned[3] = {by[1], by[0], by[2]};
+    int64_t         swapped[3] = {by[1], by[0], by[2]};
     td_gtype        l = *b;
     l.rank = 3;
     l.size = split;
@@ -74,7 +74,7 @@ static td_gval *pack(packing *p) {
     td_gval *v = put(p, TD_OP_view, in, 2, l);
     if (!v) return NULL;
     l.size = size;
-    l.stride = turned;
+    l.stride = swapped;
     in[0] = td__garg_value(v);
     in[1] = td__garg_int(0);
     in[2] = td__garg_int(1);

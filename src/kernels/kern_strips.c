@@ -22,7 +22,7 @@ static td_strips_run *of_level(void) {
 
 /* Unit u is part u % parts of the rows of pair u / parts: the units of a thread have
  * strips in common, and are the same ones in each call of equal sizes, so that a
- * matrix that is used again lies in the caches of the cores that read it. */
+ * matrix that is used again is in the caches of the cores that read it. */
 typedef struct job {
     const td_strips *p;
     int64_t          strips, parts, step;

@@ -34,7 +34,7 @@ typedef struct td_fft_side {
 
 typedef enum td_fft_kind {
     TD_FFT_COMPLEX,
-    /* Of 2n real numbers, of which two lie in one complex element: */
+    /* Of 2n real numbers, two to a complex element: */
     TD_FFT_REAL_TO_HALF, /* n elements in, n + 1 out, the rest is symmetric */
     TD_FFT_HALF_TO_REAL  /* n + 1 elements in, n out: an inverse transform, whose
                           * caller exchanges out.re and out.im only */
