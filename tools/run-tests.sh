@@ -10,8 +10,11 @@
 # finds it.
 #
 # As many programs as there are CPUs run at a time (JOBS=1: one after the other); the
-# table has their order. Unit tests run one after the other, so there are as many
-# processes of them as CPUs, each with a part of the tests.
+# table has their order. Some programs take long because their tests run one after the
+# other: several processes have a part of the tests each.
+#
+# A program has two threads, enough for what threads can do wrong: with one for each CPU
+# the programs would mostly wait for each other's.
 #
 # Functions are compiled for the interpreter unless a program asks for more: most
 # tests are about what surrounds the code, and native code takes a compiler's time.
@@ -22,13 +25,17 @@ shift
 # The device for tests is beside the first program.
 export TD_DEVICE_PATH="${TD_DEVICE_PATH:-$PWD/$(dirname "$1")}"
 jobs=${JOBS:-$(nproc)}
+threads=$(($(nproc) < 2 || jobs < 2 ? $(nproc) : 2))
+export TD_NUM_THREADS=${TD_NUM_THREADS:-$threads} OMP_NUM_THREADS=${OMP_NUM_THREADS:-$threads}
 programs=() # "PROGRAM", or "PROGRAM K/N" for part K of its tests
 for program in "$@"; do
-    if [ "$(basename "$program")" = unit ]; then
-        for ((k = 1; k <= jobs; k++)); do programs+=("$program $k/$jobs"); done
-    else
-        programs+=("$program")
-    fi
+    parts=1
+    case $program in
+    */unit) parts=$jobs ;;
+    */faults/aot | */faults/types) parts=$((jobs < 4 ? jobs : 4)) ;;
+    esac
+    [ "$parts" = 1 ] && programs+=("$program")
+    for ((k = 1; k <= parts && parts > 1; k++)); do programs+=("$program $k/$parts"); done
 done
 passed=0 failed=0
 # For each program a log, and NAME.end with its status and time when it is done.

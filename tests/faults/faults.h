@@ -13,6 +13,8 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
+#include "../test_part.h"
+
 /* Computes something in the context and sums it up in a number. */
 typedef double td_fault_program(td_ctx *cx);
 
@@ -89,11 +91,13 @@ static inline bool fault_check(const td_fault_case *p) {
     return ok;
 }
 
-/* For main: all cases whose name contains the word. */
+/* For main: all cases whose name contains the word, or a part of them (test_part.h). */
 static inline int fault_main(const td_fault_case *cases, int n, int argc, char **argv) {
-    int passed = 0, failed = 0;
+    int passed = 0, failed = 0, part, parts, nr = 0;
+    if (!test_part(&part, &parts)) return 2;
     for (int i = 0; i < n; i++) {
         if (argc > 1 && !strstr(cases[i].name, argv[1])) continue;
+        if (nr++ % parts != part - 1) continue;
         if (fault_check(&cases[i])) passed++;
         else failed++;
     }

@@ -4,6 +4,8 @@
  * on. */
 #include "td_test.h"
 
+#include "../test_part.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,12 +77,8 @@ void td_test_fail(const char *file, int line, const char *fmt, ...) {
 }
 
 int main(int argc, char **argv) {
-    const char *of = getenv("TD_TEST_PART");
-    int         passed = 0, failed = 0, part = 1, parts = 1, nr = 0;
-    if (of && (sscanf(of, "%d/%d", &part, &parts) != 2 || part < 1 || part > parts)) {
-        printf("TD_TEST_PART is %s, not of the form 1/4\n", of);
-        return 2;
-    }
+    int passed = 0, failed = 0, part, parts, nr = 0;
+    if (!test_part(&part, &parts)) return 2;
     for (td_test *t = tests; t; t = t->next) {
         if (!is_wanted(t, argc > 1 ? argv[1] : "")) continue;
         if (nr++ % parts != part - 1) continue;
