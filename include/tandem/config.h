@@ -86,6 +86,7 @@ typedef struct td_config {
     const char *device_path      TD_0;
     bool device_graphs           TD_0;
     bool pack_products           TD_0; /* of native code */
+    bool place_pieces            TD_0; /* likewise */
 } td_config;
 #define TD_CONFIG .td_config_size = sizeof(td_config)
 

@@ -283,16 +283,43 @@ static bool same_bytes(const td_lowered *l, const td_access *x, const td_access 
     return x->root && y->root && l->bytes_of[x->root->id] == l->bytes_of[y->root->id];
 }
 
+/* Have two accesses with the same strides no element in common, such as the columns of
+ * two slices? The inside of each ends before the other's begins, and both before the
+ * next row. */
+static bool are_apart(const fit *f, const td_access *x, bool x_of_b, const td_access *y,
+                      bool y_of_b) {
+    int64_t by = x->offset.c - y->offset.c, inside = 0, row = 0;
+    if (x->root != y->root || x->dtype != y->dtype || x->offset.p != -1 ||
+        y->offset.p != -1)
+        return false;
+    by = by < 0 ? -by : by;
+    for (int d = 0; d < group_at(f, f->a)->n_dims; d++) {
+        td_extent s = along(f, x, x_of_b, d), n = group_at(f, f->a)->size[d];
+        if (s.p != -1 || n.p != -1 || !td__extent_eq(s, along(f, y, y_of_b, d)))
+            return false;
+        if (s.c <= by) inside += (n.c - 1) * s.c;
+        else if (!row || s.c < row) row = s.c;
+    }
+    for (int d = 0; row && d < group_at(f, f->a)->n_dims; d++) {
+        int64_t s = along(f, x, x_of_b, d).c;
+        if (s > by && s % row) return false;
+    }
+    return by > inside && (!row || by + inside < row);
+}
+
 /* Does every access of group g to bytes that w writes go to the element that w
- * writes? */
+ * writes, before it does? */
 static bool reads_in_place(const fit *f, const td_point *w, bool w_of_b, int g) {
     const td_group *grp = group_at(f, g);
     for (int i = 0; i < grp->member.n; i++) {
         const td_point *p = &f->l->point.v[grp->member.v[i]];
-        if (p != w && p->writes && same_bytes(f->l, &p->own, &w->own)) return false;
+        if (p != w && p->writes && same_bytes(f->l, &p->own, &w->own) &&
+            !are_apart(f, &w->own, w_of_b, &p->own, g == f->b))
+            return false;
         for (int k = 0; k < p->n_in; k++)
             if (same_bytes(f->l, &p->in[k], &w->own) &&
-                !same_elements(f, &w->own, w_of_b, &p->in[k], g == f->b))
+                (p->pos > w->pos ||
+                 !same_elements(f, &w->own, w_of_b, &p->in[k], g == f->b)))
                 return false;
     }
     return true;

@@ -55,6 +55,12 @@ bool td__combine_products(td_graph *g);
  * dead nodes stay for td__graph_dce. False after td__fail. */
 bool td__pack_products(td_graph *g);
 
+/* ---- concatenations (place_pieces.c) --------------------------------------- */
+
+/* Loops store the pieces of a cat where it has them. Without dead nodes: those of a cat
+ * that nothing reads would stay. False after td__fail. */
+bool td__place_pieces(td_graph *g);
+
 /* ---- ops of devices (device_forms.c) -------------------------------------- */
 
 /* td__graph_decompose of a graph with tensors of devices: some of their ops get a form

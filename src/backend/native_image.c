@@ -29,8 +29,8 @@ static bool make_key(td_ctx *cx, td_buf *key) {
     td_cc cc;
     bool  ok = td__cc_open(&cc, cx) && td__unit_key(key, &cc);
     td__cc_close(&cc);
-    td__buf_printf(key, "sources %s\npack_products %d\n", td__sources,
-                   td__config(cx)->pack_products);
+    td__buf_printf(key, "sources %s\npack_products %d\nplace_pieces %d\n", td__sources,
+                   td__config(cx)->pack_products, td__config(cx)->place_pieces);
     return ok && !key->failed;
 }
 

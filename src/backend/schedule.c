@@ -63,6 +63,7 @@ static void visit_point(visit *v, const td_point *p) {
         if (root && !(n >= 0 && v->l->point.v[n].leaf))
             visit_unit(v, unit_of(v->l, root));
     }
+    if (p->writes) visit_unit(v, unit_of(v->l, p->own.root));
     for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers that other nodes make */
         if (p->stmt[i].kind == TD_S_GIVEN)
             td__garg_each(&p->v->node->in[p->stmt[i].ptr], visit_value, v);
@@ -237,7 +238,8 @@ static void note_order(tracks *t, int *last) {
 
 /* Records dependencies of node t->node on earlier writers, readers, draws, effects. */
 static void note_node(tracks *t, const td_gnode *n) {
-    for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], note_read, t);
+    bool reads = td__view_operand(n) < 0; /* a view reads no bytes */
+    for (int k = 0; reads && k < n->n_in; k++) td__garg_each(&n->in[k], note_read, t);
     for (int k = 0; k < n->n_in; k++)
         if (written_arg(n, k)) note_write(t, written_arg(n, k));
     if (td__gnode_draws(n)) note_order(t, &t->drew);

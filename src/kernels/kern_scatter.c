@@ -245,11 +245,32 @@ static void add_row(td_tensor *table, const td_tensor *g, int64_t p, int64_t k,
     td__spots_run(&s, TD_SPOT_ADD);
 }
 
-/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. Rows are added in
- * the order of the indices. */
+/* The gradient of a table from those of its rows. */
+typedef struct table_rows {
+    td_tensor       *table;
+    const td_tensor *g, *indices;
+    int64_t          pad;   /* a row that gets nothing */
+    const int64_t   *count; /* how often each row was read, to divide by; NULL */
+    int64_t          shares;
+} table_rows;
+
+/* Shares begin..end of the table, each every `shares`-th row: one thread adds all that a
+ * row gets, in the order of the indices. */
+static void add_rows(void *arg, int64_t begin, int64_t end) {
+    const table_rows *r = arg;
+    for (int64_t p = 0; p < r->indices->numel; p++) {
+        int64_t k = td__index_at(r->indices, p), share = k % r->shares;
+        if (k == r->pad || share < begin || share >= end) continue;
+        add_row(r->table, r->g, p, k, r->count ? 1.0 / (double)r->count[k] : 1.0);
+    }
+}
+
+enum { ROW_NS = 200, ELEMENT_PS = 500 }; /* of a row's sum, measured */
+
+/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. */
 bool td__kern_embedding_dense_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *indices = td__in(c, 1);
-    int64_t          rows = td__in_int(c, 2), pad = td__in_int(c, 3);
+    int64_t          rows = td__in_int(c, 2);
     bool             by_freq = td__in_bool(c, 4);
     size_t           bytes = sizeof(int64_t) * (size_t)(rows + 1);
     int64_t         *count = NULL;
@@ -260,10 +281,10 @@ bool td__kern_embedding_dense_backward(td_opcall *c) {
         for (int64_t p = 0; p < indices->numel; p++) count[td__index_at(indices, p)]++;
     }
     td__fill(c->out[0], td_value_int(0));
-    for (int64_t p = 0; p < indices->numel && g->numel > 0; p++) {
-        int64_t k = td__index_at(indices, p);
-        if (k != pad) add_row(c->out[0], g, p, k, count ? 1.0 / (double)count[k] : 1.0);
-    }
+    table_rows r = {c->out[0], g, indices, td__in_int(c, 3), count, 1};
+    double ns = ROW_NS * (double)indices->numel + ELEMENT_PS * 1e-3 * (double)g->numel;
+    r.shares = td__pool_threads(ns, rows);
+    if (g->numel > 0) td__pool_run(r.shares, 1, add_rows, &r);
     if (count) td__block_free(count, bytes);
     return true;
 }

@@ -53,7 +53,8 @@ static const struct {
               {"joint", as_joint},
               {"half", as_half},
               {"gather", td__combine_products},
-              {"strips", td__pack_products}};
+              {"strips", td__pack_products},
+              {"pieces", td__place_pieces}};
 
 /* Graph i gives way to its functional one; guards go to b. */
 static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {
