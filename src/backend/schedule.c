@@ -238,7 +238,7 @@ static void note_order(tracks *t, int *last) {
 
 /* Records dependencies of node t->node on earlier writers, readers, draws, effects. */
 static void note_node(tracks *t, const td_gnode *n) {
-    bool reads = td__view_operand(n) < 0; /* a view reads no bytes */
+    bool reads = !(td__row(n->op)->flags & TD_OPF_VIEW); /* a view reads no bytes */
     for (int k = 0; reads && k < n->n_in; k++) td__garg_each(&n->in[k], note_read, t);
     for (int k = 0; k < n->n_in; k++)
         if (written_arg(n, k)) note_write(t, written_arg(n, k));
