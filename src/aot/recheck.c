@@ -29,12 +29,12 @@ static td_graph *replay(td_fn *f, const td_spec *s, const td_graph *program,
     return g;
 }
 
-/* Captures the body again, with numbers. The dependencies of the call are recorded and
- * thrown away. */
-static td_graph *recapture(td_fn *f, const td_spec *s, td_values args, bool whole) {
+/* Captures the body again. The dependencies of the call are recorded and thrown
+ * away. */
+static td_graph *recapture(td_fn *f, const td_spec *s, td_values args) {
     td_deps      deps = {0}; /* those of the specialization stay */
     td_dim_given given = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
-    td_graph    *now = td__spec_capture_numbers(f, args, whole, &deps);
+    td_graph    *now = td__spec_recapture(f, s, args, &deps);
     td__dim_give(given);
     td__deps_free(&deps);
     return now;
@@ -129,34 +129,25 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
     return ok;
 }
 
-/* Captures the body again for the sizes of this call and compares the program with the
- * one that was compiled, specialized to the same sizes. If the latter is a replay, so
- * is the former: a replay reads a saved value by its name, which the body read as an
- * alias without history, and its views have other flags. False after td__fail. */
-static bool same_capture(td_fn *f, const td_spec *s, td_values args, bool whole) {
-    td_graph *now = recapture(f, s, args, whole);
+/* With debug_asserts: fails if the body does something else than at the first call. It
+ * is captured again with the same sizes as symbols, because the gradient of a region is
+ * captured in another way for symbols than for numbers (part/region.c), and both
+ * programs are compared for the sizes of this call. If the compiled program is a
+ * replay, so is the other one: a replay reads a saved value by its name, which the body
+ * read as an alias without history, and its views have other flags. */
+bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
+    if (!s->set.debug_asserts || !s->program || f->inner || f->loaded || !is_due(s))
+        return true;
+    td_graph *now = recapture(f, s, args);
     if (!now) return false;
+    bool      replays = s->guards || s->replayed;
     td_graph *was = s->guards ? replay(f, s, s->program, args) : NULL;
-    td_graph *again = s->replayed ? replay(f, s, now, args) : NULL;
-    bool      ok = td_ok(f->cx), skip = (s->guards && !was) || (s->replayed && !again);
+    td_graph *again = replays ? replay(f, s, now, args) : NULL;
+    bool      ok = td_ok(f->cx), skip = (s->guards && !was) || (replays && !again);
     if (ok && !skip)
         ok = same_programs(f, s, was ? was : s->program, again ? again : now);
     td__graph_drop(was);
     td__graph_drop(again);
     td__graph_drop(now);
     return ok;
-}
-
-/* With debug_asserts: fails if the body does something else than at the first call. If
- * it takes the gradient of a region, a capture with numbers differentiates the region
- * as one op, and one with symbols may differentiate the ops of its body
- * (part/region.c): if the first capture had symbols, the program may be either. */
-bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
-    if (!s->set.debug_asserts || !s->program || f->inner || f->loaded || !is_due(s))
-        return true;
-    if (same_capture(f, s, args, false)) return true;
-    bool symbols = s->guards || s->replayed; /* a replay may have none */
-    if (!symbols || td__error(f->cx) != TD_E_GUARD) return false;
-    td_clear(f->cx);
-    return same_capture(f, s, args, true);
 }
