@@ -464,10 +464,14 @@ void td__stages_found(td_spec *s);
 const td_artifact *td__stage_artifact(const char *name);
 /* How the settings want the program joined, in the current grad mode. */
 td_joint_opts      td__spec_joint_opts(const td_fn *f, const td_spec *s);
+/* How td__spec_capture captures. */
+typedef struct td_capture_as {
+    td_faker *fakes; /* made the arguments, with symbolic sizes; NULL: none */
+    bool      whole; /* regions are their ops (td_closure.whole) */
+} td_capture_as;
 /* Captures the body on these arguments. Modules and bytes that the body reads are
- * recorded in deps. fakes made the arguments, with symbolic sizes; NULL: they are real.
- * NULL after td__fail. */
-td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
+ * recorded in deps. NULL after td__fail. */
+td_graph *td__spec_capture(td_fn *f, td_values args, td_capture_as how, td_deps *deps);
 /* A copy of s->program, captured by replaying it on arguments of other sizes. NULL
  * after td__fail. */
 td_graph *td__spec_replay(const td_spec *s, td_values args);
@@ -538,9 +542,14 @@ void td__marks_difference(td_buf *b, const td_fn *f, const td_spec *s, td_values
 /* Appends the marks as bytes, for the cache. */
 void td__marks_put(td_buf *b, td_values args);
 
-/* Captures the body of s again, on these arguments: the same sizes are symbols. NULL
- * after td__fail. */
-td_graph *td__spec_recapture(td_fn *f, const td_spec *s, td_values args, td_deps *deps);
+/* How the body of a specialization is captured again. */
+typedef struct td_recapture {
+    bool symbols; /* the same sizes are symbols; else all are numbers */
+    bool whole;   /* regions are their ops */
+} td_recapture;
+/* Captures the body of s again, on these arguments. NULL after td__fail. */
+td_graph *td__spec_recapture(td_fn *f, const td_spec *s, td_values args,
+                             td_recapture how, td_deps *deps);
 
 /* Runs s on the arguments; out has room for td_joint.n_results. own (may be NULL):
  * own[i] says that the call may drop argument i early, and is cleared once it has.

@@ -245,30 +245,32 @@ bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
     return ok;
 }
 
-/* Captures on args in environment e, whose symbols are those of the plan. */
-static td_graph *capture_sized(td_fn *f, const td_spec *s, td_values args, td_symenv *e,
-                               const bool *fixed, td_deps *deps) {
-    if (!args.n || s->marks.n != args.n) return td__spec_capture(f, args, NULL, deps);
+/* Captures on args with the symbols of the plan. */
+static td_graph *capture_symbols(td_fn *f, td_values args, td_symenv *e,
+                                 td_symplan plan, bool whole, td_deps *deps) {
     td_symargs a = {0};
-    td_symplan plan = plan_of(f, s, s->marks.v, fixed);
+    td_graph  *g = NULL;
     e->may_fix = plan.may_fix;
-    td_graph *g = NULL;
     if (td__symargs_make(&a, e, args, plan))
-        g = td__spec_capture(f, (td_values){a.v, a.n}, &a.fakes, deps);
+        g = td__spec_capture(f, (td_values){a.v, a.n}, (td_capture_as){&a.fakes, whole},
+                             deps);
     td__symargs_drop(&a);
     return g;
 }
 
 /* Without symbols the environment only serves sizes that depend on values. */
 td_graph *td__spec_recapture(td_fn *f, const td_spec *s, td_values args,
-                             td_deps *deps) {
+                             td_recapture how, td_deps *deps) {
     bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symenv *e = fixed ? td__symenv_make(f->cx) : NULL;
     td_graph  *g = NULL;
     if (!fixed) td__fail_memory(f->cx);
     if (e) {
+        td_symplan plan = plan_of(f, s, s->marks.v, fixed);
         td__symenv_begin(e);
-        g = capture_sized(f, s, args, e, fixed, deps);
+        g = how.symbols && s->marks.n == args.n
+                ? capture_symbols(f, args, e, plan, how.whole, deps)
+                : td__spec_capture(f, args, (td_capture_as){NULL, how.whole}, deps);
         td__symenv_end(e);
         td__symenv_drop(e);
     }

@@ -34,15 +34,16 @@ static const char *name_of(void *env, const td_tensor *t) {
 
 /* Captures the body (or the user's graph) and records in deps which modules, members
  * and watched bytes it read. Members become inputs under their names. */
-td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
+td_graph *td__spec_capture(td_fn *f, td_values args, td_capture_as how, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
     td_closure close = {.bound = {f->members, f->n_state},
-                        .fakes = fakes,
+                        .fakes = how.fakes,
                         .aliases = true,
                         .name = name_of,
                         .env = f,
-                        .function = f->name};
+                        .function = f->name,
+                        .whole = how.whole};
     if (!f->body && !f->graph) return td__fail_loaded(f, "capture"), NULL;
     if (!f->graph && !td__numbers_reserve(f, args.n)) return NULL;
     if (!f->graph) close.reads = f->numbers;
@@ -70,8 +71,10 @@ td_graph *td__spec_replay(const td_spec *s, td_values args) {
 /* The program for the sizes of the specialization. NULL after td__fail. */
 static td_graph *capture_sized(td_fn *f, td_spec *s, td_values args) {
     td_dim_given was = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
-    td_graph    *g = s->program ? td__spec_replay(s, args)
-                                : td__spec_capture(f, args, s->fakes, &s->deps);
+    td_graph    *g =
+        s->program
+               ? td__spec_replay(s, args)
+               : td__spec_capture(f, args, (td_capture_as){s->fakes, false}, &s->deps);
     td__dim_give(was);
     if (!g || td__sizes_keep(g, &s->sizes)) return g;
     td__graph_drop(g);

@@ -152,6 +152,7 @@ typedef struct td_closure {
     const char *function; /* its name, for messages; NULL: none */
     uint8_t    *reads; /* by argument: gets TD_ARG_READ where the body reads a number as
                           a C number; NULL: no tensor stands for a number */
+    bool whole; /* regions are their ops, as for symbolic sizes (part/region.c) */
 } td_closure;
 enum { TD_ARG_READ = 1 };
 
