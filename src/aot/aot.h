@@ -148,20 +148,23 @@ typedef struct td_spec {
     TD_VEC(int32_t) grads_read;   /* values of the key whose .grad the program reads */
     TD_VEC(int32_t) grads_absent; /* values whose .grad the program found absent */
     TD_VEC(int32_t) grad_targets; /* values a backward in the body computes .grad of */
-    bool        offsets;  /* the key has storage offsets and the rest of the storage */
-    bool        views;    /* the key records views even without requires_grad */
-    bool        measures; /* a size of the program depends on values */
-    bool        reads;    /* the key records which leaves have an accumulation node */
-    bool        replayed; /* the program is a replay of what was captured at first */
-    bool        differentiates; /* the body itself runs a backward */
-    bool        varies;         /* sizes of arguments are symbols */
-    bool        found;          /* it was read from the cache or a file */
-    uint8_t     has;            /* set of what the stages have produced so far */
-    td_joint   *j;              /* owned until the plan takes it over */
-    td_halves  *h;              /* the same; NULL: nothing to differentiate */
-    td_faker   *fakes;          /* borrowed while tracing symbolic sizes; else NULL */
-    td_arrived *arrived;        /* owned until td__spec_later; NULL: no later trace */
-    td_halves  *step; /* what backwards inside the body recompute; NULL: nothing */
+    bool       offsets;  /* the key has storage offsets and the rest of the storage */
+    bool       views;    /* the key records views even without requires_grad */
+    bool       measures; /* a size of the program depends on values */
+    bool       reads;    /* the key records which leaves have an accumulation node */
+    bool       replayed; /* the program is a replay of what was captured at first */
+    bool       differentiates; /* the body itself runs a backward */
+    bool       varies;         /* sizes of arguments are symbols */
+    bool       found;          /* it was read from the cache or a file */
+    uint8_t    has;            /* set of what the stages have produced so far */
+    td_joint  *j;              /* owned until the plan takes it over */
+    td_halves *h;              /* the same; NULL: nothing to differentiate */
+    /* By argument, the dims that were symbols when the body was captured, besides those
+     * that the settings make symbols. Empty: all sizes were numbers. */
+    TD_VEC(uint32_t) marks;
+    td_faker   *fakes;   /* borrowed while tracing symbolic sizes; else NULL */
+    td_arrived *arrived; /* owned until td__spec_later; NULL: no later trace */
+    td_halves  *step;    /* what backwards inside the body recompute; NULL: nothing */
     struct td_guard_prog *guards;  /* on symbolic sizes; NULL: sizes are in the key */
     int                   mode;    /* td_fn.mode when it was compiled */
     td_deps               deps;    /* modules and watched bytes that the body read */
@@ -539,8 +542,14 @@ void td__marks_difference(td_buf *b, const td_fn *f, const td_spec *s, td_values
 /* Appends the marks as bytes, for the cache. */
 void td__marks_put(td_buf *b, td_values args);
 
-/* td__spec_capture with the arguments' sizes as numbers. */
-td_graph *td__spec_capture_numbers(td_fn *f, td_values args, bool whole, td_deps *deps);
+/* How the body of a specialization is captured again. */
+typedef struct td_recapture {
+    bool symbols; /* the same sizes are symbols; else all are numbers */
+    bool whole;   /* regions are their ops */
+} td_recapture;
+/* Captures the body of s again, on these arguments. NULL after td__fail. */
+td_graph *td__spec_recapture(td_fn *f, const td_spec *s, td_values args,
+                             td_recapture how, td_deps *deps);
 
 /* Runs s on the arguments; out has room for td_joint.n_results. own (may be NULL):
  * own[i] says that the call may drop argument i early, and is cleared once it has.

@@ -310,6 +310,7 @@ void td__spec_drop(td_spec *s) {
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__vec_free(&s->sizes);
+    td__vec_free(&s->marks);
     td__deps_free(&s->deps);
     td__vec_free(&s->key);
     td__vec_free(&s->grads_read);

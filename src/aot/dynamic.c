@@ -156,13 +156,21 @@ static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
             (s->guards = td__guards_compile(e)) != NULL);
 }
 
+/* Stores the dims that are symbols in the program, which was captured now. */
+static bool keep_marks(td_ctx *cx, td_spec *s, const td_symplan *plan, int n) {
+    s->marks.n = 0;
+    for (int i = 0; s->varies && i < n; i++)
+        if (!td__vec_push(&s->marks, plan->marks[i])) return td__fail_memory(cx);
+    return true;
+}
+
 /* The stages capture to passes in a symbolic environment. plan: which sizes are
  * symbols; unused unless s->varies. */
 static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan) {
     td_values  args = given;
     td_symenv *e = td__symenv_make(f->cx);
     td_symargs a = {0};
-    bool       ok = true;
+    bool       ok = true, captures = !s->program;
     if (!e) return false;
     e->may_fix = plan->may_fix;
     td__symenv_begin(e);
@@ -172,7 +180,7 @@ static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan)
         args = (td_values){a.v, a.n};
     }
     ok = ok && td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE) &&
-         still_varies(f, e) &&
+         (!captures || keep_marks(f->cx, s, plan, given.n)) && still_varies(f, e) &&
          td__stages_run(f, s, args, TD_PIPE_FACTS, TD_PIPE_PASSES) &&
          td__pack_check_sizes(f, s->j) && take_guards(f, s, e) &&
          (!s->varies || td__marked_check(f, s, given, e));
@@ -181,19 +189,6 @@ static bool trace(td_fn *f, td_spec *s, td_values given, const td_symplan *plan)
     td__symenv_end(e);
     td__symenv_drop(e);
     return ok;
-}
-
-/* Captures with numbers for all sizes; the empty symbol environment only serves sizes
- * that depend on values. */
-td_graph *td__spec_capture_numbers(td_fn *f, td_values args, bool whole,
-                                   td_deps *deps) {
-    td_symenv *e = td__symenv_make(f->cx);
-    if (!e) return NULL;
-    td__symenv_begin(e);
-    td_graph *g = td__spec_capture(f, args, (td_capture_as){NULL, whole}, deps);
-    td__symenv_end(e);
-    td__symenv_drop(e);
-    return g;
 }
 
 /* Arguments whose sizes stay numbers: parameters and buffers (setting static_params),
@@ -224,21 +219,61 @@ static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
     return td_ok(f->cx);
 }
 
+/* Which sizes are symbols: marks and fixed are by argument. */
+static td_symplan plan_of(const td_fn *f, const td_spec *s, const uint32_t *marks,
+                          const bool *fixed) {
+    bool dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
+    return (td_symplan){.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,
+                        .marks = marks,
+                        .no_duck = !s->set.duck_sizes,
+                        .by_argument = true,
+                        .may_fix = true,
+                        .named_as = f->graph,
+                        .fixed = fixed};
+}
+
 /* Captures the body with the sizes chosen by `how` as symbols. */
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
-    bool       dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
-    td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,
-                       .marks = marks,
-                       .no_duck = !s->set.duck_sizes,
-                       .by_argument = true,
-                       .may_fix = how == TD_SIZES_MAY_VARY,
-                       .named_as = f->graph,
-                       .fixed = fixed};
-    bool       ok = (marks && fixed) || td__fail_memory(f->cx);
+    td_symplan plan = plan_of(f, s, marks, fixed);
+    plan.may_fix = how == TD_SIZES_MAY_VARY;
+    bool ok = (marks && fixed) || td__fail_memory(f->cx);
     ok = ok && choose_sizes(f, s, args, how, marks) && trace(f, s, args, &plan);
     td__free(marks);
     td__free(fixed);
     return ok;
+}
+
+/* Captures on args with the symbols of the plan. */
+static td_graph *capture_symbols(td_fn *f, td_values args, td_symenv *e,
+                                 td_symplan plan, bool whole, td_deps *deps) {
+    td_symargs a = {0};
+    td_graph  *g = NULL;
+    e->may_fix = plan.may_fix;
+    if (td__symargs_make(&a, e, args, plan))
+        g = td__spec_capture(f, (td_values){a.v, a.n}, (td_capture_as){&a.fakes, whole},
+                             deps);
+    td__symargs_drop(&a);
+    return g;
+}
+
+/* Without symbols the environment only serves sizes that depend on values. */
+td_graph *td__spec_recapture(td_fn *f, const td_spec *s, td_values args,
+                             td_recapture how, td_deps *deps) {
+    bool      *fixed = find_fixed(f, args, s->set.static_params);
+    td_symenv *e = fixed ? td__symenv_make(f->cx) : NULL;
+    td_graph  *g = NULL;
+    if (!fixed) td__fail_memory(f->cx);
+    if (e) {
+        td_symplan plan = plan_of(f, s, s->marks.v, fixed);
+        td__symenv_begin(e);
+        g = how.symbols && s->marks.n == args.n
+                ? capture_symbols(f, args, e, plan, how.whole, deps)
+                : td__spec_capture(f, args, (td_capture_as){NULL, how.whole}, deps);
+        td__symenv_end(e);
+        td__symenv_drop(e);
+    }
+    td__free(fixed);
+    return g;
 }

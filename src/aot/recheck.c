@@ -29,12 +29,13 @@ static td_graph *replay(td_fn *f, const td_spec *s, const td_graph *program,
     return g;
 }
 
-/* Captures the body again, with numbers. The dependencies of the call are recorded and
- * thrown away. */
-static td_graph *recapture(td_fn *f, const td_spec *s, td_values args, bool whole) {
+/* Captures the body again. The dependencies of the call are recorded and thrown
+ * away. */
+static td_graph *recapture(td_fn *f, const td_spec *s, td_values args,
+                           td_recapture how) {
     td_deps      deps = {0}; /* those of the specialization stay */
     td_dim_given given = td__dim_give((td_dim_given){s->sizes.v, s->sizes.n, 0});
-    td_graph    *now = td__spec_capture_numbers(f, args, whole, &deps);
+    td_graph    *now = td__spec_recapture(f, s, args, how, &deps);
     td__dim_give(given);
     td__deps_free(&deps);
     return now;
@@ -96,10 +97,11 @@ static bool fail_changed(td_fn *f, const td_spec *s, const char *what) {
 }
 
 /* Does the body close over the same tensors? False after td__fail. */
-static bool same_consts(td_fn *f, const td_spec *s, const td_graph *now) {
+static bool same_consts(td_fn *f, const td_spec *s, const td_graph *was,
+                        const td_graph *now) {
     char text[160];
-    for (int i = 0; i < now->consts.n && i < s->program->consts.n; i++) {
-        if (now->consts.v[i] == s->program->consts.v[i]) continue;
+    for (int i = 0; i < now->consts.n && i < was->consts.n; i++) {
+        if (now->consts.v[i] == was->consts.v[i]) continue;
         snprintf(text, sizeof text, "closed-over tensor %d is another tensor, %s", i,
                  td__type_str(now->consts.v[i]));
         return fail_changed(f, s, text);
@@ -122,41 +124,55 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
         add_line(&text, now, at[1]);
     }
     ok = (ok || td__fail_memory(f->cx)) &&
-         (other ? fail_changed(f, s, td__buf_str(&text)) : same_consts(f, s, now));
+         (other ? fail_changed(f, s, td__buf_str(&text)) : same_consts(f, s, was, now));
     td__buf_free(&a);
     td__buf_free(&b);
     td__buf_free(&text);
     return ok;
 }
 
-/* Captures the body again for the sizes of this call and compares the program with the
- * one that was compiled, specialized to the same sizes. If the latter is a replay, so
- * is the former: a replay reads a saved value by its name, which the body read as an
- * alias without history, and its views have other flags. False after td__fail. */
-static bool same_capture(td_fn *f, const td_spec *s, td_values args, bool whole) {
-    td_graph *now = recapture(f, s, args, whole);
-    if (!now) return false;
-    td_graph *was = s->guards ? replay(f, s, s->program, args) : NULL;
-    td_graph *again = s->replayed ? replay(f, s, now, args) : NULL;
-    bool      ok = td_ok(f->cx), skip = (s->guards && !was) || (s->replayed && !again);
-    if (ok && !skip)
-        ok = same_programs(f, s, was ? was : s->program, again ? again : now);
-    td__graph_drop(was);
-    td__graph_drop(again);
+/* Compares two captures of the body for the sizes of this call. Where one of them has
+ * symbols, or is a replay, both are replayed: a replay reads a saved value by its name,
+ * which the body read as an alias without history, and its views have other flags.
+ * False after td__fail. */
+static bool same_captures(td_fn *f, const td_spec *s, td_values args,
+                          const td_graph *was, const td_graph *now) {
+    if (!s->guards && !s->replayed) return same_programs(f, s, was, now);
+    td_graph *a = replay(f, s, was, args), *b = replay(f, s, now, args);
+    bool      ok = td_ok(f->cx) && (!a || !b || same_programs(f, s, a, b));
+    td__graph_drop(a);
+    td__graph_drop(b);
+    return ok;
+}
+
+/* Captures the body again and compares. False after td__fail. */
+static bool same_again(td_fn *f, const td_spec *s, td_values args, const td_graph *was,
+                       td_recapture how) {
+    td_graph *now = recapture(f, s, args, how);
+    bool      ok = now && same_captures(f, s, args, was, now);
     td__graph_drop(now);
     return ok;
 }
 
-/* With debug_asserts: fails if the body does something else than at the first call. If
- * it takes the gradient of a region, a capture with numbers differentiates the region
- * as one op, and one with symbols may differentiate the ops of its body
- * (part/region.c): if the first capture had symbols, the program may be either. */
+/* The gradient of a region is captured as its ops where its sizes are symbols, else as
+ * one op (part/region.c). So a capture with symbols is compared with one with the same
+ * symbols, and one with numbers only if all regions are their ops in both. */
+static bool same_with_symbols(td_fn *f, const td_spec *s, td_values args) {
+    td_recapture symbols = {.symbols = true}, all = {.symbols = true, .whole = true};
+    if (!same_again(f, s, args, s->program, symbols)) return false;
+    td_graph *whole = recapture(f, s, args, all);
+    bool ok = whole && same_again(f, s, args, whole, (td_recapture){.whole = true});
+    td__graph_drop(whole);
+    return ok;
+}
+
+/* With debug_asserts: fails if the body does something else than at the first call. A
+ * capture with numbers also finds what C computes from a handle for a size. */
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     if (!s->set.debug_asserts || !s->program || f->inner || f->loaded || !is_due(s))
         return true;
-    if (same_capture(f, s, args, false)) return true;
-    bool symbols = s->guards || s->replayed; /* a replay may have none */
-    if (!symbols || td__error(f->cx) != TD_E_GUARD) return false;
+    if (same_again(f, s, args, s->program, (td_recapture){0})) return true;
+    if (!s->marks.n || td__error(f->cx) != TD_E_GUARD) return false;
     td_clear(f->cx);
-    return same_capture(f, s, args, true);
+    return same_with_symbols(f, s, args);
 }

@@ -20,6 +20,8 @@ bool td__put_spec_head(td_buf *b, const td_spec *s) {
     td__put_uint(b, s->reads);
     td__put_uint(b, s->measures);
     td__put_uint(b, s->replayed);
+    td__put_uint(b, (uint64_t)s->marks.n);
+    for (int i = 0; i < s->marks.n; i++) td__put_uint(b, s->marks.v[i]);
     td__put_uint(b, (uint64_t)s->key.n);
     for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
     return !b->failed;
@@ -57,6 +59,18 @@ bool td__put_spec(td_buf *b, const td_fn *f, const td_spec *s, bool program,
 }
 
 /* ---- reading ------------------------------------------------------------ */
+
+/* Those of a program that was captured in this process stay. */
+static bool get_marks(td_reader *r, td_spec *s) {
+    int  n = td__get_count(r);
+    bool captured = s->program != NULL;
+    if (!captured) s->marks.n = 0;
+    for (int i = 0; !r->bad && i < n; i++) {
+        uint32_t marks = (uint32_t)td__get_uint(r);
+        if (!captured && !td__vec_push(&s->marks, marks)) r->bad = true;
+    }
+    return !r->bad;
+}
 
 static bool get_key(td_reader *r, td_key *k) {
     int n = td__get_count(r);
@@ -111,7 +125,7 @@ bool td__get_spec_program(td_reader *r, td_fn *f, td_spec *s) {
     s->reads = td__get_bool(r);
     s->measures = td__get_bool(r);
     s->replayed = td__get_bool(r);
-    bool ok = get_key(r, &words);
+    bool ok = get_marks(r, s) && get_key(r, &words);
     td__vec_free(&s->key);
     s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
     return ok && !r->bad && get_program(r, f, s);

@@ -236,13 +236,19 @@ static void op_destroy(td_node *n) {
         if (n->in[i].kind == TD_K_GRAPH) td__graph_drop(n->in[i].u.g);
 }
 
-/* A branch, loop or region that was captured is one node; eager's ops connect its
- * results to the operands they read alone. Where no gradient came, eager has no
- * edge. */
+/* A branch or loop that was captured is one node; eager's ops connect its results to
+ * the operands they read alone. Where no gradient came, eager has no edge. (A region
+ * has edges to the operands that all of its results are computed from.) */
 static bool is_apart(const td_node *n, int i) {
     (void)i;
     return n->def == td__row(TD_OP_cond) || n->def == td__row(TD_OP_cond_forward) ||
-           n->def == td__row(TD_OP_while_loop) || n->def == td__row(TD_OP_call_forward);
+           n->def == td__row(TD_OP_while_loop);
+}
+
+/* Eager runs a custom function in a region without gradients, too. */
+static bool is_hungry(const td_node *n) {
+    return n->def == td__row(TD_OP_call_forward) &&
+           td__graph_flags(n->in[TD_CALL_BODY].u.g, TD_OPF_CUTS);
 }
 
 /* The op and its numbers. An op with graphs among its arguments exists once for each
@@ -257,5 +263,6 @@ static const char *op_describe(const td_node *n, td_history *h) {
 const td_node_kind td__op_kind = {.name = "op",
                                   .describe = op_describe,
                                   .apart = is_apart,
+                                  .hungry = is_hungry,
                                   .apply = op_apply,
                                   .destroy = op_destroy};

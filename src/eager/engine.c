@@ -366,7 +366,7 @@ static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grad
     td_node *n = r->node;
     bool     heard = !n->hooks || r->heard || w->trace;
     bool     ok = heard || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
-    if (ok && (any(r->buf, n->n_out) || n->kind->hungry))
+    if (ok && (any(r->buf, n->n_out) || (n->kind->hungry && n->kind->hungry(n))))
         ok = n->kind->apply(n, r->buf, need, grads);
     ok = ok && finish(w, n, need, grads, r->buf);
     for (int i = 0; i < n->n_edge; i++)

@@ -52,7 +52,8 @@ typedef struct td_node_kind {
     bool (*apply)(td_node *n, td_tensor *const *g, const bool *need, td_tensor **grads);
     void (*release)(td_node *n); /* frees saved values; NULL: those in n->saved */
     void (*destroy)(td_node *n); /* frees the rest of `data`; may be NULL */
-    bool hungry;                 /* runs even when no gradient arrived */
+    /* Does it run even when no gradient arrived? NULL: never. */
+    bool (*hungry)(const td_node *n);
     /* Did no arrived gradient reach edge i? Then the nodes beyond it count as not
      * reached, as in eager. NULL: never. */
     bool (*apart)(const td_node *n, int i);

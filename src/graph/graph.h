@@ -608,6 +608,13 @@ enum {
     TD_CALL_CHECKS,
     TD_CALL_ARGS
 };
+/* In its argument grads: where the gradient of an operand comes from, if it is no
+ * output of `backward`. */
+enum {
+    TD_GRAD_NO_EDGE = -1, /* no result is computed from the operand */
+    TD_GRAD_NONE = -2,    /* eager's backward visits its edge without a gradient */
+    TD_GRAD_INPUT = -3    /* -3 - i: it is input i of `backward` */
+};
 /* In a trace of region or custom: fails if one of its graphs holds a literal, which
  * only a text contains. The joint graph has inputs for tensors of the program alone. */
 bool td__nested_literals(td_opcall *c);

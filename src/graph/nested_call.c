@@ -126,7 +126,7 @@ static bool check_lists(td_opcall *c) {
     }
     for (uint32_t i = 0; ok && i < c->in[TD_CALL_GRADS].n; i++) {
         int64_t at = c->in[TD_CALL_GRADS].u.ints[i];
-        ok = at < b->outputs.n && at >= -1 - b->inputs.n;
+        ok = at < b->outputs.n && at > TD_GRAD_INPUT - b->inputs.n;
     }
     return ok || td__op_fail(c, TD_E_ARG,
                              "the lists of saved values, tangents and gradients do not "
@@ -165,5 +165,5 @@ bool td__nested_checks(const td_opcall *c, int arg, int item) {
 
 bool td__nested_leads(const td_opcall *c, int item) {
     if (c->def != td__row(TD_OP_call_forward)) return true;
-    return c->in[TD_CALL_GRADS].u.ints[item] != -1;
+    return c->in[TD_CALL_GRADS].u.ints[item] != TD_GRAD_NO_EDGE;
 }

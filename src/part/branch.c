@@ -309,11 +309,11 @@ static bool give_grads(td_call *c, const job *j, const td_value *in,
     int      n = 0;
     for (uint32_t i = 0; i < ops.n; i++) {
         const td_tensor *t = ops.u.ts[i];
-        int64_t          at = j->back ? j->back->grads[i] : -1;
+        int64_t          at = j->back ? j->back->grads[i] : TD_GRAD_NONE;
         if (!j->gives[i]) continue;
-        to[n] = at >= 0    ? out[at].u.t
-                : at == -1 ? zeros_like(t->cx, td__geom_of(t))
-                           : in[-2 - at].u.t;
+        to[n] = at >= 0                ? out[at].u.t
+                : td__region_gives(at) ? in[TD_GRAD_INPUT - at].u.t
+                                       : zeros_like(t->cx, td__geom_of(t));
         if (td_is_nil(to[n++])) return false;
     }
     return td__private_grads(c, to, n);
@@ -367,7 +367,8 @@ static bool run_rule(const td_vjp *v, job *j, const td_region_back *const *back,
     const td_handover *h = j->h;
     int                n = 0, n_grads = 0, *tangent = places + ops.n;
     for (int i = 0; i < (int)ops.n; i++) {
-        for (int b = 0; b < 2; b++) gives[i] |= back[b] && back[b]->grads[i] != -1;
+        for (int b = 0; b < 2; b++)
+            gives[i] |= back[b] && td__region_gives(back[b]->grads[i]);
         n_grads += gives[i] &= v->list_need[TD_COND_OPERANDS][i];
         places[i] = n;
         if (saves_operand(h, i)) ts[n++] = ops.u.ts[i];

@@ -13,8 +13,8 @@
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* A key contains, for each operand: dtype, rank, destination of its gradient, sizes,
- * strides and inner types. */
+/* A key contains, for each operand: dtype, whether it is an inference tensor, rank,
+ * destination of its gradient, sizes, strides and inner types. */
 static int key_size(td_tensors ts) {
     int n = 2;
     for (int i = 0; i < ts.n; i++)
@@ -40,6 +40,17 @@ static int64_t edge_kind(td_tensor *t) {
     return HAS_EDGE;
 }
 
+/* For td__typed_leaves. */
+static bool is_ordinary(void *env, td_tensor *leaf) {
+    (void)env;
+    return !td_is_inference(leaf);
+}
+
+/* Is t, or one of its inner tensors, an inference tensor? */
+static bool has_inference(td_tensor *t) {
+    return td_is_inference(t) || !td__typed_leaves(t, is_ordinary, NULL);
+}
+
 /* False after td__fail. */
 static bool make_key(const td_ctx *cx, td_tensors ts, bool branch, int64_t *key) {
     td_modes now = td__modes_of(&cx->ambient);
@@ -48,7 +59,7 @@ static bool make_key(const td_ctx *cx, td_tensors ts, bool branch, int64_t *key)
     *key++ = now.default_dtype | now.device << 8;
     for (int i = 0; i < ts.n; i++) {
         td_tensor *t = ts.v[i];
-        *key++ = t->dtype | t->st->device << 8;
+        *key++ = t->dtype | t->st->device << 8 | has_inference(t) << 16;
         *key++ = t->rank;
         *key++ = edge_kind(t);
         for (int d = 0; d < t->rank; d++) *key++ = t->size[d];
@@ -100,6 +111,15 @@ static bool has_fixed_sizes(void *env, td_tensor *leaf) {
     return !td__dims_any_sym(leaf->size, leaf->rank);
 }
 
+/* The reason to inline the body, of operand t; NULL: none. The joint graph is made on
+ * tensors that have histories, and are not inference tensors: views of an inference
+ * tensor have no history, and backward cannot save one. */
+static const char *why_operand(td_tensor *t) {
+    if (edge_kind(t) == HAS_NO_EDGE)
+        return "an operand requires grad and has no history";
+    return has_inference(t) ? "an operand is an inference tensor" : NULL;
+}
+
 /* The reason to inline the body; NULL: none yet. The list that branches pass to
  * backward (branch.c) has plain tensors only. */
 static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) {
@@ -111,9 +131,10 @@ static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) 
         typed |= ts.v[i]->typed != NULL;
     }
     if (branch && typed) return "it computes with tensors of a type";
-    for (int i = 0; i < ts.n; i++)
-        if (td__recording(body->cx) && edge_kind(ts.v[i]) == HAS_NO_EDGE)
-            return "an operand requires grad and has no history";
+    const char *why = NULL;
+    for (int i = 0; i < ts.n && !why && td__recording(body->cx); i++)
+        why = why_operand(ts.v[i]);
+    if (why) return why;
     if (body->dims.n) return "sizes in its body are symbols";
     if (td__graph_flags(body, TD_OPF_DYNAMIC))
         return "a size in its body depends on values";
@@ -249,19 +270,22 @@ static bool name_graph(td_graph *g, const td_graph *body, const char *what) {
 }
 
 /* Removes gradients that are inputs, and missing ones, from the outputs of a backward
- * graph: a call returns new tensors only. grads[] receives the index of each. */
+ * graph: a call returns new tensors only. grads[] is as in op call_forward. */
 static bool sort_grads(td_region_parts *r, td_region_back *b) {
     const td_joint *j = r->j;
     int             kept = 0;
-    int             n = j->n_primals;
+    int             n = j->n_primals, words = td__set_words(j->n_tangents);
     if (!(b->grads = room(r, (size_t)n, sizeof *b->grads))) return false;
-    for (int i = 0; i < n; i++) b->grads[i] = -1;
+    for (int i = 0; i < n; i++) b->grads[i] = TD_GRAD_NO_EDGE;
     for (int i = 0; i < j->n_targets; i++) {
         td_garg  a = b->g->outputs.v[i];
         int64_t *to = &b->grads[j->targets[i].input];
-        if (a.kind != TD_G_VALUE) continue;
+        if (a.kind != TD_G_VALUE) {
+            if (td__set_any(j->targets[i].from, words)) *to = TD_GRAD_NONE;
+            continue;
+        }
         if (!a.u.v->node) {
-            *to = -2 - a.u.v->nr;
+            *to = TD_GRAD_INPUT - a.u.v->nr;
             continue;
         }
         *to = kept;

@@ -45,7 +45,11 @@ td_region_parts      *td__region_for(td_graph *body, td_tensors operands, bool b
 const td_region_back *td__region_back(td_region_parts *r, td_tensor *const *g);
 /* The region whose forward graph this is; NULL: none, as for a graph read from text. */
 td_region_parts      *td__region_of(const td_graph *body, const td_graph *forward);
+/* Has an operand a gradient? grad: its entry in td_region_back.grads. */
+static inline bool    td__region_gives(int64_t grad) {
+       return grad >= 0 || grad <= TD_GRAD_INPUT;
+}
 /* t, or a copy of it with the strides of type l. */
-td_tensor            *td__lay_out(td_tensor *t, const td_gtype *l);
+td_tensor *td__lay_out(td_tensor *t, const td_gtype *l);
 
 #endif

@@ -155,6 +155,13 @@ static bool all_arrive(const td_vjp *v, const td_graph *back) {
     return true;
 }
 
+/* Does no gradient arrive? Then only custom functions of the body run. */
+static bool none_arrives(const td_vjp *v) {
+    for (int i = 0; i < v->n_out; i++)
+        if (v->g[i]) return false;
+    return true;
+}
+
 /* Calls the backward graph; grads[] is as in op call_forward. */
 static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     td_ctx     *cx = v->cx;
@@ -167,9 +174,9 @@ static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     bool        ok = give_inputs(v, back, ts) &&
               (m == 0 || td__call_list(cx, TD_OP_call, in, 2, out, (int)m) >= 0);
     for (uint32_t i = 0; ok && i < v->in[TD_CALL_OPERANDS].n; i++)
-        if (v->list_need[TD_CALL_OPERANDS][i] && grads[i] != -1)
+        if (v->list_need[TD_CALL_OPERANDS][i] && td__region_gives(grads[i]))
             v->list_grad[TD_CALL_OPERANDS][i] =
-                grads[i] >= 0 ? out[grads[i]] : ts[-2 - grads[i]];
+                grads[i] >= 0 ? out[grads[i]] : ts[TD_GRAD_INPUT - grads[i]];
     td__free(ts);
     return ok;
 }
@@ -249,6 +256,12 @@ bool td__vjp_call_forward(td_vjp *v) {
                         "the captured function, which is unsupported for a region that "
                         "draws random numbers, or has an operand that has been "
                         "written since; call the body without td_call_region",
+                        body->name);
+    if (v->cx->grad_enabled && none_arrives(v))
+        return td__fail(v->cx, TD_E_UNSUPPORTED,
+                        "region @%.60s: a gradient that is to be differentiated itself "
+                        "reaches its results without a value, and its body calls a "
+                        "custom function; call the body without td_call_region",
                         body->name);
     if (v->cx->grad_enabled) return differentiate_body(v, body);
     if (all_arrive(v, back)) return call_back(v, back, grads);

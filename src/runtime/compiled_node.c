@@ -479,10 +479,16 @@ static const char *describe(const td_node *n, td_history *h) {
     return NULL;
 }
 
+/* A custom function in the body runs without gradients (apply). */
+static bool is_hungry(const td_node *n) {
+    (void)n;
+    return true;
+}
+
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .describe = describe,
                                            .arrived = arrived,
-                                           .hungry = true,
+                                           .hungry = is_hungry,
                                            .apply = apply,
                                            .release = td__frame_release,
                                            .destroy = destroy,

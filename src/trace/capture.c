@@ -278,7 +278,7 @@ static void begin_recording(td_record *r, const td_ambient *outside) {
     r->first_scope = cx->scopes.n;
     r->mode.seen_as = td__record_seen_as;
     cx->deps = outside->deps; /* a nested capture adds to the enclosing one's */
-    cx->whole = r->close.whole;
+    cx->whole = r->outer ? outside->whole : r->close.whole;
     td__modes_tape(cx, &r->mark);
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);

@@ -81,7 +81,7 @@ static int put_key(const region_call *k, int64_t *to) {
             continue;
         }
         PUT(t->dtype | t->rank << 8 | td__needs_grad(t) << 16 | t->st->device << 20);
-        PUT(t->creation | (t->base != NULL) << 8);
+        PUT(t->creation | (t->base != NULL) << 8 | td_is_inference(t) << 9);
         for (int d = 0; d < t->rank; d++) PUT(t->size[d]);
         for (int d = 0; d < t->rank; d++) PUT(t->stride[d]);
         n += td__typed_key(t->typed, to ? to + n : NULL);

@@ -175,6 +175,9 @@ void            prog_add_policy(td_buf *b, const prog_world *w);
 bool            prog_mistake(prog_world *w);
 /* Says the call being tried: its fresh arguments, its name and arguments. */
 void            prog_unfinished_call(void (*say)(const char *text, size_t n));
+/* Begins or ends a region of a grad mode or of autocast, in text and context. */
+void            prog_open_region(prog_world *w, td_gregion r);
+void            prog_close_region(prog_world *w);
 void prog_regions(prog_world *w, bool close_all); /* opens or closes one now and then */
 void prog_world_end(prog_world *w);
 

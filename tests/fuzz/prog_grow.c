@@ -353,7 +353,7 @@ bool prog_mistake(prog_world *w) {
 
 /* ---- regions ------------------------------------------------------------ */
 
-static void close_region(prog_world *w) {
+void prog_close_region(prog_world *w) {
     const td_region_modes *was = &w->modes[--w->depth];
     w->cx->grad_enabled = was->grad;
     w->cx->inference = was->inference;
@@ -362,17 +362,12 @@ static void close_region(prog_world *w) {
     td__buf_add(&w->text, "}\n");
 }
 
-static void open_region(prog_world *w) {
+void prog_open_region(prog_world *w, td_gregion r) {
     static const char *const words[TD_R_COUNT] = {"no_grad",       "enable_grad",
                                                   "inference",     "plain",
                                                   "autocast_bf16", "autocast_f16",
                                                   "autocast_off"};
     td_ctx                  *cx = w->cx;
-    int                      p = prog_upto(&w->r, 10);
-    td_gregion r = p < 5 ? TD_R_NO_GRAD : p < 8 ? TD_R_ENABLE_GRAD : TD_R_INFERENCE;
-    if (cx->inference && prog_chance(&w->r, 50)) r = TD_R_PLAIN;
-    if (prog_with & PROG_AUTOCAST && !w->is_case && prog_chance(&w->r, 50))
-        r = prog_chance(&w->r, 75) ? TD_R_AUTOCAST_BF16 : TD_R_AUTOCAST_OFF;
     prog_indent(&w->text, w);
     td__buf_printf(&w->text, "%s {\n", words[r]);
     td_region_modes *now = &w->modes[w->depth++];
@@ -385,11 +380,20 @@ static void open_region(prog_world *w) {
     cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
 
+static td_gregion some_region(prog_world *w) {
+    int        p = prog_upto(&w->r, 10);
+    td_gregion r = p < 5 ? TD_R_NO_GRAD : p < 8 ? TD_R_ENABLE_GRAD : TD_R_INFERENCE;
+    if (w->cx->inference && prog_chance(&w->r, 50)) r = TD_R_PLAIN;
+    if (prog_with & PROG_AUTOCAST && !w->is_case && prog_chance(&w->r, 50))
+        r = prog_chance(&w->r, 75) ? TD_R_AUTOCAST_BF16 : TD_R_AUTOCAST_OFF;
+    return r;
+}
+
 void prog_regions(prog_world *w, bool close_all) {
-    while (close_all && w->depth) close_region(w);
+    while (close_all && w->depth) prog_close_region(w);
     if (close_all) return;
-    if (w->depth && prog_chance(&w->r, 35)) close_region(w);
-    else if (w->depth < 3 && prog_chance(&w->r, 8)) open_region(w);
+    if (w->depth && prog_chance(&w->r, 35)) prog_close_region(w);
+    else if (w->depth < 3 && prog_chance(&w->r, 8)) prog_open_region(w, some_region(w));
 }
 
 void prog_world_end(prog_world *w) {

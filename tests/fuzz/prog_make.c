@@ -9,6 +9,7 @@
 
 /* ---- inputs ------------------------------------------------------------- */
 
+/* A few are inference tensors. */
 static void make_leaf(prog_world *w) {
     int64_t  size[PROG_LIST];
     int      rank = prog_range(&w->r, 0, 9);
@@ -17,9 +18,12 @@ static void make_leaf(prog_world *w) {
     for (int i = 0; i < rank; i++) size[i] = prog_size(w);
     td_dtype dt = prog_chance(&w->r, 50) ? TD_F32 : prog_dtype(&w->r);
     if (td__numel(rank, size) > PROG_NUMEL) rank = 1;
+    bool inference = prog_chance(&w->r, 5);
+    if (inference) prog_open_region(w, TD_R_INFERENCE);
     v.t = prog_fresh(w, &w->text, dt, rank, size, v.name);
     if (!td_is_nil(v.t)) td__vec_push(&w->vals, v);
     td_clear(w->cx);
+    if (inference) prog_close_region(w);
 }
 
 /* Leaves, then views of them, non-leaves, a write or two. */

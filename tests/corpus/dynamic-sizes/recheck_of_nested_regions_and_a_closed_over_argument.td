@@ -1,5 +1,4 @@
-# A false alarm of debug_asserts: the recheck differentiates a region inside a region as one op, the first capture its ops.
-# seed 4500402113: compiled-dynamic with budget 0, assign_writes=off, functional_rng=on: line 22: eager works, compiled-dynamic with budget 0, assign_writes=off, functional_rng=on fails: debug_asserts: f: at call 2 the body does something else than what was compiled: `%1 = mul(%0, %0) : f32[3,3,3,3] grad @"program.td":4` is now `%1 = region(func () {`. It reads a value that compiled 
+# debug_asserts: gradients in a region that closes over an argument, compiled for symbolic sizes.
 
 func @f(%p0: f32[] @0, %p1: f32[3,3,3,3] grad @1, %p2: f32[3,3,3,3] grad @1) {
   %v0 = region(func @once_grad0(%a: f32[3,3,3,3], %b: f32[3,3,3,3] <const>) {

@@ -1,5 +1,4 @@
-# debug_asserts, a false alarm: the program compiled for other sizes has the ops of a region (in a checkpoint, with
-# symbolic sizes), and a capture with numbers has the region as one op, with both modes of the recheck.
+# debug_asserts: a region in a checkpoint, whose gradient is taken inside, compiled for symbolic sizes.
 
 func @f(%p0, %p1, %p2, %p3 <const>, %n0) {
   %v0 = region(func @once_grad0(%a: f32[3], %b: f32[3]) {
