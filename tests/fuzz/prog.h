@@ -263,6 +263,7 @@ extern const char *prog_device;
 td_ctx            *prog_open(void); /* a context with that default device */
 void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r);
 bool prog_only_numbers(const char *why); /* all differences are of elements */
+bool prog_only_values(const char *why);  /* ...or of sizes, which depend on values */
 /* In a run with more digits: how far numbers may be apart there; 0: as in any run. */
 extern double prog_rounding;
 extern bool   prog_native; /* the last program checked ran in native code */

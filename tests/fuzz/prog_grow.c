@@ -3,6 +3,8 @@
  * tried again, and what works is written down. */
 #include "prog.h"
 
+#include "core/typed.h"
+
 #include "ops/rules_gen.h"
 
 #include <math.h>
@@ -121,6 +123,8 @@ static bool are_small(td_tensor **out, int n) {
 static bool has_nan(const td_tensor *t) {
     int64_t at[TD_MAX_RANK] = {0}, k = 0;
     bool    read = td__is_float((td_dtype)t->dtype) && !t->typed;
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        if (has_nan(t->typed->inner[i])) return true;
     for (int64_t i = 0; read && i < t->numel; i++) {
         const char *e = td__ptr(t) + k * (int64_t)td__dtype_bytes[t->dtype];
         if (isnan(td__load_f((td_dtype)t->dtype, e))) return true;
