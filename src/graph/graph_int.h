@@ -52,6 +52,9 @@ void td__text_type(td_buf *b, const td_labels *l, const td_gtype *type);
 void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how);
 void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how);
 bool td__is_const_input(const td_graph *g, int i); /* one whose bytes the graph holds */
+/* ...that is printed with its elements: a tensor of a type has none of its own, and is
+ * printed as an input. */
+bool td__is_literal(const td_graph *g, int i);
 
 /* ---- facts for passes (effects.c) --------------------------------------- */
 

@@ -186,7 +186,7 @@ static void json_inputs(td_buf *b, const td_labels *l) {
         td__buf_add(b, i ? ",\n  " : "\n  ");
         json_value(b, l, g->inputs.v[i]);
         json_desc(b, &g->in_desc.v[i]);
-        if (td__is_const_input(g, i)) {
+        if (td__is_literal(g, i)) {
             td__buf_add(b, ",\"elements\":");
             td__json_elements(b, g->consts.v[g->in_desc.v[i].index]);
         }

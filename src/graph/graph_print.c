@@ -54,7 +54,7 @@ static bool label_all(td_labels *l, td_map *names) {
     int             nr = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < g->inputs.n; i++)
-            if (td__is_const_input(g, i) == (pass == 1) &&
+            if (td__is_literal(g, i) == (pass == 1) &&
                 !label(l, names, g->inputs.v[i], nr++))
                 return false;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -127,6 +127,10 @@ bool td__is_const_input(const td_graph *g, int i) {
     const td_desc *d = &g->in_desc.v[i];
     return d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n &&
            !td__is_fake(g->consts.v[d->index]);
+}
+
+bool td__is_literal(const td_graph *g, int i) {
+    return td__is_const_input(g, i) && !g->consts.v[g->in_desc.v[i].index]->typed;
 }
 
 /* ---- types and arguments ------------------------------------------------ */
@@ -353,7 +357,7 @@ static void literal_type(td_buf *b, const td_labels *l, const td_gtype *type) {
 static void literals(td_buf *b, const td_labels *l, unsigned how, int indent) {
     const td_graph *g = l->g;
     for (int i = 0; i < g->inputs.n; i++) {
-        if (!td__is_const_input(g, i)) continue;
+        if (!td__is_literal(g, i)) continue;
         td_tensor *t = g->consts.v[g->in_desc.v[i].index];
         begin_line(b, indent);
         td__buf_printf(b, "%%%s = tensor([", l->name[g->inputs.v[i]->id]);
@@ -391,7 +395,7 @@ static void params(td_buf *b, const td_labels *l, int indent) {
     const td_graph *g = l->g;
     bool            any = false;
     for (int i = 0; i < g->inputs.n; i++) {
-        if (td__is_const_input(g, i)) continue;
+        if (td__is_literal(g, i)) continue;
         if (any) td__buf_add(b, indent ? "," : ", ");
         if (indent) td__buf_printf(b, "\n%*s", indent, "");
         td__buf_printf(b, "%%%s", l->name[g->inputs.v[i]->id]);

@@ -237,12 +237,13 @@ bool td__joint_copy_inputs(td_joint *j) {
 
 /* ---- copies that are not needed ----------------------------------------- */
 
-/* Are there only readers of v that do not depend on its offset, unlike views? */
+/* Are there only readers of v that do not depend on its offset, unlike views and a
+ * tensor of a type that v is an inner tensor of, whose views are views of v? */
 static bool has_free_offset(const td_gval *v) {
     for (const td_guse *u = v->uses; u; u = u->next) {
         const td_gnode *n = u->node;
-        if (n &&
-            (td__opinfo(n->op)->view_of >= 0 || td__row(n->op)->flags & TD_OPF_EXACT))
+        if (n && (td__opinfo(n->op)->view_of >= 0 || n->op == TD_OP__wrap ||
+                  td__row(n->op)->flags & TD_OPF_EXACT))
             return false;
     }
     return true;

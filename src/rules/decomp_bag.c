@@ -57,7 +57,7 @@ static td_tensor *by_rows(td_opcall *c, const bags *b) {
     if (b->how == 's') return sum;
     if (b->kept)
         return over_count(sum, t_sum(td_op_to(b->kept, b->dtype, false), dim, false));
-    return td__dim_eq(n, 0) ? sum : t_share(sum, n);
+    return td__dim_expect(n, TD_DIM_IS_NE, 0) ? t_share(sum, n) : sum;
 }
 
 /* The offsets; fails where they descend. */

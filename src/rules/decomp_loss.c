@@ -218,7 +218,8 @@ static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
         return true;
     }
     /* "mean" divides by the number of targets, not of elements */
-    int64_t per = td__dim_eq(classes, 0) ? 0 : td__dim_div(log_p->numel, classes);
+    bool    none = !td__dim_expect(classes, TD_DIM_IS_NE, 0);
+    int64_t per = none ? 0 : td__dim_div(log_p->numel, classes);
     loss = td_op_neg(sum_all(loss));
     c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_int(per), "");
     return true;

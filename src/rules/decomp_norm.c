@@ -92,7 +92,8 @@ bool td__decomp_group_norm(td_opcall *c) {
                            "input needs a batch and a channel dim, got %s",
                            td__type_str(x));
     for (int i = 2; i < x->rank; i++) hw = td__dim_mul(hw, x->size[i]);
-    if (td__dim_eq(x->size[1], 0) || td__dim_eq(hw, 0))
+    if (!td__dim_expect(x->size[1], TD_DIM_IS_NE, 0) ||
+        !td__dim_expect(hw, TD_DIM_IS_NE, 0))
         return td__op_fail(c, TD_E_SHAPE,
                            "input %s has no channels or no elements in one",
                            td__type_str(x));

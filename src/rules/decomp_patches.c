@@ -130,7 +130,7 @@ bool td__decomp_pixel_unshuffle(td_opcall *c) {
                            "heights and widths of %s must be multiples of "
                            "%lld",
                            td__type_str(t), (long long)r);
-    if (td__dim_eq(t->numel, 0)) /* keeps its sizes, as in ATen */
+    if (!td__dim_expect(t->numel, TD_DIM_IS_NE, 0)) /* keeps its sizes, as in ATen */
         return c->out[0] = td_op_clone(t, false), true;
     for (int d = 0; d < lead; d++) cut[d] = size[d] = t->size[d];
     cut[lead] = all;

@@ -262,7 +262,7 @@ static bool unpool(td_opcall *c, int spatial) {
                            spatial + 2, n);
     if (!want_lists(c, spatial)) return false;
     for (int d = 1; d < x->rank; d++)
-        if (td__dim_eq(x->size[d], 0))
+        if (!td__dim_expect(x->size[d], TD_DIM_IS_NE, 0))
             return td__op_fail(c, TD_E_SHAPE,
                                "self is %s; only its first dim may be empty",
                                td__type_str(x));

@@ -18,7 +18,8 @@ static td_tensor *flat(td_tensor *t) { return td_op_reshape(t, TD_SHAPE(-1)); }
 /* Has self an element for index to name? */
 static bool has_elements(td_opcall *c, const td_tensor *index) {
     const td_tensor *self = td__in(c, 0);
-    if (td__dim_eq(index->numel, 0) || !td__dim_eq(self->numel, 0)) return true;
+    if (td__dim_eq(index->numel, 0) || td__dim_expect(self->numel, TD_DIM_IS_NE, 0))
+        return true;
     return td__op_fail(c, TD_E_INDEX, "self %s has no element for an index to name",
                        td__type_str(self));
 }
@@ -90,7 +91,8 @@ bool td__decomp_unravel_index(td_opcall *c) {
                            TD_MAX_RANK, td__type_str(index), n);
     for (int d = 0; d < n; d++)
         if (td__dim_lt(shape.u.ints[d], 0) ||
-            (td__dim_eq(shape.u.ints[d], 0) && !td__dim_eq(index->numel, 0)))
+            (!td__dim_eq(index->numel, 0) &&
+             !td__dim_expect(shape.u.ints[d], TD_DIM_IS_NE, 0)))
             return td__op_fail(c, TD_E_ARG,
                                "size %d of shape %s must be positive, as there are "
                                "indices",
@@ -229,7 +231,7 @@ bool td__decomp_unique_consecutive(td_opcall *c) {
     }
     bool empty = self->rank == 0;
     for (int d = 0; d < self->rank; d++)
-        empty |= d != dim && td__dim_eq(self->size[d], 0);
+        empty |= d != dim && !td__dim_expect(self->size[d], TD_DIM_IS_NE, 0);
     if (empty)
         return td__op_fail(c, TD_E_SHAPE,
                            "self is %s; its entries along dim %d must have elements",

@@ -38,7 +38,7 @@ static bool quantile_fits(td_opcall *c) {
                            "q is %s; it must be a number or a vector of the dtype of "
                            "self %s",
                            td__type_str(q), td__type_str(self));
-    if (td__dim_eq(self->numel, 0))
+    if (!td__dim_expect(self->numel, TD_DIM_IS_NE, 0))
         return td__op_fail(c, TD_E_SHAPE, "self is %s; it must have elements",
                            td__type_str(self));
     if (!q && !(td__in_f(c, 1) >= 0 && td__in_f(c, 1) <= 1))

@@ -165,7 +165,7 @@ bool td__decomp_signal_general_cosine(td_opcall *c) {
     window     w;
     td_tensor *a = td__in(c, 1);
     if (!read_signal(c, td__in_bool(c, 2), &w)) return false;
-    if (a->rank != 1 || td__dim_eq(a->numel, 0))
+    if (a->rank != 1 || !td__dim_expect(a->numel, TD_DIM_IS_NE, 0))
         return td__op_fail(c, TD_E_SHAPE, "a is %s; it must be a vector with elements",
                            td__type_str(a));
     if (w.n <= 1) return give(c, ones(c, &w));

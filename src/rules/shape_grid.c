@@ -18,7 +18,7 @@ static bool want_images(td_opcall *c, int i, int dims) {
             "and [N,d,h,w,3], got %s and %s",
             td__type_str(x), td__type_str(g));
     for (int d = 2; d < x->rank; d++)
-        if (td__dim_eq(x->size[d], 0))
+        if (!td__dim_expect(x->size[d], TD_DIM_IS_NE, 0))
             return td__op_fail(c, TD_E_SHAPE, "input has no elements to read, got %s",
                                td__type_str(x));
     if (x->dtype != g->dtype)

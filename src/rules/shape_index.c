@@ -208,7 +208,7 @@ bool td__index_plan(td_opcall *c, td_index_plan *p) {
     p->after = self->rank - p->before - p->indexed;
     if (td__dim_eq(td__numel(p->rank, p->size), 0)) return true;
     for (int k = 0; k < p->indexed; k++)
-        if (td__dim_eq(self->size[p->order[p->before + k]], 0))
+        if (!td__dim_expect(self->size[p->order[p->before + k]], TD_DIM_IS_NE, 0))
             return td__op_fail(c, TD_E_INDEX, "dim %d of %s has no element to index",
                                p->order[p->before + k], td__type_str(self));
     return true;
@@ -355,7 +355,7 @@ bool td__shape_nonzero(td_opcall *c) {
 bool td__classes_check(td_opcall *c, const td_tensor *t) {
     if (t->dtype != TD_I64)
         return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s", td__type_str(t));
-    return !td__dim_eq(t->numel, 0) ||
+    return td__dim_expect(t->numel, TD_DIM_IS_NE, 0) ||
            td__op_fail(c, TD_E_ARG, "takes a tensor with elements, got %s",
                        td__type_str(t));
 }

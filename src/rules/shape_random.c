@@ -262,7 +262,7 @@ bool td__shape_multinomial(td_opcall *c) {
     if (n <= 0)
         return td__op_fail(c, TD_E_ARG, "num_samples must be over 0, got %lld",
                            (long long)n);
-    if (td__dim_eq(choices, 0))
+    if (!td__dim_expect(choices, TD_DIM_IS_NE, 0))
         return td__op_fail(c, TD_E_SHAPE, "there is nothing to choose from in %s",
                            td__type_str(p));
     if (!td__in_bool(c, 2) && td__dim_lt(choices, n))

@@ -27,7 +27,8 @@ static bool upsample(td_opcall *c, int spatial, td_dtype also) {
     const td_tensor *x = td__in(c, 0);
     int              rank = spatial + 2;
     bool             ok = x->rank == rank;
-    for (int d = 1; ok && d < rank; d++) ok = !td__dim_eq(x->size[d], 0);
+    for (int d = 1; ok && d < rank; d++)
+        ok = td__dim_expect(x->size[d], TD_DIM_IS_NE, 0);
     if (!ok)
         return td__op_fail(c, TD_E_SHAPE,
                            "self must have %d dims, none but the first empty, "

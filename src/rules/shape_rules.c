@@ -7,7 +7,8 @@
  * td__dim_eq and td__dim_lt decide what the program does: in a trace the answer becomes
  * a guard. td__dim_seems_eq only chooses a layout: of a size that only run time knows
  * it takes the answer for a size above 1. td__dim_expect takes the relation for granted
- * and has the compiled program check it. */
+ * and has the compiled program check it; a rule that fails for a size of 0, or gives
+ * another result than its general path, asks so. */
 #include "rules/shape_rules.h"
 
 #include <math.h>

@@ -105,7 +105,8 @@ bool td__shape_bincount(td_opcall *c) {
     td_dtype dt;
     int64_t  n, least = td__in_int(c, 2);
     if (!td__bincount_check(c, &dt)) return false;
-    if (td__dim_eq(td__in(c, 0)->numel, 0)) dt = TD_I64;
+    if (dt != TD_I64 && !td__dim_expect(td__in(c, 0)->numel, TD_DIM_IS_NE, 0))
+        dt = TD_I64;
     if (!size_later(c, td__dim_is_symbolic(least) ? 0 : least, &n)) return false;
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;

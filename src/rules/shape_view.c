@@ -90,7 +90,7 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
     int     hole, rank = (int)want->n;
     if (!read_sizes(c, want, &known, &hole)) return false;
     /* any size would do for -1 */
-    if (hole >= 0 && td__dim_eq(known, 0))
+    if (hole >= 0 && !td__dim_expect(known, TD_DIM_IS_NE, 0))
         return td__op_fail(
             c, TD_E_SHAPE,
             "-1 in %s could be anything: the other sizes have no elements",
@@ -407,7 +407,7 @@ bool td__diagonal_part(td_opcall *c, td_meta *m, const td_value *args) {
     else rows = td__dim_add(rows, off);
     int64_t n = td__dim_max(td__dim_min(rows, cols), 0),
             step = td__dim_add(m->stride[a], m->stride[b]);
-    if (!td__dim_eq(n, 0))
+    if (off && td__dim_expect(n, TD_DIM_IS_NE, 0))
         m->offset = td__dim_add(m->offset, off >= 0 ? td__dim_mul(off, m->stride[b])
                                                     : td__dim_mul(-off, m->stride[a]));
     remove_dim(m, a > b ? a : b);

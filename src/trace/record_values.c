@@ -91,9 +91,16 @@ td_tag *td__record_tag(const td_record *r, const td_tensor *t) {
     return tag && tag->owner == &r->mode ? tag : NULL;
 }
 
-/* The type of t as it is now, in the graph's memory; NULL after td__fail. */
-static const td_gtype *type_of(td_record *r, const td_tensor *t, int32_t storage) {
-    return td__graph_type(r->g, t, td__needs_grad(t), storage);
+/* Notes in the tag the type and geometry that t has now. NULL after td__fail. */
+static td_tag *note_type(td_record *r, td_tag *tag, const td_tensor *t,
+                         int32_t storage) {
+    td_geom now = td__geom_of(t);
+    tag->storage = storage;
+    tag->type = td__graph_type(r->g, t, td__needs_grad(t), storage);
+    if (!tag->type) return NULL;
+    tag->geom = tag->type->geom;
+    if (!td__geom_is_symbolic(&now)) return tag;
+    return td__geom_copy(r->cx, &r->g->arena, &tag->geom, t) ? tag : NULL;
 }
 
 td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
@@ -109,12 +116,10 @@ td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
  * changed. */
 static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
     td_tag *tag = td__record_tag(r, t);
-    if (!(v->type = type_of(r, t, storage))) return NULL;
     if (!tag || tag->v) tag = td__record_new_tag(r, t);
-    if (!tag) return NULL;
+    if (!tag || !note_type(r, tag, t, storage)) return NULL;
     tag->v = v;
-    tag->type = v->type;
-    tag->storage = storage;
+    v->type = tag->type;
     tag->op = v->node ? td__row(v->node->op)->name : NULL;
     tag->here = v->node ? v->node->here : (td_where){0};
     tag->body = r->function;
@@ -379,38 +384,12 @@ td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
     return copy_of(r, t);
 }
 
-/* Is a size of a type the tensor's size now? A symbol in the type may have been
- * specialized since. */
-static bool is_dim(td_record *r, int64_t noted, int64_t now) {
-    return noted == dim_of(r, now) ||
-           (td__dim_is_sym(noted) && r->sym && r->sym->fixed);
-}
-
-/* Are t's strides the row-major ones? Not compared as expressions: a size that the
- * trace has found equal to a number since gives other expressions of equal value. */
-static bool proved_row_major(td_record *r, const td_tensor *t) {
-    int64_t plain[TD_MAX_RANK];
-    td__strides_dense(t->rank, t->size, plain);
-    for (int d = 0; d < t->rank; d++) {
-        bool same = plain[d] == t->stride[d];
-        if (!same && r->sym)
-            same = td__sym_prove(r->sym, plain[d], TD_DIM_IS_EQ, t->stride[d]) == 1;
-        if (!same) return false;
-    }
-    return true;
-}
-
-/* Does t have the type its value has now? Not if t is an alias that the tape
- * saved and the original's metadata was written since. */
-static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
-    const td_gtype *l = tag->type;
-    bool            same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
-                is_dim(r, l->offset, t->offset);
-    bool plain = same && l->dense && proved_row_major(r, t);
-    for (int d = 0; d < t->rank && same; d++)
-        same = is_dim(r, l->size[d], t->size[d]) &&
-               (plain || is_dim(r, l->stride[d], t->stride[d]));
-    return same;
+/* Does t have the geometry its value has now? Not if t is an alias that the tape
+ * saved and the original's metadata was written since. What the trace has learned since
+ * about its symbols changes nothing. */
+static bool is_current(const td_tensor *t, const td_tag *tag) {
+    td_geom now = td__geom_of(t);
+    return !tag->moved && td__geom_same(&tag->geom, &now);
 }
 
 /* Records as_strided to get the saved alias t, with its old metadata, from the value
@@ -453,7 +432,7 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     }
     if (!tag && !r->lift) tag = close_over(r, t, who);
     if (!tag || !tag->type) return NULL; /* no memory, now or for its metadata before */
-    return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
+    return is_current(*t, tag) ? tag->v : restore_view(r, *t, tag, who);
 }
 
 /* ---- arguments ---------------------------------------------------------- */
@@ -551,7 +530,7 @@ static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, 
         if (tag) tag->v->type = first;
         return tag;
     }
-    return (tag->type = type_of(r, t, tag->storage)) ? tag : NULL;
+    return note_type(r, tag, t, tag->storage);
 }
 
 /* Tags the results of an op with their graph values. In-place ops return a known

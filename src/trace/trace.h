@@ -85,6 +85,7 @@ typedef struct td_tag {
     TD_PAYLOAD_FIELDS;
     td_gval        *v;    /* its value in the graph; NULL: its call is still running */
     const td_gtype *type; /* its type after the last metadata write */
+    td_geom         geom; /* its geometry then, in sizes of the trace */
     int32_t         storage; /* storage number in the graph's types */
     int32_t         hidden;  /* index of the td_expansion it is a part of; -1: none */
     bool            moved;   /* set_ replaced the storage; aliases keep the old tag */

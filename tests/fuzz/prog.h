@@ -55,6 +55,7 @@ enum {
 typedef struct prog_val {
     td_tensor *t;
     char       name[PROG_NAME]; /* with its % */
+    bool       by_values;       /* its sizes depend on values */
 } prog_val;
 
 typedef TD_VEC(prog_val) prog_vals;
@@ -106,6 +107,7 @@ typedef struct prog_call {
     td_buf           before;    /* statements that make fresh arguments */
     prog_vals        fresh;     /* what they make */
     int              first_new; /* names given out when it began */
+    bool             by_values; /* sizes of its results depend on values */
 } prog_call;
 
 /* Are the elements of its result whatever is in memory? */
@@ -115,6 +117,9 @@ bool       prog_args(prog_call *c);
 /* A fresh tensor of these sizes; its statement goes to `text`, which names it. */
 td_tensor *prog_fresh(prog_world *w, td_buf *text, td_dtype dt, int rank,
                       const int64_t *size, char *name);
+/* A mask that selects nothing. */
+td_tensor *prog_fresh_none(prog_world *w, td_buf *text, int rank, const int64_t *size,
+                           char *name);
 /* Whole numbers from 0 to below `most`, to index with. */
 td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name);
 /* Numbers of rows, from 1 on, as linalg_lu_factor gives for matrices like c->self. */
@@ -266,6 +271,7 @@ extern const char *prog_device;
 td_ctx            *prog_open(void); /* a context with that default device */
 void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r);
 bool prog_only_numbers(const char *why); /* all differences are of elements */
+bool prog_only_values(const char *why);  /* ...or of sizes, which depend on values */
 /* In a run with more digits: how far numbers may be apart there; 0: as in any run. */
 extern double prog_rounding;
 extern bool   prog_native; /* the last program checked ran in native code */

@@ -49,9 +49,20 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b) {
            !memcmp(a->size, b->size, sizeof *a->size * (size_t)a->rank);
 }
 
+/* The last value whose sizes depend on values; NULL: there is none of this kind. */
+static const prog_val *by_values(const prog_world *w, wanted want) {
+    for (int i = w->vals.n - 1; i >= 0; i--)
+        if (w->vals.v[i].by_values && is_wanted(w->vals.v[i].t, want))
+            return &w->vals.v[i];
+    return NULL;
+}
+
 static const prog_val *existing(prog_call *c, wanted want) {
-    prog_world *w = c->w;
-    bool        like = c->self && prog_chance(&w->r, 60);
+    prog_world     *w = c->w;
+    const prog_val *last =
+        prog_with & PROG_MASKS && prog_chance(&w->r, 30) ? by_values(w, want) : NULL;
+    if (last) return last;
+    bool like = c->self && prog_chance(&w->r, 60);
     for (int tries = 0; tries < 6 && w->vals.n; tries++) {
         int             back = prog_chance(&w->r, 50) && w->vals.n > 5 ? 5 : w->vals.n;
         const prog_val *v = &w->vals.v[w->vals.n - 1 - prog_upto(&w->r, back)];
@@ -98,6 +109,8 @@ static td_tensor *fresh_for(prog_call *c, wanted want, const char *param, char *
     int rank = prog_takes_images(c->op) ? prog_image_sizes(c, param, size) : -1;
     if (rank < 0) rank = fitting_sizes(c, size);
     while (rank && td__numel(rank, size) > PROG_NUMEL) rank--;
+    if (want == MASK && prog_chance(&w->r, 20))
+        return prog_fresh_none(w, &c->before, rank, size, name);
     return prog_fresh(w, &c->before, dt, rank, size, name);
 }
 

@@ -216,6 +216,24 @@ bool prog_only_numbers(const char *why) {
     }
 }
 
+/* Is it `%x is f32[2], compiled f32[3]`, other sizes alone? end NULL: the text's. */
+static bool is_of_sizes(const char *why, const char *end) {
+    const char *is = strstr(why, " is "), *last = end ? end : why + strlen(why);
+    while (last > why && *last != ' ') last--;
+    return is && is < last && !strncmp(is + 4, last + 1, strcspn(is + 4, " [") + 1) &&
+           is[4 + strcspn(is + 4, " [")] == '[';
+}
+
+bool prog_only_values(const char *why) {
+    for (const char *end;; why = end + 2) {
+        const char *at = strstr(why, ": element ");
+        end = strstr(why, "; ");
+        bool numbers = at && !(end && at > end);
+        if (!numbers && !is_of_sizes(why, end)) return false;
+        if (!end) return true;
+    }
+}
+
 double prog_rounding;
 
 /* Is the difference one of rounding that more digits have made smaller? */
@@ -232,7 +250,7 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
     case_verdict v = {0};
     case_way     w = *way;
     if (td__config(f->cx)->backend == TD_BACKEND_INTERP) return false;
-    if (!prog_only_numbers(why)) return false;
+    if (!prog_only_values(why)) return false;
     for (int i = 0; i < CASE_RANDOM; i++)
         if (way->env == case_compiled[i].env) w.against = &case_replayed[i];
     bool same = w.against && case_check(f, c, &w, &v) != CASE_DIFFERS;

@@ -117,6 +117,16 @@ td_tensor *prog_fresh(prog_world *w, td_buf *text, td_dtype dt, int rank,
     return t;
 }
 
+td_tensor *prog_fresh_none(prog_world *w, td_buf *text, int rank, const int64_t *size,
+                           char *name) {
+    new_name(w, name);
+    prog_indent(text, w);
+    td__buf_printf(text, "%s = full(", name);
+    prog_print_ints(text, size, rank);
+    td__buf_add(text, ", 0, bool)\n");
+    return td_op_full(w->cx, (td_ints){size, rank}, td_value_int(0), TD_BOOL);
+}
+
 /* Whole numbers from lo to below hi. */
 static td_tensor *whole_numbers(prog_call *c, int64_t lo, int64_t hi, td_dtype dt,
                                 td_ints size, char *name) {

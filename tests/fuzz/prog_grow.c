@@ -3,6 +3,8 @@
  * tried again, and what works is written down. */
 #include "prog.h"
 
+#include "core/typed.h"
+
 #include "ops/rules_gen.h"
 
 #include <math.h>
@@ -104,12 +106,29 @@ static bool gives_list(const td_schema *s) {
     return s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
 }
 
+/* Do the sizes of an argument depend on values? */
+static bool takes_by_values(const prog_call *c) {
+    for (int k = 0; k < c->w->vals.n; k++) {
+        const prog_val *v = &c->w->vals.v[k];
+        for (int i = 0; i < c->n && v->by_values; i++)
+            if (c->in[i].kind == TD_K_TENSOR && c->in[i].u.t == v->t) return true;
+    }
+    return false;
+}
+
 /* How many results; -1 after a failure, which the context still holds. */
 static int call(prog_call *c, td_tensor **out) {
     td_ctx          *cx = c->w->cx;
     const td_schema *s = &c->info->s;
-    if (gives_list(s)) return td__call_list(cx, c->op, c->in, c->n, out, MOST_RESULTS);
-    return td__call(cx, c->op, c->in, c->n, out, s->n_out) ? s->n_out : -1;
+    td_dim_list      sizes = {0}, *was = cx->sizes_seen;
+    int              n;
+    cx->sizes_seen = &sizes;
+    if (gives_list(s)) n = td__call_list(cx, c->op, c->in, c->n, out, MOST_RESULTS);
+    else n = td__call(cx, c->op, c->in, c->n, out, s->n_out) ? s->n_out : -1;
+    cx->sizes_seen = was;
+    c->by_values = sizes.n > 0 || takes_by_values(c);
+    td__vec_free(&sizes);
+    return n;
 }
 
 static bool are_small(td_tensor **out, int n) {
@@ -121,6 +140,8 @@ static bool are_small(td_tensor **out, int n) {
 static bool has_nan(const td_tensor *t) {
     int64_t at[TD_MAX_RANK] = {0}, k = 0;
     bool    read = td__is_float((td_dtype)t->dtype) && !t->typed;
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        if (has_nan(t->typed->inner[i])) return true;
     for (int64_t i = 0; read && i < t->numel; i++) {
         const char *e = td__ptr(t) + k * (int64_t)td__dtype_bytes[t->dtype];
         if (isnan(td__load_f((td_dtype)t->dtype, e))) return true;
@@ -169,8 +190,8 @@ static bool writes_bits(const prog_call *c) {
     return false;
 }
 
-static void take(prog_world *w, td_tensor *t, const char *name) {
-    prog_val v = {.t = t};
+static void take(prog_world *w, td_tensor *t, const char *name, bool by_values) {
+    prog_val v = {.t = t, .by_values = by_values && t->rank > 0};
     snprintf(v.name, sizeof v.name, "%s", name);
     td__vec_push(&w->vals, v);
 }
@@ -178,7 +199,7 @@ static void take(prog_world *w, td_tensor *t, const char *name) {
 static void add_fresh(prog_call *c) {
     td__buf_add(&c->w->text, td__buf_str(&c->before));
     for (int i = 0; i < c->fresh.n; i++)
-        take(c->w, c->fresh.v[i].t, c->fresh.v[i].name);
+        take(c->w, c->fresh.v[i].t, c->fresh.v[i].name, false);
 }
 
 /* What a checkpoint region asks for its results; 0: there is none. */
@@ -213,11 +234,11 @@ static void write_down(prog_call *c, td_tensor **out, int n) {
     for (int i = 0; named && i < (list ? 1 : n); i++) {
         snprintf(name, sizeof name, "%%%c%d", w->letter, w->n_names++);
         td__buf_printf(&w->text, i ? ", %s" : list ? "%s..." : "%s", name);
-        if (!list) take(w, out[i], name);
+        if (!list) take(w, out[i], name, c->by_values);
     }
     for (int i = 0; named && list && i < n; i++) {
         snprintf(entry, sizeof entry, "%.15s.%d", name, i);
-        take(w, out[i], entry);
+        take(w, out[i], entry, c->by_values);
     }
     td__buf_printf(&w->text, "%s%s(%s)", named ? " = " : "", td__row(c->op)->name,
                    td__buf_str(&c->text));
@@ -291,7 +312,7 @@ static void say_result(prog_world *w, td_tensor *t, const char *call) {
     snprintf(name, sizeof name, "%%%c%d", w->letter, w->n_names++);
     prog_indent(&w->text, w);
     td__buf_printf(&w->text, "%s = %s\n", name, call);
-    take(w, t, name);
+    take(w, t, name, false);
 }
 
 /* A leaf that a product reads, that is written then, and read by a product again: under

@@ -62,23 +62,30 @@ static double unit_of(const rounding *r, td_dtype dt) {
     }
 }
 
+/* How certain a result is. */
+typedef enum origin {
+    SHORT,  /* an argument, or added up of numbers with few digits */
+    LONG,   /* added up of others */
+    FACTOR, /* of a factorization */
+} origin;
+
 /* Moves x by one unit of the last place, up or down at random. Of a whole result of
- * sums and pointwise ops no digit is uncertain, unless it is too large for others, and
- * ops that jump there (floor, comparisons) would make a small change a large one. A
- * factorization iterates and divides: its errors are units of the largest element. */
-static double moved(rounding *r, double x, double largest, bool factor, double unit) {
+ * sums of short numbers, and of pointwise ops, no digit is uncertain, unless it is too
+ * large for others, and ops that jump there (floor, comparisons) would make a small
+ * change a large one. A factorization iterates and divides: its errors are units of the
+ * largest element. */
+static double moved(rounding *r, double x, double largest, origin of, double unit) {
     r->draw = r->draw * 6364136223846793005u + 1442695040888963407u;
     double sign = r->draw >> 63 ? 1 : -1;
     bool   whole = x == rint(x) && fabs(x) * unit < 1;
-    if (!isfinite(x) || (whole && !factor)) return x;
-    return x + sign * unit * (factor ? largest : ldexp(1, ilogb(x)));
+    if (!isfinite(x) || (whole && of == SHORT)) return x;
+    return x + sign * unit * (of == FACTOR || x == 0 ? largest : ldexp(1, ilogb(x)));
 }
 
 /* Moves every element of t's storage, if that is the host's; of a tensor of a type,
  * which has no elements, its parts. */
-static void nudge(td_tensor *t, bool factor, rounding *r) {
-    for (int i = 0; i < td_type_inner_count(t); i++)
-        nudge(td_type_inner(t, i), factor, r);
+static void nudge(td_tensor *t, origin of, rounding *r) {
+    for (int i = 0; i < td_type_inner_count(t); i++) nudge(td_type_inner(t, i), of, r);
     td_dtype dt = (td_dtype)t->dtype;
     double   unit = unit_of(r, dt), largest = 0;
     if (t->typed || unit == 0 || !td__ptr(t) || t->st->device) return;
@@ -88,8 +95,26 @@ static void nudge(td_tensor *t, bool factor, rounding *r) {
         largest = fmax(largest, fabs(td__load_f(dt, at + i * item)));
     for (size_t i = 0; i < n; i++) {
         double x = td__load_f(dt, at + i * item);
-        td__store_f(dt, at + i * item, moved(r, x, largest, factor, unit));
+        td__store_f(dt, at + i * item, moved(r, x, largest, of, unit));
     }
+}
+
+/* Have all elements of float arguments few digits, so that their sums have no error?
+ * Those of a storage stand for those of a view of it. */
+static bool are_short(const td_mode_call *h) {
+    for (int i = 0; i < td_mode_call_args(h); i++) {
+        td_value a = td_mode_call_arg(h, i);
+        if (a.kind != TD_K_TENSOR || !a.u.t) continue;
+        td_dtype dt = (td_dtype)a.u.t->dtype;
+        size_t   item = td__dtype_bytes[dt];
+        bool     read = td__is_float(dt) && !a.u.t->typed && td__ptr(a.u.t);
+        if (!read || a.u.t->st->device) continue;
+        for (size_t k = 0; k < a.u.t->st->bytes / item; k++) {
+            double x = 0x1p10 * td__load_f(dt, (char *)a.u.t->st->data + k * item);
+            if (isfinite(x) && x != rint(x)) return false;
+        }
+    }
+    return true;
 }
 
 static bool is_written(const td_mode_call *h) {
@@ -101,14 +126,15 @@ static bool is_written(const td_mode_call *h) {
 /* A mode, env is a rounding: results of sums and factorizations move. They
  * are new tensors, on which nothing depends yet. */
 static bool round_otherwise(void *env, td_mode_call *h) {
-    td_op op = td__op_find(td_mode_call_name(h));
+    td_op           op = td__op_find(td_mode_call_name(h));
+    const td_opdef *row = op == TD_OP_COUNT ? NULL : td__row(op);
+    bool            sums = row && row->flags & TD_OPF_SUMS;
+    origin          of = !sums ? FACTOR : are_short(h) ? SHORT : LONG;
     if (!td_mode_call_go(h)) return false;
-    if (op == TD_OP_COUNT || is_written(h)) return true;
-    const td_opdef *row = td__row(op);
-    bool            sums = row->flags & TD_OPF_SUMS;
+    if (!row || is_written(h)) return true;
     for (int i = 0; (sums || row->work) && i < td_mode_call_results(h); i++) {
         td_tensor *t = td_mode_call_result(h, i);
-        if (!td_is_nil(t)) nudge(t, !sums, env);
+        if (!td_is_nil(t)) nudge(t, of, env);
     }
     return true;
 }
@@ -117,18 +143,22 @@ static bool round_otherwise(void *env, td_mode_call *h) {
 static bool call_nudged(case_run *run, const td_graph *fn, const td_value *in,
                         td_value *out) {
     for (int i = 0; i < fn->inputs.n; i++)
-        if (in[i].kind == TD_K_TENSOR) nudge(in[i].u.t, false, run->way->env);
+        if (in[i].kind == TD_K_TENSOR) nudge(in[i].u.t, SHORT, run->way->env);
     return case_body(run, run->step, in, out);
 }
 
-/* Is the value that `nudged` names first at an earlier line than the one that `why`
- * does, or is it the same? Both are descriptions of differences. */
+/* Does `nudged` name a value of an earlier line than `why` does first, or the same
+ * value? Both are descriptions of differences. */
 static bool is_behind(const char *nudged, const char *why) {
-    int at = 0, line = 0;
+    int         at = 0, line = 0;
+    char        value[80];
+    const char *name = strchr(why, '%'), *end = strstr(why, ": element ");
+    if (!end) end = strstr(why, " is ");
     sscanf(nudged, "line %d", &at);
     sscanf(why, "line %d", &line);
-    const char *end = strstr(why, ": element ");
-    return at < line || (end && !strncmp(nudged, why, (size_t)(end - why)));
+    if (!name || !end || end < name || at < line) return at < line;
+    snprintf(value, sizeof value, "%.*s", (int)(end - name) + 1, name);
+    return strstr(nudged, value) != NULL;
 }
 
 /* Does the value move by `off`, or one before it, when both runs round otherwise, each
@@ -143,7 +173,7 @@ static bool moves(const td_gfile *f, const td_gcase *c, const char *why, double 
     bool differs = case_check(f, c, &nudged, &v) == CASE_DIFFERS;
     td_mode_pop(f->cx, &mode);
     const char *by = td__buf_str(&v.why);
-    bool        far = differs && v.off >= off && prog_only_numbers(by);
+    bool        far = differs && v.off >= off && prog_only_values(by);
     far = far && is_behind(by, why);
     td__buf_free(&v.why);
     return far;
@@ -164,7 +194,7 @@ bool prog_is_unstable(const td_gfile *f, const td_gcase *c, const char *why,
                       double off) {
     bool unstable = false;
     bool halves = strstr(why, "'s gradient") != NULL; /* cast by autocast */
-    if (!prog_only_numbers(why) || !(prog_native || has_backward(c))) return false;
+    if (!prog_only_values(why) || !(prog_native || has_backward(c))) return false;
     for (uint64_t k = 0; k < ROUNDINGS && !unstable; k++)
         unstable = moves(f, c, why, off / 4, (rounding){k + 1, halves});
     return unstable;

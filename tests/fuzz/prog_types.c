@@ -13,12 +13,15 @@
 /* ---- the types ---------------------------------------------------------- */
 
 /* Has a pair the sizes of its inner tensors? Where a body states sizes, a call with
- * others makes one that has not, and an op with sizes as arguments fits one only. */
+ * others makes one that has not, and an op with sizes as arguments fits one only. Of
+ * sizes that depend on values the compiled program checks it. */
 static bool is_whole(const td_tensor *t) {
-    for (int i = 0; t && t->typed && i < t->typed->n; i++)
-        if (t->typed->inner[i]->rank != t->rank ||
-            !td__dims_seem_eq(t->size, t->typed->inner[i]->size, t->rank))
-            return false;
+    for (int i = 0; t && t->typed && i < t->typed->n; i++) {
+        const td_tensor *inner = t->typed->inner[i];
+        if (inner->rank != t->rank) return false;
+        for (int d = 0; d < t->rank; d++)
+            if (!td__dim_expect(t->size[d], TD_DIM_IS_EQ, inner->size[d])) return false;
+    }
     return true;
 }
 

@@ -159,3 +159,28 @@ TEST(a_compiled_backward_takes_histories_of_pairs) {
     td_backward_fn_drop(with);
     td_close(cx);
 }
+
+/* ---- text --------------------------------------------------- */
+
+typedef struct held {
+    td_tensor *pair;
+} held;
+
+static bool multiplies_held(td_call *c) {
+    const held *h = td_call_env(c);
+    return td_return(c, td_mul(td_arg(c, 0), h->pair));
+}
+
+/* It has no elements to print. */
+TEST(a_closed_over_tensor_of_a_type_is_printed_as_an_input) {
+    td_ctx     *cx = td_open();
+    char        text[600];
+    held        h = {make_pair(noise(cx, 2, 3), noise(cx, 2, 3), "m")};
+    td_program *p = td_capture(cx, multiplies_held, &h, TD_ARGS(noise(cx, 2, 3)));
+    CHECK(td_program_text(p, text, sizeof text) < sizeof text);
+    CHECK(strstr(text, "%c0: f32[2,3] of pair(\"m\", f32[2,3], f32[2,3])"));
+    CHECK(strstr(text, "<const>") && !strstr(text, "tensor(["));
+    td_program_drop(p);
+    CHECK_OK(cx);
+    td_close(cx);
+}

@@ -1,5 +1,5 @@
-# Eager fails in a check of the fuzzer's own type (inner tensors of other sizes than the pair, which depend on
-# values); the trace has a symbol there, finds them equal, and removes the op, whose result nobody reads.
+# A pair fails in its own check: inner tensors whose sizes depend on values must have its sizes; nobody reads the result.
+
 
 func @f() {
     %v10 = randint(-3, 2, [2,2,2], i64)

@@ -1,6 +1,5 @@
-# Eager: after a strided tangent was accumulated into %a1.grad, a second backward fails with the error of a stale view
-# of several (result 0 of split_with_sizes), which it should not read: PyTorch's unsafe_split gives no views. Compiled
-# functions work. Needed for it: unsafe_split, a write under no_grad inside the function, the strided tangent.
+# After a strided tangent was accumulated, a second backward beside a stale piece of unsafe_split.
+
 
 func @f(%p1: f32[3,3], %p2: f32[3,1]) {
   no_grad {
