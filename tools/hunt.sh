@@ -3,7 +3,8 @@
 # grammar (--with=), each with and without --wide; no program comes twice.
 # usage: hunt.sh PROGRAMS COUNT SEED SAVE [WAY]...
 # WAY is functional, compiled, dynamic or native; all when none is given. A line for
-# each part, and in the end the table of docs/testing.md. As many parts as there are
+# each part, in the end the table of docs/testing.md, and for each way why it refused how
+# many programs, those of the part marks apart, whose sizes vary. As many parts as there are
 # CPUs run at a time (JOBS=1: one after the other).
 programs=$1 count=$2 seed=$3 save=$4
 shift 4
@@ -50,6 +51,17 @@ sum() {
     done=$((done + p)) refused=$((refused + r)) disagree=$((disagree + d)) round=$((round + o))
 }
 
+# reasons WAY PART...: how often the programs of the parts were refused, by reason
+reasons() {
+    words=$1
+    shift
+    for part; do
+        cat "$save/$words-$part"-[0-9]*.txt "$save/$words-$part--wide"-[0-9]*.txt
+    done | awk '$1 == "refused" { n = $2; sub(/^refused +[0-9]+ +/, "")
+                                  sub(/ \(seed [0-9]+\)$/, ""); of[$0] += n }
+                END { for (why in of) printf "%6d  %s\n", of[why], why }' | sort -rn
+}
+
 # The parts, the slowest first. A process takes at most `most` programs of one part, so
 # that all CPUs work to the end.
 parts='all branches regions hooks types numbers marks functions none closed checkpoint autocast custom masks grads module user'
@@ -81,4 +93,11 @@ for way; do
 done
 printf '\n| ways | programs | seeds from | refused | round otherwise | disagree | seconds |\n'
 printf '| --- | --: | --- | --: | --: | --: | --: |\n%s' "$rows"
+for way; do
+    printf '\nrefused, %s:\n' "$way"
+    # shellcheck disable=SC2086
+    reasons "$way" ${parts/marks /}
+    printf 'refused, %s, marks:\n' "$way"
+    reasons "$way" marks
+done
 exit $bad

@@ -75,16 +75,18 @@ bool td__key_find_grads(td_spec *spec, td_values args) {
     for (int i = 0; p && ok && i < p->inputs.n; i++)
         if (p->in_desc.v[i].kind == TD_D_OWN_GRAD)
             ok = td__vec_push(&spec->grads_read, value_of(&s, p->in_desc.v[i].index));
-    for (int i = 0; p && ok && i < p->bare.n; i++)
-        ok = td__vec_push(&spec->grads_absent, value_of(&s, p->bare.v[i]));
+    for (int i = 0; p && ok && i < p->noted[TD_NOTED_BARE].n; i++)
+        ok = td__vec_push(&spec->grads_absent,
+                          value_of(&s, p->noted[TD_NOTED_BARE].v[i]));
     /* The targets of a backward inside: td_grad's inputs (wanted), and for td_backward
      * every tensor whose .grad it read, found absent, or that the body replaced. */
     for (int i = 0; ok && i < spec->grads_read.n; i++)
         ok = td__vec_push(&spec->grad_targets, spec->grads_read.v[i]);
     for (int i = 0; ok && i < spec->grads_absent.n; i++)
         ok = td__vec_push(&spec->grad_targets, spec->grads_absent.v[i]);
-    for (int i = 0; p && ok && i < p->wanted.n; i++)
-        ok = td__vec_push(&spec->grad_targets, value_of(&s, p->wanted.v[i]));
+    for (int i = 0; p && ok && i < p->noted[TD_NOTED_WANTED].n; i++)
+        ok = td__vec_push(&spec->grad_targets,
+                          value_of(&s, p->noted[TD_NOTED_WANTED].v[i]));
     for (int i = p ? td__graph_results(p) : 0; p && ok && i < p->outputs.n; i++)
         ok = td__vec_push(&spec->grad_targets, value_of(&s, p->out_desc.v[i].index));
     return ok;
@@ -339,14 +341,18 @@ static int64_t modes_word(const td_ambient *a) {
            (int64_t)m.autocast << TD_KEY_AUTOCAST;
 }
 
-/* Does the history of one value pass through another whose gradient the body computes
- * with td_grad? Then the gradient depends on history outside of the program. */
+/* Does the history of a value that gradients of a td_grad in the body reach pass
+ * through another whose gradient it computes? Then that depends on history outside of
+ * the program. */
 static bool any_passes(const subject *s, td_ctx *cx) {
-    const td_graph *p = s->program;
-    for (int k = 0; p && k < p->wanted.n; k++) {
-        td_tensor *to = tensor_at(s, value_of(s, p->wanted.v[k]));
-        for (int i = 0, n = s->given; to && i < n; i++) {
-            td_tensor *t = tensor_at(s, i);
+    static const td_input_list none;
+    const td_graph            *p = s->program;
+    const td_input_list       *wanted = p ? &p->noted[TD_NOTED_WANTED] : &none;
+    const td_input_list       *reached = p ? &p->noted[TD_NOTED_REACHED] : &none;
+    for (int k = 0; k < wanted->n; k++) {
+        td_tensor *to = tensor_at(s, value_of(s, wanted->v[k]));
+        for (int i = 0; to && i < reached->n; i++) {
+            td_tensor *t = tensor_at(s, value_of(s, reached->v[i]));
             if (t && td__needs_grad(t) && td__history_passes(t, to) > 0) return true;
         }
     }
@@ -376,7 +382,7 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     if (spec->guards && j) s->guarded = j->g;
     count_values(s);
     int64_t modes = modes_word(&f->cx->ambient);
-    if (TD_UNLIKELY(s->program && s->program->wanted.n > 0))
+    if (TD_UNLIKELY(s->program && s->program->noted[TD_NOTED_WANTED].n > 0))
         modes |= bit(TD_KEY_PASSES, any_passes(s, f->cx));
     modes |= bit(TD_KEY_HOOKED, any_hooked(s));
     if (!put(s, s->args.n) || !put(s, modes)) return false;

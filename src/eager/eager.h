@@ -29,7 +29,8 @@ typedef enum td_grad_use {
     TD_GRAD_READ = 1, /* the result depends on the .grad at entry, or its absence */
     TD_GRAD_ACCUMULATED = 2, /* a backward accumulated into it */
     TD_GRAD_SET = 4,         /* it was replaced or cleared */
-    TD_GRAD_WANTED = 8       /* td_grad computed the tensor's gradient */
+    TD_GRAD_WANTED = 8,      /* td_grad computed the tensor's gradient */
+    TD_GRAD_REACHED = 16     /* a leaf: a backward in a capture has a path to it */
 } td_grad_use;
 unsigned   td__grad_use(const td_tensor *t);
 /* Sets the .grad that t, a fake copy, has at entry. Its sizes may differ from
@@ -40,8 +41,9 @@ bool       td__grad_at_entry(td_tensor *t, td_tensor *g);
  * gradients of the new sizes to a new accumulation node; earlier ops keep the
  * old one. */
 void       td__accumulator_renew(td_tensor *t);
-void       td__grad_want(td_tensor *t); /* adds TD_GRAD_WANTED */
-bool       td__grad_read(td_tensor *t); /* adds TD_GRAD_READ; false after td__fail */
+void       td__grad_want(td_tensor *t);  /* adds TD_GRAD_WANTED */
+void       td__grad_reach(td_tensor *t); /* adds TD_GRAD_REACHED */
+bool       td__grad_read(td_tensor *t);  /* adds TD_GRAD_READ; false after td__fail */
 /* The .grad of t itself, without noting its use; NULL: none. */
 td_tensor *td__own_grad(const td_tensor *t);
 /* td_retains_grad of t itself, also where a captured body may not ask. */

@@ -144,7 +144,7 @@ void td__hook_graphs_release(td_ctx *cx);
 
 /* ---- engine.c ----------------------------------------------------------- */
 
-extern const td_node_kind td__accumulate_kind, td__op_kind, td__slices_kind;
+extern const td_node_kind td__op_kind, td__slices_kind;
 /* Adds g to the .grad of a leaf; takes over one reference to g. */
 bool                      td__grad_accumulate(td_tensor *leaf, td_tensor *g);
 /* Can g itself become the leaf's first .grad, without a copy? The leaf has a

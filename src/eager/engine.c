@@ -96,6 +96,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         if (!to) continue;
         td_rec *child = td__walk_enter(w, to);
         if (!child) return false;
+        if (w->cx->fake && to->kind == &td__accumulate_kind) td__grad_reach(to->data);
         child->deps++;
         if (!child->seen) {
             child->seen = true;

@@ -154,6 +154,9 @@ bool     td__grad_at_entry(td_tensor *t, td_tensor *g) {
 void td__grad_want(td_tensor *t) {
     if (t->ag) t->ag->use |= TD_GRAD_WANTED;
 }
+void td__grad_reach(td_tensor *t) {
+    if (t->ag) t->ag->use |= TD_GRAD_REACHED;
+}
 td_tensor *td__own_grad(const td_tensor *t) { return t->ag ? t->ag->grad : NULL; }
 
 td_tensor *td__stand_in(td_tensor *t) {

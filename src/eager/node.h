@@ -72,6 +72,8 @@ typedef struct td_node_kind {
     void (*arrived)(td_node *n, const bool *came);
 } td_node_kind;
 
+extern const td_node_kind td__accumulate_kind; /* data: the leaf */
+
 /* td_node.flags */
 enum {
     TD_NF_FREED = 1, /* its saved values were released */

@@ -167,15 +167,13 @@ static void saved_name(const td_node *n, const td_saved *s, td_buf *name) {
     else td__buf_printf(name, "argument %s", n->info->s.in[s->arg].name);
 }
 
-/* The error of a saved value that was written since. Captured branches and loops save
- * all their operands: eager, which runs their ops, may save none of them. A region
- * saves what its ops save, but as an operand where eager saves a view of it, which
- * stays in its storage when set_ moves the operand. */
+/* The error of a saved value that was written since. Captured branches, loops and
+ * regions save operands where eager may save a view of one, which stays in its storage
+ * when set_ moves the operand. */
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
     bool        moved = t->st != s->st || (!t->st->writer && t->moves > 0);
-    bool        region = n->def == td__row(TD_OP_call_forward);
-    bool        nests = n->def && n->def->flags & TD_OPF_NESTS && (moved || !region);
+    bool        nests = n->def && n->def->flags & TD_OPF_NESTS && moved;
     const char *writer = moved ? "set_" : t->st->writer ? t->st->writer : "a write";
     td_buf      name = {0}, made = {0}, remedy = {0};
     n->cx->stale = td_ok(n->cx);

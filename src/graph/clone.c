@@ -93,13 +93,7 @@ static bool copy_inputs(copy *c) {
             return td__fail_memory(c->to->cx);
         td__ref(c->from->consts.v[i]);
     }
-    for (int i = 0; i < c->from->bare.n; i++)
-        if (!td__vec_push(&c->to->bare, c->from->bare.v[i]))
-            return td__fail_memory(c->to->cx);
-    for (int i = 0; i < c->from->wanted.n; i++)
-        if (!td__vec_push(&c->to->wanted, c->from->wanted.v[i]))
-            return td__fail_memory(c->to->cx);
-    return true;
+    return td__graph_note_as(c->to, c->from);
 }
 
 /* Translates an argument that td__graph_op copied: values, sizes, and nested graphs,
@@ -148,6 +142,16 @@ static bool copy_all(copy *c) {
     c->to->n_storages = c->from->n_storages;
     c->to->left = c->from->left;
     return ok;
+}
+
+bool td__graph_note_as(td_graph *to, const td_graph *from) {
+    for (int k = 0; k < TD_NOTED; k++) {
+        to->noted[k].n = 0;
+        for (int i = 0; i < from->noted[k].n; i++)
+            if (!td__vec_push(&to->noted[k], from->noted[k].v[i]))
+                return td__fail_memory(to->cx);
+    }
+    return true;
 }
 
 td_graph *td__graph_clone(const td_graph *g) {

@@ -86,13 +86,12 @@ static void move_input(td_graph *g, int from, int to) {
     for (int i = from + 1; i < g->in_desc.n && from != to; i++)
         if (is_about_input(g, &g->in_desc.v[i]) && g->in_desc.v[i].index == from)
             g->in_desc.v[i].index = to;
-    for (int i = 0; i < g->bare.n && from != to; i++)
-        if (g->bare.v[i] == from) g->bare.v[i] = to;
-    for (int i = 0; i < g->wanted.n && from != to; i++)
-        if (g->wanted.v[i] == from) g->wanted.v[i] = to;
+    for (int k = 0; k < TD_NOTED && from != to; k++)
+        for (int i = 0; i < g->noted[k].n; i++)
+            if (g->noted[k].v[i] == from) g->noted[k].v[i] = to;
 }
 
-/* Marks inputs that descriptors and the lists bare and wanted refer to as live. */
+/* Marks inputs that descriptors and the lists of inputs refer to as live. */
 static void mark_meant(td_graph *g, bool *live) {
     for (int i = 0; i < g->out_desc.n; i++)
         if (is_about_input(g, &g->out_desc.v[i]))
@@ -100,8 +99,9 @@ static void mark_meant(td_graph *g, bool *live) {
     for (int i = 0; i < g->in_desc.n; i++)
         if (is_about_input(g, &g->in_desc.v[i]))
             live[g->inputs.v[g->in_desc.v[i].index]->id] = true;
-    for (int i = 0; i < g->bare.n; i++) live[g->inputs.v[g->bare.v[i]]->id] = true;
-    for (int i = 0; i < g->wanted.n; i++) live[g->inputs.v[g->wanted.v[i]]->id] = true;
+    for (int k = 0; k < TD_NOTED; k++)
+        for (int i = 0; i < g->noted[k].n; i++)
+            live[g->inputs.v[g->noted[k].v[i]]->id] = true;
 }
 
 /* Removes consts that nothing reads: the graph owns them and no caller passes

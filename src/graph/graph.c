@@ -49,9 +49,8 @@ void td__graph_drop(td_graph *g) {
     td__vec_free(&g->outputs);
     td__vec_free(&g->out_desc);
     td__vec_free(&g->consts);
-    td__vec_free(&g->bare);
     td__vec_free(&g->sizes);
-    td__vec_free(&g->wanted);
+    for (int k = 0; k < TD_NOTED; k++) td__vec_free(&g->noted[k]);
     td__vec_free(&g->dims);
     td__vec_free(&g->facts);
     td__vec_free(&g->nested);

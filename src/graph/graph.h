@@ -215,6 +215,15 @@ typedef struct td_gmade {
     bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out);
 } td_gmade;
 
+/* Inputs of a program that a call or its key looks at, by number. */
+typedef TD_VEC(int32_t) td_input_list;
+typedef enum td_noted {
+    TD_NOTED_BARE,    /* must have no .grad, as at capture */
+    TD_NOTED_WANTED,  /* a td_grad in the body computes the gradient */
+    TD_NOTED_REACHED, /* have a grad_fn, and gradients of a td_grad may reach it */
+    TD_NOTED
+} td_noted;
+
 struct td_graph {
     TD_HANDLE_FIELDS;    /* cx receives errors */
     int         holders; /* references besides the first */
@@ -226,11 +235,10 @@ struct td_graph {
     TD_VEC(td_garg) outputs;
     TD_VEC(td_desc) out_desc;
     TD_VEC(td_tensor *) consts; /* referenced: tensors the body closed over, <const> */
-    TD_VEC(int32_t) bare;       /* inputs that must have no .grad, as at capture */
-    TD_VEC(int32_t) wanted; /* inputs whose gradient a td_grad in the body computes */
+    td_input_list noted[TD_NOTED]; /* by td_noted */
     /* Of a program traced for these alone: the sizes that depend on values, in the
      * order in which a replay makes them. */
-    td_dim_list sizes;
+    td_dim_list   sizes;
     TD_VEC(td_gdim) dims;       /* symbolic sizes, hash-consed */
     TD_VEC(td_gfact) facts;     /* known of them */
     TD_VEC(td_graph *) nested;  /* owned: graphs among the arguments, one per use */
@@ -364,6 +372,8 @@ void      td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), voi
 /* Replaces every value v that an argument reads by fn(env, v), in lists too. */
 void      td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
 td_graph *td__graph_clone(const td_graph *g);
+/* Replaces the lists of inputs of `to` by those of `from`. False after td__fail. */
+bool      td__graph_note_as(td_graph *to, const td_graph *from);
 /* Appends copies of g's nodes to `to`. twin[], by value id in g: on entry the value of
  * `to` that replaces an input of g (NULL: a new input is added); on return the copy of
  * every value. `each` is called for every copied node, `was` in g and `now` in `to`; if

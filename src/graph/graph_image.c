@@ -276,10 +276,10 @@ bool td__image_graph(td_image *m, const td_graph *g) {
     put_dims(b, g);
     td__put_uint(b, (uint64_t)g->n_storages);
     td__put_uint(b, g->left);
-    td__put_uint(b, (uint64_t)g->bare.n);
-    for (int i = 0; i < g->bare.n; i++) td__put_int(b, g->bare.v[i]);
-    td__put_uint(b, (uint64_t)g->wanted.n);
-    for (int i = 0; i < g->wanted.n; i++) td__put_int(b, g->wanted.v[i]);
+    for (int k = 0; k < TD_NOTED; k++) {
+        td__put_uint(b, (uint64_t)g->noted[k].n);
+        for (int i = 0; i < g->noted[k].n; i++) td__put_int(b, g->noted[k].v[i]);
+    }
     bool ok = m->nr && put_consts(m, g) && put_inside(m, g) && !m->why;
     td__free(m->nr);
     m->nr = outer;

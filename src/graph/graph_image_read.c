@@ -322,13 +322,10 @@ static bool read_head(reading *x) {
     td_graph *g = x->g;
     g->n_storages = td__get_below(x->r, INT32_MAX);
     g->left = (uint8_t)td__get_below(x->r, TD_R_COUNT + 1);
-    int n = td__get_count(x->r);
-    for (int i = 0; i < n; i++)
-        if (!td__vec_push(&g->bare, td__get_within(x->r, 0, INT32_MAX))) return bad(x);
-    n = td__get_count(x->r);
-    for (int i = 0; i < n; i++)
-        if (!td__vec_push(&g->wanted, td__get_within(x->r, 0, INT32_MAX)))
-            return bad(x);
+    for (int k = 0; k < TD_NOTED; k++)
+        for (int n = td__get_count(x->r); n > 0; n--)
+            if (!td__vec_push(&g->noted[k], td__get_within(x->r, 0, INT32_MAX)))
+                return bad(x);
     return read_consts(x);
 }
 
@@ -342,10 +339,9 @@ static bool read_inputs(reading *x) {
         if (!v || !td__vec_push(&x->g->inputs, v) || !td__vec_push(&x->g->in_desc, d))
             return bad(x);
     }
-    for (int i = 0; i < x->g->bare.n; i++)
-        if (x->g->bare.v[i] >= n) return bad(x);
-    for (int i = 0; i < x->g->wanted.n; i++)
-        if (x->g->wanted.v[i] >= n) return bad(x);
+    for (int k = 0; k < TD_NOTED; k++)
+        for (int i = 0; i < x->g->noted[k].n; i++)
+            if (x->g->noted[k].v[i] >= n) return bad(x);
     return !x->r->bad;
 }
 

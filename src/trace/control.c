@@ -9,6 +9,7 @@
 #include "core/typed.h"
 #include "trace/trace_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- results ------------------------------------------------------------ */
@@ -83,9 +84,7 @@ typedef struct branch {
     int         n_out;
     const int  *same;    /* by argument: the first that is the same tensor */
     const bool *written; /* by argument: pass a copy; NULL: first capture, none */
-    uint64_t   *writes;  /* by argument: receives the number of writes */
     td_graph   *g;       /* the body, captured earlier; NULL: call the body */
-    td_lift    *lift;    /* tensors that g closes over */
     td_tensor  *rng;     /* the generator's state before the branch; NULL: not set */
 } branch;
 
@@ -97,8 +96,6 @@ static bool replay_branch(const branch *b, td_values args, td_value *out) {
     if (!in) return td__fail_memory(b->g->cx);
     for (int i = 0; i < args.n; i++)
         if (args.v[i].kind == TD_K_TENSOR && args.v[i].u.t) in[at++] = args.v[i];
-    for (int i = 0; at < b->g->inputs.n; i++)
-        in[at++] = td_value_tensor(b->lift->tensors.v[i]);
     bool ok = td__graph_replay(b->g, in, out);
     td__free(in);
     return ok;
@@ -112,16 +109,6 @@ static bool run_branch(td_ctx *cx, const branch *b, td_value *in, int n,
     for (int i = 0; i < n; i++)
         if (b->same[i] != i) in[i] = in[b->same[i]];
     return call_branch(cx, &b->of, b->nr, (td_values){in, n}, out, b->n_out);
-}
-
-/* In the first capture: before the branch runs, stores the versions of the arguments;
- * after it, the number of writes. */
-static void count_writes(const branch *b, td_values args, bool after) {
-    for (int i = 0; i < args.n && !b->written; i++) {
-        if (args.v[i].kind != TD_K_TENSOR || !args.v[i].u.t) continue;
-        uint64_t now = td__version(args.v[i].u.t);
-        b->writes[i] = after ? now - b->writes[i] : now;
-    }
 }
 
 /* The body that is captured for a branch: clones the arguments that it writes, runs on
@@ -143,10 +130,8 @@ static bool branch_body(td_call *c) {
         in[i] = td_value_tensor(td_op_clone(in[i].u.t, false));
         ok = !td_is_nil(in[i].u.t);
     }
-    count_writes(b, args, false);
     if (ok && b->rng) ok = !td_is_nil(td_op_random_state(cx, b->rng));
     ok = ok && run_branch(cx, b, in, args.n, out);
-    count_writes(b, args, true);
     for (int i = 0; i < args.n && ok; i++)
         if (b->written && b->written[i]) {
             out[at] = td_value_tensor(td_op_clone(in[i].u.t, false));
@@ -161,15 +146,19 @@ static bool branch_body(td_call *c) {
 typedef struct cond_call {
     td_ctx     *cx;
     td_branches of;
-    td_values   args;    /* captured: absent where an earlier one is the same tensor */
+    /* Captured: absent where an earlier one is the same tensor. After the first capture
+     * the tensors that the branches close over are behind the arguments. */
+    td_values   args;
     int        *same;    /* by argument: the first that is the same tensor */
-    int         n_args;  /* tensors among args */
+    int         given;   /* arguments that the caller passed */
+    int         n_args;  /* tensors among these */
     int         n_out;   /* results the caller expects */
-    td_lift     lift;    /* tensors the branches close over */
+    td_lift     lift;    /* tensors that the branches close over in a capture, and */
+    td_lift     closed;  /* ...those of the first, which are arguments in the second */
     td_graph   *g[2];    /* yes, no; owned */
     bool       *written; /* by argument: a branch writes it */
     bool       *no_grad_only; /* by argument: only under no_grad */
-    uint64_t   *writes[2];    /* by branch and argument: how often */
+    uint64_t   *times[2];     /* by branch and argument: how often it writes */
     int         n_written;    /* arguments written */
     td_tensor  *rng;          /* as in branch */
     void       *heap;         /* of all arrays */
@@ -188,9 +177,7 @@ static bool capture_branches(cond_call *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
         td_graph *was = k->g[i];
         bool      draws = was && td__graph_draws(was);
-        branch    b = {k->of,   i,        k->n_out,
-                       k->same, written,  k->writes[i],
-                       was,     &k->lift, draws ? k->rng : NULL};
+        branch b = {k->of, i, k->n_out, k->same, written, was, draws ? k->rng : NULL};
         k->g[i] = td__capture_nested(k->cx, branch_body, &b, k->args, &k->lift);
         td__graph_drop(was);
         if (!k->g[i] || !(k->g[i]->name = td__graph_str(k->g[i], branch_names[i])))
@@ -201,7 +188,7 @@ static bool capture_branches(cond_call *k, const bool *written) {
                             "restore it; end the region it began",
                             branch_names[i]);
     }
-    return td__lift_pad(k->g[0], &k->lift, k->n_args);
+    return td__lift_pad(k->g[0], &k->lift, count_tensors(k->args));
 }
 
 /* Fails if a result shares storage with a closed-over tensor: eager clones only
@@ -243,8 +230,6 @@ static bool is_leaf_alone(void *env, td_tensor *leaf) {
     for (int i = 0; i < s.k->args.n; i++)
         if (s.k->args.v[i].kind == TD_K_TENSOR && s.k->args.v[i].u.t)
             td__typed_leaves(s.k->args.v[i].u.t, count_sharer, &s);
-    for (int i = 0; i < s.k->lift.tensors.n; i++)
-        td__typed_leaves(s.k->lift.tensors.v[i], count_sharer, &s);
     return s.n == 1;
 }
 
@@ -255,47 +240,49 @@ static bool shares_inner(cond_call *k, td_tensor *t) {
     return k->cx->n_typed > 0 && !td__typed_leaves(t, is_leaf_alone, k);
 }
 
-/* Adds the writes of branch g to k->written and k->no_grad_only; by[] is by input.
- * Fails for writes that copying back cannot reproduce. */
-static bool note_written(cond_call *k, const td_graph *g, const td_input_write *by) {
-    char at_line[120];
+/* "argument 0", or a tensor that the branches close over. */
+static const char *operand_text(const cond_call *k, int i, char out[40]) {
+    if (i < k->given) snprintf(out, 40, "argument %d", i);
+    return i < k->given ? out : "a tensor from outside";
+}
+
+/* Adds the writes of branch b to k->written, k->times and k->no_grad_only; by[] is by
+ * input. Fails for writes that copying back cannot reproduce. */
+static bool note_written(cond_call *k, int b, const td_input_write *by) {
+    const td_graph *g = k->g[b];
+    char            at_line[120], name[40];
     for (int i = 0, at = 0; i < k->args.n; i++) {
         td_value v = k->args.v[i];
         if (v.kind != TD_K_TENSOR || !v.u.t) continue;
         const td_input_write *w = &by[at];
         int                   nr = at++;
         if (!w->how) continue;
+        k->times[b][i] = w->times;
         if (w->how & TD_WRITTEN_META)
             return td__fail(
                 k->cx, TD_E_TRACE,
-                "td_cond: branch %s changes sizes, storage or history of argument %d "
+                "td_cond: branch %s changes sizes, storage or history of %s "
                 "in place%s, which a captured branch cannot do. Use the op without _, "
                 "which returns a new tensor, or change the argument outside of the "
                 "branch",
-                g->name, i, td__write_place(w, at_line));
+                g->name, operand_text(k, i, name), td__write_place(w, at_line));
         if (sharer(g, nr) >= 0)
-            return td__fail(
-                k->cx, TD_E_TRACE,
-                "td_cond: branch %s writes argument %d%s, which shares storage "
-                "with another argument; pass only one of them",
-                g->name, i, td__write_place(w, at_line));
+            return td__fail(k->cx, TD_E_TRACE,
+                            "td_cond: branch %s writes %s%s, which shares storage "
+                            "with another argument; pass only one of them",
+                            g->name, operand_text(k, i, name),
+                            td__write_place(w, at_line));
         if (TD_UNLIKELY(shares_inner(k, v.u.t)))
             return td__fail(
                 k->cx, TD_E_TRACE,
-                "td_cond: branch %s writes argument %d%s, which shares an inner tensor "
+                "td_cond: branch %s writes %s%s, which shares an inner tensor "
                 "with another argument, or has it twice; pass clones",
-                g->name, i, td__write_place(w, at_line));
+                g->name, operand_text(k, i, name), td__write_place(w, at_line));
         k->n_written += !k->written[i];
         if (!k->written[i]) k->no_grad_only[i] = true;
         k->written[i] = true;
         k->no_grad_only[i] &= !(w->how & TD_WRITTEN_GRAD);
     }
-    for (int j = k->n_args; j < g->inputs.n; j++)
-        if (by[j].how)
-            return td__fail(k->cx, TD_E_TRACE,
-                            "td_cond: branch %s writes a tensor that was not passed as "
-                            "an argument%s; pass it as one",
-                            g->name, td__write_place(&by[j], at_line));
     return true;
 }
 
@@ -304,32 +291,37 @@ static bool note_written(cond_call *k, const td_graph *g, const td_input_write *
 static bool find_writes(cond_call *k) {
     for (int i = 0; i < 2; i++) {
         td_input_write *by = td__graph_writes(k->g[i], k->cx->grad_enabled);
-        bool            ok = by && note_written(k, k->g[i], by);
+        bool            ok = by && note_written(k, i, by);
         td__free(by);
         if (!ok) return false;
     }
     return true;
 }
 
-/* The operands of cond: tensors among the arguments, then lifted ones. An
- * argument that is written afterwards is cloned, because backward reads the
- * operands. */
+/* The operands of cond: tensors among the arguments, then what the second capture
+ * closes over, the state of the generator. Arguments that the branches write are cloned
+ * in any case. */
 static bool make_operands(const cond_call *k, td_tensor **ts) {
     int at = 0;
+    for (int i = 0; i < k->args.n; i++)
+        if (k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t)
+            ts[at++] = k->args.v[i].u.t;
+    for (int i = 0; i < k->lift.tensors.n; i++) ts[at++] = k->lift.tensors.v[i];
+    if (!td__operands_keep(k->cx, ts, at, k->g)) return false;
+    at = 0;
     for (int i = 0; i < k->args.n; i++) {
         td_tensor *t = k->args.v[i].u.t;
         if (k->args.v[i].kind != TD_K_TENSOR || !t) continue;
-        ts[at++] = t = k->written[i] ? td_op_clone(t, false) : t;
-        if (td_is_nil(t)) return false;
+        if (k->written[i] && ts[at] == t) ts[at] = td_op_clone(t, false);
+        if (td_is_nil(ts[at++])) return false;
     }
-    for (int i = 0; i < k->lift.tensors.n; i++) ts[at++] = k->lift.tensors.v[i];
     return true;
 }
 
 /* Calls the op; out[] gets the results, then the final values of written arguments.
  * Backward reads the predicate, which is cloned: the program may write it later. */
 static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
-    int         n = k->n_args + k->lift.tensors.n;
+    int         n = count_tensors(k->args) + k->lift.tensors.n;
     td_tensor **ts = td__alloc(sizeof *ts * (size_t)(n + 1));
     if (!ts) return td__fail_memory(k->cx);
     td_value in[] = {td_value_tensor(td_op_clone(pred, false)),
@@ -345,7 +337,7 @@ static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
 /* How many writes of argument i the call counts: as many as both branches do, one if
  * they differ. */
 static uint64_t times_written(const cond_call *k, int i) {
-    return k->writes[0][i] == k->writes[1][i] ? k->writes[0][i] : 1;
+    return k->times[0][i] == k->times[1][i] ? k->times[0][i] : 1;
 }
 
 /* Copies the final values into the arguments, under no_grad if all writes are under
@@ -367,8 +359,8 @@ static bool write_back(cond_call *k, td_tensor **out) {
 }
 
 /* Leaves repeated tensors out of the arguments. */
-static void find_same(cond_call *k, td_value *to) {
-    for (int i = 0; i < k->args.n; i++) {
+static void find_same(cond_call *k, td_value *to, int n) {
+    for (int i = 0; i < n; i++) {
         to[i] = k->args.v[i];
         k->same[i] = i;
         for (int j = 0; j < i && to[i].kind == TD_K_TENSOR && to[i].u.t; j++)
@@ -377,22 +369,32 @@ static void find_same(cond_call *k, td_value *to) {
                 to[i] = TD_NONE;
             }
     }
-    k->args.v = to;
 }
 
-/* Allocates the arrays of a captured call, in one piece. */
+/* Allocates the arrays of a captured call, in one piece, for the arguments and then
+ * the tensors that the branches close over. */
 static bool make_arrays(cond_call *k) {
-    size_t    n = (size_t)k->args.n + 1;
-    td_value *to = k->heap =
-        td__zalloc(n * (sizeof *to + 2 * sizeof **k->writes + sizeof *k->same + 2));
+    int       all = k->args.n + k->lift.tensors.n;
+    size_t    n = (size_t)all + 1;
+    void     *old = k->heap;
+    td_value *to =
+        td__zalloc(n * (sizeof *to + 2 * sizeof **k->times + sizeof *k->same + 2));
     if (!to) return td__fail_memory(k->cx);
-    k->writes[0] = (uint64_t *)(void *)(to + n);
-    k->writes[1] = k->writes[0] + n;
-    k->same = (int *)(void *)(k->writes[1] + n);
+    k->times[0] = (uint64_t *)(void *)(to + n);
+    k->times[1] = k->times[0] + n;
+    k->same = (int *)(void *)(k->times[1] + n);
     k->written = (bool *)(k->same + n);
     k->no_grad_only = k->written + n;
-    find_same(k, to);
-    k->n_args = count_tensors(k->args);
+    find_same(k, to, k->args.n);
+    for (int i = k->args.n; i < all; i++) {
+        to[i] = td_value_tensor(k->lift.tensors.v[i - k->args.n]);
+        k->same[i] = i;
+    }
+    k->heap = to;
+    k->args = (td_values){to, all};
+    k->closed = k->lift;
+    k->lift = (td_lift){0};
+    td__free(old);
     return true;
 }
 
@@ -404,8 +406,6 @@ static bool note_state(cond_call *k) {
     for (int i = 0; i < k->args.n; i++)
         grads |= k->args.v[i].kind == TD_K_TENSOR && k->args.v[i].u.t &&
                  td__needs_grad(k->args.v[i].u.t);
-    for (int i = 0; i < k->lift.tensors.n; i++)
-        grads |= td__needs_grad(k->lift.tensors.v[i]);
     if (!grads || !td__recording(k->cx)) return true;
     if (!td__graph_draws(k->g[0]) && !td__graph_draws(k->g[1])) return true;
     k->rng = td_op_random_state(k->cx, NULL);
@@ -416,7 +416,10 @@ static bool note_state(cond_call *k) {
  * their writes and draws, then on copies of what they write. */
 static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     if (!make_arrays(k)) return false;
-    if (!capture_branches(k, NULL) || !find_writes(k) || !note_state(k)) return false;
+    k->given = k->args.n;
+    k->n_args = count_tensors(k->args);
+    if (!capture_branches(k, NULL) || !make_arrays(k)) return false;
+    if (!find_writes(k) || !note_state(k)) return false;
     if ((k->n_written || k->rng) && !capture_branches(k, k->written)) return false;
     if (!check_results(k, k->g[0]) || !check_results(k, k->g[1])) return false;
     size_t      room = sizeof(td_tensor *) * (size_t)(k->n_out + k->n_written + 1);
@@ -462,6 +465,7 @@ bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
     for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
     drop_graphs(&k);
     td__lift_free(&k.lift);
+    td__lift_free(&k.closed);
     td__free(k.heap);
     return ok;
 }

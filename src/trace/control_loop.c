@@ -317,14 +317,18 @@ static bool capture_loop(loop_call *l, td_tensor **out) {
             "td_while: the new value of state %d shares storage with a tensor "
             "from outside; return a clone of it",
             td__graph_gives_lifted(l->body, n));
-    td_tensor **ts = td__alloc(2 * sizeof *ts * (size_t)(n + 1)), **got;
+    int         n_fixed = l->lift.tensors.n;
+    td_tensor **ts = td__alloc(sizeof *ts * (size_t)(2 * n + n_fixed + 1)), **got;
     if (!ts) return td__fail_memory(l->cx);
-    got = ts + n;
+    got = ts + n + n_fixed;
     for (int i = 0; i < n; i++) ts[i] = l->state[i].u.t;
-    td_tensors state = {ts, n}, fixed = {l->lift.tensors.v, l->lift.tensors.n};
+    for (int i = 0; i < n_fixed; i++) ts[n + i] = l->lift.tensors.v[i];
+    td_tensors state = {ts, n}, fixed = {ts + n, n_fixed};
     td_value   in[] = {td__value_graph(l->test), td__value_graph(l->body),
                        td__value_tensors(state), td__value_tensors(fixed)};
-    bool       ok = td__call_list(l->cx, TD_OP_while_loop, in, 4, got, n) >= 0;
+    td_graph  *graphs[] = {l->test, l->body};
+    bool       ok = td__operands_keep(l->cx, ts, n + n_fixed, graphs) &&
+              td__call_list(l->cx, TD_OP_while_loop, in, 4, got, n) >= 0;
     for (int i = 0; ok && i < l->n; i++) out[i] = got[i];
     td__free(ts);
     return ok;

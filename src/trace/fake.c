@@ -133,6 +133,8 @@ static td_tensor *copy_base(td_faker *f, td_tensor *real, autograd_state n) {
         if (td_is_nil(t) || !td__tensor_set_geometry(t, &m)) return NULL;
         td__tensor_set_storage(t, s->st);
         copy_flags(t, real);
+        td_tensor *leaf = f->outer_leaves.v[f->outer_leaves.n - 1];
+        if (!td__ptrmap_put(&f->borders, t, leaf)) return td__fail_memory(f->cx), NULL;
     }
     return t;
 }
@@ -389,6 +391,23 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     return t;
 }
 
+/* The leaf in which the history of t, a copy that is no view, ends in the trace; NULL:
+ * unknown. */
+static td_tensor *border_of(const td_faker *f, td_tensor *t) {
+    td_tensor *leaf = td__ptrmap_get(&f->borders, t);
+    return leaf || td__has_node(t) ? leaf : t;
+}
+
+/* A view may have a grad_fn of its own, and is otherwise reached through its base. */
+bool td__fake_reached(const td_faker *f, td_tensor *copy, const td_tensor *real) {
+    td_tensor *base = real->base ? td__ptrmap_get(&f->copies, real->base) : NULL;
+    bool       view = real->base && real->base->st == real->st;
+    if (real->base && (!view || !base || td__is_apart(real) || real->base->base))
+        return true;
+    const td_tensor *leaf = border_of(f, base ? base : copy);
+    return !leaf || (td__grad_use(leaf) & TD_GRAD_REACHED) != 0;
+}
+
 void td__faker_close(td_faker *f) {
     int n = f->pairs.n / 2;
     for (int i = 0; i < n; i++) {
@@ -400,6 +419,7 @@ void td__faker_close(td_faker *f) {
     td__ptrmap_free(&f->stores);
     td__ptrmap_free(&f->metas);
     td__ptrmap_free(&f->grads);
+    td__ptrmap_free(&f->borders);
 }
 
 /* Tensors are released from last to first: views before their bases. */
@@ -414,5 +434,6 @@ void td__faker_end(td_faker *f) {
     td__ptrmap_free(&f->stores);
     td__ptrmap_free(&f->copies);
     td__ptrmap_free(&f->metas);
+    td__ptrmap_free(&f->borders);
     td__arena_free(&f->arena);
 }

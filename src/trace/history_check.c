@@ -1,7 +1,8 @@
 /* history_check.c -- whether the autograd graph of one outside tensor passes through
  * another. The fake copies of two tensors have separate histories, so td_grad
  * in a body does not see a path that leads from one argument through operations
- * outside of the body to another. Such a td_grad is refused. */
+ * outside of the body to another. A td_grad whose gradient reaches the first is
+ * refused. */
 #include "trace/trace_int.h"
 
 #include "eager/node.h"
@@ -22,16 +23,18 @@ static bool is_same_edge(td_edge e, td_edge to) {
                              to.node->kind->passes(to.node, e.nr, to.nr));
 }
 
-/* Is `to` reachable from `from`? 1, 0, or -1: out of memory. */
+/* Is `to` reachable from `from`? 1, 0, or -1: out of memory. `to` without a node:
+ * visits all there is and marks the leaves (td__grad_reach). */
 static int leads_to(td_edge from, td_edge to) {
     search s = {0};
     int    found = td__vec_push(&s.open, from.node) ? 0 : -1;
     if (from.node == to.node) found = is_same_edge(from, to);
     while (found == 0 && s.open.n) {
         td_node *n = s.open.v[--s.open.n];
+        if (!to.node && n->kind == &td__accumulate_kind) td__grad_reach(n->data);
         for (int i = 0; found == 0 && i < n->n_edge; i++) {
             td_edge e = n->edge[i];
-            if (is_same_edge(e, to)) found = 1;
+            if (to.node && is_same_edge(e, to)) found = 1;
             else if (e.node && !td__ptrmap_get(&s.seen, e.node) &&
                      (!td__ptrmap_put(&s.seen, e.node, e.node) ||
                       !td__vec_push(&s.open, e.node)))
@@ -60,6 +63,14 @@ static int passes(td_tensor *from, td_tensor *to) {
     if (b.node) td__node_drop(b.node);
     if (found < 0) td__fail_memory(from->cx);
     return td_ok(from->cx) ? found : -1;
+}
+
+/* Marks the leaves that gradients of t reach. */
+static bool mark_reached(td_tensor *t) {
+    td_edge e = edge_of(t);
+    int     found = e.node ? leads_to(e, (td_edge){0}) : 0;
+    if (e.node) td__node_drop(e.node);
+    return (found == 0 || td__fail_memory(t->cx)) && td_ok(t->cx);
 }
 
 int td__history_passes(td_tensor *from, td_tensor *to) {
@@ -107,7 +118,8 @@ static bool check_wanted(td_record *r, int to) {
     if (!td__grad_arrives(wanted, fn, "td_grad in the body")) return false;
     for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2) {
         const td_tag *tag = td__record_tag(r, held[i]);
-        if (!tag || i == to) continue;
+        if (!tag || i == to || !td__fake_reached(&r->fakes, held[i], held[i + 1]))
+            continue;
         int outside = td__history_passes(td__record_real(r, held[i + 1]), wanted);
         if (outside < 0) return false;
         if (outside)
@@ -129,16 +141,34 @@ static bool note_wanted(td_record *r, td_tensor *copy, td_tensor *real) {
         r->lift->grads = true;
     }
     if (r->lift || !tag || !tag->v || tag->v->node) return true;
-    return td__vec_push(&r->g->wanted, tag->v->nr) || td__fail_memory(r->cx);
+    return td__vec_push(&r->g->noted[TD_NOTED_WANTED], tag->v->nr) ||
+           td__fail_memory(r->cx);
+}
+
+/* Lists the inputs that gradients of a td_grad reach in td_graph.noted. A nested body
+ * marks their history in the enclosing capture. */
+static bool note_reached(td_record *r) {
+    for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2) {
+        td_tensor    *copy = r->fakes.pairs.v[i], *real = r->fakes.pairs.v[i + 1];
+        const td_tag *tag = td__record_tag(r, copy);
+        if (!td__needs_grad(real) || !td__fake_reached(&r->fakes, copy, real)) continue;
+        if (r->lift && !mark_reached(real)) return false;
+        if (r->lift || !tag || !tag->v || tag->v->node) continue;
+        if (!td__vec_push(&r->g->noted[TD_NOTED_REACHED], tag->v->nr))
+            return td__fail_memory(r->cx);
+    }
+    return td_ok(r->cx);
 }
 
 /* td_grad inside a body is refused if eager's gradient would pass through history
  * outside of it; otherwise the wanted arguments are noted in the program. */
 bool td__history_check(td_record *r) {
+    bool any = false;
     for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2) {
         td_tensor *copy = r->fakes.pairs.v[i], *real = r->fakes.pairs.v[i + 1];
         if (!(td__grad_use(copy) & TD_GRAD_WANTED)) continue;
         if (!check_wanted(r, i) || !note_wanted(r, copy, real)) return false;
+        any = true;
     }
-    return true;
+    return !any || note_reached(r);
 }

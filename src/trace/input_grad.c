@@ -89,7 +89,7 @@ static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
  * whether the program reads it at entry, must find none at entry, or sets it at
  * exit. */
 static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
-    unsigned   use = td__grad_use(copy);
+    unsigned   use = td__grad_use(copy) & ~(unsigned)TD_GRAD_REACHED;
     td_gval   *v = input_of(r, copy);
     td_tensor *entry = td__own_grad(real), *now = td__own_grad(copy);
     if (!use && !td__retains_grad(copy)) return true;
@@ -104,7 +104,8 @@ static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
     if (r->outer && use & TD_GRAD_READ && !td__grad_read(real)) return false;
     if (!v || r->lift) return true;
     if (use & TD_GRAD_READ && entry && !add_input(r, v, entry)) return false;
-    if (use & TD_GRAD_READ && !entry && !td__vec_push(&r->g->bare, v->nr))
+    if (use & TD_GRAD_READ && !entry &&
+        !td__vec_push(&r->g->noted[TD_NOTED_BARE], v->nr))
         return td__fail_memory(r->cx);
     td_tensor *was = entry ? td__ptrmap_get(&r->fakes.copies, entry) : NULL;
     bool       known = use & TD_GRAD_READ || !(use & TD_GRAD_SET);
@@ -137,8 +138,8 @@ static td_tensor *owner_in(const td_value *in, int i) {
 /* Fills in the gradients that the program reads from its arguments. False: a gradient
  * exists where the program found none, or the reverse; then the call does not match. */
 bool td__own_grads_read(const td_graph *p, td_value *in) {
-    for (int i = 0; i < p->bare.n; i++) {
-        const td_tensor *t = owner_in(in, p->bare.v[i]);
+    for (int i = 0; i < p->noted[TD_NOTED_BARE].n; i++) {
+        const td_tensor *t = owner_in(in, p->noted[TD_NOTED_BARE].v[i]);
         if (t && td__own_grad(t)) return false;
     }
     for (int i = 0; i < p->inputs.n; i++) {

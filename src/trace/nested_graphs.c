@@ -46,6 +46,44 @@ int td__graph_gives_lifted(const td_graph *g, int n_args) {
     return -1;
 }
 
+/* ---- operands ------------------------------------------------------------ */
+
+/* Does g compute tensors from whole storages, of which a clone has none? */
+static bool reads_storages(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind != TD_N_OP) continue;
+        if (td__op_view_kind(n->op) == TD_VIEW_STRIDED || n->op == TD_OP_set_ ||
+            td__row(n->op)->flags & TD_OPF_WHOLE)
+            return true;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].kind == TD_G_GRAPH && reads_storages(n->in[k].u.g))
+                return true;
+    }
+    return false;
+}
+
+/* Has a clone of t the same strides? */
+static bool clones_alike(td_tensor *t) {
+    bool symbolic = td__dims_any_sym(t->size, t->rank) ||
+                    td__dims_any_sym(t->stride, t->rank) || t->typed;
+    return symbolic ? td__is_dense_inside(t)
+                    : td__is_packed(t->rank, t->size, t->stride);
+}
+
+bool td__operands_keep(td_ctx *cx, td_tensor **ts, int n, td_graph *const g[2]) {
+    bool grads = false;
+    for (int i = 0; i < n; i++) grads |= td__needs_grad(ts[i]);
+    if (!grads || !td__recording(cx) || reads_storages(g[0]) || reads_storages(g[1]))
+        return true;
+    for (int i = 0; i < n; i++) {
+        if (!clones_alike(ts[i])) continue;
+        ts[i] = td_op_clone(ts[i], false);
+        if (td_is_nil(ts[i])) return false;
+    }
+    return true;
+}
+
 /* ---- results of bodies ------------------------------------------------------ */
 
 bool td__shares_storage(const td_tensor *t, const td_value *v, int n) {
@@ -59,11 +97,12 @@ bool td__shares_storage(const td_tensor *t, const td_value *v, int n) {
 /* State of td__graph_writes while it visits the written arguments of a node. */
 typedef struct writes {
     const td_graph *g;
-    td_input_write *to;   /* by input */
-    td_where        here; /* of the current node */
-    uint8_t         mark; /* its flags */
-    bool            meta; /* it writes metadata of its argument, ... */
-    bool            self; /* ...which is no write of the storage */
+    td_input_write *to;    /* by input */
+    td_where        here;  /* of the current node */
+    uint8_t         mark;  /* its flags */
+    uint64_t        times; /* how often it writes each */
+    bool            meta;  /* it writes metadata of its argument, ... */
+    bool            self;  /* ...which is no write of the storage */
 } writes;
 
 /* Marks v and, if the storage is written, every input that shares it. */
@@ -76,6 +115,7 @@ static void note_write(void *env, td_gval *v) {
         uint8_t how = in == v || (shared && !w->self) ? w->mark : 0;
         if (in == v && w->meta) how |= TD_WRITTEN_META;
         if (how && !w->to[i].how) w->to[i].at = w->here;
+        if (how) w->to[i].times += w->times;
         w->to[i].how |= how;
     }
 }
@@ -91,6 +131,7 @@ static void note_op(writes *w, const td_gnode *n, bool grad) {
     uint32_t         flags = td__row(n->op)->flags;
     if (td__gnode_is_idle(n)) return;
     w->mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
+    w->times = 1;
     w->meta = flags & TD_OPF_META;
     w->self = w->meta && (flags & TD_OPF_TAPE || n->op == TD_OP_set_);
     for (int k = 0; k < n->n_in; k++)
@@ -119,6 +160,7 @@ static bool note_custom(writes *w, const td_gnode *n, bool grad) {
             if (a->kind != TD_G_VALUE || at == f->inputs.n) continue;
             bool history = grad && k == TD_CUSTOM_INPUTS && is_dirty(n, i);
             w->mark = inner[at].how;
+            w->times = inner[at].times;
             w->here = inner[at++].at;
             w->meta = w->self =
                 false; /* the mark has both; inputs that share storage are written */

@@ -87,19 +87,14 @@ static bool keep_const(td_graph *to, int i, td_tensor *t) {
     return true;
 }
 
-/* Copies the consts and the lists of inputs whose .grad must be absent (bare) or whose
- * gradient td_grad computes (wanted); input numbers are the same in both graphs. */
+/* Copies the consts and the lists of inputs; input numbers are the same in both
+ * graphs. */
 static bool keep_inputs(td_graph *to, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
         if (!td__graph_holds(g, i)) continue; /* passed as an ordinary input */
         if (!keep_const(to, i, g->consts.v[g->in_desc.v[i].index])) return false;
     }
-    to->bare.n = to->wanted.n = 0;
-    for (int i = 0; i < g->bare.n; i++)
-        if (!td__vec_push(&to->bare, g->bare.v[i])) return td__fail_memory(g->cx);
-    for (int i = 0; i < g->wanted.n; i++)
-        if (!td__vec_push(&to->wanted, g->wanted.v[i])) return td__fail_memory(g->cx);
-    return true;
+    return td__graph_note_as(to, g);
 }
 
 td_graph *td__capture_replay(const td_graph *program, const td_value *in) {

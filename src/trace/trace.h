@@ -58,16 +58,20 @@ typedef struct td_faker {
     TD_VEC(td_tensor *) pairs; /* owned: copy, original, copy, original... */
     TD_VEC(td_tensor *)
     outer_leaves;                  /* owned: leaves behind copies that have a grad_fn */
+    td_ptrmap borders;             /* by copy of no view: its outer leaf */
     TD_VEC(td_storage *) storages; /* owned */
 } td_faker;
 
 /* The fake copy of t, made on first use: same sizes, strides, dtype, version,
  * requires_grad, leaf or non-leaf, and the same chain of view ops from its
  * base. Owned by f until td__faker_end. NULL after td__fail. */
-td_tensor     *td__fake_copy(td_faker *f, td_tensor *t);
+td_tensor *td__fake_copy(td_faker *f, td_tensor *t);
+/* May a gradient of a td_grad in the trace have a path to the grad_fn that real's copy
+ * had at first? */
+bool       td__fake_reached(const td_faker *f, td_tensor *copy, const td_tensor *real);
 /* Sets the geometry the copy of `real` will have (with symbolic sizes, for
  * example). Must be called before the copy is made. False after td__fail. */
-bool           td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m);
+bool       td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m);
 /* The fake storage of a real tensor's bytes; NULL when none was made yet. */
 td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real);
 /* Releases the originals; their copies stay. No more copies can be made. */
@@ -382,13 +386,20 @@ bool       td__result_copy(td_ctx *cx, td_tensor **t, bool *outside);
  * n_args, a tensor the graph closes over; -1: none. */
 int        td__graph_gives_lifted(const td_graph *g, int n_args);
 
+/* Where gradients pass an op with the graphs g[]: replaces its operands by clones,
+ * which backward reads, because the program may write the operands later.
+ * Functionalization removes the clones. Operands whose clone would differ in strides,
+ * and all operands of a graph that reads storages, stay. */
+bool td__operands_keep(td_ctx *cx, td_tensor **ts, int n, td_graph *const g[2]);
+
 /* Flags: the input is written; at least one write happens with grad mode on; at least
  * one changes sizes, strides, storage or history, not elements. */
 enum { TD_WRITTEN = 1, TD_WRITTEN_GRAD = 2, TD_WRITTEN_META = 4 };
 /* How a graph writes one of its inputs. */
 typedef struct td_input_write {
-    uint8_t  how; /* TD_WRITTEN flags; 0: not at all */
-    td_where at;  /* of the first write; the file may be NULL */
+    uint8_t  how;   /* TD_WRITTEN flags; 0: not at all */
+    uint64_t times; /* writes of its storage, as its version counts them */
+    td_where at;    /* of the first write; the file may be NULL */
 } td_input_write;
 /* The writes of g by input, an array for td__free; NULL after td__fail. `grad` is the
  * grad mode at the start of g. */

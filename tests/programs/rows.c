@@ -254,6 +254,22 @@ static void check_behaviours(void) {
     free(page);
 }
 
+/* The table of what is unsupported: at most these rows, each with the error or the way
+ * out, and the reason. */
+enum { MOST_REASONS = 14 };
+
+static void check_reasons(void) {
+    char *page = read_file("docs/beyond.md"), *at = strstr(page, "\n## Unsupported\n");
+    char *rest = at ? at + 2 : NULL;
+    int   n = -2; /* the head of the table */
+    check(at != NULL, "docs/beyond.md", "has no table of what is unsupported");
+    for (char *line; rest && (line = strsep(&rest, "\n")) && strncmp(line, "## B", 4);)
+        n += !strncmp(line, "| ", 2);
+    check(n > 0 && n <= MOST_REASONS, "docs/beyond.md",
+          "has another number of reasons");
+    free(page);
+}
+
 static void check_page(const char *path) {
     char *page = read_file(path), *rest = page;
     for (char *line; (line = strsep(&rest, "\n"));) check_names(line);
@@ -276,6 +292,7 @@ int main(void) {
     glob_t found;
     check_catalogue();
     check_page("docs/beyond.md");
+    check_reasons();
     check_page("docs/behaviours.md");
     check_behaviours();
     if (glob("tests/cases/sem/*.td", 0, NULL, &found) == 0)

@@ -1,4 +1,5 @@
-# Refused: backward of a captured branch reads its operands; eager's reads none here.
+# The program writes an operand of a branch afterwards: backward of the captured branch
+# reads it as it was.
 
 func @f(%x: f32[2], %p: bool[]) {
   %h = mul(%x, 2.0)
