@@ -225,7 +225,7 @@ def is_zeroed(s, after):
 class Code:
     def __init__(self, draws, watch=None):
         self.ops, self.draws, self.unset = set(), draws, False
-        self.formulas = False  # see torch_ops.FORMULAS
+        self.order = 1  # of gradients, see torch_ops.FORMULAS
         self.watch = watch
         self.sources = {}  # lines of text by function name
         self.control = False   # of the functions to come: control=true of their call
@@ -267,7 +267,7 @@ class Code:
         if name in DRAWS:
             self.space[key] = lambda *a, **k: self.draws.call(name, a, k)
         else:
-            self.space[key] = torch_ops.find(name, self.formulas)
+            self.space[key] = torch_ops.find(name, self.order)
             if self.space[key] is None:
                 raise Unsupported(f"no PyTorch op {name}; torch_ops.py may map it")
         if self.watch:
