@@ -28,6 +28,14 @@ def flat(value):
     return [v for v in torch.utils._pytree.tree_leaves(value) if isinstance(v, torch.Tensor)]
 
 
+def magnitudes(op):
+    """The op with the magnitudes of its vectors, which are unique up to signs."""
+    def run(*args, **kwargs):
+        values, vectors = op(*args, **kwargs)
+        return values, vectors.abs()
+    return run
+
+
 class Sample:
     """One sample as a function of its tensors."""
 
@@ -71,12 +79,22 @@ def piece_of(gm, functional):
     return piece
 
 
-def compare(got, want, what):
+def compare(got, want, what, sample=None):
+    """Elements agree, or those of the sample's results are as near to PyTorch's results in
+    f64 as PyTorch's own are: their largest error is at most twice PyTorch's."""
     assert len(got) == len(want), what
-    for g, w in zip(got, want):
+    for i, (g, w) in enumerate(zip(got, want)):
         assert g.dtype == w.dtype and g.shape == w.shape, what
-        torch.testing.assert_close(g, w, rtol=2e-5, atol=2e-5, equal_nan=True,
-                                   msg=lambda m: f"{what}: {m}")
+        try:
+            torch.testing.assert_close(g, w, rtol=2e-5, atol=2e-5, equal_nan=True,
+                                       msg=lambda m: f"{what}: {m}")
+        except AssertionError:
+            if not sample or g.dtype != torch.float32:
+                raise
+            exact = sample(*[t.double() if t.is_floating_point() else t
+                             for t in sample.tensors])[i]
+            if not (g - exact).abs().max() <= 2 * (w - exact).abs().max():
+                raise
 
 
 def differentiable(sample):
@@ -119,6 +137,7 @@ def cases():
             continue
         for variant, op in (("", info.op), ("_", info.inplace_variant)):
             if op is not None and info.name + variant not in METADATA:
+                op = magnitudes(op) if info.name == "linalg.eigh" else op
                 yield pytest.param(info, op, id=info.formatted_name + variant)
 
 
@@ -161,7 +180,7 @@ def run_sample(sample, info, what):
             got = flat(piece.function.call(tuple(ours), torch.Tensor, None, None))
         except tandem.Error:
             continue  # the backends run such a graph in PyTorch
-        compare(got, want, what)
+        compare(got, want, what, sample)
         compare(ours, theirs, f"arguments of {what}")
         if functional and pre_dispatch and info.supports_autograd and \
                 info.name not in NO_GRADIENT:

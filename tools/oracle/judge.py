@@ -122,8 +122,9 @@ def judge(p, classes):
     if "dies" in p.theirs:
         return [(Difference("tandem dies", p.theirs["dies"], 0), None)], False
     got = Case(p.funcs, p.stmts, p.theirs, p.draws).run()
-    if sum(orders(p.stmts)) > 1 and any(op in p.text for op in FORMULAS):
-        take_gradients(got, Case(p.funcs, p.stmts, p.theirs, p.draws, formulas=True).run())
+    order = 1 + sum(orders(p.stmts))
+    if any(order >= least and op in p.text for op, (least, _) in FORMULAS.items()):
+        take_gradients(got, Case(p.funcs, p.stmts, p.theirs, p.draws, order=order).run())
     if got["loose"]:
         drop_elements(got)
     found = list(judge_classes.sort(differences(got, p.theirs, Loosely()), p.text, classes,
@@ -215,7 +216,9 @@ def take_gradients(got, by):
 
 def judge_rounding(p, got, classes, **how):
     """The same, where what PyTorch itself computes when it rounds otherwise is taken
-    for equal: the first difference then says so."""
+    for equal: the first difference then says so. The runs retain graphs, because an op written
+    out in its parts frees what PyTorch's op would not."""
+    how["retain"] = True
     runs = [Case(p.funcs, p.stmts, p.theirs, p.draws, run=i, **how).run() for i in range(RUNS)]
     within = Within(runs)
     within.settle(got, p.theirs)

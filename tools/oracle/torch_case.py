@@ -116,19 +116,19 @@ def take_grads(out, args):
 class Case:
     """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
     each function, torch.compile for instance; then no op is watched. uncounted: ops
-    after which versions are not reported. run: see torch_watch.py. formulas: see
-    torch_ops.py. by_value: nodes save copies, which no write changes. retain: every
-    backward leaves the graph to the next."""
+    after which versions are not reported. run: see torch_watch.py. order: of
+    gradients, see torch_ops.FORMULAS. by_value: nodes save copies, which no write changes.
+    retain: every backward leaves the graph to the next."""
 
     def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), run=None,
-                 formulas=False, by_value=False, retain=False):
+                 order=1, by_value=False, retain=False):
         self.stmts, self.theirs, self.drawn = stmts, theirs, draws
         self.draws = Draws()
         self.watch = Watch(run)
         self.by_value, self.retain = by_value, retain
         self.overwritten = set()  # by_value: steps that read a value which was written since
         self.code = Code(self.draws, None if wrap else self.watch)
-        self.code.formulas = formulas
+        self.code.order = order
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
         self.env, self.leaves, self.last = {}, [], []
         self.kept, self.storages, self.steps = [], [], []

@@ -222,16 +222,22 @@ def is_zeroed(s, after):
 
 # ---- source text ----
 
+def uncast(f, *args):
+    with torch.autocast("cpu", enabled=False):
+        return f(*args)
+
+
 class Code:
     def __init__(self, draws, watch=None):
         self.ops, self.draws, self.unset = set(), draws, False
-        self.formulas = False  # see torch_ops.FORMULAS
+        self.order = 1  # of gradients, see torch_ops.FORMULAS
         self.watch = watch
         self.sources = {}  # lines of text by function name
         self.control = False   # of the functions to come: control=true of their call
         self.space = {"torch": torch, "as_list": as_list, "custom": custom,
                       "min": min, "max": max, "watch": watch, "leave_grad": leave_grad,
-                      "on_grad": on_grad}
+                      "on_grad": on_grad, "uncast": uncast,
+                      "cast": lambda f, *args: f(*args)}
 
     def function(self, fn, control=False):
         """Compiles fn; its nested functions and literals become globals. control: see
@@ -267,7 +273,7 @@ class Code:
         if name in DRAWS:
             self.space[key] = lambda *a, **k: self.draws.call(name, a, k)
         else:
-            self.space[key] = torch_ops.find(name, self.formulas)
+            self.space[key] = torch_ops.find(name, self.order)
             if self.space[key] is None:
                 raise Unsupported(f"no PyTorch op {name}; torch_ops.py may map it")
         if self.watch:
@@ -374,7 +380,7 @@ class Source:
         if s.op == "on_grad":
             return f"on_grad({', '.join(args)})"
         if s.op == "region":  # eagerly, the ops of its body
-            return f"{args[0]}(*{args[1]})"
+            return f"{self.caller()}({args[0]}, *{args[1]})"
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
@@ -385,7 +391,12 @@ class Source:
         if s.op == "cond":
             closed = [i for i, given in enumerate(s.args[1].inputs) if is_closed_over(given.desc)]
             args.append(repr(closed if self.code.control else []))
-        return f"{control}.{s.op}({', '.join(args)})"
+        return f"{self.caller()}({control}.{s.op}, {', '.join(args)})"
+
+    def caller(self):
+        """td_cond, td_while and td_call_region run their bodies under the autocast of the call;
+        the bodies of the ops are graphs, which have all of their casts already."""
+        return "cast" if self.code.control else "uncast"
 
     def custom(self, s):
         forward, backward, args, fixed = (s.args + [[]])[1:5]

@@ -35,8 +35,9 @@ GELU = {"gelu", "gelu_"}
 # Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
 OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
 # Ops whose derivative is a sum of few digits: PyTorch adds alpha to the result of elu_, the
-# terms of mish cancel near its least value, and a probability near 1 loses the target's 1.
-CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy"}
+# terms of mish and gelu cancel near their least value, and a probability near 1 loses the
+# target's 1.
+CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy", *GELU}
 # Ops whose derivative has another layout than PyTorch's.
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
            "bce_with_logits"}
@@ -374,7 +375,10 @@ class Watch:
             return g + (other - g.detach()).nan_to_num(0, 0, 0)
 
         def hook(given, got):
-            noise = largest(given + got) if "_norm" in op or op in CANCEL else 0
+            cancels = "_norm" in op or op in CANCEL or LAPACK.fullmatch(op)
+            noise = largest(given + got) if cancels else 0
+            for g in given:  # with create_graph
+                self.nudge_gradients(g if g is None else g.grad_fn, op)
             return tuple(nudged(g, noise) for g in given)
         self.nodes.append(node)
         node.register_hook(hook)

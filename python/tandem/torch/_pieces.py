@@ -60,8 +60,14 @@ def reason_against(node, functional=True):
     return None
 
 
+# They read a tensor's dtype and device, not its values, and the trace has the answer.
+QUERIES = {"cudnn_is_acceptable.default"}
+
+
 def is_size(node):
     """Is it a number, not a tensor? Texts have the expression itself."""
+    if node.op == "call_function" and name_of(node.target) in QUERIES:
+        return True
     return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool,
                                              int, float, bool))
 

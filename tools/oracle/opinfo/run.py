@@ -47,9 +47,14 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "boo
           "c64": torch.complex64, "c128": torch.complex128}
 KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
 SAMPLE_SECONDS = 20  # processor time of one sample
-NOT_COMPARED = ("unsupported", "no samples", "PyTorch crash", "PyTorch hang")
+TORCH_SECONDS = 3    # processor time of PyTorch's call, or of its gradients
+ENDED = {"PyTorch crash": "PyTorch crashes",
+         "PyTorch hang": f"PyTorch takes more than {TORCH_SECONDS} s"}
+NOT_COMPARED = ("unsupported", "no samples", *ENDED)
 SAME = ("agree", "rounding", *NOT_COMPARED)
 MOST_ELEMENTS = 200000
+# Samples with a number beyond it are left out: PyTorch takes 3 s or gigabytes for each of them.
+MOST_NUMBER = {"combinations": 100}
 NUMBERS = [-100, -5, -2, -1, 0, 1, 2, 3, 7, 100, 2**40, 2**62, 2**63 - 1, -2**63]
 FLOATS = [float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e308, 0.5, 2.0, -0.0]
 
@@ -139,6 +144,11 @@ def samples(op, dtype, kind, most):
     return [s for s in found if kind == "error" or small(s) < MOST_ELEMENTS]
 
 
+def is_quick(name, sample):
+    most = MOST_NUMBER.get(name)
+    return most is None or all(abs(x) <= most for x in sample.args if isinstance(x, int))
+
+
 def describe(x):
     if isinstance(x, torch.Tensor):
         return f"{str(x.dtype)[6:]}{list(x.shape)}"
@@ -177,6 +187,11 @@ def run_op(library, op, name, options, done, log):
     def write(**line):
         log.write(json.dumps(line) + "\n")
         log.flush()
+
+    def note(stage):
+        write(stage=stage)
+        limit = TORCH_SECONDS if stage == "torch" else SAMPLE_SECONDS
+        signal.setitimer(signal.ITIMER_PROF, limit)
     limit_memory(options.memory << 20)
     for word, dtype in DTYPES.items():
         if dtype not in op.supported_dtypes("cpu"):
@@ -189,13 +204,12 @@ def run_op(library, op, name, options, done, log):
                 continue
             for i, s in enumerate(found):
                 key = f"{word} {kind} {i}"
-                if key in done or options.only and key != options.only:
+                if key in done or not is_quick(name, s) or options.only and key != options.only:
                     continue
                 text = describe([s.input, *s.args, s.kwargs])[:200]
                 write(start=key, text=text)
                 signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS)
-                outcome, why = judge_sample(library, op, name, kind, s,
-                                            lambda stage: write(stage=stage))
+                outcome, why = judge_sample(library, op, name, kind, s, note)
                 signal.setitimer(signal.ITIMER_PROF, 0)
                 write(key=key, outcome=outcome, why=why[:300], text=text)
     write(end=name, memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
@@ -301,11 +315,13 @@ def report(chosen, options):
     rows that a whole run did not need."""
     rows = read_classes()
     counts, used, unexplained = collections.Counter(), collections.Counter(), 0
+    ended = collections.Counter()
     for name, _ in chosen:
         for r in read_log(log_path(options, name))[0].values():
             kind = r["key"].split()[1]
             counts[kind, r["outcome"]] += 1
             if r["outcome"] in SAME:
+                ended[name, r["outcome"]] += r["outcome"] in ENDED
                 continue
             row = row_of(rows, name, kind, r)
             if row is not None:
@@ -328,6 +344,9 @@ def report(chosen, options):
         mine = [row for row in rows if row[-1] == c and used[row]]
         ops = ", ".join(dict.fromkeys(f"`{row[0]}`" for row in mine))
         print(f"| {c} | {ops} | {sum(used[row] for row in mine)} |")
+    for (name, outcome), n in sorted(ended.items()):
+        if n:
+            print(f"not compared: {n} samples of {name}: {ENDED[outcome]}")
     idle = [] if options.ops else [row for row in rows if not used[row]]
     for row in idle:
         print("a row of classes.txt without a difference: " + " | ".join(row))
