@@ -128,7 +128,7 @@ typedef struct td_loop {
  * they are. Captured, the test must not write, nor the body return or write a tensor
  * from outside; a body that fails is TD_E_TRACE, also where the loop would not call
  * it. Backward runs the loop again and saves its states. Unsupported: third
- * derivatives, and gradients through a loop that calls an op with an effect. */
+ * derivatives, and a backward that reads the result of an op with an effect. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- regions ------------------------------------------------------------ */

@@ -81,13 +81,25 @@ static td_graph *capture_sized(td_fn *f, td_spec *s, td_values args) {
     return NULL;
 }
 
+/* Does a program make tensors of a type outside of the derivatives it has taken? */
+static bool makes_typed(const td_graph *g) {
+    bool any = false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        any |=
+            n->kind == TD_N_OP && n->op == TD_OP__wrap && n->origin != TD_FROM_BACKWARD;
+    }
+    return any;
+}
+
 /* A program that exists already is replayed: the body must not run twice. A graph is
- * its own program, unless autocast adds casts to it, or it becomes one for some sizes
- * alone. */
+ * its own program, unless autocast adds casts to it, it becomes one for some sizes
+ * alone, or a capture has to find out what its tensors of a type share. */
 static bool capture(td_fn *f, td_spec *s, td_values args) {
     td_graph *was = s->program;
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    bool own = f->graph && !td__autocast_state(&f->cx->ambient) && !s->sizes.n;
+    bool own = f->graph && !td__autocast_state(&f->cx->ambient) && !s->sizes.n &&
+               !makes_typed(f->graph);
     if (!was && own) return true;
     s->program = capture_sized(f, s, args);
     s->replayed = was != NULL;

@@ -171,7 +171,8 @@ struct td_tensor {
         void       *payload; /* td_payload, of the mode that wraps it; or NULL */
         const char *made_by; /* freed: td_payload.op */
     };
-    td_typed *typed; /* of a type: it has no elements (typed.h); else NULL */
+    td_typed  *typed;    /* of a type: it has no elements (typed.h); else NULL */
+    td_tensor *follower; /* td__tensor_follower; one reference; or NULL */
     union {
         uint64_t   seen;  /* of a view: its version when it got its grad_fn */
         td_tensor *dying; /* about to be freed: the next one */
@@ -221,6 +222,11 @@ td_tensor *td__tensor_alias(td_ctx    *cx,
 /* Changes sizes, strides, offset and dtype of t itself: a metadata write. */
 bool       td__tensor_set_geometry(td_tensor *t, const td_meta *m);
 void       td__tensor_set_storage(td_tensor *t, td_storage *st);
+
+/* An alias of t without history that stays one: it takes part in each change of t's
+ * sizes, strides and storage (set_, resize_). It is what a reference to t would be, where
+ * such a reference would be a cycle. The same one in each call; NULL after td__fail. */
+td_tensor *td__tensor_follower(td_tensor *t);
 void       td__tensor_meta(const td_tensor *t, td_meta *m);
 
 static inline td_tensor *td__ref(td_tensor *t) {

@@ -57,10 +57,13 @@ static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
 }
 
 bool td__tensor_set_geometry(td_tensor *t, const td_meta *m) {
+    if (TD_UNLIKELY(t->follower) && !td__tensor_set_geometry(t->follower, m))
+        return false;
     return set_dims(t, m, td__numel(m->rank, m->size));
 }
 
 void td__tensor_set_storage(td_tensor *t, td_storage *st) {
+    if (TD_UNLIKELY(t->follower)) td__tensor_set_storage(t->follower, st);
     td__storage_keep(st);
     td__storage_drop(t->st);
     t->st = st;
@@ -283,6 +286,15 @@ td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     return a;
 }
 
+td_tensor *td__tensor_follower(td_tensor *t) {
+    if (!t->follower) {
+        td_tensor *a = td__tensor_alias(t->cx, t);
+        if (!a) return NULL;
+        t->follower = td__ref(a);
+    }
+    return t->follower;
+}
+
 /* ---- freeing ------------------------------------------------------------ */
 
 void td__view_step_drop(td_view_step *s) {
@@ -297,7 +309,7 @@ void td__view_step_drop(td_view_step *s) {
  * td__unref queues these instead of recursing, so chains of any length need
  * constant stack. */
 static void free_one(td_tensor *t) {
-    td_tensor *base = t->base;
+    td_tensor *base = t->base, *follower = t->follower;
     if (TD_UNLIKELY(t->typed)) td__typed_set(t, NULL);
     if (t->ag) t->cx->hooks->free_autograd(t);
     td__view_step_drop(t->steps);
@@ -305,6 +317,7 @@ static void free_one(td_tensor *t) {
     unlink_struct(t);
     td__tensor_retire(t);
     if (base) td__unref(base);
+    if (TD_UNLIKELY(follower)) td__unref(follower);
 }
 
 void td__unref(td_tensor *t) {

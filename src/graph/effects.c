@@ -61,6 +61,8 @@ bool td__graph_flags(const td_graph *g, uint32_t flags) {
 
 bool td__gnode_is_fixed(const td_gnode *n) {
     if (n->kind != TD_N_OP || td__gnode_draws(n)) return true;
+    bool has = td__row(n->op)->flags & TD_OPF_EFFECT;
+    if (has && n->origin == TD_FROM_BEFORE) return false; /* it has happened */
     return td__gnode_has_effect(n) || td__opinfo(n->op)->writes ||
            td__opinfo(n->op)->s.n_out == 0;
 }

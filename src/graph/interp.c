@@ -368,7 +368,8 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     td_where    was = td_here;
     td_ctx     *cx = r->g->cx;
     uint32_t    tags = cx->tags; /* of the enclosing node, if this graph is nested */
-    uint8_t     origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
+    uint8_t     outer = TD_TAG_ORIGIN(tags);
+    uint8_t     origin = n->origin && outer != TD_FROM_BEFORE ? n->origin : outer;
     td_callback calls;
     uint8_t     device = td__make_on(cx, device_for(cx, n));
     td_here = n->here;

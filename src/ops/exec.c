@@ -194,11 +194,11 @@ bool td__may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart) {
 bool td__may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
-    if (TD_UNLIKELY(t->st->inner))
+    if (TD_UNLIKELY(t->st->inner) && !c->cx->handling)
         return td__op_fail(c, TD_E_UNSUPPORTED,
                            "unsupported in a captured body: %s is an inner tensor of a "
-                           "tensor of a type, and is written; write the tensor, or a "
-                           "clone",
+                           "tensor of a type, or shares one, and is written; write the "
+                           "whole tensor, or a clone",
                            p->name);
     const td_opdef *pure =
         c->info->pure == TD_OP_COUNT ? c->def : td__row(c->info->pure);

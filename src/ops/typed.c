@@ -211,10 +211,13 @@ static bool inner_fit(const td_tensor *to, const td_tensor *value) {
 
 bool td__typed_copy(td_tensor *to, td_tensor *value) {
     if (!inner_fit(to, value)) return false;
-    for (int i = 0; i < to->typed->n; i++)
-        if (td_is_nil(td_op_copy_(to->typed->inner[i], value->typed->inner[i], false)))
-            return false;
-    return true;
+    bool ok = true;
+    to->cx->handling++; /* the whole is written, not an inner tensor by the body */
+    for (int i = 0; i < to->typed->n && ok; i++)
+        ok =
+            !td_is_nil(td_op_copy_(to->typed->inner[i], value->typed->inner[i], false));
+    to->cx->handling--;
+    return ok;
 }
 
 /* The functional twin on the same arguments; nil after td__fail. */

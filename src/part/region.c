@@ -138,7 +138,7 @@ static const char *why_inline(const td_graph *body, td_tensors ts, bool branch) 
     if (body->dims.n) return "sizes in its body are symbols";
     if (td__graph_flags(body, TD_OPF_DYNAMIC))
         return "a size in its body depends on values";
-    if (td__graph_flags(body, TD_OPF_EFFECT))
+    if (!branch && td__graph_flags(body, TD_OPF_EFFECT))
         return "its body calls an op with effects";
     if (td__graph_flags(body, TD_OPF_PLACES | TD_OPF_TAPE))
         return "its body sets flags or histories, or addresses storages";

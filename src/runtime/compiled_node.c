@@ -512,7 +512,7 @@ static void set_result(td_geom *to, const td_geom *g) {
 
 /* Saves value i of the plan in the node, as the output of the node that it is, if any:
  * then eager's cycle rule applies. An alias is saved where the caller's tensor may
- * later change its metadata. */
+ * later change its metadata; of a tensor that hooks read, one that changes with it. */
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_save_plan *k = &c->p->saves[i];
     td_saved           *s = &n->saved[n->n_saved++];
@@ -528,7 +528,9 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool alias = k->alias || td_is_inference(t); /* the latter eager did not save */
     alias |= made && c->p->j->fwd[k->out].meta_written;
     alias |= td__is_behind(t) && t->creation != TD_MADE_PLAIN; /* nobody may read fn */
-    if (alias && !(t = td__tensor_alias(c->p->cx, t))) return false;
+    if (alias &&
+        !(t = k->late ? td__tensor_follower(t) : td__tensor_alias(c->p->cx, t)))
+        return false;
     if (alias) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     bool hides = TD_UNLIKELY(n->cx->packers.n > 0) && (k->handle || k->late);

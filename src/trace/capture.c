@@ -347,7 +347,8 @@ static bool put_result(td_record *r, td_value v, int i) {
         if (TD_UNLIKELY(v.u.t->st->inner))
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "%s: unsupported: it is an inner tensor of a tensor of a "
-                            "type, with which it would share elements; return a clone",
+                            "type, or shares one, so that both would have the same "
+                            "elements; return a clone",
                             who);
         a = td__garg_value(g);
     } else if (v.kind == TD_K_FLOAT) {

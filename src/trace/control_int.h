@@ -31,12 +31,19 @@ void td__grad_types_free(td_grad_types *g);
 
 /* Appends a template of t (td__template) to to[]. */
 bool      td__add_template(td_value *to, int *n, td_tensor *t, bool grad);
-/* May backward recompute graph g of an op? Fails if that would draw other numbers or
- * repeat an effect. `what` is as below. */
+/* May backward recompute graph g of an op? Fails if that would draw other numbers.
+ * `what` is as below. */
 bool      td__check_repeats(td_ctx *cx, const td_graph *g, const char *what);
 /* Captures the backward graph of j->g, which is the graph argument `what` of an
  * op: "yes", "no" (of cond), "body" (of while_loop). NULL after td__fail. */
 td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
                                const char *what);
+
+/* Removes nodes TD_FROM_BEFORE that nothing reads, such as those with effects. Fails if
+ * the result of an effect is read; the others become ordinary nodes. */
+bool td__drop_repeats(td_graph *g, const char *what);
+/* Graph g of an op whose backward runs it once more: without its effects. One reference;
+ * NULL after td__fail. */
+td_graph *td__without_effects(td_graph *g, const char *what);
 
 #endif

@@ -168,12 +168,12 @@ static void give_grads(twice *t) {
 }
 
 /* Calls the op with the graphs of one iteration. */
-static bool call_op(twice *t, td_graph *of_back, td_graph *of_body) {
+static bool call_op(twice *t, td_graph *back, td_graph *of_back, td_graph *of_body) {
     td_vjp    *v = t->v;
     td_tensors tangents = {t->tangents, t->n_tangents}, ends = {t->ends, t->n_ends};
     td_value   in[] = {v->in[0],
                        v->in[BODY],
-                       v->in[BACK],
+                       td__value_graph(back),
                        td__value_graph(of_back),
                        td__value_graph(of_body),
                        v->in[STATE],
@@ -198,9 +198,11 @@ static bool run_rule(twice *t) {
         t->have[i] = v->g[i] != NULL;
     }
     if (!find_reached(t) || !make_tensors(t)) return false;
-    td_graph *of_back = capture_of_back(t);
+    td_graph *back = td__without_effects(v->in[BACK].u.g, "body");
+    td_graph *of_back = back ? capture_of_back(t) : NULL;
     td_graph *of_body = of_back ? capture_of_body(t) : NULL;
-    bool      ok = of_body && call_op(t, of_back, of_body);
+    bool      ok = of_body && call_op(t, back, of_back, of_body);
+    td__graph_drop(back);
     td__graph_drop(of_back);
     td__graph_drop(of_body);
     return ok;

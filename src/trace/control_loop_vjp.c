@@ -173,16 +173,25 @@ static td_graph *capture_iteration(td_vjp *v, loop_grad *l) {
     }
 }
 
-/* Captures the backward of the body and calls while_loop_backward, which runs it for
- * each iteration in reverse. */
-static bool run_loop_rule(td_vjp *v, loop_grad *l) {
-    if (!td__check_repeats(v->cx, v->in[0].u.g, "test") || !prepare_loop(v, l))
-        return false;
-    td_graph *back = capture_iteration(v, l);
-    if (!back) return false;
+/* In eager an iteration without gradients has no effects of its backward; here zeros
+ * arrive in place of those that are missing. */
+static bool check_missing(const td_vjp *v, const loop_grad *l, const td_graph *back) {
+    bool missing = false;
+    for (int i = 0; i < (int)v->in[2].n; i++) missing |= l->need[i] && !v->g[i];
+    return !missing || !td__graph_flags(back, TD_OPF_EFFECT) ||
+           td__fail(
+               v->cx, TD_E_UNSUPPORTED,
+               "td_while: the backward of the body calls an op with an effect, and "
+               "a state has no gradient after the loop. Use all results of the "
+               "loop, or call the op outside");
+}
+
+/* Calls while_loop_backward, which runs `back` for each iteration in reverse. */
+static bool call_backward(td_vjp *v, loop_grad *l, td_graph *test, td_graph *body,
+                          td_graph *back) {
     td_tensors grads = {l->grads, l->n_grads};
-    td_value   in[] = {v->in[0],
-                       v->in[1],
+    td_value   in[] = {td__value_graph(test),
+                       td__value_graph(body),
                        td__value_graph(back),
                        v->in[2],
                        v->in[3],
@@ -191,6 +200,21 @@ static bool run_loop_rule(td_vjp *v, loop_grad *l) {
     bool       ok =
         td__call_list(v->cx, TD_OP_while_loop_backward, in, 7, l->out, l->n_grads) >= 0;
     if (ok) give_grads(v, l);
+    return ok;
+}
+
+/* Captures the backward of the body and calls while_loop_backward, which runs it for
+ * each iteration in reverse. */
+static bool run_loop_rule(td_vjp *v, loop_grad *l) {
+    if (!td__check_repeats(v->cx, v->in[0].u.g, "test") || !prepare_loop(v, l))
+        return false;
+    td_graph *test = td__without_effects(v->in[0].u.g, "test");
+    td_graph *body = test ? td__without_effects(v->in[1].u.g, "body") : NULL;
+    td_graph *back = body ? capture_iteration(v, l) : NULL;
+    bool      ok =
+        back && check_missing(v, l, back) && call_backward(v, l, test, body, back);
+    td__graph_drop(test);
+    td__graph_drop(body);
     td__graph_drop(back);
     return ok;
 }

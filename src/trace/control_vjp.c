@@ -129,14 +129,18 @@ static bool check_hooks(const td_graph *g, const buffers *r, uint64_t after) {
     return true;
 }
 
-/* Replays the forward graph. A graph that draws sets the generator (td__check_repeats),
- * which is restored afterwards. */
+/* Replays the forward graph, whose effects have happened. A graph that draws sets the
+ * generator (td__check_repeats), which is restored afterwards. */
 static bool replay_forward(td_ctx *cx, const td_graph *g, buffers *r) {
     bool       draws = td__graph_draws(g);
     td_tensor *was = draws ? td_op_random_state(cx, NULL) : NULL;
     uint64_t   hooks = cx->last_hook;
-    return (!draws || !td_is_nil(was)) && td__graph_replay(g, r->in, r->out) &&
-           check_hooks(g, r, hooks) &&
+    uint32_t   tags = cx->tags;
+    if (draws && td_is_nil(was)) return false;
+    cx->tags = TD_TAG_WISH(tags) | TD_TAG_FROM(TD_FROM_BEFORE);
+    bool ok = td__graph_replay(g, r->in, r->out);
+    cx->tags = tags;
+    return ok && check_hooks(g, r, hooks) &&
            (!draws || !td_is_nil(td_op_random_state(cx, was)));
 }
 
@@ -210,20 +214,46 @@ static bool sets_generator(const td_graph *g) {
     return true;
 }
 
+static const char *op_of(const char *what) {
+    bool loop = !strcmp(what, "body") || !strcmp(what, "test");
+    return loop ? "td_while: the" : "td_cond: branch";
+}
+
 bool td__check_repeats(td_ctx *cx, const td_graph *g, const char *what) {
-    bool        loop = !strcmp(what, "body") || !strcmp(what, "test");
-    const char *who = loop ? "td_while: the" : "td_cond: branch";
+    const char *who = op_of(what);
+    bool        loop = strchr(who, ' ')[1] == 't';
     if (td__graph_draws(g) && !sets_generator(g))
         return td__fail(cx, TD_E_UNSUPPORTED,
                         "%s %s draws random numbers; its backward recomputes it and "
                         "would draw different ones. Draw them outside and %s",
                         who, what,
                         loop ? "read them in the body" : "pass them as arguments");
-    return !td__graph_flags(g, TD_OPF_EFFECT) ||
-           td__fail(cx, TD_E_UNSUPPORTED,
-                    "%s %s calls an op with an effect; its backward recomputes it, and "
-                    "the effect would happen again. Call the op outside",
-                    who, what);
+    return true;
+}
+
+bool td__drop_repeats(td_graph *g, const char *what) {
+    bool ok = td__graph_dce(g);
+    for (int i = 0; ok && i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (n->origin != TD_FROM_BEFORE) continue;
+        n->origin = TD_FROM_FORWARD;
+        if (td__gnode_has_effect(n))
+            ok = td__fail(g->cx, TD_E_UNSUPPORTED,
+                          "%s %s: its backward reads the result of %s, and would "
+                          "repeat its effect to compute it. Call the op outside, or do "
+                          "not read its result",
+                          op_of(what), what, td__row(n->op)->name);
+    }
+    return ok;
+}
+
+td_graph *td__without_effects(td_graph *g, const char *what) {
+    if (!td__graph_flags(g, TD_OPF_EFFECT)) return td__graph_keep(g), g;
+    td_graph *to = td__graph_clone(g);
+    for (int i = 0; to && i < to->nodes.n; i++) to->nodes.v[i]->origin = TD_FROM_BEFORE;
+    if (to && td__drop_repeats(to, what)) return to;
+    td__graph_drop(to);
+    return NULL;
 }
 
 /* Differentiating a backward graph would run its hooks and those of the forward graph a
@@ -262,7 +292,7 @@ td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
     cx->grad_enabled = was;
     cx->inference = inference;
     if (g) g->name = td__graph_str(g, name);
-    if (g && g->name && refuse_hooks(g) && td__graph_dce(g))
+    if (g && g->name && refuse_hooks(g) && td__drop_repeats(g, what))
         return g; /* without the forward results, which nothing reads */
     td__graph_drop(g);
     td__refuse_capture(cx, "the backward of a captured td_cond or td_while contains "

@@ -357,6 +357,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                        ? copy_moved_view(f, real, n)
                        : copy_base(f, real, n);
     if (!t || !copy_inner(f, real, t)) return NULL;
+    t->flags &= (uint8_t)~TD_TF_TRACED; /* a tensor from outside of the body */
     if (!copy_grad(f, real, t) || !copy_accumulator(f, real, t)) return NULL;
     if (real->bounds && !td__bounds_copy(t, real)) return NULL;
     t->moves = real->moves; /* both versions count these set_ calls */

@@ -178,6 +178,8 @@ static bool record_call(td_mode *m, td_opcall *c) {
     td_gnode *n = ok ? td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out) : NULL;
     ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1) &&
          record_asserts(r, &b, KNOWN_AFTER);
+    if (TD_UNLIKELY(c->info->op == TD_OP__wrap) && ok && r->outside && !r->cx->handling)
+        td__record_wrapped(r, c, in);
     if (r->sym) r->guards = r->sym->guards.n;
     if (draws && ok) r->cx->rng_offset = ++r->offset;
     return td__parts_end(r, ok ? n : NULL) && ok;

@@ -1,6 +1,7 @@
 /* record_values.c -- tensors as values of the graph being recorded: tags on tensors,
  * inputs for tensors the body closes over, arguments and results of nodes, and
  * the source location and labels of a node. */
+#include "core/typed.h"
 #include "trace/trace_int.h"
 
 #include <stdio.h>
@@ -552,4 +553,33 @@ bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
         n->out[i]->type = tag->type;
     }
     return true;
+}
+
+/* ---- tensors of a type that the body makes ------------------------------ */
+
+/* td__typed_leaves */
+static bool give_away(void *env, td_tensor *leaf) {
+    (void)env;
+    return leaf->st->inner = true;
+}
+
+/* Is it the storage of an argument, or of a tensor that the body closes over? */
+static bool is_from_outside(const td_record *r, td_tensor *t) {
+    const td_tag *tag = td__record_tag(r, t);
+    for (int i = 0; tag && i < r->g->inputs.n; i++) {
+        const td_gtype *type = r->g->inputs.v[i]->type;
+        if (type && type->storage == tag->storage) return true;
+    }
+    return !tag;
+}
+
+void td__record_wrapped(const td_record *r, const td_opcall *c, const td_value *in) {
+    bool shared = false;
+    for (uint32_t i = 0; i < in[0].n; i++) {
+        td_tensor *t = in[0].u.ts[i];
+        shared |= t->st->inner || is_from_outside(r, t);
+        t->st->inner = true;
+        if (t->typed) td__typed_leaves(t, give_away, NULL);
+    }
+    if (shared) c->out[0]->st->inner = true;
 }

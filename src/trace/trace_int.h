@@ -63,6 +63,10 @@ bool       td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who
  * hidden: the expansion the node is a part of; -1: a node of the graph. */
 bool       td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                               td_gnode *n, int32_t hidden);
+/* The body called _wrap. From then on the inner tensors belong to the result: the body
+ * may neither write nor return them. Nor may it write or return a result that shares them
+ * with an argument or with another tensor of a type. */
+void td__record_wrapped(const td_record *r, const td_opcall *c, const td_value *in);
 
 /* ---- nested_graphs.c ----------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* aot_types.c -- compiled functions of tensors of a type do what eager does: values,
  * inner tensors, writes, views, gradients of any order. */
+#include "graph/graph.h"
 #include "type_help.h"
 
 /* ---- pairs -------------------------------------------------------------- */
@@ -264,6 +265,38 @@ TEST(what_a_body_cannot_do_with_inner_tensors_is_an_error) {
     CHECK(fails(cx, gives_inner, two_pairs, "return a clone"));
     CHECK(fails(cx, wraps_argument, pair_and_plain, "pass a clone"));
     CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* A text is its own program; what its tensors of a type share is found all the same. */
+TEST(a_text_cannot_share_elements_with_a_tensor_that_it_makes) {
+    static const struct {
+        const char *text, *words;
+    } row[] = {
+        {"  %m = mul_(%v, 2.0)\n  return %a\n", "and is written"},
+        {"  %m = mul_(%x, 2.0)\n  return %v\n", "and is written"},
+        {"  %m = mul_(%a, 2.0)\n  return %v\n", "and is written"},
+        {"  %t = transpose(%v, 0, 1)\n  return %t\n", "return a clone"},
+        {"  %w = sin(%v)\n  return %w, %a\n", "return a clone"},
+    };
+    static const char head[] =
+        "func @f(%x: f32[2,3]) {\n"
+        "  %a = sin(%x)\n"
+        "  %v = _wrap([%x, %a], \"pair\", \"\", [2,3], [], f32)\n";
+    td_ctx *cx = td_open();
+    CHECK(pair_type(cx));
+    for (size_t i = 0; i < TD_COUNT(row); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s}\n", head, row[i].text);
+        td_gfile  *file = td__gfile_parse(cx, text, strlen(text), "t.td");
+        td_tensor *x = noise(cx, 2, 3), *y[2];
+        td_fn     *f = td_aot_graph(file->graphs.v[0], NULL);
+        CHECK_OK(cx);
+        CHECK(!td_invoke(f, TD_ARGS(x), y, 2) && strstr(td_message(cx), row[i].words));
+        td_clear(cx);
+        td_fn_drop(f);
+        td__gfile_drop(file);
+    }
     td_close(cx);
 }
 

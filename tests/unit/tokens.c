@@ -40,6 +40,13 @@ static bool tell_back(const td_op_run *r) {
                       0);
 }
 
+static bool pass(const td_op_run *r) {
+    td_tensor *x = r->in[0].u.t;
+    memcpy(td_data(r->out[0]), td_data(x),
+           td_dtype_size(td_dtype_of(x)) * (size_t)td_numel(x));
+    return true;
+}
+
 static bool open_ops(td_ctx *cx) {
     const td_op_opts all[] = {
         {TD_OP_OPTS, .schema = "tk_note(Tensor x, str s) -> Tensor", .shape = "x",
@@ -50,7 +57,9 @@ static bool open_ops(td_ctx *cx) {
         {TD_OP_OPTS, .schema = "tk_any(Tensor x, str s='.') -> ()", .kernel = mark,
          .effect = TD_EFFECT_UNORDERED, .version = 1},
         {TD_OP_OPTS, .schema = "tk_tell(Tensor x, str s) -> Tensor", .shape = "x",
-         .kernel = note, .backward = tell_back, .saves = "x", .version = 1}};
+         .kernel = note, .backward = tell_back, .saves = "x", .version = 1},
+        {TD_OP_OPTS, .schema = "tk_pass(Tensor x) -> Tensor", .shape = "x",
+         .kernel = pass, .backward = tell_back, .saves = "x", .version = 1}};
     seen[0] = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!td_register_op(cx, &all[i])) return false;
@@ -214,6 +223,83 @@ TEST(an_effect_in_a_branch_happens_once_and_in_its_place) {
     td_close(cx);
 }
 
+/* Gradients pass the branch; the effect has a backward of its own. */
+static bool noted_branch(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = tk_note(td_exp(x), "b");
+    tk_mark(x, "c");
+    return td_return(c, td_mul(y, td_sin(y)));
+}
+static bool grad_branch(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y;
+    td_branches of = {.yes = noted_branch, .no = quiet};
+    td_tensor  *h = tk_note(x, "a"), *p = td_gt(td_sum(td_detach(x)), 0.0);
+    if (!td_cond(p, of, TD_ARGS(h), &y, 1)) return false;
+    return td_return(c, tk_note(y, "d"));
+}
+/* It returns its argument, so that it has no halves: backward recomputes it. */
+static bool loud_same(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    tk_mark(x, "y");
+    (void)tk_note(td_neg(x), "z");
+    return td_return(c, x, td_exp(td_mul(x, 2.0)));
+}
+static bool quiet_same(td_call *c) {
+    return td_return(c, td_arg(c, 0), td_neg(td_arg(c, 0)));
+}
+static bool recomputed_branch(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y[2];
+    td_branches of = {.yes = loud_same, .no = quiet_same};
+    tk_mark(x, "a");
+    if (!td_cond(td_gt(td_sum(td_detach(x)), 0.0), of, TD_ARGS(x), y, 2)) return false;
+    return td_return(c, td_mul(y[0], y[1]));
+}
+
+TEST(gradients_pass_a_branch_with_effects) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    CHECK(same_effects(cx, grad_branch, NULL, true, "abcdDBA"));
+    CHECK(same_effects(cx, grad_branch, NULL, false, "abcd"));
+    CHECK(same_effects(cx, recomputed_branch, NULL, true, "ayz"));
+    td_close(cx);
+}
+
+static bool below(td_call *c) {
+    tk_mark(td_arg(c, 0), "?");
+    return td_return(c, td_lt(td_sum(td_arg(c, 0)), 60.0));
+}
+static bool turn_marked(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y;
+    tk_mark(x, "m");
+    td_call_op(td_call_ctx(c), "tk_pass", TD_ARGS(td_mul(x, x)), &y, 1);
+    return td_return(c, td_add(x, y));
+}
+static bool turn_noted(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_mul(tk_note(td_mul(x, 2.0), "n"), x));
+}
+static bool loop_of(td_call *c, td_body *body) {
+    td_tensor *x = td_arg(c, 0), *y;
+    td_loop    of = {.test = below, .body = body};
+    return td_while(td_call_ctx(c), of, TD_LIST(tk_note(x, "a")), &y) &&
+           td_return(c, tk_note(y, "b"));
+}
+static bool marked_loop(td_call *c) { return loop_of(c, turn_marked); }
+static bool noted_loop(td_call *c) { return loop_of(c, turn_noted); }
+
+TEST(gradients_pass_a_loop_with_effects) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    CHECK(same_effects(cx, marked_loop, NULL, false, "a?m?m?b"));
+    CHECK(same_effects(cx, marked_loop, NULL, true, "a?m?m?bBTTA"));
+    CHECK(same_effects(cx, noted_loop, NULL, false, "a?n?n?b"));
+    td_tensor *x = td_requires_grad_(td_linspace(cx, 1.0, 2.0, 4)), *y;
+    td_fn     *f = td_aot_function(cx, noted_loop, NULL, NULL);
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1) &&
+          strstr(td_message(cx), "backward reads the result of tk_note"));
+    td_clear(cx);
+    td_close(cx);
+}
+
 /* A void op has no size, for a budget of any size and for both partitions. */
 TEST(effects_without_results_have_no_size_in_a_budget) {
     td_ctx *cx = td_open();
@@ -276,6 +362,26 @@ TEST(a_second_gradient_repeats_no_effect_of_the_first) {
         if (!i) strcpy(eager, seen);
         TD_CHECK_THAT(!strcmp(seen, eager), "run %d: %s, not %s", i, seen, eager);
     }
+    td_close(cx);
+}
+
+static bool square_marked(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    tk_mark(x, "m");
+    return td_return(c, td_mul(td_mul(x, x), x));
+}
+
+TEST(a_second_gradient_repeats_no_effect_without_results) {
+    td_ctx      *cx = td_open();
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(open_ops(cx));
+    td_fn     *f = td_aot_function(cx, square_marked, NULL, NULL);
+    td_tensor *x = td_requires_grad_(td_full(cx, TD_SHAPE(2), 2.0)), *y, *g, *gg;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &o));
+    CHECK(td_grad(TD_LIST(td_sum(g)), TD_LIST(x), &gg, NULL));
+    CHECK_OK(cx);
+    CHECK_STR(seen, "m");
     td_close(cx);
 }
 

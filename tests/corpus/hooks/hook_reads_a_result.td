@@ -50,3 +50,54 @@ case "saved values are packed, what the hook reads is not" {
   }
   backward seed=2
 }
+
+# The caller gives a tensor that a hook reads another storage, other strides or other sizes.
+
+func @k(%x: f32[2,2], %w: f32[2,2]) {
+  %v = sin(%x)
+  mul_(%w, %v)
+  on_grad(%v, func @hook(%g: f32[2,2], %a: f32[2,2], %b: f32[2,2]) {
+      %c = mul(%g, %a)
+      %d = add(%c, %b)
+      return %d
+    }, [%v, %w])
+  %y = exp(%v)
+  return %y, %v
+}
+
+case "a result is moved by set_" {
+  %x = randn([2,2], seed=1, requires_grad=true)
+  %w = randn([2,2], seed=3)
+  %o = randn([2,2], seed=5)
+  call @k(%x, %w)
+  no_grad {
+    set_(%out.1, %o)
+    mul_(%o, 2.0)
+  }
+  backward %out.0 seed=2 retain_graph=true
+  no_grad {
+    transpose_(%out.1, 0, 1)
+  }
+  backward %out.0 seed=2
+}
+
+case "an argument that the call has written is moved by set_" {
+  %x = randn([2,2], seed=1, requires_grad=true)
+  %w = randn([2,2], seed=3)
+  %o = randn([2,2], seed=5)
+  call @k(%x, %w)
+  no_grad {
+    set_(%w, %o)
+  }
+  backward %out.0 seed=2
+}
+
+case "a result has other sizes" {
+  %x = randn([2,2], seed=1, requires_grad=true)
+  %w = randn([2,2], seed=3)
+  call @k(%x, %w)
+  no_grad {
+    unsqueeze_(%out.1, 0)
+  }
+  backward %out.0 seed=2
+}

@@ -3,7 +3,8 @@
 func @f(%p0, %p3) {
   %v8 = randn([2], f32)
   %v9 = linear(%p3, %v8, none)
-  %v13 = _wrap([%v9, %v9], "fz_pair", "", [2,0], [], f32)
+  %v10 = clone(%v9)
+  %v13 = _wrap([%v9, %v10], "fz_pair", "", [2,0], [], f32)
   return %p0, %v13
 }
 func @g(%q0: f32[2,0] of fz_pair("", f32[2,0], f32[2,0]), %q1: i64[2,0]) {
