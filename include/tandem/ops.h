@@ -1163,6 +1163,9 @@ TD_API td_tensor *td_op_value_selecting_reduction_backward(td_tensor *grad, int6
 /* exp(self) over its sum along a dim, without overflow. */
 TD_API td_tensor *td_op_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
 
+/* softmax of -self. */
+TD_API td_tensor *td_op_softmin(td_tensor *self, int64_t dim, td_dtype dtype);
+
 /* log of softmax, without overflow. */
 TD_API td_tensor *td_op_log_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
 
@@ -1306,6 +1309,12 @@ TD_API td_tensor *td_op__cdist(td_tensor *x1, td_tensor *x2, double p);
 
 /* Distances of every row of a matrix to each row after it, as one vector. */
 TD_API td_tensor *td_op_pdist(td_tensor *self, double p);
+
+/* The p-norm of x1 - x2 + eps over the last dim. */
+TD_API td_tensor *td_op_pairwise_distance(td_tensor *x1, td_tensor *x2, double p, double eps, bool keepdim);
+
+/* Cosines of the vectors along a dim: their inner product over their lengths, each eps at least. Sizes broadcast. */
+TD_API td_tensor *td_op_cosine_similarity(td_tensor *x1, td_tensor *x2, int64_t dim, double eps);
 
 /* Matrix norm over two dims: ord 1 and -1 are the greatest and least sum of a column, inf and -inf of a row, 2 and -2 the greatest and least singular value. */
 TD_API td_tensor *td_op_linalg_matrix_norm(td_tensor *self, td_value ord, td_ints dim, bool keepdim, td_dtype dtype);
@@ -2366,6 +2375,12 @@ TD_API td_tensor *td_op__batch_norm_eval(td_tensor *input, td_tensor *weight, td
 /* Normalizes each channel of each sample, then scales and shifts. */
 TD_API td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, bool use_input_stats, double momentum, double eps);
 
+/* input over its p-norm along a dim, which counts as eps at least. */
+TD_API td_tensor *td_op_normalize(td_tensor *input, double p, int64_t dim, double eps);
+
+/* input / (k + alpha m)^beta, m being the mean of the squares of `size` neighbouring channels; input is [N,C,...]. */
+TD_API td_tensor *td_op_local_response_norm(td_tensor *input, int64_t size, double alpha, double beta, double k);
+
 /* Cross-correlation of [N,C,...] with [O,C/groups,...] over 1 to 3 dims, plus a bias per output channel; transposed: the gradient of one with respect to its input, weight [C,O/groups,...]. */
 TD_API td_tensor *td_op_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints dilation, bool transposed, td_ints output_padding, int64_t groups);
 
@@ -2405,6 +2420,21 @@ TD_API td_tensor *td_op_conv3d_padding(td_tensor *input, td_tensor *weight, td_t
 /* Transposed convolution of [N,C,D,H,W] or [C,D,H,W] with weight [C,O/groups,...]; output_padding makes the result larger at the end. */
 TD_API td_tensor *td_op_conv_transpose3d(td_tensor *input, td_tensor *weight, td_tensor *bias, td_ints stride, td_ints padding, td_ints output_padding, int64_t groups, td_ints dilation);
 
+/* 1-d convolution of [T,B,C] with weight [K,C,O] and bias [O]. */
+TD_API td_tensor *td_op_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, int64_t pad);
+
+/* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
+TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
+
+/* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where all scores are -inf. */
+TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
+
+/* Gradients of _flash_attention; the weights are recomputed by blocks. */
+TD_API td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
+
+/* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. enable_gqa repeats each head of key and value for as many heads of query. */
+TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale, bool enable_gqa);
+
 /* Absolute difference; reduction is 'mean', 'sum' or 'none'. */
 TD_API td_tensor *td_op_l1_loss(td_tensor *self, td_tensor *target, const char *reduction);
 
@@ -2435,17 +2465,47 @@ TD_API td_tensor *td_op_nll_loss(td_tensor *self, td_tensor *target, td_tensor *
 /* Cross entropy of logits self [N,C,...] with class indices, or with probabilities of the same sizes. */
 TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction, int64_t ignore_index, double label_smoothing);
 
-/* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
-TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
+/* -(target log a + (1 - target) log(1 - a)), each logarithm -100 or more. */
+TD_API td_tensor *td_op__binary_cross_entropy(td_tensor *a, td_tensor *target);
 
-/* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where all scores are -inf. */
-TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
+/* Binary cross entropy of the probabilities self against target; a probability outside [0, 1] is an error. */
+TD_API td_tensor *td_op_binary_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction);
 
-/* Gradients of _flash_attention; the weights are recomputed by blocks. */
-TD_API td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
+/* Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input; full adds Stirling's approximation of log(target!). */
+TD_API td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_input, bool full, double eps, const char *reduction);
 
-/* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. */
-TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale);
+/* Negative log likelihood under normal distributions of mean input and variance var, which is eps at least; var may lack the last dim or have size 1 in one. full adds log(2 pi) / 2. */
+TD_API td_tensor *td_op_gaussian_nll_loss(td_tensor *input, td_tensor *target, td_tensor *var, bool full, double eps, const char *reduction);
+
+/* Connectionist temporal classification: the negative log probability of targets [N,S], or all in one [sum of lengths], under log_probs [T,N,C], summed over all alignments. A mean divides each loss by its target's length first. zero_infinity: a target longer than its input gives 0. */
+TD_API td_tensor *td_op_ctc_loss(td_tensor *log_probs, td_tensor *targets, td_tensor *input_lengths, td_tensor *target_lengths, int64_t blank, const char *reduction, bool zero_infinity);
+
+/* cross_entropy of linear(input, linear_weight, linear_bias), input being [N,D] or [D]. linear_weight [C,..,D] gives scores [N,C,..]. */
+TD_API td_tensor *td_op_linear_cross_entropy(td_tensor *input, td_tensor *linear_weight, td_tensor *target, td_tensor *linear_bias, td_tensor *weight, const char *reduction, td_value ignore_index, double label_smoothing);
+
+/* max(0, margin - target (input1 - input2)): target 1 wants input1 above input2, -1 below. */
+TD_API td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin, const char *reduction);
+
+/* self where target is 1, max(0, margin - self) where it is -1. */
+TD_API td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double margin, const char *reduction);
+
+/* log(1 + exp(-target self)). */
+TD_API td_tensor *td_op_soft_margin_loss(td_tensor *self, td_tensor *target, const char *reduction);
+
+/* Sum over the other classes of max(0, margin - self[target] + self[class])^p, times weight[target], over the number of classes; self is [N,C] or [C], p 1 or 2. */
+TD_API td_tensor *td_op_multi_margin_loss(td_tensor *self, td_tensor *target, td_value p, td_value margin, td_tensor *weight, const char *reduction);
+
+/* Sum over classes in target and classes not in it of max(0, 1 - self[one] + self[other]), over the number of classes. A row of target lists classes up to the first -1. */
+TD_API td_tensor *td_op_multilabel_margin_loss(td_tensor *self, td_tensor *target, const char *reduction);
+
+/* Mean over the last dim of the binary cross entropies of sigmoid(self) against target. */
+TD_API td_tensor *td_op_multilabel_soft_margin_loss(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction);
+
+/* max(0, margin + d(anchor, positive) - d(anchor, negative)) of pairwise_distance; swap takes the distance of positive and negative where it is less. */
+TD_API td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_tensor *negative, double margin, double p, double eps, bool swap, const char *reduction);
+
+/* 1 - c where target is 1, max(0, c - margin) where it is -1, of the cosine c of two vectors. */
+TD_API td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin, const char *reduction);
 
 /* Largest element of each window of [N,C,H,W] or [C,H,W], and its place h*W+w in the plane; NaN wins, of equals the first. */
 TD_API td_tensor *td_op_max_pool2d_with_indices(td_tensor *self, td_ints kernel_size, td_ints stride, td_ints padding, td_ints dilation, bool ceil_mode, td_tensor **indices);
@@ -2731,6 +2791,30 @@ TD_API td_tensor *td_op_dropout(td_tensor *input, double p, bool train);
 
 /* Writes the result of dropout into its first argument; writes nothing when there is nothing to drop. */
 TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
+
+/* dropout of whole channels of input [N,C,...]. */
+TD_API td_tensor *td_op_feature_dropout(td_tensor *input, double p, bool train);
+
+/* feature_dropout of [N,C,L] or [C,L]. */
+TD_API td_tensor *td_op_dropout1d(td_tensor *input, double p, bool train);
+
+/* feature_dropout of [N,C,H,W]. */
+TD_API td_tensor *td_op_dropout2d(td_tensor *input, double p, bool train);
+
+/* feature_dropout of [N,C,D,H,W] or [C,D,H,W]. */
+TD_API td_tensor *td_op_dropout3d(td_tensor *input, double p, bool train);
+
+/* Dropped elements become the value that selu has at -infinity; then all are scaled and shifted so that mean 0 and variance 1 remain so. */
+TD_API td_tensor *td_op_alpha_dropout(td_tensor *input, double p, bool train);
+
+/* alpha_dropout of whole channels of input [N,C,...]. */
+TD_API td_tensor *td_op_feature_alpha_dropout(td_tensor *input, double p, bool train);
+
+/* leaky_relu; in training each negative element has a slope of its own, drawn from [lower, upper), else all have the mean of the two. */
+TD_API td_tensor *td_op_rrelu(td_tensor *self, double lower, double upper, bool training);
+
+/* softmax((logits + Gumbel noise) / tau), a differentiable draw of a class; hard: a one-hot vector with the same gradient. */
+TD_API td_tensor *td_op_gumbel_softmax(td_tensor *logits, double tau, bool hard, int64_t dim);
 
 /* Seed and offset of the generator as two i64; with `set`, the generator then continues from there. Compiled code that redraws numbers in backward saves and restores the generator with it. */
 TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
@@ -4062,6 +4146,12 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_softmax, x0, x1, TD_DTYPE_NONE)
 #define TD__softmax_3(x0, x1, x2) \
     TD__CALL(td_op_softmax, x0, x1, x2)
+#define td_softmin(...) TD__PICK_2_3(TD__softmin_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__softmin_N(...) TD__WRONG("td_softmin(self, dim, [dtype])")
+#define TD__softmin_2(x0, x1) \
+    TD__CALL(td_op_softmin, x0, x1, TD_DTYPE_NONE)
+#define TD__softmin_3(x0, x1, x2) \
+    TD__CALL(td_op_softmin, x0, x1, x2)
 #define td_log_softmax(...) TD__PICK_2_3(TD__log_softmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__log_softmax_N(...) TD__WRONG("td_log_softmax(self, dim, [dtype])")
 #define TD__log_softmax_2(x0, x1) \
@@ -4220,6 +4310,24 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_pdist, x0, 2)
 #define TD__pdist_2(x0, x1) \
     TD__CALL(td_op_pdist, x0, x1)
+#define td_pairwise_distance(...) TD__PICK_2_5(TD__pairwise_distance_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__pairwise_distance_N(...) TD__WRONG("td_pairwise_distance(x1, x2, [p], [eps], [keepdim])")
+#define TD__pairwise_distance_2(x0, x1) \
+    TD__CALL(td_op_pairwise_distance, x0, x1, 2, 9.9999999999999995e-07, false)
+#define TD__pairwise_distance_3(x0, x1, x2) \
+    TD__CALL(td_op_pairwise_distance, x0, x1, x2, 9.9999999999999995e-07, false)
+#define TD__pairwise_distance_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_pairwise_distance, x0, x1, x2, x3, false)
+#define TD__pairwise_distance_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_pairwise_distance, x0, x1, x2, x3, x4)
+#define td_cosine_similarity(...) TD__PICK_2_4(TD__cosine_similarity_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cosine_similarity_N(...) TD__WRONG("td_cosine_similarity(x1, x2, [dim], [eps])")
+#define TD__cosine_similarity_2(x0, x1) \
+    TD__CALL(td_op_cosine_similarity, x0, x1, 1, 1e-08)
+#define TD__cosine_similarity_3(x0, x1, x2) \
+    TD__CALL(td_op_cosine_similarity, x0, x1, x2, 1e-08)
+#define TD__cosine_similarity_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_cosine_similarity, x0, x1, x2, x3)
 #define td_linalg_matrix_norm(...) TD__PICK_2_5(TD__linalg_matrix_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linalg_matrix_norm_N(...) TD__WRONG("td_linalg_matrix_norm(self, ord, [dim], [keepdim], [dtype])")
 #define TD__linalg_matrix_norm_2(x0, x1) \
@@ -5707,6 +5815,26 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, 1.0000000000000001e-05)
 #define TD__instance_norm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
     TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_normalize(...) TD__PICK_1_4(TD__normalize_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__normalize_N(...) TD__WRONG("td_normalize(input, [p], [dim], [eps])")
+#define TD__normalize_1(x0) \
+    TD__CALL(td_op_normalize, x0, 2, 1, 9.9999999999999998e-13)
+#define TD__normalize_2(x0, x1) \
+    TD__CALL(td_op_normalize, x0, x1, 1, 9.9999999999999998e-13)
+#define TD__normalize_3(x0, x1, x2) \
+    TD__CALL(td_op_normalize, x0, x1, x2, 9.9999999999999998e-13)
+#define TD__normalize_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_normalize, x0, x1, x2, x3)
+#define td_local_response_norm(...) TD__PICK_2_5(TD__local_response_norm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__local_response_norm_N(...) TD__WRONG("td_local_response_norm(input, size, [alpha], [beta], [k])")
+#define TD__local_response_norm_2(x0, x1) \
+    TD__CALL(td_op_local_response_norm, x0, x1, 0.0001, 0.75, 1)
+#define TD__local_response_norm_3(x0, x1, x2) \
+    TD__CALL(td_op_local_response_norm, x0, x1, x2, 0.75, 1)
+#define TD__local_response_norm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_local_response_norm, x0, x1, x2, x3, 1)
+#define TD__local_response_norm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_local_response_norm, x0, x1, x2, x3, x4)
 #define td_convolution(...) TD__CALL(td_op_convolution, __VA_ARGS__)
 #define td_conv2d(...) TD__PICK_2_7(TD__conv2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__conv2d_N(...) TD__WRONG("td_conv2d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
@@ -5840,6 +5968,26 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, x5, x6, TD_SHAPE(1))
 #define TD__conv_transpose3d_8(x0, x1, x2, x3, x4, x5, x6, x7) \
     TD__CALL(td_op_conv_transpose3d, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_conv_tbc(...) TD__PICK_3_4(TD__conv_tbc_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__conv_tbc_N(...) TD__WRONG("td_conv_tbc(self, weight, bias, [pad])")
+#define TD__conv_tbc_3(x0, x1, x2) \
+    TD__CALL(td_op_conv_tbc, x0, x1, x2, 0)
+#define TD__conv_tbc_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_conv_tbc, x0, x1, x2, x3)
+#define td_scaled_dot_product_attention(...) TD__PICK_3_8(TD__scaled_dot_product_attention_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scaled_dot_product_attention_N(...) TD__WRONG("td_scaled_dot_product_attention(query, key, value, [attn_mask], [dropout_p], [is_causal], [scale], [enable_gqa])")
+#define TD__scaled_dot_product_attention_3(x0, x1, x2) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, NULL, 0, false, TD_NONE, false)
+#define TD__scaled_dot_product_attention_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, 0, false, TD_NONE, false)
+#define TD__scaled_dot_product_attention_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, false, TD_NONE, false)
+#define TD__scaled_dot_product_attention_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_NONE, false)
+#define TD__scaled_dot_product_attention_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_V(x6), false)
+#define TD__scaled_dot_product_attention_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_V(x6), x7)
 #define td_l1_loss(...) TD__PICK_2_3(TD__l1_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__l1_loss_N(...) TD__WRONG("td_l1_loss(self, target, [reduction])")
 #define TD__l1_loss_2(x0, x1) \
@@ -5908,18 +6056,130 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, 0)
 #define TD__cross_entropy_6(x0, x1, x2, x3, x4, x5) \
     TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, x5)
-#define td_scaled_dot_product_attention(...) TD__PICK_3_7(TD__scaled_dot_product_attention_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__scaled_dot_product_attention_N(...) TD__WRONG("td_scaled_dot_product_attention(query, key, value, [attn_mask], [dropout_p], [is_causal], [scale])")
-#define TD__scaled_dot_product_attention_3(x0, x1, x2) \
-    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, NULL, 0, false, TD_NONE)
-#define TD__scaled_dot_product_attention_4(x0, x1, x2, x3) \
-    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, 0, false, TD_NONE)
-#define TD__scaled_dot_product_attention_5(x0, x1, x2, x3, x4) \
-    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, false, TD_NONE)
-#define TD__scaled_dot_product_attention_6(x0, x1, x2, x3, x4, x5) \
-    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_NONE)
-#define TD__scaled_dot_product_attention_7(x0, x1, x2, x3, x4, x5, x6) \
-    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_V(x6))
+#define td_binary_cross_entropy(...) TD__PICK_2_4(TD__binary_cross_entropy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__binary_cross_entropy_N(...) TD__WRONG("td_binary_cross_entropy(self, target, [weight], [reduction])")
+#define TD__binary_cross_entropy_2(x0, x1) \
+    TD__CALL(td_op_binary_cross_entropy, x0, x1, NULL, "mean")
+#define TD__binary_cross_entropy_3(x0, x1, x2) \
+    TD__CALL(td_op_binary_cross_entropy, x0, x1, x2, "mean")
+#define TD__binary_cross_entropy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_binary_cross_entropy, x0, x1, x2, x3)
+#define td_poisson_nll_loss(...) TD__PICK_2_6(TD__poisson_nll_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__poisson_nll_loss_N(...) TD__WRONG("td_poisson_nll_loss(input, target, [log_input], [full], [eps], [reduction])")
+#define TD__poisson_nll_loss_2(x0, x1) \
+    TD__CALL(td_op_poisson_nll_loss, x0, x1, true, false, 1e-08, "mean")
+#define TD__poisson_nll_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_poisson_nll_loss, x0, x1, x2, false, 1e-08, "mean")
+#define TD__poisson_nll_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_poisson_nll_loss, x0, x1, x2, x3, 1e-08, "mean")
+#define TD__poisson_nll_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_poisson_nll_loss, x0, x1, x2, x3, x4, "mean")
+#define TD__poisson_nll_loss_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_poisson_nll_loss, x0, x1, x2, x3, x4, x5)
+#define td_gaussian_nll_loss(...) TD__PICK_3_6(TD__gaussian_nll_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__gaussian_nll_loss_N(...) TD__WRONG("td_gaussian_nll_loss(input, target, var, [full], [eps], [reduction])")
+#define TD__gaussian_nll_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_gaussian_nll_loss, x0, x1, x2, false, 9.9999999999999995e-07, "mean")
+#define TD__gaussian_nll_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_gaussian_nll_loss, x0, x1, x2, x3, 9.9999999999999995e-07, "mean")
+#define TD__gaussian_nll_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_gaussian_nll_loss, x0, x1, x2, x3, x4, "mean")
+#define TD__gaussian_nll_loss_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_gaussian_nll_loss, x0, x1, x2, x3, x4, x5)
+#define td_ctc_loss(...) TD__PICK_4_7(TD__ctc_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__ctc_loss_N(...) TD__WRONG("td_ctc_loss(log_probs, targets, input_lengths, target_lengths, [blank], [reduction], [zero_infinity])")
+#define TD__ctc_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_ctc_loss, x0, x1, x2, x3, 0, "mean", false)
+#define TD__ctc_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_ctc_loss, x0, x1, x2, x3, x4, "mean", false)
+#define TD__ctc_loss_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_ctc_loss, x0, x1, x2, x3, x4, x5, false)
+#define TD__ctc_loss_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_ctc_loss, x0, x1, x2, x3, x4, x5, x6)
+#define td_linear_cross_entropy(...) TD__PICK_3_8(TD__linear_cross_entropy_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__linear_cross_entropy_N(...) TD__WRONG("td_linear_cross_entropy(input, linear_weight, target, [linear_bias], [weight], [reduction], [ignore_index], [label_smoothing])")
+#define TD__linear_cross_entropy_3(x0, x1, x2) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, NULL, NULL, "mean", TD_NONE, 0)
+#define TD__linear_cross_entropy_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, x3, NULL, "mean", TD_NONE, 0)
+#define TD__linear_cross_entropy_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, x3, x4, "mean", TD_NONE, 0)
+#define TD__linear_cross_entropy_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, x3, x4, x5, TD_NONE, 0)
+#define TD__linear_cross_entropy_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, x3, x4, x5, TD_V(x6), 0)
+#define TD__linear_cross_entropy_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_linear_cross_entropy, x0, x1, x2, x3, x4, x5, TD_V(x6), x7)
+#define td_margin_ranking_loss(...) TD__PICK_3_5(TD__margin_ranking_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__margin_ranking_loss_N(...) TD__WRONG("td_margin_ranking_loss(input1, input2, target, [margin], [reduction])")
+#define TD__margin_ranking_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_margin_ranking_loss, x0, x1, x2, 0, "mean")
+#define TD__margin_ranking_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_margin_ranking_loss, x0, x1, x2, x3, "mean")
+#define TD__margin_ranking_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_margin_ranking_loss, x0, x1, x2, x3, x4)
+#define td_hinge_embedding_loss(...) TD__PICK_2_4(TD__hinge_embedding_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__hinge_embedding_loss_N(...) TD__WRONG("td_hinge_embedding_loss(self, target, [margin], [reduction])")
+#define TD__hinge_embedding_loss_2(x0, x1) \
+    TD__CALL(td_op_hinge_embedding_loss, x0, x1, 1, "mean")
+#define TD__hinge_embedding_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_hinge_embedding_loss, x0, x1, x2, "mean")
+#define TD__hinge_embedding_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_hinge_embedding_loss, x0, x1, x2, x3)
+#define td_soft_margin_loss(...) TD__PICK_2_3(TD__soft_margin_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__soft_margin_loss_N(...) TD__WRONG("td_soft_margin_loss(self, target, [reduction])")
+#define TD__soft_margin_loss_2(x0, x1) \
+    TD__CALL(td_op_soft_margin_loss, x0, x1, "mean")
+#define TD__soft_margin_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_soft_margin_loss, x0, x1, x2)
+#define td_multi_margin_loss(...) TD__PICK_2_6(TD__multi_margin_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__multi_margin_loss_N(...) TD__WRONG("td_multi_margin_loss(self, target, [p], [margin], [weight], [reduction])")
+#define TD__multi_margin_loss_2(x0, x1) \
+    TD__CALL(td_op_multi_margin_loss, x0, x1, td_value_int(1), td_value_int(1), NULL, "mean")
+#define TD__multi_margin_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_multi_margin_loss, x0, x1, TD_V(x2), td_value_int(1), NULL, "mean")
+#define TD__multi_margin_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_multi_margin_loss, x0, x1, TD_V(x2), TD_V(x3), NULL, "mean")
+#define TD__multi_margin_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_multi_margin_loss, x0, x1, TD_V(x2), TD_V(x3), x4, "mean")
+#define TD__multi_margin_loss_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_multi_margin_loss, x0, x1, TD_V(x2), TD_V(x3), x4, x5)
+#define td_multilabel_margin_loss(...) TD__PICK_2_3(TD__multilabel_margin_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__multilabel_margin_loss_N(...) TD__WRONG("td_multilabel_margin_loss(self, target, [reduction])")
+#define TD__multilabel_margin_loss_2(x0, x1) \
+    TD__CALL(td_op_multilabel_margin_loss, x0, x1, "mean")
+#define TD__multilabel_margin_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_multilabel_margin_loss, x0, x1, x2)
+#define td_multilabel_soft_margin_loss(...) TD__PICK_2_4(TD__multilabel_soft_margin_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__multilabel_soft_margin_loss_N(...) TD__WRONG("td_multilabel_soft_margin_loss(self, target, [weight], [reduction])")
+#define TD__multilabel_soft_margin_loss_2(x0, x1) \
+    TD__CALL(td_op_multilabel_soft_margin_loss, x0, x1, NULL, "mean")
+#define TD__multilabel_soft_margin_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_multilabel_soft_margin_loss, x0, x1, x2, "mean")
+#define TD__multilabel_soft_margin_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_multilabel_soft_margin_loss, x0, x1, x2, x3)
+#define td_triplet_margin_loss(...) TD__PICK_3_8(TD__triplet_margin_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__triplet_margin_loss_N(...) TD__WRONG("td_triplet_margin_loss(anchor, positive, negative, [margin], [p], [eps], [swap], [reduction])")
+#define TD__triplet_margin_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, 1, 2, 9.9999999999999995e-07, false, "mean")
+#define TD__triplet_margin_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, x3, 2, 9.9999999999999995e-07, false, "mean")
+#define TD__triplet_margin_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, x3, x4, 9.9999999999999995e-07, false, "mean")
+#define TD__triplet_margin_loss_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, x3, x4, x5, false, "mean")
+#define TD__triplet_margin_loss_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, x3, x4, x5, x6, "mean")
+#define TD__triplet_margin_loss_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_triplet_margin_loss, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_cosine_embedding_loss(...) TD__PICK_3_5(TD__cosine_embedding_loss_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cosine_embedding_loss_N(...) TD__WRONG("td_cosine_embedding_loss(input1, input2, target, [margin], [reduction])")
+#define TD__cosine_embedding_loss_3(x0, x1, x2) \
+    TD__CALL(td_op_cosine_embedding_loss, x0, x1, x2, 0, "mean")
+#define TD__cosine_embedding_loss_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_cosine_embedding_loss, x0, x1, x2, x3, "mean")
+#define TD__cosine_embedding_loss_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_cosine_embedding_loss, x0, x1, x2, x3, x4)
 #define td_max_pool2d_with_indices(...) TD__PICK_3_7(TD__max_pool2d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_pool2d_with_indices_N(...) TD__WRONG("td_max_pool2d_with_indices(self, kernel_size, [stride], [padding], [dilation], [ceil_mode], &indices)")
 #define TD__max_pool2d_with_indices_3(x0, x1, x2) \
@@ -6425,6 +6685,74 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_dropout_, x0, x1, true)
 #define TD__dropout__3(x0, x1, x2) \
     TD__CALL(td_op_dropout_, x0, x1, x2)
+#define td_feature_dropout(...) TD__PICK_1_3(TD__feature_dropout_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__feature_dropout_N(...) TD__WRONG("td_feature_dropout(input, [p], [train])")
+#define TD__feature_dropout_1(x0) \
+    TD__CALL(td_op_feature_dropout, x0, 0.5, true)
+#define TD__feature_dropout_2(x0, x1) \
+    TD__CALL(td_op_feature_dropout, x0, x1, true)
+#define TD__feature_dropout_3(x0, x1, x2) \
+    TD__CALL(td_op_feature_dropout, x0, x1, x2)
+#define td_dropout1d(...) TD__PICK_1_3(TD__dropout1d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__dropout1d_N(...) TD__WRONG("td_dropout1d(input, [p], [train])")
+#define TD__dropout1d_1(x0) \
+    TD__CALL(td_op_dropout1d, x0, 0.5, true)
+#define TD__dropout1d_2(x0, x1) \
+    TD__CALL(td_op_dropout1d, x0, x1, true)
+#define TD__dropout1d_3(x0, x1, x2) \
+    TD__CALL(td_op_dropout1d, x0, x1, x2)
+#define td_dropout2d(...) TD__PICK_1_3(TD__dropout2d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__dropout2d_N(...) TD__WRONG("td_dropout2d(input, [p], [train])")
+#define TD__dropout2d_1(x0) \
+    TD__CALL(td_op_dropout2d, x0, 0.5, true)
+#define TD__dropout2d_2(x0, x1) \
+    TD__CALL(td_op_dropout2d, x0, x1, true)
+#define TD__dropout2d_3(x0, x1, x2) \
+    TD__CALL(td_op_dropout2d, x0, x1, x2)
+#define td_dropout3d(...) TD__PICK_1_3(TD__dropout3d_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__dropout3d_N(...) TD__WRONG("td_dropout3d(input, [p], [train])")
+#define TD__dropout3d_1(x0) \
+    TD__CALL(td_op_dropout3d, x0, 0.5, true)
+#define TD__dropout3d_2(x0, x1) \
+    TD__CALL(td_op_dropout3d, x0, x1, true)
+#define TD__dropout3d_3(x0, x1, x2) \
+    TD__CALL(td_op_dropout3d, x0, x1, x2)
+#define td_alpha_dropout(...) TD__PICK_1_3(TD__alpha_dropout_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__alpha_dropout_N(...) TD__WRONG("td_alpha_dropout(input, [p], [train])")
+#define TD__alpha_dropout_1(x0) \
+    TD__CALL(td_op_alpha_dropout, x0, 0.5, false)
+#define TD__alpha_dropout_2(x0, x1) \
+    TD__CALL(td_op_alpha_dropout, x0, x1, false)
+#define TD__alpha_dropout_3(x0, x1, x2) \
+    TD__CALL(td_op_alpha_dropout, x0, x1, x2)
+#define td_feature_alpha_dropout(...) TD__PICK_1_3(TD__feature_alpha_dropout_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__feature_alpha_dropout_N(...) TD__WRONG("td_feature_alpha_dropout(input, [p], [train])")
+#define TD__feature_alpha_dropout_1(x0) \
+    TD__CALL(td_op_feature_alpha_dropout, x0, 0.5, false)
+#define TD__feature_alpha_dropout_2(x0, x1) \
+    TD__CALL(td_op_feature_alpha_dropout, x0, x1, false)
+#define TD__feature_alpha_dropout_3(x0, x1, x2) \
+    TD__CALL(td_op_feature_alpha_dropout, x0, x1, x2)
+#define td_rrelu(...) TD__PICK_1_4(TD__rrelu_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__rrelu_N(...) TD__WRONG("td_rrelu(self, [lower], [upper], [training])")
+#define TD__rrelu_1(x0) \
+    TD__CALL(td_op_rrelu, x0, 0.125, 0.33333333333333331, false)
+#define TD__rrelu_2(x0, x1) \
+    TD__CALL(td_op_rrelu, x0, x1, 0.33333333333333331, false)
+#define TD__rrelu_3(x0, x1, x2) \
+    TD__CALL(td_op_rrelu, x0, x1, x2, false)
+#define TD__rrelu_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_rrelu, x0, x1, x2, x3)
+#define td_gumbel_softmax(...) TD__PICK_1_4(TD__gumbel_softmax_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__gumbel_softmax_N(...) TD__WRONG("td_gumbel_softmax(logits, [tau], [hard], [dim])")
+#define TD__gumbel_softmax_1(x0) \
+    TD__CALL(td_op_gumbel_softmax, x0, 1, false, -1)
+#define TD__gumbel_softmax_2(x0, x1) \
+    TD__CALL(td_op_gumbel_softmax, x0, x1, false, -1)
+#define TD__gumbel_softmax_3(x0, x1, x2) \
+    TD__CALL(td_op_gumbel_softmax, x0, x1, x2, -1)
+#define TD__gumbel_softmax_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_gumbel_softmax, x0, x1, x2, x3)
 #define td_log_normal(...) TD__PICK_1_3(TD__log_normal_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__log_normal_N(...) TD__WRONG("td_log_normal(self, [mean], [std])")
 #define TD__log_normal_1(x0) \

@@ -218,8 +218,36 @@ static bool sizes_fit(td_opcall *c) {
     return true;
 }
 
+/* t [.., h, S, E] with each head repeated until there are as many as q has; NULL after
+ * td__op_fail. */
+static td_tensor *repeat_heads(td_opcall *c, int arg) {
+    td_tensor *q = td__in(c, 0), *t = td__in(c, arg);
+    if (q->rank < 3 || t->rank < 3 || td__dim_eq(t_last(t, 3), 0) ||
+        !td__dim_eq(td__dim_mod(t_last(q, 3), t_last(t, 3)), 0)) {
+        td__op_fail(
+            c, TD_E_SHAPE,
+            "enable_gqa needs query [.., H, T, E] whose heads are a multiple of "
+            "those of %s, got %s and %s",
+            c->info->s.in[arg].name, td__type_str(q), td__type_str(t));
+        return NULL;
+    }
+    int64_t times = td__dim_div(t_last(q, 3), t_last(t, 3));
+    return td_op_repeat_interleave(t, td_value_int(times), td_value_int(-3),
+                                   td_value_none());
+}
+
+/* Attention of key and value with as many heads as query. */
+static bool grouped(td_opcall *c) {
+    td_tensor *k = repeat_heads(c, 1), *v = k ? repeat_heads(c, 2) : NULL;
+    if (!v) return false;
+    c->out[0] = td_op_scaled_dot_product_attention(td__in(c, 0), k, v, td__in(c, 3),
+                                                   td__in_f(c, 4), td__in_bool(c, 5),
+                                                   c->in[6], false);
+    return true;
+}
+
 /* in: query [.., T, E], key [.., S, E], value [.., S, Ev], attn_mask, dropout_p,
- * is_causal, scale. scale is 1 / sqrt(E) unless given. */
+ * is_causal, scale, enable_gqa. scale is 1 / sqrt(E) unless given. */
 bool td__decomp_attention(td_opcall *c) {
     td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
     if (q->rank < 2 || k->rank < 2 || v->rank < 2)
@@ -237,6 +265,7 @@ bool td__decomp_attention(td_opcall *c) {
                            "attn_mask must be bool, f32 or of query's dtype, got %s",
                            td__type_str(mask));
     if (!sizes_fit(c)) return false;
+    if (td__in_bool(c, 7)) return grouped(c);
     double p = td__in_f(c, 4);
     if (!(p >= 0 && p <= 1))
         return td__op_fail(c, TD_E_ARG, "dropout_p must be from 0 to 1, got %g", p);

@@ -1,32 +1,11 @@
 /* decomp_loss.c -- losses made of pointwise ops and a reduction. They are composites in
  * PyTorch as well: their derivative is that of the parts. Dtypes follow the parts, too,
  * and where PyTorch casts in between, so does the rule. */
-#include "rules/rule_arith.h"
+#include "rules/loss_args.h"
 #include "rules/shape_rules.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-/* A tensor as an operand. */
-static td_value   T(td_tensor *t) { return td_value_tensor(t); }
-static td_tensor *sum_all(td_tensor *a) { return t_sum(a, TD_ALL, false); }
-
-/* Checks the reduction word in argument i; `batchmean` is kl_div's alone. */
-static bool check_reduction(td_opcall *c, int i, bool batchmean) {
-    const char *r = c->in[i].u.s;
-    if (!strcmp(r, "mean") || !strcmp(r, "sum") || !strcmp(r, "none")) return true;
-    if (batchmean && !strcmp(r, "batchmean")) return true;
-    return td__op_fail(c, TD_E_ARG, "reduction must be mean, sum or none%s, got \"%s\"",
-                       batchmean ? " or batchmean" : "", r);
-}
-
-/* Applies the word that check_reduction has accepted. */
-static td_tensor *reduce(td_tensor *t, const char *how) {
-    if (!strcmp(how, "mean")) return t_mean(t, TD_ALL, false);
-    if (!strcmp(how, "sum")) return sum_all(t);
-    return t;
-}
 
 /* Returns the difference of self and target. Where their sizes differ it warns, as
  * PyTorch does: f32[8,1] and f32[8] broadcast to 64 differences, which few users want.
@@ -52,14 +31,6 @@ bool td__decomp_l1_loss(td_opcall *c) {
     td_tensor *d = warned(c, t_sub(td__in(c, 0), td__in(c, 1)));
     c->out[0] = reduce(td_op_abs(d), c->in[2].u.s);
     return true;
-}
-
-/* Refuses argument i unless it is floating point. */
-static bool check_float(td_opcall *c, int i) {
-    const td_tensor *t = td__in(c, i);
-    return td__is_float((td_dtype)t->dtype) ||
-           td__op_fail(c, TD_E_DTYPE, "%s must be floating point, got %s",
-                       c->info->s.in[i].name, td__type_str(t));
 }
 
 /* One of self and target must be of floats: a loss has no integer form. */

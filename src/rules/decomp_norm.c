@@ -208,3 +208,27 @@ bool td__decomp_instance_norm(td_opcall *c) {
     if (use_input && (!write_back(rm, m, x) || !write_back(rv, v, x))) return false;
     return set_out(c, td_op_view(y, td__sizes(x)));
 }
+
+/* in: input [N,C,...], size, alpha, beta, k. The channels are a spatial dim of an average
+ * pool, with zeros around them. */
+bool td__decomp_local_response_norm(td_opcall *c) {
+    td_tensor *x = td__in(c, 0);
+    int64_t    n = td__in_int(c, 1);
+    if (x->rank < 3 || n < 1)
+        return td__op_fail(
+            c, TD_E_SHAPE,
+            "takes input [N,C,...] with 3 dims or more and a size of 1 or "
+            "more, got %s and %lld",
+            td__type_str(x), (long long)n);
+    if (td__dim_eq(x->numel, 0)) return set_out(c, td_op_clone(x, false));
+    td_tensor *m = td_op_flatten(t_mul(x, x), 2, -1);
+    m = td_op_constant_pad_nd(td_op_unsqueeze(m, 1), TD_DIMS(0, 0, n / 2, (n - 1) / 2),
+                              td_value_int(0));
+    m = td_op_avg_pool2d(m, TD_DIMS(n, 1), TD_DIMS(1), TD_DIMS(0), false, true,
+                         td_value_none());
+    m = td_op_reshape(m, td__sizes(x));
+    m = td_op_add(t_scale(m, td__in_f(c, 2)), td_value_float(td__in_f(c, 4)),
+                  td_value_int(1));
+    return set_out(c, t_div(x, td_op_pow(td_value_tensor(m),
+                                         td_value_float(td__in_f(c, 3)))));
+}

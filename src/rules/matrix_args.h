@@ -32,10 +32,6 @@ td_tensor *td__rank_tolerance(td_opcall *c, td_tensor *s);
 static inline td_tensor *t_mT(td_tensor *t) { return td_op_transpose(t, -2, -1); }
 static inline td_tensor *t_mm(td_tensor *a, td_tensor *b) { return td_op_matmul(a, b); }
 static inline td_tensor *t_neg(td_tensor *t) { return td_op_neg(t); }
-/* Size of dim -1 or -2; of nil, 0. */
-static inline int64_t    t_last(const td_tensor *t, int from_end) {
-       return t->rank < from_end ? 0 : t->size[t->rank - from_end];
-}
 /* v [.., n] as a row of the columns of a stack [.., m, n], or as a column of rows. */
 static inline td_tensor *t_row(td_tensor *v) { return td_op_unsqueeze(v, -2); }
 static inline td_tensor *t_col(td_tensor *v) { return td_op_unsqueeze(v, -1); }

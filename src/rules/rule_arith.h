@@ -58,6 +58,11 @@ static inline td_tensor *t_as(td_tensor *t, td_dtype dt) {
     return t->dtype == dt ? t : td_op_to(t, dt, false);
 }
 
+/* Size of dim -from_end; of nil, 0. */
+static inline int64_t t_last(const td_tensor *t, int from_end) {
+    return t->rank < from_end ? 0 : t->size[t->rank - from_end];
+}
+
 /* A list argument; nothing becomes TD_ALL. */
 static inline td_ints t_ints(td_value v) {
     if (v.kind != TD_K_INTS) return TD_ALL;

@@ -1,5 +1,5 @@
 /* shape_random.c -- shape rules of the random family, with the checks of ranges and
- * parameters, and the rules of dropout that are not kernels. A rule draws nothing: a
+ * parameters. A rule draws nothing: a
  * call that fails leaves the generator where it was. */
 #include "rules/create.h"
 #include "rules/shape_rules.h"
@@ -41,8 +41,7 @@ static bool check_range(td_opcall *c, td_dtype dt, int64_t from, int64_t to) {
     return true;
 }
 
-/* p is from 0 to 1; NaN is neither. */
-static bool check_probability(td_opcall *c, double p) {
+bool td__check_probability(td_opcall *c, double p) {
     if (p >= 0 && p <= 1) return true;
     return td__op_fail(c, TD_E_ARG, "p must be from 0 to 1, got %g", p);
 }
@@ -246,7 +245,7 @@ bool td__shape_bernoulli(td_opcall *c) {
 bool td__shape_bernoulli_p(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
-    return rng_args(c) && check_probability(c, td__in_f(c, 1));
+    return rng_args(c) && td__check_probability(c, td__in_f(c, 1));
 }
 
 /* in: self (weights [k] or [n,k]), num_samples, replacement. i64 [num_samples] or [n,
@@ -285,7 +284,7 @@ bool td__shape_native_dropout(td_opcall *c) {
     td__meta_like(&c->meta[0], td__in(c, 0));
     c->meta[1] = c->meta[0];
     c->meta[1].dtype = TD_BOOL;
-    if (!rng_args(c) || !check_probability(c, td__in_f(c, 1))) return false;
+    if (!rng_args(c) || !td__check_probability(c, td__in_f(c, 1))) return false;
     if (!td__in_bool(c, 2) || !n || td__dim_is_symbolic(n)) return true;
     return floats_only(c, c->meta[0].dtype);
 }
@@ -297,30 +296,6 @@ bool td__vjp_native_dropout(td_vjp *v) {
     if (!v->in[2].u.i) scale = 1;
     v->grad[0] = td_op_native_dropout_backward(v->g[0], v->out[1], scale);
     return !td_is_nil(v->grad[0]);
-}
-
-/* Outside training, for p = 0 and for empty tensors nothing is drawn. */
-static bool drops_nothing(td_opcall *c) {
-    return td__in_f(c, 1) == 0 || !td__in_bool(c, 2) ||
-           !td__dim_expect(td__in(c, 0)->numel, TD_DIM_IS_NE, 0);
-}
-
-/* in: input, p, train. Returns input itself when nothing is dropped: PyTorch draws no
- * numbers then. */
-bool td__decomp_dropout(td_opcall *c) {
-    td_tensor *x = td__in(c, 0);
-    double     p = td__in_f(c, 1);
-    if (!check_probability(c, p)) return false;
-    c->out[0] = drops_nothing(c) ? x : td_op_native_dropout(x, p, true, NULL);
-    return true;
-}
-
-/* dropout, then a copy into input. */
-bool td__decomp_dropout_(td_opcall *c) {
-    td_tensor *x = td__in(c, 0);
-    if (!td__decomp_dropout(c)) return false;
-    if (c->out[0] != x) c->out[0] = td_op_copy_(x, c->out[0], false);
-    return true;
 }
 
 /* in: set, i64[2] or none. Result: seed and offset of the generator before the call. */

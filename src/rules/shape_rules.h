@@ -21,6 +21,8 @@ bool     td__can_keep(td_opcall *c, const td_tensor *t, td_dtype dt);
 bool td__dtype_holds(td_dtype dt, td_value v);
 /* Refuses number argument i when dt does not hold it; tensors and none pass. */
 bool td__number_fits(td_opcall *c, int i, td_dtype dt);
+/* Refuses a probability p unless it is from 0 to 1; NaN is neither. */
+bool td__check_probability(td_opcall *c, double p);
 /* Refuses argument i, alpha or beta, if it does not suit the dtype that it multiplies:
  * a bool for other than bool tensors, a fraction for integers. */
 bool td__factor_suits(td_opcall *c, int i, td_dtype dt);

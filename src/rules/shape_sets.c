@@ -236,7 +236,6 @@ bool td__shape_sorted_at(td_opcall *c) {
 
 /* in: self, least, most, what. A row-major copy. */
 bool td__shape_expect_range(td_opcall *c) {
-    const td_tensor *t = td__in(c, 0);
-    td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
+    td__meta_like(&c->meta[0], td__in(c, 0));
     return true;
 }

@@ -108,11 +108,11 @@ TEST(half_gradients_of_rules_in_several_steps_round_once) {
 
 static td_tensor *attention(td_tensor *const *x) {
     return td_op_scaled_dot_product_attention(x[0], x[1], x[2], NULL, 0, false,
-                                              td_value_none());
+                                              td_value_none(), false);
 }
 static td_tensor *masked_attention(td_tensor *const *x) {
     return td_op_scaled_dot_product_attention(x[0], x[1], x[1], x[2], 0, false,
-                                              td_value_none());
+                                              td_value_none(), false);
 }
 
 TEST(half_gradients_of_attention_round_once) {

@@ -9,7 +9,9 @@ OPS = {}
 # No values to compare: drawn or undefined elements.
 NO_VALUES = set("""empty empty_like new_empty new_empty_strided empty_strided rand_like randn_like
 randn empty_permuted randint randint_like uniform exponential cauchy geometric log_normal normal::in_place bernoulli multinomial
-nn.functional.dropout resize_as_""".split())
+nn.functional.dropout resize_as_
+nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout
+nn.functional.feature_alpha_dropout nn.functional.rrelu""".split())
 # Which of several equal elements comes first is free.
 TIES = {"sort", "topk", "kthvalue", "median", "argsort", "mode", "nanmedian", "msort"}
 
@@ -571,9 +573,10 @@ def cross_entropy(call, x, y, weight=None, ignore_index=-100, reduction="mean",
 @names("nn.functional.scaled_dot_product_attention")
 def attention(call, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
               enable_gqa=False):
-    if enable_gqa or dropout_p > 0:
-        raise Unsupported("attention: enable_gqa, or drawn numbers")
-    return call("scaled_dot_product_attention", q, k, v, attn_mask, dropout_p, is_causal, scale)
+    if dropout_p > 0:
+        raise Unsupported("attention: drawn numbers")
+    return call("scaled_dot_product_attention", q, k, v, attn_mask, dropout_p, is_causal, scale,
+                enable_gqa)
 
 
 def convolution(op):
@@ -689,3 +692,34 @@ def upsample_aa(call, x, output_size, align_corners, scale_factors=None, **kw):
     "constant", "reflect", "replicate", "replicate_negative", "circular")))
 def pad(call, x, pad, mode="constant", value=None):
     return call("pad", x, pad, mode, value)
+
+
+# ---- losses, distances of pairs
+
+for n in """soft_margin_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss
+multilabel_margin_loss multilabel_soft_margin_loss binary_cross_entropy poisson_nll_loss
+cosine_embedding_loss triplet_margin_loss cosine_similarity pairwise_distance normalize softmin
+local_response_norm alpha_dropout feature_alpha_dropout""".split():
+    OPS["nn.functional." + n] = lambda call, x, *a, n=n, **kw: direct(n)(
+        call, x, *a, **{"train" if k == "training" else k: v for k, v in kw.items()})
+OPS["nn.functional.gaussian_nll_loss"] = lambda call, x, y, var, **kw: call(
+    "gaussian_nll_loss", x, y, var if isinstance(var, torch.Tensor) else torch.full_like(x, var),
+    **kw)
+OPS["nn.functional.linear_cross_entropy"] = direct("linear_cross_entropy")
+OPS["nn.functional.rrelu"] = direct("rrelu")
+for n in ("dropout2d", "dropout3d"):
+    OPS["nn.functional." + n] = lambda call, x, p=0.5, training=True, inplace=False, n=n: call(
+        n, x, p, training)
+
+
+@names("nn.functional.ctc_loss")
+def ctc_loss(call, x, targets, lengths, target_lengths, **kw):
+    return call("ctc_loss", x, targets, torch.as_tensor(lengths), torch.as_tensor(target_lengths),
+                **kw)
+
+
+# ---- complex numbers, tensors by other names
+
+for n in """conj conj_physical resolve_conj resolve_neg view_as_real view_as_complex complex real imag
+polar _softmax_backward_data""".split():
+    OPS[n] = direct(n)
