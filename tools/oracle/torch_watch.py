@@ -40,9 +40,9 @@ OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "el
 CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy", *GELU}
 # Ops whose derivative has another layout than PyTorch's.
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
-           "bce_with_logits"}
+           "bce_with_logits", "pinverse"}
 # Ops whose sizes depend on values, through indices by masks too.
-COUNT = {"nonzero", "unique", "masked_select", "index", "index_put", "index_put_"}
+COUNT = {"nonzero", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
