@@ -310,9 +310,9 @@ class Watch:
             spread.data.copy_(torch.where(spread.data <= least, 0, spread.data))
 
     def nudge_sums(self, op, t):
-        """Products of matrices: where terms cancel, rounding goes with the terms."""
-        if self.nudges and op.rstrip("_") in PRODUCTS and t.is_floating_point() and (
-                not overlaps_itself(t)):
+        """Products of matrices and solutions: where terms cancel, rounding goes with the terms."""
+        sums = op.rstrip("_") in PRODUCTS or LAPACK.fullmatch(op) and ("solve" in op or "inv" in op)
+        if self.nudges and sums and t.is_floating_point() and not overlaps_itself(t):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
