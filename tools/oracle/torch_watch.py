@@ -47,7 +47,7 @@ STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm"
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
 ZEROS = {"softshrink", "maximum", "minimum", "amax", "amin", "max", "min", "aminmax", "layer_norm",
-         "native_layer_norm"}
+         "native_layer_norm", "group_norm", "native_group_norm"}
 
 
 META_WRITES = {"set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
@@ -312,6 +312,7 @@ class Watch:
     def nudge_sums(self, op, t):
         """Products of matrices and solutions: where terms cancel, rounding goes with the terms."""
         sums = op.rstrip("_") in PRODUCTS or LAPACK.fullmatch(op) and ("solve" in op or "inv" in op)
+        sums = sums or op.startswith("fft_")
         if self.nudges and sums and t.is_floating_point() and not overlaps_itself(t):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
