@@ -228,6 +228,7 @@ TD_M_RUN double td_m_igamma_f64(double a, double x) {
     if (done) return y;
     if (td_m_igamma_is_uniform(a, x)) return td_m_igamma_uniform_f64(a, x, 0);
     if ((x > 1.0) & (x > a)) return 1.0 - td_m_igammac_fraction_f64(a, x);
+    if (a < 0x1p-1000) return 1.0; /* Gamma(a) may overflow */
     return td_m_igamma_series_f64(a, x);
 }
 

@@ -212,7 +212,8 @@ bool td__decomp_corrcoef(td_opcall *c) {
     td_tensor *m = td_op_cov(t_wide(td__in(c, 0)), 1, NULL, NULL);
     td_dtype   dt = (td_dtype)td__in(c, 0)->dtype;
     if (td_is_nil(m)) return false;
-    if (!td__is_half(dt)) dt = (td_dtype)m->dtype;
+    bool cast = td__is_half((td_dtype)m->dtype); /* by autocast */
+    if (cast || !td__is_half(dt)) dt = (td_dtype)m->dtype;
     if (m->rank == 0) return give(c, t_as(t_div(m, m), dt));
     td_tensor *root = td_op_sqrt(td_op_diag(m, 0));
     m = t_div(m, td_op_view(root, TD_SHAPE(-1, 1)));

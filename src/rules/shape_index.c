@@ -152,7 +152,9 @@ bool td__shape_index_fill(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
-    if (!td__number_fits(c, 3, (td_dtype)td__in(c, 0)->dtype)) return false;
+    const td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
+    if (!td__number_fits(c, 3, dt) || (value && !td__can_keep(c, value, dt)))
+        return false;
     td__meta_like(&c->meta[0], td__in(c, 0));
     return true;
 }

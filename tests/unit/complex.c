@@ -227,6 +227,9 @@ TEST(a_conversion_to_real_is_an_error) {
     CHECK(says(cx, TD_E_DTYPE, "no room for the imaginary parts"));
     td_fill_(td_zeros(cx, TD_SHAPE(2)), td_select(z, 0, 0));
     CHECK(says(cx, TD_E_DTYPE, "no room for the imaginary parts"));
+    td_index_fill(td_zeros(cx, TD_SHAPE(2)), 0, td_zeros(cx, TD_SHAPE(1), TD_I64),
+                  td_value_tensor(td_select(z, 0, 0)));
+    CHECK(says(cx, TD_E_DTYPE, "no room for the imaginary parts"));
     td_mul_(td_ones(cx, TD_SHAPE(2)), z);
     CHECK(says(cx, TD_E_DTYPE, "cannot be stored in"));
     td_sum(z, TD_ALL, false, TD_F32);

@@ -70,6 +70,8 @@ class Within:
             return 0 < len(finite) < len(values)
         if not finite:
             return False
+        if any(map(math.isinf, values)) and abs(b) >= max(map(abs, finite)):
+            return True  # the reciprocal of what rounding leaves
         room = max(finite) - min(finite)
         return min(finite) - 2 * room <= b <= max(finite) + 2 * room
 

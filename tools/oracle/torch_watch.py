@@ -40,14 +40,14 @@ OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "el
 CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy", *GELU}
 # Ops whose derivative has another layout than PyTorch's.
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
-           "bce_with_logits"}
+           "bce_with_logits", "pinverse"}
 # Ops whose sizes depend on values, through indices by masks too.
-COUNT = {"nonzero", "unique", "masked_select", "index", "index_put", "index_put_"}
+COUNT = {"nonzero", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
 ZEROS = {"softshrink", "maximum", "minimum", "amax", "amin", "max", "min", "aminmax", "layer_norm",
-         "native_layer_norm"}
+         "native_layer_norm", "group_norm", "native_group_norm"}
 
 
 META_WRITES = {"set_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
@@ -310,9 +310,10 @@ class Watch:
             spread.data.copy_(torch.where(spread.data <= least, 0, spread.data))
 
     def nudge_sums(self, op, t):
-        """Products of matrices: where terms cancel, rounding goes with the terms."""
-        if self.nudges and op.rstrip("_") in PRODUCTS and t.is_floating_point() and (
-                not overlaps_itself(t)):
+        """Products of matrices and solutions: where terms cancel, rounding goes with the terms."""
+        sums = op.rstrip("_") in PRODUCTS or LAPACK.fullmatch(op) and ("solve" in op or "inv" in op)
+        sums = sums or op.startswith("fft_")
+        if self.nudges and sums and t.is_floating_point() and not overlaps_itself(t):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
