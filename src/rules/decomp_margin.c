@@ -149,8 +149,8 @@ bool td__decomp_triplet_margin_loss(td_opcall *c) {
 
 /* ---- losses of classes -------------------------------------------------- */
 
-/* in: self, target, reduction. The loss has the dtype of self; of halves it is computed in
- * f32. */
+/* in: self, target, reduction. The loss has the dtype of self; of halves it is computed
+ * in f32. */
 bool td__decomp_soft_margin_loss(td_opcall *c) {
     td_tensor *x = t_wide(td__in(c, 0)), *y = td__in(c, 1);
     int64_t    stride[TD_MAX_RANK];
@@ -199,7 +199,8 @@ static bool read_classes(td_opcall *c, classes *s, bool lists) {
     return true;
 }
 
-/* Row losses [N], reduced; without a batch the only one, a vector if the target is one. */
+/* Row losses [N], reduced; without a batch the only one, a vector if the target is
+ * one. */
 static td_tensor *reduce_rows(td_opcall *c, const classes *s, td_tensor *rows,
                               int word) {
     if (s->batched || (!s->lists && td__in(c, 1)->rank == 1))
