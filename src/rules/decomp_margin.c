@@ -155,9 +155,9 @@ bool td__decomp_soft_margin_loss(td_opcall *c) {
     td_tensor *x = t_wide(td__in(c, 0)), *y = td__in(c, 1);
     int64_t    stride[TD_MAX_RANK];
     if (!check_reduction(c, 2, false) || !check_float(c, 0)) return false;
-    if (!td__expand_strides(x, y->rank, y->size, stride))
-        return td__op_fail(c, TD_E_SHAPE, "self %s must broadcast to target %s",
-                           td__type_str(x), td__type_str(y));
+    if (!td__expand_strides(y, x->rank, x->size, stride))
+        return td__op_fail(c, TD_E_SHAPE, "target %s must broadcast to self %s",
+                           td__type_str(y), td__type_str(td__in(c, 0)));
     td_tensor *loss = td_op_log1p(td_op_exp(t_mul(x, td_op_neg(y))));
     c->out[0] = t_as(reduce(loss, c->in[2].u.s), (td_dtype)td__in(c, 0)->dtype);
     return true;
