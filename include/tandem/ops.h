@@ -1364,7 +1364,7 @@ TD_API td_tensor *td_op_lu_unpack(td_tensor *LU_data, td_tensor *LU_pivots, bool
 /* The row of A that each row of L U equals, from the exchanges of linalg_lu_factor. */
 TD_API td_tensor *td_op__lu_permutation(td_tensor *pivots, int64_t rows);
 
-/* Solves A X = B, or X A = B if not left, given linalg_lu_factor of A; adjoint takes A^T for A. */
+/* Solves A X = B, or X A = B if not left, given linalg_lu_factor of A; adjoint takes A^H for A. */
 TD_API td_tensor *td_op_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint);
 
 /* A = Q R with orthonormal columns of Q and upper triangular R. mode "complete" gives a square Q, "r" an empty Q. */

@@ -52,7 +52,7 @@ static bool cholesky_one(void *job, int64_t i) {
     factoring *f = job;
     char      *a = f->a + i * f->item;
     int        ld = lead(f->n);
-    TD_LAPACK(f->dt, potrf, &f->uplo, &f->n, a, &ld, &f->info[i], 1);
+    TD_LAPACK_ALL(f->dt, potrf, &f->uplo, &f->n, a, &ld, &f->info[i], 1);
     clear_triangle(f, a);
     return true;
 }
@@ -74,7 +74,7 @@ bool td__kern_cholesky_ex(td_opcall *c) {
 
 static void lu_item(const factoring *f, char *a, int32_t *pivots, int32_t *info) {
     int ld = lead(f->m);
-    TD_LAPACK(f->dt, getrf, &f->m, &f->n, a, &ld, pivots, info);
+    TD_LAPACK_ALL(f->dt, getrf, &f->m, &f->n, a, &ld, pivots, info);
 }
 
 static bool lu_one(void *job, int64_t i) {
@@ -98,31 +98,55 @@ bool td__kern_lu_factor_ex(td_opcall *c) {
                 "U is singular; the first zero of its diagonal is element"));
 }
 
-/* Diagonal element k of an item. */
-static double diagonal(const factoring *f, const char *a, int k) {
-    int64_t at = (int64_t)k * f->n + k;
-    return f->dt == TD_F64 ? ((const double *)(const void *)a)[at]
-                           : (double)((const float *)(const void *)a)[at];
+/* A number, with im = 0 of real dtypes. */
+typedef struct number {
+    double re, im;
+} number;
+
+static number times(number a, number b) {
+    return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* Factors item i; writes its determinant to x, or its sign to x and the log of its
- * magnitude to y. */
+/* z / |z|; 0 and NaN stay. */
+static number direction(number z) {
+    if (z.im == 0) return (number){z.re > 0 ? 1 : z.re < 0 ? -1 : z.re, 0};
+    double size = hypot(z.re, z.im);
+    return (number){z.re / size, z.im / size};
+}
+
+/* Diagonal element k of an item. */
+static number diagonal(const factoring *f, const char *a, int k) {
+    td_dtype    part = td__real_of(f->dt);
+    const char *at = a + ((int64_t)k * f->n + k) * td__dtype_bytes[f->dt];
+    number      z = {td__load_f(part, at), 0};
+    if (f->dt != part) z.im = td__load_f(part, at + td__dtype_bytes[part]);
+    return z;
+}
+
+/* Element i of a result. */
+static void put(const td_tensor *t, int64_t i, number z) {
+    td_dtype dt = (td_dtype)t->dtype, part = td__real_of(dt);
+    char    *at = td__ptr(t) + i * td__dtype_bytes[dt];
+    td__store_f(part, at, z.re);
+    if (dt != part) td__store_f(part, at + td__dtype_bytes[part], z.im);
+}
+
+/* Factors item i; writes its determinant to x, or its direction, the sign of a real
+ * one, to x and the log of its magnitude to y. */
 static bool det_one(void *job, int64_t i) {
     factoring *f = job;
     char      *a = f->a + i * f->item;
     int32_t   *p = f->pivots + i * f->n, info;
-    int64_t    at = i * td__dtype_bytes[f->dt];
-    double     det = 1, sign = 1, log_det = 0;
+    number     det = {1, 0}, sign = {1, 0}, log_det = {0, 0};
     lu_item(f, a, p, &info);
     for (int k = 0; k < f->n; k++) {
-        double d = diagonal(f, a, k);
-        double way = p[k] == k + 1 ? 1 : -1;
-        det *= d * way;
-        sign *= way * (d > 0 ? 1 : d < 0 ? -1 : d); /* 0 and NaN stay */
-        log_det += log(fabs(d));
+        number d = diagonal(f, a, k), way = {p[k] == k + 1 ? 1 : -1, 0};
+        det = times(det, times(d, way));
+        sign = times(sign, times(direction(d), way));
+        log_det.re += log(d.im == 0 ? fabs(d.re) : hypot(d.re, d.im));
     }
-    td__store_f(f->dt, td__ptr(f->x) + at, f->y ? sign : det);
-    if (f->y) td__store_f(f->dt, td__ptr(f->y) + at, log_det);
+    put(f->x, i, f->y ? sign : det);
+    if (f->y) put(f->y, i, log_det);
     return true;
 }
 
@@ -176,18 +200,18 @@ bool td__kern_lu_permutation(td_opcall *c) {
 static bool inv_one(void *job, int64_t i) {
     factoring *f = job;
     char      *a = f->a + i * f->item;
-    double     few = 0; /* the answer of a query */
+    double     few[2] = {0}; /* the answer of a query */
     int        ld = lead(f->n), query = -1, lwork, info;
     size_t     bytes;
-    TD_LAPACK(f->dt, getri, &f->n, a, &ld, NULL, &few, &query, &info);
-    lwork = td__lapack_work(f->dt, &few);
+    TD_LAPACK_ALL(f->dt, getri, &f->n, a, &ld, NULL, few, &query, &info);
+    lwork = td__lapack_work(f->dt, few);
     char *work = td__lapack_block(f->dt, lwork, f->n, &bytes);
     if (!work) return false;
     int32_t *pivots =
         (int32_t *)(void *)(work + (size_t)(lwork + 1) * td__dtype_bytes[f->dt]);
     lu_item(f, a, pivots, &f->info[i]);
     if (f->info[i] == 0)
-        TD_LAPACK(f->dt, getri, &f->n, a, &ld, pivots, work, &lwork, &f->info[i]);
+        TD_LAPACK_ALL(f->dt, getri, &f->n, a, &ld, pivots, work, &lwork, &f->info[i]);
     td__block_free(work, bytes);
     return true;
 }

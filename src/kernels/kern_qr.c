@@ -40,28 +40,34 @@ static bool open_stack(td_opcall *c, decomposing *d, const td_tensor *t) {
 /* Factors `a` in place with factors tau. False: no memory. */
 static bool factor_qr(const decomposing *d, char *a, char *tau) {
     int    ld = lead(d->m), query = -1, info, lwork;
-    double few = 0; /* the answer of a query */
+    double few[2] = {0}; /* the answer of a query */
     size_t bytes;
-    TD_LAPACK(d->dt, geqrf, &d->m, &d->n, a, &ld, tau, &few, &query, &info);
-    lwork = td__lapack_work(d->dt, &few);
+    TD_LAPACK_ALL(d->dt, geqrf, &d->m, &d->n, a, &ld, tau, few, &query, &info);
+    lwork = td__lapack_work(d->dt, few);
     void *work = td__lapack_block(d->dt, lwork, 0, &bytes);
     if (!work) return false;
-    TD_LAPACK(d->dt, geqrf, &d->m, &d->n, a, &ld, tau, work, &lwork, &info);
+    TD_LAPACK_ALL(d->dt, geqrf, &d->m, &d->n, a, &ld, tau, work, &lwork, &info);
     td__block_free(work, bytes);
     return true;
 }
 
 /* The first `cols` columns of the product of k Householder matrices, over their vectors
- * in q. False: no memory. */
+ * in q, by orgqr, or ungqr of complex dtypes. False: no memory. */
 static bool form_q(const decomposing *d, char *q, int cols, int k, const char *tau) {
-    int    ld = lead(d->m), query = -1, info, lwork;
-    double few = 0; /* the answer of a query */
-    size_t bytes;
-    TD_LAPACK(d->dt, orgqr, &d->m, &cols, &k, q, &ld, tau, &few, &query, &info);
-    lwork = td__lapack_work(d->dt, &few);
-    void *work = td__lapack_block(d->dt, lwork, 0, &bytes);
-    if (!work) return false;
-    TD_LAPACK(d->dt, orgqr, &d->m, &cols, &k, q, &ld, tau, work, &lwork, &info);
+    int    ld = lead(d->m), info, lwork = -1;
+    double few[2] = {0}; /* the answer of a query */
+    void  *work = few;
+    size_t bytes = 0;
+    for (bool query = true;; query = false) {
+        if (td__is_complex(d->dt))
+            TD_LAPACK_COMPLEX(d->dt, ungqr, &d->m, &cols, &k, q, &ld, tau, work, &lwork,
+                              &info);
+        else
+            TD_LAPACK(d->dt, orgqr, &d->m, &cols, &k, q, &ld, tau, work, &lwork, &info);
+        if (!query) break;
+        lwork = td__lapack_work(d->dt, few);
+        if (!(work = td__lapack_block(d->dt, lwork, 0, &bytes))) return false;
+    }
     td__block_free(work, bytes);
     return true;
 }
@@ -215,6 +221,32 @@ static bool eigh_one(void *job, int64_t i) {
     return true;
 }
 
+/* The same of Hermitian matrices; a block for complex numbers, one for real ones and
+ * integers. */
+static bool eigh_complex(void *job, int64_t i) {
+    decomposing *d = job;
+    td_dtype     part = td__real_of(d->dt);
+    char        *a = d->a + i * bytes_of(d, d->n, d->n), *w = d->x + i * d->x_item;
+    double       few[2] = {0}, fewer = 0; /* the answers of a query */
+    int          ld = lead(d->n), query = -1, lwork, lrwork, liwork;
+    size_t       bytes, real_bytes;
+    TD_LAPACK_COMPLEX(d->dt, heevd, d->job, d->uplo, &d->n, a, &ld, w, few, &query,
+                      &fewer, &query, &liwork, &query, &d->info[i], 1, 1);
+    lwork = td__lapack_work(d->dt, few);
+    lrwork = td__lapack_work(part, &fewer);
+    char *work = td__lapack_block(d->dt, lwork, 0, &bytes);
+    char *rwork = td__lapack_block(part, lrwork, liwork, &real_bytes);
+    if (work && rwork) {
+        int *iwork = (int *)(void *)(rwork + real_bytes - (size_t)(liwork + 1) * 8);
+        TD_LAPACK_COMPLEX(d->dt, heevd, d->job, d->uplo, &d->n, a, &ld, w, work, &lwork,
+                          rwork, &lrwork, iwork, &liwork, &d->info[i], 1, 1);
+    }
+    bool ok = work && rwork;
+    if (work) td__block_free(work, bytes);
+    if (rwork) td__block_free(rwork, real_bytes);
+    return ok;
+}
+
 /* Runs `fn` with a list for infos, and fails where it did not converge. */
 static bool run_checked(td_opcall *c, decomposing *d, int64_t count, td_matrix_fn *fn) {
     size_t bytes = (size_t)(count + 1) * sizeof(int32_t);
@@ -238,8 +270,9 @@ bool td__kern_eigh(td_opcall *c) {
     if (ok) {
         d.a = td__ptr(a);
         d.x = td__ptr(c->out[0]);
-        d.x_item = bytes_of(&d, 1, d.n);
-        ok = run_checked(c, &d, td__stack_count(a), eigh_one);
+        d.x_item = (int64_t)d.n * td__dtype_bytes[td__real_of(d.dt)];
+        ok = run_checked(c, &d, td__stack_count(a),
+                         td__is_complex(d.dt) ? eigh_complex : eigh_one);
     }
     if (a && !vectors) td_drop(a);
     return ok;

@@ -16,6 +16,7 @@ typedef struct solving {
     int64_t          item;      /* bytes of a solution, which are dense */
     const char      *trans;
     bool             upper, left, unit;
+    bool             conj; /* of the conjugate right-hand sides, conjugated */
     int32_t         *info; /* of solve_ex, by matrix of a */
 } solving;
 
@@ -68,14 +69,23 @@ static bool triangular_one(void *job, int64_t i) {
     enum CBLAS_DIAG      diag = s->unit ? CblasUnit : CblasNonUnit;
     int                  m = s->left ? s->n : s->k, n = s->left ? s->k : s->n;
     void                *x = td__ptr(s->x) + i * s->item;
+    const void          *p = a.p;
+    const float          one32[] = {1, 0};
+    const double         one[] = {1, 0};
     TD_ASSERT(dense);
     (void)dense;
-    if (s->dt == TD_F64)
-        cblas_dtrsm(CblasColMajor, side, uplo, trans, diag, m, n, 1,
-                    (const double *)(const void *)a.p, a.ld, x, lead(m));
+    if (s->dt == TD_C128)
+        cblas_ztrsm(CblasColMajor, side, uplo, trans, diag, m, n, one, p, a.ld, x,
+                    lead(m));
+    else if (s->dt == TD_C64)
+        cblas_ctrsm(CblasColMajor, side, uplo, trans, diag, m, n, one32, p, a.ld, x,
+                    lead(m));
+    else if (s->dt == TD_F64)
+        cblas_dtrsm(CblasColMajor, side, uplo, trans, diag, m, n, 1, p, a.ld, x,
+                    lead(m));
     else
-        cblas_strsm(CblasColMajor, side, uplo, trans, diag, m, n, 1,
-                    (const float *)(const void *)a.p, a.ld, x, lead(m));
+        cblas_strsm(CblasColMajor, side, uplo, trans, diag, m, n, 1, p, a.ld, x,
+                    lead(m));
     return true;
 }
 
@@ -96,13 +106,25 @@ bool td__kern_solve_triangular(td_opcall *c) {
 
 /* ---- by LU and LDL factors ---------------------------------------------- */
 
-/* Solutions of X A = B are the transposes of those of A^T X^T = B^T. */
+/* Conjugates solution i. */
+static void conjugate(const solving *s, int64_t i) {
+    td_dtype part = td__real_of(s->dt);
+    size_t   bytes = (size_t)td__dtype_bytes[part];
+    char    *x = td__ptr(s->x) + i * s->item + bytes;
+    for (int64_t k = 0; k < (int64_t)s->n * s->k; k++, x += 2 * bytes)
+        td__store_f(part, x, -td__load_f(part, x));
+}
+
+/* Solutions of X A = B are the transposes of those of A^T X^T = B^T, and those of
+ * X A^H = B of conj(A) X^T = B^T. */
 static bool lu_solve_one(void *job, int64_t i) {
     const solving *s = job;
     int            ld = lead(s->n), info;
-    TD_LAPACK(s->dt, getrs, s->trans, &s->n, &s->k, td__stack_at(s->a, 2, s->x, i), &ld,
-              (const int *)(const void *)td__stack_at(s->p, 1, s->x, i),
-              td__ptr(s->x) + i * s->item, &ld, &info, 1);
+    if (s->conj) conjugate(s, i);
+    TD_LAPACK_ALL(s->dt, getrs, s->trans, &s->n, &s->k, td__stack_at(s->a, 2, s->x, i),
+                  &ld, (const int *)(const void *)td__stack_at(s->p, 1, s->x, i),
+                  td__ptr(s->x) + i * s->item, &ld, &info, 1);
+    if (s->conj) conjugate(s, i);
     return true;
 }
 
@@ -151,7 +173,8 @@ static bool solve_by_factors(td_opcall *c, solving *s, bool left, td_matrix_fn *
 /* in: LU, pivots, B, left, adjoint. */
 bool td__kern_lu_solve(td_opcall *c) {
     bool    left = td__in_bool(c, 3), adjoint = td__in_bool(c, 4);
-    solving s = {.trans = left == adjoint ? "T" : "N"};
+    solving s = {.trans = !left == !adjoint ? (left ? "C" : "T") : "N"};
+    s.conj = !left && adjoint && td__is_complex((td_dtype)c->out[0]->dtype);
     return solve_by_factors(c, &s, left, lu_solve_one);
 }
 
@@ -168,8 +191,8 @@ static bool factor_one(void *job, int64_t i) {
     int      ld = lead(s->n);
     int64_t  item = (int64_t)s->n * s->n * td__dtype_bytes[s->dt];
     int32_t *pivots = (int32_t *)(void *)td__ptr(s->p) + i * s->n;
-    TD_LAPACK(s->dt, getrf, &s->n, &s->n, td__ptr(s->a) + i * item, &ld, pivots,
-              &s->info[i]);
+    TD_LAPACK_ALL(s->dt, getrf, &s->n, &s->n, td__ptr(s->a) + i * item, &ld, pivots,
+                  &s->info[i]);
     return true;
 }
 

@@ -7,8 +7,11 @@
 
 #include <stddef.h>
 
-/* Fortran routines for both dtypes. Every string argument has its length at the end. */
-#define TD_LAPACK_ROUTINES(p)                                                          \
+/* Fortran routines of real and complex dtypes. Every string argument has its length at
+ * the end. */
+#define TD_LAPACK_ALL_ROUTINES(p)                                                      \
+    void p##geqrf_(const int *m, const int *n, void *a, const int *lda, void *tau,     \
+                   void *work, const int *lwork, int *info);                           \
     void p##potrf_(const char *uplo, const int *n, void *a, const int *lda, int *info, \
                    size_t);                                                            \
     void p##getrf_(const int *m, const int *n, void *a, const int *lda, int *pivots,   \
@@ -17,48 +20,82 @@
                    void *work, const int *lwork, int *info);                           \
     void p##getrs_(const char *trans, const int *n, const int *k, const void *a,       \
                    const int *lda, const int *pivots, void *b, const int *ldb,         \
-                   int *info, size_t);                                                 \
-    void p##geqrf_(const int *m, const int *n, void *a, const int *lda, void *tau,     \
-                   void *work, const int *lwork, int *info);                           \
-    void p##orgqr_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
-                   const void *tau, void *work, const int *lwork, int *info);          \
-    void p##ormqr_(const char *side, const char *trans, const int *m, const int *n,    \
-                   const int *k, const void *a, const int *lda, const void *tau,       \
-                   void *c, const int *ldc, void *work, const int *lwork, int *info,   \
-                   size_t, size_t);                                                    \
-    void p##syevd_(const char *job, const char *uplo, const int *n, void *a,           \
-                   const int *lda, void *w, void *work, const int *lwork, int *iwork,  \
-                   const int *liwork, int *info, size_t, size_t);                      \
-    void p##gesdd_(const char *job, const int *m, const int *n, void *a,               \
-                   const int *lda, void *s, void *u, const int *ldu, void *vt,         \
-                   const int *ldvt, void *work, const int *lwork, int *iwork,          \
-                   int *info, size_t);                                                 \
-    void p##sytrf_(const char *uplo, const int *n, void *a, const int *lda,            \
-                   int *pivots, void *work, const int *lwork, int *info, size_t);      \
-    void p##sytrs_(const char *uplo, const int *n, const int *k, const void *a,        \
-                   const int *lda, const int *pivots, void *b, const int *ldb,         \
-                   int *info, size_t);                                                 \
-    void p##gels_(const char *trans, const int *m, const int *n, const int *k,         \
-                  void *a, const int *lda, void *b, const int *ldb, void *work,        \
-                  const int *lwork, int *info, size_t);                                \
-    void p##gelsy_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
-                   void *b, const int *ldb, int *jpvt, const void *rcond, int *rank,   \
-                   void *work, const int *lwork, int *info);                           \
-    void p##gelss_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
-                   void *b, const int *ldb, void *s, const void *rcond, int *rank,     \
-                   void *work, const int *lwork, int *info);                           \
-    void p##gelsd_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
-                   void *b, const int *ldb, void *s, const void *rcond, int *rank,     \
+                   int *info, size_t);
+TD_LAPACK_ALL_ROUTINES(s)
+TD_LAPACK_ALL_ROUTINES(d)
+TD_LAPACK_ALL_ROUTINES(c)
+TD_LAPACK_ALL_ROUTINES(z)
+#undef TD_LAPACK_ALL_ROUTINES
+
+/* Those of real dtypes. */
+#define TD_LAPACK_ROUTINES(p)                                                         \
+    void p##orgqr_(const int *m, const int *n, const int *k, void *a, const int *lda, \
+                   const void *tau, void *work, const int *lwork, int *info);         \
+    void p##ormqr_(const char *side, const char *trans, const int *m, const int *n,   \
+                   const int *k, const void *a, const int *lda, const void *tau,      \
+                   void *c, const int *ldc, void *work, const int *lwork, int *info,  \
+                   size_t, size_t);                                                   \
+    void p##syevd_(const char *job, const char *uplo, const int *n, void *a,          \
+                   const int *lda, void *w, void *work, const int *lwork, int *iwork, \
+                   const int *liwork, int *info, size_t, size_t);                     \
+    void p##gesdd_(const char *job, const int *m, const int *n, void *a,              \
+                   const int *lda, void *s, void *u, const int *ldu, void *vt,        \
+                   const int *ldvt, void *work, const int *lwork, int *iwork,         \
+                   int *info, size_t);                                                \
+    void p##sytrf_(const char *uplo, const int *n, void *a, const int *lda,           \
+                   int *pivots, void *work, const int *lwork, int *info, size_t);     \
+    void p##sytrs_(const char *uplo, const int *n, const int *k, const void *a,       \
+                   const int *lda, const int *pivots, void *b, const int *ldb,        \
+                   int *info, size_t);                                                \
+    void p##gels_(const char *trans, const int *m, const int *n, const int *k,        \
+                  void *a, const int *lda, void *b, const int *ldb, void *work,       \
+                  const int *lwork, int *info, size_t);                               \
+    void p##gelsy_(const int *m, const int *n, const int *k, void *a, const int *lda, \
+                   void *b, const int *ldb, int *jpvt, const void *rcond, int *rank,  \
+                   void *work, const int *lwork, int *info);                          \
+    void p##gelss_(const int *m, const int *n, const int *k, void *a, const int *lda, \
+                   void *b, const int *ldb, void *s, const void *rcond, int *rank,    \
+                   void *work, const int *lwork, int *info);                          \
+    void p##gelsd_(const int *m, const int *n, const int *k, void *a, const int *lda, \
+                   void *b, const int *ldb, void *s, const void *rcond, int *rank,    \
                    void *work, const int *lwork, int *iwork, int *info);
 TD_LAPACK_ROUTINES(s)
 TD_LAPACK_ROUTINES(d)
 #undef TD_LAPACK_ROUTINES
 
-/* Calls the routine for dt. */
+/* Those of complex dtypes: what orgqr and syevd are for real ones. */
+#define TD_LAPACK_COMPLEX_ROUTINES(p)                                                  \
+    void p##ungqr_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
+                   const void *tau, void *work, const int *lwork, int *info);          \
+    void p##heevd_(const char *job, const char *uplo, const int *n, void *a,           \
+                   const int *lda, void *w, void *work, const int *lwork, void *rwork, \
+                   const int *lrwork, int *iwork, const int *liwork, int *info,        \
+                   size_t, size_t);
+TD_LAPACK_COMPLEX_ROUTINES(c)
+TD_LAPACK_COMPLEX_ROUTINES(z)
+#undef TD_LAPACK_COMPLEX_ROUTINES
+
+/* Calls the routine for dt, which may be complex. */
+#define TD_LAPACK_ALL(dt, name, ...)                      \
+    do {                                                  \
+        if ((dt) == TD_C128) z##name##_(__VA_ARGS__);     \
+        else if ((dt) == TD_C64) c##name##_(__VA_ARGS__); \
+        else if ((dt) == TD_F64) d##name##_(__VA_ARGS__); \
+        else s##name##_(__VA_ARGS__);                     \
+    } while (0)
+
+/* Calls the routine for a real dt. */
 #define TD_LAPACK(dt, name, ...)                     \
     do {                                             \
         if ((dt) == TD_F64) d##name##_(__VA_ARGS__); \
         else s##name##_(__VA_ARGS__);                \
+    } while (0)
+
+/* Calls the routine for a complex dt. */
+#define TD_LAPACK_COMPLEX(dt, name, ...)              \
+    do {                                              \
+        if ((dt) == TD_C128) z##name##_(__VA_ARGS__); \
+        else c##name##_(__VA_ARGS__);                 \
     } while (0)
 
 /* ---- stacks of matrices (matrix_stack.c) --------------------------------- */

@@ -105,7 +105,7 @@ bool td__check_infos(td_opcall *c, const int32_t *info, int64_t count,
 }
 
 int td__lapack_work(td_dtype dt, const void *answer) {
-    double n = td__load_f(dt, answer);
+    double n = td__load_f(td__real_of(dt), answer); /* the real part of a complex one */
     /* an f32 may have been rounded down */
     return n >= INT_MAX / 2 ? INT_MAX : (int)(n * (1 + 1e-6)) + 1;
 }

@@ -62,8 +62,8 @@ bool td__decomp_feature_dropout(td_opcall *c) {
     return true;
 }
 
-/* feature_dropout where input has a rank of least to most; of the least, all of it is one
- * sample. */
+/* feature_dropout of an input of rank `least` to `most`; with `one`, an input of the
+ * least is one sample. */
 static bool dropout_nd(td_opcall *c, int least, int most, bool one) {
     td_tensor *x = td__in(c, 0);
     double     p = td__in_f(c, 1);

@@ -193,8 +193,8 @@ static bool read_sequences(td_opcall *c, sequences *s) {
     return !td_is_nil(s->targets);
 }
 
-/* [N, 2 S + 1]: a blank before, between and behind the classes; blanks behind the end of
- * a target. */
+/* [N, 2 S + 1]: a blank before, between and behind the classes; blanks behind the end
+ * of a target. */
 static td_tensor *labels(const sequences *s) {
     td_tensor *at = td_op_arange(s->log_p->cx, td_value_int(0), td_value_int(s->most),
                                  td_value_int(1), TD_I64);
@@ -224,8 +224,8 @@ static td_tensor *columns(td_tensor *t, int64_t first, int64_t count) {
                        td_value_int(td__dim_add(first, count)), 1);
 }
 
-/* The log of the sum of exponentials along dim; of -inf alone it is -inf and has gradients
- * of 0, where those of logsumexp are NaN. */
+/* The log of the sum of exponentials along dim; of -inf alone it is -inf and has
+ * gradients of 0, where those of logsumexp are NaN. */
 static td_tensor *log_sum(td_tensor *t, int64_t dim) {
     td_value   none = td_value_float(-(double)INFINITY);
     td_tensor *dead = td_op_eq(td_op_amax(t, TD_DIMS(dim), true), none);

@@ -149,15 +149,15 @@ bool td__decomp_triplet_margin_loss(td_opcall *c) {
 
 /* ---- losses of classes -------------------------------------------------- */
 
-/* in: self, target, reduction. The loss has the dtype of self; of halves it is computed in
- * f32. */
+/* in: self, target, reduction. The loss has the dtype of self; of halves it is computed
+ * in f32. */
 bool td__decomp_soft_margin_loss(td_opcall *c) {
     td_tensor *x = t_wide(td__in(c, 0)), *y = td__in(c, 1);
     int64_t    stride[TD_MAX_RANK];
     if (!check_reduction(c, 2, false) || !check_float(c, 0)) return false;
-    if (!td__expand_strides(x, y->rank, y->size, stride))
-        return td__op_fail(c, TD_E_SHAPE, "self %s must broadcast to target %s",
-                           td__type_str(x), td__type_str(y));
+    if (!td__expand_strides(y, x->rank, x->size, stride))
+        return td__op_fail(c, TD_E_SHAPE, "target %s must broadcast to self %s",
+                           td__type_str(y), td__type_str(td__in(c, 0)));
     td_tensor *loss = td_op_log1p(td_op_exp(t_mul(x, td_op_neg(y))));
     c->out[0] = t_as(reduce(loss, c->in[2].u.s), (td_dtype)td__in(c, 0)->dtype);
     return true;
@@ -199,7 +199,8 @@ static bool read_classes(td_opcall *c, classes *s, bool lists) {
     return true;
 }
 
-/* Row losses [N], reduced; without a batch the only one, a vector if the target is one. */
+/* Row losses [N], reduced; without a batch the only one, a vector if the target is
+ * one. */
 static td_tensor *reduce_rows(td_opcall *c, const classes *s, td_tensor *rows,
                               int word) {
     if (s->batched || (!s->lists && td__in(c, 1)->rank == 1))

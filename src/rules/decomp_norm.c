@@ -209,8 +209,8 @@ bool td__decomp_instance_norm(td_opcall *c) {
     return set_out(c, td_op_view(y, td__sizes(x)));
 }
 
-/* in: input [N,C,...], size, alpha, beta, k. The channels are a spatial dim of an average
- * pool, with zeros around them. */
+/* in: input [N,C,...], size, alpha, beta, k. The channels are a spatial dim of an
+ * average pool, with zeros around them. */
 bool td__decomp_local_response_norm(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    n = td__in_int(c, 1);

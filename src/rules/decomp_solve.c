@@ -16,7 +16,7 @@ bool td__decomp_cholesky(td_opcall *c) {
 
 /* B by the factor f: two triangular systems. */
 static td_tensor *cholesky_solve(td_tensor *b, td_tensor *f, bool upper) {
-    td_tensor *first = upper ? t_mT(f) : f, *second = upper ? f : t_mT(f);
+    td_tensor *first = upper ? t_mH(f) : f, *second = upper ? f : t_mH(f);
     td_tensor *y = td_op_linalg_solve_triangular(first, b, false, true, false);
     return td_op_linalg_solve_triangular(second, y, true, true, false);
 }
@@ -355,6 +355,9 @@ bool td__decomp_slogdet(td_opcall *c) {
 }
 bool td__decomp_logdet(td_opcall *c) {
     td_tensor *log, *sign = td_op_linalg_slogdet(td__in(c, 0), &log);
+    if (td_is_nil(sign)) return false;
+    if (td__is_complex((td_dtype)sign->dtype))
+        return c->out[0] = t_add(td_op_log(sign), log), true;
     td_tensor *minus = td_op_eq(sign, td_value_int(-1));
     c->out[0] = td_op_where(minus, td_value_float((double)NAN), td_value_tensor(log));
     return true;

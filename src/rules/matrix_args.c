@@ -15,7 +15,8 @@ bool td__want_matrix_dims(td_opcall *c, int i) {
 
 bool td__want_matrix(td_opcall *c, int i) {
     const td_tensor *t = td__in(c, i);
-    if (t->rank >= 2 && t->dtype != TD_F32 && t->dtype != TD_F64)
+    td_dtype         part = td__real_of((td_dtype)t->dtype);
+    if (t->rank >= 2 && part != TD_F32 && part != TD_F64)
         return td__op_fail(c, TD_E_DTYPE,
                            "%s must be f32 or f64, got %s; convert it with td_to",
                            c->info->s.in[i].name, td__type_str(t));

@@ -5,7 +5,8 @@
 
 #include "rules/rule_arith.h"
 
-/* Argument i has at least two dims, and for LAPACK's sake f32 or f64. */
+/* Argument i has at least two dims, and for LAPACK's sake f32, f64 or a complex dtype,
+ * which only reaches rows that take it. */
 bool td__want_matrix(td_opcall *c, int i);
 bool td__want_matrix_dims(td_opcall *c, int i); /* of any dtype */
 /* ... and the last two sizes are equal. */
@@ -30,6 +31,11 @@ td_tensor *td__rank_tolerance(td_opcall *c, td_tensor *s);
 
 /* Transposes of stacks, and products of them. Nil gives nil. */
 static inline td_tensor *t_mT(td_tensor *t) { return td_op_transpose(t, -2, -1); }
+/* Conjugate transposes; of real tensors transposes. */
+static inline td_tensor *t_mH(td_tensor *t) {
+    bool complex = td__is_complex((td_dtype)t->dtype);
+    return complex ? td_op_conj(t_mT(t)) : t_mT(t);
+}
 static inline td_tensor *t_mm(td_tensor *a, td_tensor *b) { return td_op_matmul(a, b); }
 static inline td_tensor *t_neg(td_tensor *t) { return td_op_neg(t); }
 /* v [.., n] as a row of the columns of a stack [.., m, n], or as a column of rows. */

@@ -53,11 +53,13 @@ bool td__shape_lu_factor_ex(td_opcall *c) {
     return true;
 }
 
-/* in: A. Results: one number per matrix `scalars` times, LU, pivots. */
+/* in: A. Results: one number per matrix, and a real one for slogdet; LU, pivots. */
 static bool determinant(td_opcall *c, int scalars) {
     const td_tensor *t = td__in(c, 0);
+    td_dtype         dt = (td_dtype)t->dtype;
     if (!td__want_square(c, 0)) return false;
-    for (int i = 0; i < scalars; i++) meta_stack(c, i, t, 2, -1, (td_dtype)t->dtype);
+    for (int i = 0; i < scalars; i++)
+        meta_stack(c, i, t, 2, -1, i ? td__real_of(dt) : dt);
     meta_like(c, scalars, t);
     meta_stack(c, scalars + 1, t, 1, -1, TD_I32);
     return true;
@@ -257,7 +259,7 @@ bool td__shape_eigh(td_opcall *c) {
     static const char *const words[] = {"L", "U", "l", "u"};
     const td_tensor         *t = td__in(c, 0);
     if (!td__want_square(c, 0) || !td__want_word(c, 1, words, 4)) return false;
-    meta_stack(c, 0, t, 1, -1, (td_dtype)t->dtype);
+    meta_stack(c, 0, t, 1, -1, td__real_of((td_dtype)t->dtype));
     if (td__in_bool(c, 2)) meta_like(c, 1, t);
     else td__meta_none(&c->meta[1], (td_dtype)t->dtype);
     return true;

@@ -1,6 +1,7 @@
 /* vjp_factor.c -- derivatives of the matrix factorizations, for stacks of matrices.
  * Each follows from differentiating the defining equation; G_X is the gradient of a
- * result X, tril and triu keep a triangle, and products are of real matrices. */
+ * result X, tril and triu keep a triangle, and M^H is the conjugate
+ * transpose. Householder products and singular values are of real matrices. */
 #include "rules/matrix_args.h"
 #include "rules/vjp_matrix.h"
 
@@ -23,16 +24,16 @@ static td_tensor *solve_right(td_tensor *a, td_tensor *b, bool upper) {
 
 /* ---- Cholesky ----------------------------------------------------------- */
 
-/* A = L L^T: with X = L^T G_L, G_A = L^-T (tril(X) + tril(X, -1)^T) / 2 L^-1, which is
- * symmetric. U = L^T has the same A. */
+/* A = L L^H: with X = L^H G_L, G_A = L^-H (tril(X) + tril(X, -1)^H) / 2 L^-1, which is
+ * Hermitian where the diagonal of X is real. U = L^H has the same A. */
 bool td__vjp_cholesky_ex(td_vjp *v) {
     bool       upper = v->in[1].u.i != 0;
     td_tensor *l = v->out[0], *g = v->g[0];
     if (!g) return true;
-    if (upper) l = t_mT(l), g = t_mT(g);
-    td_tensor *x = t_mm(t_mT(l), g);
-    x = t_scale(t_add(td_op_tril(x, 0), t_mT(td_op_tril(x, -1))), 0.5);
-    return give(v, 0, solve_right(l, solve_left(t_mT(l), x, true, false), false));
+    if (upper) l = t_mH(l), g = t_mH(g);
+    td_tensor *x = t_mm(t_mH(l), g);
+    x = t_scale(t_add(td_op_tril(x, 0), t_mH(td_op_tril(x, -1))), 0.5);
+    return give(v, 0, solve_right(l, solve_left(t_mH(l), x, true, false), false));
 }
 
 /* ---- LU ----------------------------------------------------------------- */
@@ -43,17 +44,17 @@ td_tensor *td__permute_rows(td_tensor *x, td_tensor *pivots, bool transposed) {
     return td_op_gather(x, -2, td_op_expand(t_col(perm), td__sizes(x)));
 }
 
-/* L^-T [phi U1^-T | G_U2] for A = P L [U1 | U2], which has at least as many columns as
+/* L^-H [phi U1^-H | G_U2] for A = P L [U1 | U2], which has at least as many columns as
  * rows. */
 static td_tensor *wide_lu(td_tensor *lu, td_tensor *g, int64_t k, int64_t more) {
-    td_tensor *lt = t_mT(td_op_narrow(lu, -1, 0, k)); /* L^T, of which triu is read */
-    td_tensor *u1t = t_mT(td_op_triu(td_op_narrow(lu, -1, 0, k), 0));
+    td_tensor *lt = t_mH(td_op_narrow(lu, -1, 0, k)); /* L^H, of which triu is read */
+    td_tensor *u1t = t_mH(td_op_triu(td_op_narrow(lu, -1, 0, k), 0));
     td_tensor *g1 = td_op_narrow(g, -1, 0, k), *gl = td_op_tril(g1, -1);
-    /* L^T G_L = G_L + triu(L^T, 1) G_L */
+    /* L^H G_L = G_L + triu(L^H, 1) G_L */
     td_tensor *low = t_add(gl, t_mm(td_op_triu(lt, 1), gl)), *g2 = NULL;
     if (more) {
         g2 = td_op_narrow(g, -1, k, more);
-        low = t_sub(low, t_mm(g2, t_mT(td_op_narrow(lu, -1, k, more))));
+        low = t_sub(low, t_mm(g2, t_mH(td_op_narrow(lu, -1, k, more))));
     }
     td_tensor *high = t_mm(td_op_triu(g1, 0), u1t);
     td_tensor *phi = t_add(td_op_tril(low, -1), td_op_triu(high, 0));
@@ -62,21 +63,21 @@ static td_tensor *wide_lu(td_tensor *lu, td_tensor *g, int64_t k, int64_t more) 
     return solve_left(lt, r, true, true);
 }
 
-/* [L1^-T phi; G_L2] U^-T for A = P [L1; L2] U with more rows than columns. */
+/* [L1^-H phi; G_L2] U^-H for A = P [L1; L2] U with more rows than columns. */
 static td_tensor *tall_lu(td_tensor *lu, td_tensor *g, int64_t k, int64_t more) {
-    td_tensor *top = td_op_narrow(lu, -2, 0, k), *l1t = t_mT(top);
-    td_tensor *ut = t_mT(td_op_triu(top, 0));
+    td_tensor *top = td_op_narrow(lu, -2, 0, k), *l1t = t_mH(top);
+    td_tensor *ut = t_mH(td_op_triu(top, 0));
     td_tensor *gl1 = td_op_tril(td_op_narrow(g, -2, 0, k), -1);
     td_tensor *gl2 = td_op_narrow(g, -2, k, more);
     td_tensor *low = t_add(gl1, t_mm(td_op_triu(l1t, 1), gl1));
     td_tensor *high = t_mm(td_op_triu(td_op_narrow(g, -2, 0, k), 0), ut);
-    high = t_sub(high, t_mm(t_mT(td_op_narrow(lu, -2, k, more)), gl2));
+    high = t_sub(high, t_mm(t_mH(td_op_narrow(lu, -2, k, more)), gl2));
     td_tensor *phi = t_add(td_op_tril(low, -1), td_op_triu(high, 0));
     td_tensor *r[2] = {solve_left(l1t, phi, true, true), gl2};
     return solve_right(ut, td_op_cat((td_tensors){r, 2}, -2), false);
 }
 
-/* For square A = P L U: G_A = P L^-T (tril(L^T G_L, -1) + triu(G_U U^T)) U^-T. */
+/* For square A = P L U: G_A = P L^-H (tril(L^H G_L, -1) + triu(G_U U^H)) U^-H. */
 td_tensor *td__lu_grad(td_tensor *lu, td_tensor *pivots, td_tensor *g) {
     int64_t    m = t_last(lu, 2), n = t_last(lu, 1);
     bool       tall = td__dim_lt(n, m), wide = !tall && td__dim_lt(m, n);
@@ -92,21 +93,22 @@ bool td__vjp_lu_factor_ex(td_vjp *v) {
 
 /* ---- QR ----------------------------------------------------------------- */
 
-/* Q with R1 = the first columns of R, square: with M = R1 G_R1^T - G_Q^T Q,
- * G_A1 = (G_Q + Q (tril(M) + tril(M, -1)^T)) R1^-T. */
+/* Q with R1 = the first columns of R, square: with M = R1 G_R1^H - G_Q^H Q,
+ * G_A1 = (G_Q + Q (tril(M) + tril(M, -1)^H)) R1^-H. */
 static td_tensor *square_qr(td_tensor *q, td_tensor *r1, td_tensor *gq,
                             td_tensor *gr1) {
     td_tensor *m = NULL;
-    if (gr1) m = t_mm(r1, t_mT(gr1));
+    if (gr1) m = t_mm(r1, t_mH(gr1));
     if (gq) {
-        td_tensor *x = t_mm(t_mT(gq), q);
+        td_tensor *x = t_mm(t_mH(gq), q);
         m = m ? t_sub(m, x) : t_neg(x);
     }
-    m = t_add(td_op_tril(m, 0), t_mT(td_op_tril(m, -1)));
-    return solve_right(t_mT(r1), t_join(gq, t_mm(q, m)), false);
+    m = t_add(td_op_tril(m, 0), t_mH(td_op_tril(m, -1)));
+    if (td__is_complex((td_dtype)m->dtype)) m = t_scale(t_add(m, t_mH(m)), 0.5);
+    return solve_right(t_mH(r1), t_join(gq, t_mm(q, m)), false);
 }
 
-/* in: A, mode. With A = [A1 | A2] and more columns than rows, R2 = Q^T A2. */
+/* in: A, mode. With A = [A1 | A2] and more columns than rows, R2 = Q^H A2. */
 bool td__vjp_qr(td_vjp *v) {
     td_tensor *q = v->out[0], *r = v->out[1], *gq = v->g[0], *gr = v->g[1];
     int64_t    m = t_last(q, 2), k = t_last(r, 2), n = t_last(r, 1);
@@ -125,7 +127,7 @@ bool td__vjp_qr(td_vjp *v) {
     if (gr) {
         td_tensor *gr2 = td_op_narrow(gr, -1, k, more);
         td_tensor *a2 = t_mm(q, td_op_narrow(r, -1, k, more));
-        gq = t_join(gq, t_mm(a2, t_mT(gr2)));
+        gq = t_join(gq, t_mm(a2, t_mH(gr2)));
         g2 = t_mm(q, gr2);
     }
     td_tensor *g1 = square_qr(q, td_op_narrow(r, -1, 0, k), gq, gr1);
@@ -223,9 +225,9 @@ static td_tensor *gaps(td_tensor *s) {
     return td_op_masked_fill(e, n, td_value_float((double)INFINITY));
 }
 
-static td_tensor *skew(td_tensor *x) { return t_sub(x, t_mT(x)); }
+static td_tensor *skew(td_tensor *x) { return t_sub(x, t_mH(x)); }
 
-/* A = V diag(w) V^T: G_A = V (diag(G_w) + skew(V^T G_V) / 2 / E) V^T with gaps E. */
+/* A = V diag(w) V^H: G_A = V (diag(G_w) + skew(V^H G_V) / 2 / E) V^H with gaps E. */
 bool td__vjp_eigh(td_vjp *v) {
     td_tensor *w = v->out[0], *vec = v->out[1], *gw = v->g[0], *gv = v->g[1], *m = NULL;
     if (!gw && !gv) return true;
@@ -234,11 +236,11 @@ bool td__vjp_eigh(td_vjp *v) {
                         "_linalg_eigh: the derivative needs "
                         "eigenvectors; pass compute_v=true");
     if (gv) {
-        m = t_scale(skew(t_mm(t_mT(vec), gv)), 0.5);
+        m = t_scale(skew(t_mm(t_mH(vec), gv)), 0.5);
         m = t_mm(vec, t_div(m, gaps(w)));
     }
     if (gw) m = t_join(m, t_mul(vec, t_row(gw)));
-    return give(v, 0, t_mm(m, t_mT(vec)));
+    return give(v, 0, t_mm(m, t_mH(vec)));
 }
 
 /* The part of gU outside of the span of U, over S: (I - U U^T) G_U / S. */

@@ -1,6 +1,7 @@
 /* vjp_solve.c -- derivatives of linear systems, determinants, pseudoinverses, the
  * matrix exponential and distances. A gradient of a solution is a system with the
- * transposed matrix; LU factors from forward serve it. */
+ * transposed matrix; LU factors from forward serve it. A^H is the conjugate transpose,
+ * of real matrices A^T. */
 #include "rules/matrix_args.h"
 #include "rules/vjp_matrix.h"
 
@@ -14,24 +15,24 @@ static bool give(td_vjp *v, int i, td_tensor *g) {
     return g && !td_is_nil(g);
 }
 
-/* in: self (A), B, upper, left, unitriangular. G_B solves with A^T; G_A is the triangle
- * of -G_B X^T, or of -X^T G_B. */
+/* in: self (A), B, upper, left, unitriangular. G_B solves with A^H; G_A is the triangle
+ * of -G_B X^H, or of -X^H G_B. */
 bool td__vjp_solve_triangular(td_vjp *v) {
     td_tensor *a = v->in[0].u.t, *x = v->out[0];
     bool upper = v->in[2].u.i != 0, left = v->in[3].u.i != 0, unit = v->in[4].u.i != 0;
-    td_tensor *gb = td_op_linalg_solve_triangular(t_mT(a), v->g[0], !upper, left, unit);
+    td_tensor *gb = td_op_linalg_solve_triangular(t_mH(a), v->g[0], !upper, left, unit);
     if (v->need[1] && !give(v, 1, gb)) return false;
     if (!v->need[0]) return true;
-    td_tensor *ga = t_neg(left ? t_mm(gb, t_mT(x)) : t_mm(t_mT(x), gb));
+    td_tensor *ga = t_neg(left ? t_mm(gb, t_mH(x)) : t_mm(t_mH(x), gb));
     return give(v, 0, upper ? td_op_triu(ga, unit) : td_op_tril(ga, -(int64_t)unit));
 }
 
-/* The gradient of LU factors from ga, that of A = P L U: tril(P^T G_A U^T, -1) and
- * triu(L^T P^T G_A). */
+/* The gradient of LU factors from ga, that of A = P L U: tril(P^T G_A U^H, -1) and
+ * triu(L^H P^T G_A). */
 static td_tensor *factors_grad(td_tensor *lu, td_tensor *pivots, td_tensor *ga) {
     td_tensor *r = td__permute_rows(ga, pivots, true);
-    td_tensor *low = t_mm(r, t_mT(td_op_triu(lu, 0)));
-    td_tensor *high = t_add(r, t_mm(t_mT(td_op_tril(lu, -1)), r));
+    td_tensor *low = t_mm(r, t_mH(td_op_triu(lu, 0)));
+    td_tensor *high = t_add(r, t_mm(t_mH(td_op_tril(lu, -1)), r));
     return t_add(td_op_tril(low, -1), td_op_triu(high, 0));
 }
 
@@ -42,8 +43,8 @@ bool td__vjp_lu_solve(td_vjp *v) {
     td_tensor *gb = td_op_linalg_lu_solve(lu, pivots, v->g[0], left, !adjoint);
     if (v->need[2] && !give(v, 2, gb)) return false;
     if (!v->need[0]) return true;
-    if (left) ga = adjoint ? t_mm(x, t_mT(gb)) : t_mm(gb, t_mT(x));
-    else ga = adjoint ? t_mm(t_mT(gb), x) : t_mm(t_mT(x), gb);
+    if (left) ga = adjoint ? t_mm(x, t_mH(gb)) : t_mm(gb, t_mH(x));
+    else ga = adjoint ? t_mm(t_mH(gb), x) : t_mm(t_mH(x), gb);
     return give(v, 0, factors_grad(lu, pivots, t_neg(ga)));
 }
 
@@ -60,7 +61,7 @@ bool td__vjp_solve_ex(td_vjp *v) {
             return false;
         if (v->need[0]) {
             td_tensor *x = vector ? t_col(v->out[0]) : v->out[0];
-            ga = t_neg(left ? t_mm(gb, t_mT(x)) : t_mm(t_mT(x), gb));
+            ga = t_neg(left ? t_mm(gb, t_mH(x)) : t_mm(t_mH(x), gb));
         }
     }
     if (v->need[0] && v->g[1]) { /* of A's own sizes, while ga has those of X */
@@ -72,7 +73,7 @@ bool td__vjp_solve_ex(td_vjp *v) {
 
 /* ---- determinants ------------------------------------------------------- */
 
-/* x A^-T for numbers x, one for each matrix of the LU factors. */
+/* x A^-H for numbers x, one for each matrix of the LU factors. */
 static td_tensor *times_inverse(td_tensor *lu, td_tensor *pivots, td_tensor *x) {
     td_tensor *eye = td_op_eye(lu->cx, t_last(lu, 1), td_value_int(t_last(lu, 1)),
                                (td_dtype)lu->dtype);
@@ -82,7 +83,8 @@ static td_tensor *times_inverse(td_tensor *lu, td_tensor *pivots, td_tensor *x) 
 /* The LU factors with zeros on the diagonal of U replaced by a small number: the
  * derivative of the determinant of a matrix of rank n - 1 is finite. */
 static td_tensor *nudged(td_tensor *lu) {
-    double     small = lu->dtype == TD_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    bool       wide = td__real_of((td_dtype)lu->dtype) == TD_F64;
+    double     small = wide ? DBL_EPSILON : (double)FLT_EPSILON;
     td_tensor *zero = td_op_eq(td_op_diagonal(lu, 0, -2, -1), td_value_int(0));
     td_tensor *by = t_scale(t_as(zero, (td_dtype)lu->dtype), small);
     td_tensor *eye = td_op_eye(lu->cx, t_last(lu, 1), td_value_int(t_last(lu, 1)),
@@ -102,22 +104,33 @@ static td_tensor *det_of_factors(td_tensor *lu, td_tensor *pivots) {
     return td_op_prod_dim(t_mul(d, way), -1, false, TD_DTYPE_NONE);
 }
 
-/* results: det, LU, pivots. d det = det A^-T, with det from the factors: of a singular
- * matrix both are nudged. */
+/* results: det, LU, pivots. G_A = g conj(det) A^-H, with det from the factors:
+ * of a singular matrix both are nudged. */
 bool td__vjp_det(td_vjp *v) {
     td_tensor *lu = v->out[1], *pivots = v->out[2], *ga = NULL;
     if (v->g[0]) {
         td_tensor *a = nudged(lu);
-        ga = times_inverse(a, pivots, t_mul(v->g[0], det_of_factors(a, pivots)));
+        ga = times_inverse(a, pivots,
+                           t_mul(v->g[0], td_op_conj(det_of_factors(a, pivots))));
     }
     if (v->g[1]) ga = t_join(ga, td__lu_grad(lu, pivots, v->g[1]));
     return !ga || give(v, 0, ga);
 }
 
-/* results: sign, log |det|, LU, pivots. The sign has no gradient, as in PyTorch. */
+/* g + i k for the gradient g of log |det|, or NULL, and k = -Im(conj(G_sign) sign): the
+ * logarithm of a complex determinant is log |det| + i t, and its sign is exp(i t). */
+static td_tensor *log_grad(td_tensor *sign, td_tensor *g_sign, td_tensor *g) {
+    if (!g_sign || !td__is_complex((td_dtype)sign->dtype)) return g;
+    td_tensor *k = td_op_imag(t_mul(g_sign, td_op_conj(sign)));
+    return td_op_complex(g ? g : td_op_zeros_like(k, TD_DTYPE_NONE), k);
+}
+
+/* results: sign, log |det|, LU, pivots. The sign of a real determinant has no gradient,
+ * as in PyTorch. */
 bool td__vjp_slogdet(td_vjp *v) {
     td_tensor *lu = v->out[2], *pivots = v->out[3], *ga = NULL;
-    if (v->g[1]) ga = times_inverse(lu, pivots, v->g[1]);
+    td_tensor *g = log_grad(v->out[0], v->g[0], v->g[1]);
+    if (g) ga = times_inverse(lu, pivots, g);
     if (v->g[2]) ga = t_join(ga, td__lu_grad(lu, pivots, v->g[2]));
     return !ga || give(v, 0, ga);
 }

@@ -137,7 +137,8 @@ static void check_attention(td_ctx *cx, const char *name, td_tensor *mask, bool 
     td_tensor *q = td_set_requires_grad(pattern(cx, TD_SHAPE(1, 2, 3, 4), 7), true);
     td_tensor *k = pattern(cx, TD_SHAPE(1, 2, 5, 4), 3),
               *v = pattern(cx, TD_SHAPE(1, 2, 5, 2), 5);
-    td_tensor *y = td_op_scaled_dot_product_attention(q, k, v, mask, 0, causal, scale, false);
+    td_tensor *y =
+        td_op_scaled_dot_product_attention(q, k, v, mask, 0, causal, scale, false);
     CHECK_OK(cx);
     TD_CHECK_THAT(first_bad(y, a->out, 12, 1e-8) == -1, "%s: %s", name, text_of(y));
     CHECK(td_backward(td_sum(y)));

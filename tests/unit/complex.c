@@ -147,7 +147,12 @@ TEST(only_named_ops_give_real_numbers) {
                                        "fft_hfft",
                                        "fft_hfft2",
                                        "fft_hfftn",
-                                       "istft"};
+                                       "istft",
+                                       "_linalg_eigh",
+                                       "linalg_eigh",
+                                       "linalg_eigvalsh",
+                                       "linalg_slogdet",
+                                       "slogdet"};
     CHECK(td__table_init());
     for (int op = 0; op < TD_OP_COUNT; op++) {
         const td_opinfo *info = td__opinfo((td_op)op);
@@ -323,6 +328,35 @@ TEST(gradients_of_first_and_second_order_agree_with_differences) {
     TD_CHECK_THAT(td_gradcheck(cx, many, NULL, TD_LIST(z, x), 2, NULL), "%s",
                   td_message(cx));
     TD_CHECK_THAT(td_gradgradcheck(cx, many, NULL, TD_LIST(z, x), 2, NULL), "%s",
+                  td_message(cx));
+    td_close(cx);
+}
+
+/* A positive-definite matrix of z, its factor, a system and determinants with it. */
+static bool systems(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
+    td_tensor *z = in[0], *log_det, *l, *v, *r;
+    td_tensor *a = td_matmul(z, td_mT(td_conj(z)));
+    a = td_add(a, td_eye(td_ctx_of(z), 3, 3, TD_F64));
+    l = td_linalg_cholesky(a);
+    td_tensor *x = td_add(td_linalg_solve(a, l), td_linalg_inv(td_add(z, a)));
+    td_tensor *sign = td_linalg_slogdet(td_sub(z, a), &log_det);
+    td_tensor *w = td_linalg_eigh(a, "L", &v), *q = td_linalg_qr(z, "reduced", &r);
+    td_tensor *root = td_matmul(td_mul(v, td_sqrt(w)), td_mT(td_conj(v)));
+    out[0] = td_sum(td_mul(td_mul(x, sign), td_add(root, td_matmul(r, q))));
+    out[1] = td_add(log_det, td_abs(td_linalg_det(td_add(z, a))));
+    (void)env, (void)n_in, (void)n_out;
+    return td_ok(td_ctx_of(z));
+}
+
+TEST(systems_have_gradients_of_first_and_second_order) {
+    td_ctx    *cx = td_open();
+    td_tensor *wave = td_sin(td_mul(ramp(cx, TD_C128, TD_SHAPE(3, 3)), 0.3));
+    td_tensor *z = td_requires_grad_(td_add(wave, td_eye(cx, 3, 3, TD_F64)));
+
+    TD_CHECK_THAT(td_gradcheck(cx, systems, NULL, TD_LIST(z), 2, NULL), "%s",
+                  td_message(cx));
+    TD_CHECK_THAT(td_gradgradcheck(cx, systems, NULL, TD_LIST(z), 2, NULL), "%s",
                   td_message(cx));
     td_close(cx);
 }
