@@ -136,15 +136,18 @@ static bool matches(const td_replay *r, int64_t dim, int64_t is) {
     return expected == is || expected == INT64_MIN;
 }
 
-/* By how many elements the offset of a view may differ from that in the graph: a call
- * may pass another slice of a larger tensor than was traced, and views of it shift by
- * the same number. INT64_MIN: not a view, its offset is not checked. */
+/* By how many bytes the offset of a view may differ from that in the graph: a call may
+ * pass another slice of a larger tensor than was traced, and views of it, also of
+ * another dtype, shift by the same number. INT64_MIN: not a view, its offset is not
+ * checked. */
 static int64_t view_shift(const td_replay *r, const td_gnode *n) {
     int            at = td__opinfo(n->op)->view_of;
     const td_gval *v = at >= 0 && n->in[at].kind == TD_G_VALUE ? n->in[at].u.v : NULL;
     if (!v || !v->type || r->val[v->id].kind != TD_K_TENSOR) return INT64_MIN;
     int64_t expected = td__gdim_value(r->g, v->type->offset, r->bound);
-    return expected == INT64_MIN ? INT64_MIN : r->val[v->id].u.t->offset - expected;
+    if (expected == INT64_MIN) return INT64_MIN;
+    return (r->val[v->id].u.t->offset - expected) *
+           (int64_t)td__dtype_bytes[v->type->dtype];
 }
 
 /* Has the tensor the type in the graph? Native code relies on it without checking. */
@@ -155,7 +158,8 @@ static bool has_type(const td_replay *r, const td_gtype *l, const td_tensor *t,
         if (!matches(r, l->size[d], t->size[d]) ||
             (t->numel > 0 && t->size[d] > 1 && !matches(r, l->stride[d], t->stride[d])))
             return false;
-    return t->numel == 0 || by == INT64_MIN || matches(r, l->offset, t->offset - by);
+    return t->numel == 0 || by == INT64_MIN ||
+           matches(r, l->offset, t->offset - by / (int64_t)td__dtype_bytes[l->dtype]);
 }
 
 /* With debug_asserts: results have the strides and offset that their types state, on

@@ -314,7 +314,8 @@ bool td__decomp_pdist(td_opcall *c) {
     if (!(td__in_f(c, 1) >= 0))
         return td__op_fail(c, TD_E_ARG, "p is %g; it must be 0 or more",
                            td__in_f(c, 1));
-    int64_t    n = td__dim_fixed(t->size[0]);
+    int64_t n = td__dim_fixed(t->size[0]);
+    if (!td_ok(c->cx)) return false;
     td_tensor *pairs = td_op_triu_indices(t->cx, n, n, 1, TD_I64);
     td_tensor *a = td_op_index_select(t, 0, td_op_select(pairs, 0, 0));
     td_tensor *b = td_op_index_select(t, 0, td_op_select(pairs, 0, 1));

@@ -189,8 +189,10 @@ static bool power_average(td_opcall *c, int spatial) {
                            td__type_str(td__in(c, 0)));
     if (p == 0)
         return td__op_fail(c, TD_E_ARG, "norm_type is 0; it must be another number");
-    for (int d = 0; d < spatial; d++)
+    for (int d = 0; d < spatial; d++) {
         if (k.n > 0) size *= td__dim_fixed(k.v[k.n == 1 ? 0 : d < k.n ? d : 0]);
+        if (!td_ok(c->cx)) return false;
+    }
     if (spatial == 1) y = td_op_avg_pool1d(x, k, stride, pad, ceil, true);
     else if (spatial == 2) y = td_op_avg_pool2d(x, k, stride, pad, ceil, true, TD_NONE);
     else y = td_op_avg_pool3d(x, k, stride, pad, ceil, true, TD_NONE);

@@ -185,6 +185,7 @@ static bool give_reflections(td_vjp *v, int arg, reflections *r, int64_t k, int6
 static bool grad_of_product(td_vjp *v, td_tensor *a, reflections *r, bool reversed) {
     int64_t k = td__dim_fixed(t_last(r->tau, 1));
     bool    ok = true;
+    if (!td_ok(v->cx)) return false; /* the number of factors depends on values */
     r->vectors = householder_vectors(a, k);
     r->dv = td__alloc(sizeof *r->dv * 2 * (size_t)(k + 1));
     if (!r->dv) return td__fail_memory(v->cx);

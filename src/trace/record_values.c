@@ -117,8 +117,13 @@ td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
  * changed. */
 static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
     td_tag *tag = td__record_tag(r, t);
+    td_tag  noted;
+    if (!note_type(r, &noted, t, storage)) return NULL;
     if (!tag || tag->v) tag = td__record_new_tag(r, t);
-    if (!tag || !note_type(r, tag, t, storage)) return NULL;
+    if (!tag) return NULL;
+    tag->type = noted.type;
+    tag->geom = noted.geom;
+    tag->storage = storage;
     tag->v = v;
     v->type = tag->type;
     tag->op = v->node ? td__row(v->node->op)->name : NULL;
