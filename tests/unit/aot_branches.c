@@ -221,8 +221,9 @@ TEST(branches_write_a_tensor_from_outside_of_the_function) {
         CHECK(sum_of(f, d) == 72 && td_item(total) == 12);
         td_tensor *y, *on = td_ones(cx, TD_SHAPE(), TD_BOOL);
         td_value   v;
-        bool       ok = f ? td_invoke(f, TD_ARGS(x, on), &y, 1)
-                          : td_call_body(cx, in_branches, NULL, TD_ARGS(x, on), &v, 1) > 0;
+        td_values  args = TD_ARGS(x, on);
+        bool       ok = f ? td_invoke(f, args, &y, 1)
+                          : td_call_body(cx, in_branches, NULL, args, &v, 1) > 0;
         CHECK(ok && td_grad(TD_LIST(td_sum(f ? y : v.u.t)), TD_LIST(x), &g, NULL));
         CHECK(td_item(td_sum(g)) == 3 * 18 + 3 * 6); /* total is 18, and needs x */
         CHECK_OK(cx);
