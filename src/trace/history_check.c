@@ -136,10 +136,7 @@ static bool check_wanted(td_record *r, int to) {
  * nested body passes the question on to the enclosing capture. */
 static bool note_wanted(td_record *r, td_tensor *copy, td_tensor *real) {
     const td_tag *tag = td__record_tag(r, copy);
-    if (r->lift) {
-        td__grad_want(real);
-        r->lift->grads = true;
-    }
+    if (r->lift) td__grad_want(real);
     if (r->lift || !tag || !tag->v || tag->v->node) return true;
     return td__vec_push(&r->g->noted[TD_NOTED_WANTED], tag->v->nr) ||
            td__fail_memory(r->cx);
@@ -167,6 +164,7 @@ bool td__history_check(td_record *r) {
     for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2) {
         td_tensor *copy = r->fakes.pairs.v[i], *real = r->fakes.pairs.v[i + 1];
         if (!(td__grad_use(copy) & TD_GRAD_WANTED)) continue;
+        if (r->lift) r->lift->grads = true;
         if (!check_wanted(r, i) || !note_wanted(r, copy, real)) return false;
         any = true;
     }

@@ -310,24 +310,35 @@ static bool take_args(region_call *k, td_values from, td_value *to) {
     return true;
 }
 
-static bool capture_region(region_call *k, td_tensor **out) {
-    td_values from = k->args;
-    td_value *args = td__zalloc(sizeof *args * ((size_t)from.n + 1));
-    if (!args) return td__fail_memory(k->cx);
-    td_tensor **ts = NULL;
-    bool ok = take_args(k, from, args) && find_graph(k) && (ts = make_operands(k)) &&
-              call_region(k, ts, out);
-    td__free(ts);
-    td__free(args);
-    return ok;
-}
-
 static bool eager_region(const region_call *k, td_tensor **out) {
     td_value *got = td__zalloc(sizeof *got * ((size_t)k->n_out + 1));
     if (!got) return td__fail_memory(k->cx);
     bool ok = call_body(k, k->args, got);
     for (int i = 0; i < k->n_out && ok; i++) out[i] = got[i].u.t;
     td__free(got);
+    return ok;
+}
+
+/* The body cannot be captured by itself. One that takes gradients through the history
+ * of its operands runs once more, as a part of the program around it, which has that
+ * history. */
+static bool run_inside(const region_call *k, td_tensor **out) {
+    if (!k->lift.grads || td_error(k->cx) != TD_E_UNSUPPORTED) return false;
+    td__log(k->cx, TD_LOG_capture, "a region is inlined: %s", td_message(k->cx));
+    td_clear(k->cx);
+    return eager_region(k, out);
+}
+
+static bool capture_region(region_call *k, td_tensor **out) {
+    td_values from = k->args;
+    td_value *args = td__zalloc(sizeof *args * ((size_t)from.n + 1));
+    if (!args) return td__fail_memory(k->cx);
+    td_tensor **ts = NULL;
+    bool        ok = take_args(k, from, args);
+    if (ok && !find_graph(k)) ok = run_inside(k, out);
+    else ok = ok && (ts = make_operands(k)) && call_region(k, ts, out);
+    td__free(ts);
+    td__free(args);
     return ok;
 }
 

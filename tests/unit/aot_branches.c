@@ -199,3 +199,35 @@ TEST(a_state_without_gradient_has_zeros_as_in_pytorch) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+/* ---- tensors from outside of the function --------------------------------- */
+
+static td_tensor *total; /* both branches add to it */
+
+static bool adds_up(td_call *c) {
+    td_add_(total, td_sum(td_arg(c, 0)));
+    return td_return(c, td_mul(td_arg(c, 0), total));
+}
+
+TEST(branches_write_a_tensor_from_outside_of_the_function) {
+    for (int k = 0; k < 2; k++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = td_requires_grad_(td_arange(cx, 1, 4, 1, TD_F32)), *g;
+        td_tensor *d = td_detach(x);
+        td_fn     *f = k ? td_aot_function(cx, in_branches, NULL, NULL) : NULL;
+        of = adds_up;
+        total = td_keep(td_zeros(cx, TD_SHAPE()));
+        CHECK(sum_of(f, d) == 36 && td_item(total) == 6);
+        CHECK(sum_of(f, d) == 72 && td_item(total) == 12);
+        td_tensor *y, *on = td_ones(cx, TD_SHAPE(), TD_BOOL);
+        td_value   v;
+        td_values  args = TD_ARGS(x, on);
+        bool       ok = f ? td_invoke(f, args, &y, 1)
+                          : td_call_body(cx, in_branches, NULL, args, &v, 1) > 0;
+        CHECK(ok && td_grad(TD_LIST(td_sum(f ? y : v.u.t)), TD_LIST(x), &g, NULL));
+        CHECK(td_item(td_sum(g)) == 3 * 18 + 3 * 6); /* total is 18, and needs x */
+        CHECK_OK(cx);
+        td_drop(total);
+        td_close(cx);
+    }
+}

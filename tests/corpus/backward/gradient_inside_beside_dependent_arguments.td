@@ -1,12 +1,22 @@
 # Gradients are taken inside with respect to the first operand. The second was computed
-# from it, outside of the region, and outside of the function, but no gradient reaches
-# it.
+# from it, outside of the region, where gradients may reach it, or outside of the function,
+# where none does.
 
 func @in_the_body(%x: f32[2]) {
   %h = sin(%x)
   %y = region(func @grad(%a: f32[2], %b: f32[2]) {
       %d = detach(%b)
       %r = mul(%a, %d)
+      %s = mul(%r, %a)
+      return %s
+    }, [%x, %h])
+  return %y
+}
+
+func @through(%x: f32[2]) {
+  %h = sin(%x)
+  %y = region(func @grad(%a: f32[2], %b: f32[2]) {
+      %r = mul(%a, %b)
       %s = mul(%r, %a)
       return %s
     }, [%x, %h])
@@ -39,6 +49,11 @@ func @written(%x: f32[2], %h: f32[2]) {
 case "in the body" {
   %x = randn([2], seed=1, requires_grad=true)
   call @in_the_body(%x) control=true
+  backward seed=3
+}
+case "through the history in the body" {
+  %x = randn([2], seed=1, requires_grad=true)
+  call @through(%x) control=true
   backward seed=3
 }
 case "outside" {

@@ -1,5 +1,5 @@
-# Refused: a branch inside a region saves an operand that is written later. Eager saves nothing for the branch that
-# runs; the error was eager's own.
+# A branch inside a region saves an operand that is written later, and its backward reads
+# it as it was; eager saves nothing for the branch that runs.
 
 func @f(%p0: f32[1,1]) {
   %v0 = mul(%p0, 2.0)
