@@ -643,8 +643,8 @@ bool td__graph_order(td_graph *g); /* sorts nodes into a canonical order */
 /* ---- tokens (tokens.c) -------------------------------------------------- */
 
 /* Threads tokens through the calls of ops with an ordered effect, forward and backward
- * apart: token forms of the ops, inputs and outputs <token k> behind all others, also in
- * the graphs of branches and loops. A graph without such calls stays as it is. False
+ * apart: token forms of the ops, inputs and outputs <token k> behind all others, also
+ * in the graphs of branches and loops. A graph without such calls stays as it is. False
  * after td__fail. */
 bool td__tokens_add(td_graph *g);
 /* The reverse; the order of the calls is that of the nodes, which the tokens imply.

@@ -62,8 +62,8 @@ td_gval *td__token_result(td_graph *g, td_gnode *n, int at);
 bool     td__tokens_thread(td_graph *g, td_gval **last, int chain);
 /* The reverse, without inputs and outputs; sets *any if there is a call. */
 bool     td__tokens_unthread(td_graph *g, bool *any);
-/* Gives n, a branch or loop that takes a token, the token `last`. Returns the one behind
- * it; NULL after td__fail. */
+/* Gives n, a branch or loop that takes a token, the token `last`. Returns the one
+ * behind it; NULL after td__fail. */
 td_gval *td__token_nested(td_graph *g, td_gnode *n, td_gval *last, int chain);
 bool     td__token_is_nested(const td_gnode *n); /* has a branch or loop a token? */
 bool     td__token_unnest(td_graph *g, td_gnode *n);

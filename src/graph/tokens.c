@@ -8,9 +8,9 @@
  *     %t2 = my_log_with_token(%t1, %y)
  *
  * and the chain goes from an input <token k> to an output <token k>. Chain 0 is that of
- * forward, chain 1 that of backward: they run in different calls. Branches and loops that
- * have effects take tokens, too (tokens_nested.c). Tokens are tensors
- * without elements. Adding and removing them changes nothing else in the graph. */
+ * forward, chain 1 that of backward: they run in different calls. Branches and loops
+ * that have effects take tokens, too (tokens_nested.c). Tokens are tensors without
+ * elements. Adding and removing them changes nothing else in the graph. */
 #include "graph/graph_int.h"
 
 static const char *const names[2] = {"token", "backward_token"};
@@ -63,7 +63,7 @@ td_gval *td__token_result(td_graph *g, td_gnode *n, int at) {
     return v->type ? v : NULL;
 }
 
-/* Makes n the token form of its op. Returns the token behind it; NULL after td__fail. */
+/* Makes n the token form of its op. Returns the next token; NULL after td__fail. */
 static td_gval *thread_call(td_graph *g, td_gnode *n, td_gval *last, int chain) {
     td_garg in[TD_MAX_ARGS];
     td_op   form = td__op_with_token(n->op);

@@ -7,8 +7,8 @@
  *       return %r, %t <token 0>
  *     }, ..., [%x, %token])
  *
- * A graph without such calls returns its token. Nested graphs may be shared, so each use
- * gets a copy. */
+ * A graph without such calls returns its token. Nested graphs may be shared, so each
+ * use gets a copy. */
 #include "graph/graph_int.h"
 
 enum { MOST_GRAPHS = 2 };
