@@ -406,6 +406,28 @@ TEST(a_second_gradient_that_reads_the_result_of_an_effect_is_refused) {
     td_close(cx);
 }
 
+static bool classes(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    tk_mark(x, "m");
+    return td_return(c, td_squeeze(td_masked_select(x, td_gt(x, 0.0))));
+}
+
+/* Finding the size would run the program, and its effects, once more. */
+TEST(a_program_with_effects_is_not_run_to_measure_sizes) {
+    td_ctx *cx = td_open();
+    CHECK(open_ops(cx));
+    td_fn     *f = td_aot_function(cx, classes, NULL, NULL);
+    td_tensor *y, *few = td_linspace(cx, -2.0, 1.0, 4);
+    CHECK(td_invoke(f, TD_ARGS(td_linspace(cx, -1.0, 2.0, 4)), &y, 1));
+    CHECK_STR(seen, "m");
+    seen[0] = 0;
+    CHECK(!td_invoke(f, TD_ARGS(few), &y, 1));
+    CHECK(strstr(td_message(cx), "cannot be run once more to measure the size"));
+    CHECK(strlen(seen) <= 1);
+    td_clear(cx);
+    td_close(cx);
+}
+
 /* ---- exports ------------------------------------------------------------ */
 
 /* Exports the body, runs the export and what its text gives, and compares effects. */
