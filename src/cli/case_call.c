@@ -1,7 +1,7 @@
 /* case_call.c -- the options of a call in a .td case. Inside the function: a module
  * applied to its results, gradients of its results (case_body). Around the call:
  * autocast, saved-tensor hooks, checkpoint, rehearsal (case_call). */
-#include "cli/case_run.h"
+#include "cli/case_check.h"
 #include "trace/trace.h"
 
 #include "tandem/autocast.h"
@@ -293,7 +293,8 @@ static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     td_tensor **tensors = td__zalloc(sizeof *tensors * 2 * ((size_t)n + 1));
     uint64_t    seed = td_rng_seed(cx), offset = td_rng_offset(cx);
     if (!v || !tensors) return td__free(v), td__free(tensors), td__fail_memory(cx);
-    td_value *out = v + n_in;
+    case_effects none = {0}, was = case_effects_now ? *case_effects_now : none;
+    td_value    *out = v + n_in;
     for (int i = 0; i < n_in; i++) v[i] = copy_of(in[i]);
     if (call_or_checkpoint(run, s, v, out) && run_backward_from(out, n_out, tensors)) {
         for (int i = 0; i < n_in; i++)
@@ -304,6 +305,7 @@ static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     run->refused = false;
     td_clear(cx);
     td_rng_set(cx, seed, offset);
+    if (case_effects_now) *case_effects_now = was;
     td__free(v);
     td__free(tensors);
     return true;

@@ -9,9 +9,12 @@
 
 /* The part of the context that a run reads and changes. */
 typedef struct state {
-    uint64_t seed, offset;
-    bool     grad, inference;
+    uint64_t     seed, offset;
+    bool         grad, inference;
+    case_effects effects;
 } state;
+
+case_effects *case_effects_now;
 
 /* One of the two runs. */
 typedef struct side {
@@ -36,13 +39,16 @@ typedef struct check {
 /* ---- one side ----------------------------------------------------------- */
 
 static state state_of(const td_ctx *cx) {
-    return (state){cx->rng_seed, cx->rng_offset, cx->grad_enabled, cx->inference};
+    case_effects none = {0};
+    return (state){cx->rng_seed, cx->rng_offset, cx->grad_enabled, cx->inference,
+                   case_effects_now ? *case_effects_now : none};
 }
 
 static void set_state(td_ctx *cx, state s) {
     td_rng_set(cx, s.seed, s.offset);
     cx->grad_enabled = s.grad;
     cx->inference = s.inference;
+    if (case_effects_now) *case_effects_now = s.effects;
 }
 
 /* Moves state and error of the context to the side. Returns ok. */
@@ -72,7 +78,14 @@ static bool begin(check *k, side *s, const case_way *way, const td_gfile *f) {
 
 /* ---- both --------------------------------------------------------------- */
 
-/* Compares generator and grad mode. */
+/* How often a region of td_checkpoint runs is unspecified. */
+static bool repeats(const td_gcase *c) {
+    bool any = false;
+    for (int i = 0; i < c->steps.n; i++) any |= c->steps.v[i].checkpoint;
+    return any;
+}
+
+/* Compares generator, grad mode and effects. */
 static void compare_states(const check *k) {
     const state *a = &k->eager.s, *b = &k->other.s;
     const char  *way = k->other.run.way->name;
@@ -84,6 +97,11 @@ static void compare_states(const check *k) {
         case_differ(&k->p, "grad mode is %s%s, %s %s%s", a->grad ? "on" : "off",
                     a->inference ? " in inference mode" : "", way,
                     b->grad ? "on" : "off", b->inference ? " in inference mode" : "");
+    const case_effects *x = &a->effects, *y = &b->effects;
+    if ((x->calls != y->calls || x->hash != y->hash) && !repeats(k->c))
+        case_differ(&k->p, "effects happened %llu times, %s %llu times%s",
+                    (unsigned long long)x->calls, way, (unsigned long long)y->calls,
+                    x->calls == y->calls ? " in another order" : "");
 }
 
 static void compare(check *k) {

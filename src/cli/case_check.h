@@ -30,6 +30,16 @@ typedef struct case_verdict {
 case_result case_check(const td_gfile *f, const td_gcase *c, const case_way *way,
                        case_verdict *v);
 
+/* What ops with effects have done, as far as it is compared: each run of a case has a
+ * record of its own, which the kernels of such ops change. */
+typedef struct case_effects {
+    uint64_t calls; /* how many */
+    uint64_t hash;  /* of what they noted, in order */
+} case_effects;
+
+/* Of the program, in the run that is under way; NULL: no op has effects. */
+extern case_effects *case_effects_now;
+
 /* ---- case_compare.c, for case_check.c ----------------------------------- */
 
 /* Two runs of a case at the same step. */

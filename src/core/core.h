@@ -224,8 +224,8 @@ bool       td__tensor_set_geometry(td_tensor *t, const td_meta *m);
 void       td__tensor_set_storage(td_tensor *t, td_storage *st);
 
 /* An alias of t without history that stays one: it takes part in each change of t's
- * sizes, strides and storage (set_, resize_). It is what a reference to t would be, where
- * such a reference would be a cycle. The same one in each call; NULL after td__fail. */
+ * sizes, strides and storage (set_, resize_). It is what a reference to t would be,
+ * where such a reference would be a cycle. One for each t; NULL after td__fail. */
 td_tensor *td__tensor_follower(td_tensor *t);
 void       td__tensor_meta(const td_tensor *t, td_meta *m);
 

@@ -72,16 +72,17 @@ static bool check_objects(const exporting *x) {
     return true;
 }
 
-/* The graph of a branch or a loop takes no token: in data flow, its effects would have
- * no place among the others. */
+/* The test of a loop, and a graph of a second gradient, take no token: in data flow,
+ * their effects would have no place among the others. */
 static bool check_effects(const exporting *x) {
     const td_graph *g = x->j->g;
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
         if (!td__gnode_has_effect(n) || td__row(n->op)->flags & TD_OPF_EFFECT) continue;
+        if (td__gnode_takes_token(n)) continue;
         return td__fail(x->f->cx, TD_E_UNSUPPORTED,
                         "export: %s: a graph of %s calls an op with an effect, which "
-                        "has no token there; call the op outside",
+                        "no token can order; call the op outside",
                         x->f->name, td__row(n->op)->name);
     }
     return true;
@@ -157,7 +158,7 @@ static bool check(const exporting *x) {
                         x->f->name);
     for (int i = 0; i < j->n_targets; i++)
         if (!check_target(x, i)) return false;
-    return check_simple(x) && check_objects(x) && check_closed(x) && check_effects(x);
+    return check_simple(x) && check_objects(x) && check_closed(x);
 }
 
 /* ---- gradients ---------------------------------------------------------- */
@@ -306,8 +307,9 @@ static bool finish(exporting *x) {
     char      name[80];
     snprintf(name, sizeof name, "%.60s_epilogue", g->name);
     return (e->name = td__graph_str(e, name)) && td__half_drop_input_copies(g) &&
-           hold_consts(x) && td__graph_dce(g) && td__tokens_add(g) && take_rng(x, g) &&
-           td__graph_fix_storages(g) && td__graph_verify(g, TD_STAGE_JOINT);
+           hold_consts(x) && td__graph_dce(g) && check_effects(x) &&
+           td__tokens_add(g) && take_rng(x, g) && td__graph_fix_storages(g) &&
+           td__graph_verify(g, TD_STAGE_JOINT);
 }
 
 /* ---- all ---------------------------------------------------------------- */

@@ -660,13 +660,15 @@ bool td__graph_order(td_graph *g); /* sorts nodes into a canonical order */
 /* ---- tokens (tokens.c) -------------------------------------------------- */
 
 /* Threads tokens through the calls of ops with an ordered effect, forward and backward
- * apart: token forms of the ops, inputs and outputs <token k> behind all others. Calls
- * in nested graphs get none. A graph without such calls stays as it is. False after
- * td__fail. */
+ * apart: token forms of the ops, inputs and outputs <token k> behind all others, also
+ * in the graphs of branches and loops. A graph without such calls stays as it is. False
+ * after td__fail. */
 bool td__tokens_add(td_graph *g);
 /* The reverse; the order of the calls is that of the nodes, which the tokens imply.
  * False after td__fail: a token is read by another op. */
 bool td__tokens_remove(td_graph *g);
 bool td__graph_has_tokens(const td_graph *g); /* does it call a token form? */
+/* Is it a call with an ordered effect, or a branch or loop with one in its graphs? */
+bool td__gnode_takes_token(const td_gnode *n);
 
 #endif

@@ -56,6 +56,21 @@ bool td__is_const_input(const td_graph *g, int i); /* one whose bytes the graph 
  * printed as an input. */
 bool td__is_literal(const td_graph *g, int i);
 
+/* ---- tokens (tokens.c, tokens_nested.c) --------------------------------- */
+
+td_gval *td__token_input(td_graph *g, int chain); /* appends an input <token chain> */
+/* A new result `at` of n, a token; NULL after td__fail. */
+td_gval *td__token_result(td_graph *g, td_gnode *n, int at);
+/* Threads the calls of g, beginning with token *last, which becomes that of the end. */
+bool     td__tokens_thread(td_graph *g, td_gval **last, int chain);
+/* The reverse, without inputs and outputs; sets *any if there is a call. */
+bool     td__tokens_unthread(td_graph *g, bool *any);
+/* Gives n, a branch or loop that takes a token, the token `last`. Returns the one
+ * behind it; NULL after td__fail. */
+td_gval *td__token_nested(td_graph *g, td_gnode *n, td_gval *last, int chain);
+bool     td__token_is_nested(const td_gnode *n); /* has a branch or loop a token? */
+bool     td__token_unnest(td_graph *g, td_gnode *n);
+
 /* ---- facts for passes (effects.c) --------------------------------------- */
 
 /* Alias facts by value id, from one backward pass over what results may share

@@ -8,8 +8,8 @@
 /* ---- making and reading ------------------------------------------------- */
 
 /* In a captured body the inner tensors are values of the body's own, and belong to the
- * new tensor from then on (td__record_wrapped): eager's would be aliases, which compiled
- * code could not tell from copies. */
+ * new tensor from then on (td__record_wrapped): eager's would be aliases, which
+ * compiled code could not tell from copies. */
 static bool may_wrap(td_tensor *t) {
     if (!t->cx->fake || t->cx->handling) return true;
     if (!(t->flags & TD_TF_TRACED) || t->base || t->st->inner)

@@ -41,9 +41,9 @@ td_graph *td__capture_backward(td_ctx *cx, td_backward_job *j, td_values args,
 
 /* Removes nodes TD_FROM_BEFORE that nothing reads, such as those with effects. Fails if
  * the result of an effect is read; the others become ordinary nodes. */
-bool td__drop_repeats(td_graph *g, const char *what);
-/* Graph g of an op whose backward runs it once more: without its effects. One reference;
- * NULL after td__fail. */
+bool      td__drop_repeats(td_graph *g, const char *what);
+/* Graph g of an op whose backward runs it once more: without its effects. One
+ * reference; NULL after td__fail. */
 td_graph *td__without_effects(td_graph *g, const char *what);
 
 #endif

@@ -64,8 +64,8 @@ bool       td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who
 bool       td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                               td_gnode *n, int32_t hidden);
 /* The body called _wrap. From then on the inner tensors belong to the result: the body
- * may neither write nor return them. Nor may it write or return a result that shares them
- * with an argument or with another tensor of a type. */
+ * may neither write nor return them. Nor may it write or return a result that shares
+ * them with an argument or with another tensor of a type. */
 void td__record_wrapped(const td_record *r, const td_opcall *c, const td_value *in);
 
 /* ---- nested_graphs.c ----------------------------------------------------------- */

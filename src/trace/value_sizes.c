@@ -80,11 +80,16 @@ bool td__sizes_measure(const td_graph *program, const td_value *in, td_dim_list 
     td_code code = td__error(cx);
     td_buf  why = {0};
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE) return false;
+    bool effects =
+        td__graph_flags(program, TD_OPF_EFFECT); /* a run would repeat them */
     td__buf_add(&why, td__message(cx));
+    if (effects)
+        td__buf_add(&why, "; and the program calls an op with an effect, so that it "
+                          "cannot be run once more to measure the size");
     td_clear(cx);
     bool ok = !why.failed || td__fail_memory(cx);
-    ok = ok && has_elements(in, program->inputs.n) && measure(program, in, to) &&
-         to->n > 0;
+    ok = ok && !effects && has_elements(in, program->inputs.n) &&
+         measure(program, in, to) && to->n > 0;
     if (!ok && td__error(cx) != TD_E_MEMORY) { /* keep the error of the failed trace */
         td_clear(cx);
         td__fail(cx, code, "%s", td__buf_str(&why));

@@ -19,6 +19,7 @@ enum {
     ODD = 8,    /* only for the ops: gradients or requires_grad of compiled branches and
                   * loops are not those of the code that ran, see docs/beyond.md */
     STATES = 16, /* of a loop: %b is a state, too */
+    NOTES = 64,  /* calls registered ops with effects */
     MIXED = 32   /* one operand alone may require grad: after two iterations both do */
 };
 
@@ -121,6 +122,18 @@ static const form branches[] = {
     {FLOATS | TWO, 1, "      %r = mul(%a, %b)\n" HOOK("%r", "%b") "      return %r\n",
      "      %q = mul(%b, 2.0)\n      %r = mul(%a, %q)\n" HOOK(
          "%q", "%r") "      return %r\n"},
+    /* effects */
+    {FLOATS | NOTES, 1,
+     "      %q = fz_note(%a, 1)\n      %r = mul(%q, %q)\n      return %r\n",
+     "      fz_mark(%a, 2)\n      %r = fz_same(%a, 3)\n      return %r\n"},
+    {FLOATS | TWO | NOTES, 2,
+     "      fz_mark(%a, 4)\n      %r = fz_note(%b, 5)\n      return %a, %r\n",
+     "      %q = mul(%a, %b)\n      %r = fz_same(%q, 6)\n      fz_mark(%r, 7)\n"
+     "      return %r, %b\n"},
+    {FLOATS | OWN | NOTES, 1,
+     "      mul_(%a, 2)\n      %r = fz_note(%a, 8)\n      %q = sin(%r)\n"
+     "      return %q\n",
+     "      fz_mark(%a, 9)\n      neg_(%a)\n      fz_mark(%a, 10)\n      return %a\n"},
     /* a branch in a branch */
     {TWO, 1,
      "      %s = full([], 1, i64)\n      %t = cond(%s, func @in(%c: T, %d: T) {\n"
@@ -183,6 +196,13 @@ static const form loops[] = {
      "      }, func @out(%c: T, %d: T) {\n        %k = sub(%c, %d)\n        return %k\n"
      "      }, [%a, %b])\n      return %m, %t\n",
      NULL},
+    {FLOATS | NOTES, 1,
+     "      fz_mark(%a, 11)\n      %q = sin(%a)\n      %r = fz_same(%q, 12)\n"
+     "      return %m, %r\n",
+     NULL},
+    {FLOATS | TWO | NOTES, 1,
+     "      %q = fz_note(%b, 13)\n      %r = mul(%a, %b)\n      return %m, %r\n", NULL},
+    {NOTES, 1, "      %r = fz_note(%a, 14)\n      return %m, %r\n", NULL},
     /* states that read each other */
     {TWO | STATES | MIXED, 2, "      %r = add(%a, %b)\n      return %m, %r, %a\n",
      NULL},
@@ -350,6 +370,7 @@ static bool choose(prog_world *w, statement *s, td_buf *text) {
                              : &branches[prog_upto(&w->r, TD_COUNT(branches))];
     const prog_val *x = some_number(w, f->flags & FLOATS);
     if (!x || f->flags & (w->control ? ODD : OWN)) return false;
+    if (f->flags & NOTES && (!(prog_with & PROG_USER) || prog_public)) return false;
     /* whether the gradient of a branch or loop requires grad is not known to compiled
      * code, nor to the op while_loop eagerly (docs/beyond.md) */
     if (prog_with & PROG_GRADS && (!loop || !w->control)) return false;
