@@ -65,6 +65,8 @@ typedef struct td_emit {
     int            each;   /* on a device: a block keeps its row in registers, this many
                             * vectors or elements a thread; 0: it walks memory */
     int            threads; /* of that block */
+    bool           ahead;   /* vectors of a row are read while the one before is
+                             * computed */
     bool           all;     /* every value is computed where it is needed first */
     int            indent;
     TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */

@@ -21,7 +21,14 @@
 
 /* COLUMN_THREADS: of a block that folds columns of vectors; KEPT: most elements of a
  * row that a thread has. */
-enum { COLUMN_THREADS = 128, WARP = 32, KEPT = 16 };
+enum {
+    COLUMN_THREADS = 128,
+    WARP = 32,
+    KEPT = 16,
+    LONG = 8192,
+    LONG_THREADS = 512,
+    CHEAP = 16
+};
 
 /* ---- rows in registers --------------------------------------------------- */
 
@@ -67,6 +74,32 @@ static void open_share(td_emit *e) {
     td__loop_open(e, line);
     td__emit_line(e, "const int vec = (int)TD_LANE + k * (int)TD_LANES;");
     td__emit_line(e, "if (vec >= %lld) continue;", (long long)row_vectors(e));
+}
+
+/* ---- vectors that are read ahead ----------------------------------------- */
+
+static void declare_ahead(td_emit *e, char name) {
+    char of[60] = "";
+    if (e->each)
+        snprintf(of, sizeof of, "[TD_SHARE(%lld, %d)]", (long long)row_vectors(e),
+                 e->threads);
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (td__loop_is_ahead(e, i))
+            td__emit_line(
+                e, "TD_WORDS(td_vec_%s) %c%d%s;",
+                td__dtype_text[e->n->ptr.v[td__loop_stmt(e, i)->ptr].dtype].suffix,
+                name, i, of);
+}
+
+/* n<i> are the vectors that were read ahead, m<i> those of this turn. */
+static void take_ahead(td_emit *e, const char *k) {
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (td__loop_is_ahead(e, i)) td__emit_line(e, "m%d%s = n%d%s;", i, k, i, k);
+}
+
+static void fetch(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (td__loop_is_ahead(e, i)) td__loop_fetch(e, i);
 }
 
 /* Opens the loop over points from `first` to `end` by `step`, and the one over the
@@ -197,6 +230,28 @@ static void store_columns(td_emit *e) {
     if (e->vector) td__loop_close(e);
 }
 
+/* Reads the vectors of a row ahead, if there is one. */
+static void fetch_column(td_emit *e, const char *row) {
+    char line[80];
+    snprintf(line, sizeof line, "if (%s < end) {", row);
+    td__loop_open(e, line);
+    td__emit_line(e, "const int64_t next = %s;", row);
+    td__loop_split_index(e, "next", 0, e->outer, 'i');
+    td__emit_line(e, "const %s j0 = from;", td__loop_index_type(e->n));
+    fetch(e);
+    td__loop_close(e);
+}
+
+/* Operations of a point. Where they take longer than reading it, one row after the
+ * other is computed; else several are read at a time. */
+static int costs(const td_emit *e) {
+    int cost = 0;
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (e->at[i].main && e->at[i].depth && td__loop_stmt(e, i)->kind == TD_S_EXPR)
+            cost += e->at[i].own;
+    return cost;
+}
+
 /* A tile is what the threads of a block have of a row, an element or a vector each. */
 static void emit_columns(td_emit *e) {
     int tile = e->threads, wide = (int)td__loop_width(e);
@@ -217,11 +272,19 @@ static void emit_columns(td_emit *e) {
                       td__loop_index_type(e->n), wide);
     else td__loop_split_index(e, "at", e->outer, e->n->n_dims, 'j');
     declare_columns(e);
-    td__emit_line(e, e->vector ? "TD_UNROLL_TWO" : "TD_UNROLL");
+    e->ahead = e->vector && costs(e) > CHEAP;
+    if (e->ahead) declare_ahead(e, 'n'), fetch_column(e, "begin");
+    td__emit_line(e, e->ahead ? "TD_ROLL" : "TD_UNROLL");
     td__loop_open(e, "for (int64_t row = begin; row < end; row++) {");
+    if (e->ahead) {
+        declare_ahead(e, 'm');
+        take_ahead(e, "");
+        fetch_column(e, "row + 1");
+    }
     td__loop_split_index(e, "row", 0, e->outer, 'i');
     emit_column_points(e);
     td__loop_close(e);
+    e->ahead = false;
     store_columns(e);
     td__loop_close(e);
     td__loop_close(e);
@@ -279,6 +342,17 @@ static void emit_rest(td_emit *e) {
     e->vector = vector;
 }
 
+/* The folds that a loop ends, two at a time. */
+static void fold_blocks(td_emit *e) {
+    int one = -1;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!folds_here(e, i)) continue;
+        if (one >= 0) td__loop_fold_two(e, one, i);
+        one = one >= 0 ? -1 : i;
+    }
+    if (one >= 0) td__loop_fold_block(e, one);
+}
+
 /* One loop over the inside of a row, and the folds that it ends. */
 static void emit_loop(td_emit *e, int k) {
     bool work = false;
@@ -292,8 +366,7 @@ static void emit_loop(td_emit *e, int k) {
     emit_inside(e);
     close_points(e);
     emit_rest(e);
-    for (int i = 0; i < e->n->stmt.n; i++)
-        if (folds_here(e, i)) td__loop_fold_block(e, i);
+    fold_blocks(e);
 }
 
 /* Values of a whole row between its loops; stage -1: values equal for all rows. Every
@@ -370,8 +443,37 @@ static void emit_part_end(td_emit *e) {
     }
 }
 
+/* Reads the vectors of the row of that name. */
+static void fetch_row(td_emit *e, const char *row) {
+    char line[80];
+    snprintf(line, sizeof line, "if (%s < end) {", row);
+    td__loop_open(e, line);
+    td__loop_split_index(e, row, 0, e->outer, 'i');
+    open_share(e);
+    td__emit_line(e, "const int64_t base = vec * %d;", e->vector);
+    td__loop_split_index(e, "base", e->outer, e->n->n_dims, 'j');
+    fetch(e);
+    td__loop_close(e);
+    td__loop_close(e);
+}
+
+/* Takes the vectors of this row, and reads those of the next. */
+static void take_row(td_emit *e) {
+    char line[80];
+    declare_ahead(e, 'm');
+    td__emit_line(e, "TD_UNROLL_ALL");
+    snprintf(line, sizeof line, "for (int k = 0; k < TD_SHARE(%lld, %d); k++) {",
+             (long long)row_vectors(e), e->threads);
+    td__loop_open(e, line);
+    take_ahead(e, "[k]");
+    td__loop_close(e);
+    td__emit_line(e, "const int64_t next = row + 1;");
+    fetch_row(e, "next");
+}
+
 static void emit_rows(td_emit *e) {
     bool columns = e->code->has_end;
+    e->ahead = e->vector && columns && e->each;
     td__loop_count(e, "rows", 0, e->outer);
     td__loop_count(e, "inside", e->outer, e->n->n_dims);
     if (columns) td__loop_parts(e);
@@ -381,8 +483,10 @@ static void emit_rows(td_emit *e) {
                       "for (int64_t part = TD_ROW; part < parts; part += TD_ROWS) {");
         td__loop_part_rows(e);
         emit_part_begin(e);
+        if (e->ahead) declare_ahead(e, 'n'), fetch_row(e, "begin");
         td__loop_open(e, "for (int64_t row = begin; row < end; row++) {");
     } else td__loop_open(e, "for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {");
+    if (e->ahead) take_row(e);
     td__loop_split_index(e, "row", 0, e->outer, 'i');
     declare_kept(e);
     for (int k = 0; k <= e->n_loops; k++) {
@@ -390,6 +494,7 @@ static void emit_rows(td_emit *e) {
         emit_loop(e, k);
     }
     td__loop_close(e);
+    e->ahead = false;
     if (!columns) return;
     emit_part_end(e);
     td__loop_close(e);
@@ -397,33 +502,48 @@ static void emit_rows(td_emit *e) {
 
 /* ---- after all parts ----------------------------------------------------- */
 
+static bool ends_column(const td_emit *e, int i, bool wide) {
+    return td__loop_stmt(e, i)->kind == TD_S_COLUMN && e->at[i].end &&
+           (e->at[i].depth > 0) == wide;
+}
+
 /* Folds the accumulators of all parts, divided among the threads of a block; `wide`:
- * among those that have the same inner element. */
-static void combine(td_emit *e, int i, bool wide) {
-    const td_stmt *s = td__loop_stmt(e, i);
-    char           to[24], at[160];
-    td__loop_part_text(e, i, at, sizeof at);
-    snprintf(to, sizeof to, "acc%d", i);
-    td__loop_declare_acc(e, i);
+ * among those that have the same inner element. All columns are read in one loop. */
+static void combine(td_emit *e, bool wide) {
+    char to[24], at[160];
+    int  n = 0;
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (ends_column(e, i, wide)) td__loop_declare_acc(e, i), n++;
+    if (n == 0) return;
     td__emit_line(e, "TD_UNROLL_MORE");
     td__loop_open(
         e, wide ? "for (int64_t part = TD_SLICE; part < parts; part += TD_SLICES) {"
                 : "for (int64_t part = TD_LANE; part < parts; part += TD_LANES) {");
-    strcat(at, wide ? "[at]" : "");
-    td__loop_fold_into(e, i, to, at);
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!ends_column(e, i, wide)) continue;
+        td__loop_part_text(e, i, at, sizeof at);
+        strcat(at, wide ? "[at]" : "");
+        snprintf(to, sizeof to, "acc%d", i);
+        td__loop_fold_into(e, i, to, at);
+    }
     td__loop_close(e);
-    td__emit_line(e, "%s(%s, acc%d, (%s));", wide ? "TD_DOWN" : "TD_TOGETHER",
-                  td__loop_acc_text(s), i, td__device_folded(s));
-    td__loop_declare_fold(e, i);
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!ends_column(e, i, wide)) continue;
+        td__emit_line(e, "%s(%s, acc%d, (%s));", wide ? "TD_DOWN" : "TD_TOGETHER",
+                      td__loop_acc_text(td__loop_stmt(e, i)), i,
+                      td__device_folded(td__loop_stmt(e, i)));
+        td__loop_declare_fold(e, i);
+    }
 }
 
 /* Statements after the folds: at every inner element, or once. */
 static void emit_after(td_emit *e, bool inside) {
+    combine(e, inside);
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt *s = td__loop_stmt(e, i);
-        if (!e->at[i].end || (e->at[i].depth > 0) != inside) continue;
-        if (s->kind == TD_S_COLUMN) combine(e, i, inside);
-        else if (s->kind != TD_S_STORE) td__emit_value(e, i);
+        if (!e->at[i].end || (e->at[i].depth > 0) != inside || s->kind == TD_S_COLUMN)
+            continue;
+        if (s->kind != TD_S_STORE) td__emit_value(e, i);
         else {
             td__emit_line(e, inside ? "if (mine)" : "if (TD_FIRST == 0)");
             e->indent++;
@@ -525,9 +645,14 @@ bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
             e.vector = td__loop_vector_of(n, false);
         if (to->shape == TD_DEVICE_COLUMNS && e.vector && n->inside.c % e.vector)
             e.vector = 0;
+        if (to->shape == TD_DEVICE_COLUMNS && e.vector)
+            e.vector = td__loop_vector_of_main(&e);
         if (e.all) e.threads = e.vector ? COLUMN_THREADS : TD_LOOP_THREADS;
         to->vector = e.vector;
         to->threads = e.each || to->shape == TD_DEVICE_COLUMNS ? e.threads : 0;
+        if (to->shape == TD_DEVICE_ROWS && !e.each && n->inside.p < 0 &&
+            n->inside.c > LONG)
+            to->threads = LONG_THREADS;
         emit_kernel(&e, &k, &to->text, bodies[to->shape]);
         e.all = false;
         e.vector = e.each = 0;

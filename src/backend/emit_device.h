@@ -38,6 +38,8 @@ void        td__loop_fold_into(td_emit *e, int i, const char *to, const char *x)
 void        td__loop_declare_fold(td_emit *e, int i);
 /* Folds acc<i> over the threads of a block; every thread then has v<i>. */
 void        td__loop_fold_block(td_emit *e, int i);
+/* The same for two folds, whose threads wait for each other once. */
+void        td__loop_fold_two(td_emit *e, int i, int k);
 /* The accumulators of COLUMN i in a part, as text: `inside` of them, or one. */
 void        td__loop_part_text(const td_emit *e, int i, char *out, size_t cap);
 bool        td__loop_is_column(const td_emit *e, int i, bool wide);
@@ -47,6 +49,8 @@ void        td__loop_part_rows(td_emit *e);
 /* The elements of a vector of at most 16 bytes, if the nest has any; 0: none. A long
  * row may end with elements that are taken one by one. */
 int         td__loop_vector_of(const td_nest *n, bool rows);
+/* The same for what the first kernel accesses. */
+int         td__loop_vector_of_main(const td_emit *e);
 /* The types of vectors that the nest accesses. */
 void        td__loop_declare_vectors(const td_emit *e, td_buf *to);
 /* Stores and wide COLUMNs of this loop. */
@@ -54,5 +58,8 @@ bool        td__loop_ends_here(const td_emit *e, int i);
 /* Declares the vectors of a loop, and reads those that it loads; stores them. */
 void        td__loop_load_vectors(td_emit *e);
 void        td__loop_store_vectors(td_emit *e);
+/* Is statement i a vector that is read a row ahead? Where it is read. */
+bool        td__loop_is_ahead(const td_emit *e, int i);
+void        td__loop_fetch(td_emit *e, int i);
 
 #endif

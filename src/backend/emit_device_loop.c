@@ -147,6 +147,15 @@ void td__loop_fold_block(td_emit *e, int i) {
     td__loop_declare_fold(e, i);
 }
 
+void td__loop_fold_two(td_emit *e, int i, int k) {
+    const td_stmt *s = td__loop_stmt(e, i), *t = td__loop_stmt(e, k);
+    td__emit_line(e, "TD_TOGETHER_TWO(%s, acc%d, (%s), %s, acc%d, (%s));",
+                  td__loop_acc_text(s), i, td__device_folded(s), td__loop_acc_text(t),
+                  k, td__device_folded(t));
+    td__loop_declare_fold(e, i);
+    td__loop_declare_fold(e, k);
+}
+
 /* The accumulators of COLUMN i in a part, as text: `inside` of them, or one. */
 void td__loop_part_text(const td_emit *e, int i, char *out, size_t cap) {
     const td_emit_at *a = &e->at[i];
@@ -219,16 +228,28 @@ static int fitting(const td_nest *n, int vector, bool rest) {
     return vector > 1 && n->n_dims ? vector : 0;
 }
 
-/* The elements of a vector of at most 16 bytes, if the nest has any; 0: none. A long
- * row may end with elements that are taken one by one. */
-int td__loop_vector_of(const td_nest *n, bool rows) {
+/* The most bytes of an element that follows others; `at` NULL: in both kernels, else in
+ * the first. */
+static int most_bytes(const td_nest *n, const td_emit_at *at) {
     int most = 0;
     for (int i = 0; i < n->stmt.n; i++) {
         const td_stmt *s = &n->stmt.v[i];
-        if (!is_run(n, s)) continue;
+        if (!is_run(n, s) || (at && !at[i].main)) continue;
         int bytes = (int)td__dtype_bytes[n->ptr.v[s->ptr].dtype];
         if (bytes > most) most = bytes;
     }
+    return most;
+}
+
+int td__loop_vector_of_main(const td_emit *e) {
+    int most = most_bytes(e->n, e->at), vector = most ? 16 / most : 0;
+    return fitting(e->n, vector > 8 ? 8 : vector, false);
+}
+
+/* The elements of a vector of at most 16 bytes, if the nest has any; 0: none. A long
+ * row may end with elements that are taken one by one. */
+int td__loop_vector_of(const td_nest *n, bool rows) {
+    int most = most_bytes(n, NULL);
     int vector = most ? 16 / most : 0;
     if (vector > 8) vector = 8;
     if (rows && n->n_dims - n->n_outer != 1) return 0;
@@ -280,6 +301,36 @@ static const td_stmt *access_of(const td_emit *e, int i) {
                                                            : NULL;
 }
 
+/* Is the memory of statement i written by the first kernel? */
+static bool is_written(const td_emit *e, int i) {
+    for (int k = 0; k < e->n->stmt.n; k++)
+        if (td__loop_stmt(e, k)->kind == TD_S_STORE && e->at[k].main &&
+            td__loop_stmt(e, k)->ptr == td__loop_stmt(e, i)->ptr)
+            return true;
+    return false;
+}
+
+bool td__loop_is_ahead(const td_emit *e, int i) {
+    const td_stmt *s = td__loop_stmt(e, i);
+    bool           by_row = false;
+    if (!e->ahead || s->kind != TD_S_LOAD || !td__emit_is_vector(e, s) ||
+        is_written(e, i))
+        return false;
+    if (!e->at[i].main || (!e->all && !e->at[i].depth)) return false;
+    for (int d = 0; d < e->outer; d++) by_row |= s->stride[d].c != 0;
+    return by_row;
+}
+
+void td__loop_fetch(td_emit *e, int i) {
+    const td_stmt *s = td__loop_stmt(e, i);
+    td_buf         at = {0};
+    td__emit_index(e, &at, s->stride);
+    td__emit_line(e, "n%d%s = TD_FETCH(td_vec_%s, p%d + (%s));", i,
+                  e->each ? "[k]" : "", suffix_of(e, s), s->ptr, td__buf_str(&at));
+    e->b->failed |= at.failed;
+    td__buf_free(&at);
+}
+
 /* Declares the vectors of a loop, and reads those that it loads. */
 void td__loop_load_vectors(td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++) {
@@ -290,6 +341,9 @@ void td__loop_load_vectors(td_emit *e) {
         td__emit_index(e, &at, s->stride);
         if (td__loop_stmt(e, i)->kind == TD_S_STORE)
             td__emit_line(e, "td_vec_%s q%d;", t, i);
+        else if (td__loop_is_ahead(e, i))
+            td__emit_line(e, "const td_vec_%s q%d = TD_VECTOR(td_vec_%s, m%d%s);", t, i,
+                          t, i, e->each ? "[k]" : "");
         else
             td__emit_line(e, "const td_vec_%s q%d = TD_TAKE(td_vec_%s, p%d + (%s));", t,
                           i, t, s->ptr, td__buf_str(&at));

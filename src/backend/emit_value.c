@@ -171,7 +171,28 @@ static void add_argument(void *data, td_buf *b, int i) {
     else td__buf_add(b, "0");
 }
 
-/* An EXPR: the op's .expr from its row, with operands substituted. */
+static bool is_op(const td_stmt *s, td_op op) {
+    return s->kind == TD_S_EXPR && s->op == op && s->dtype == TD_F32;
+}
+
+static bool is_fold(const td_stmt *s, td_fold how) {
+    return s->kind == TD_S_REDUCE && s->how == how && s->dtype == TD_F32;
+}
+
+/* Is value i never above 0: x minus the most of its row, or that minus the logarithm of
+ * its sum of e^x, of which one is 1? */
+static bool is_never_positive(const td_stmt *v, int i) {
+    const td_stmt *s = &v[i];
+    if (!is_op(s, TD_OP_sub) || !s->p || s->p->f[0] != 1) return false;
+    const td_stmt *less = &v[s->a[1]];
+    if (is_fold(less, TD_FOLD_MAX)) return less->a[0] == s->a[0];
+    if (!is_op(less, TD_OP_log) || !is_fold(&v[less->a[0]], TD_FOLD_SUM)) return false;
+    const td_stmt *e = &v[v[less->a[0]].a[0]];
+    return is_op(e, TD_OP_exp) && e->a[0] == s->a[0] && is_never_positive(v, e->a[0]);
+}
+
+/* An EXPR: the op's .expr from its row, with operands substituted. On a device, e^x of
+ * softmax has the form for x <= 0, which gives the same in fewer steps. */
 static void emit_expr(td_emit *e, int i) {
     static const td_dtype computed[] = {TD_F32, TD_F64, TD_I32, TD_I64};
     const td_stmt        *s = &e->n->stmt.v[i];
@@ -181,7 +202,9 @@ static void emit_expr(td_emit *e, int i) {
     td_buf                b = {0};
     bool                  is = td__expr_pick(td__row(s->op)->expr, t->is_float, picked);
     TD_ASSERT(is);
-    if (is) td__expr_text(&b, picked, t, x.schema, add_argument, &x);
+    if (e->device && is_op(s, TD_OP_exp) && is_never_positive(e->n->stmt.v, s->a[0]))
+        td__buf_printf(&b, "td_m_exp_neg_f32(v%d)", s->a[0]);
+    else if (is) td__expr_text(&b, picked, t, x.schema, add_argument, &x);
     declare(e, i, x.held, td__buf_str(&b));
     e->b->failed |= b.failed;
     td__buf_free(&b);

@@ -393,7 +393,9 @@ static bool is_small(const fit *f) {
     int stmts = 0, roots = 0, n_folds = 0;
     measure(f->l, group_at(f, f->a), &stmts, &roots, &n_folds);
     measure(f->l, group_at(f, f->b), &stmts, &roots, &n_folds);
-    return stmts <= MOST_STMTS && roots <= MOST_ROOTS && n_folds <= MOST_FOLDS;
+    int more = f->l->device ? 2 : 1; /* updates of several parameters at their end */
+    return stmts <= more * MOST_STMTS && roots <= more * MOST_ROOTS &&
+           n_folds <= MOST_FOLDS;
 }
 
 /* ---- merging ------------------------------------------------------------- */

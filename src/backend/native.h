@@ -303,8 +303,15 @@ typedef struct td_hole {
 } td_hole;
 
 /* The memory of a compiled graph's values. */
+/* A result of a call that is computed within that of a cat (native_parts.c). */
+typedef struct td_part {
+    const td_gval *of, *whole;
+    td_meta        as; /* its strides and its offset there */
+} td_part;
+
 typedef struct td_memory {
     TD_VEC(td_live_range) ranges;
+    TD_VEC(td_part) parts;
     int           *range_of; /* [n_values] by root; -1: none */
     bool           any;      /* some range may be placed in the arena */
     bool           placed;   /* symbolic sizes: placed for those in bound[] */
@@ -319,19 +326,22 @@ typedef struct td_memory {
 } td_memory;
 
 struct td_native;
+/* native_parts.c: finds the parts. False: out of memory. */
+bool           td__parts_find(struct td_native *c);
+const td_part *td__parts_of(const struct td_native *c, const td_gval *v); /* or NULL */
 /* Computes live ranges and, without symbolic sizes, offsets; call it when steps
  * exist. False after td__fail. */
-bool                 td__memory_plan(struct td_native *c);
-void                 td__memory_free(td_memory *m);
+bool           td__memory_plan(struct td_native *c);
+void           td__memory_free(td_memory *m);
 /* Allocates the arena for a run with these sizes; td__memory_give frees it. False
  * after td__fail. */
-bool                 td__memory_take(struct td_native *c, const int64_t *bound);
-void                 td__memory_give(struct td_native *c);
+bool           td__memory_take(struct td_native *c, const int64_t *bound);
+void           td__memory_give(struct td_native *c);
 /* Lends the device the largest part of its arena that no value has during a step; -1:
  * takes it back. */
-void                 td__memory_lend(const struct td_native *c, int step);
+void           td__memory_lend(const struct td_native *c, int step);
 /* Where the accumulators of this run are on the device; NULL: none. */
-char                *td__memory_parts(const struct td_native *c);
+char          *td__memory_parts(const struct td_native *c);
 /* The live range of a root in the arena; NULL: its memory is elsewhere. */
 const td_live_range *td__memory_range(const struct td_native *c, const td_gval *v);
 

@@ -86,7 +86,15 @@ bool td__launch_load_device(td_ctx *cx, td_on_device *t) {
 /* ---- running -------------------------------------------------------------- */
 
 /* MANY: blocks that keep every GPU busy; PARTS: most parts of a fold over rows. */
-enum { THREADS = 256, WARP = 32, EACH = 4, MANY = 4096, MOST = 1 << 16, PARTS = 528 };
+enum {
+    THREADS = 256,
+    END_THREADS = 512,
+    WARP = 32,
+    EACH = 4,
+    MANY = 4096,
+    MOST = 1 << 16,
+    PARTS = 528
+};
 
 static int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -114,6 +122,7 @@ static td_device_grid grid_of_rows(int64_t blocks, int64_t inside) {
 int64_t td__device_parts(const td_on_device *t, int64_t rows, int64_t inside) {
     int64_t n = PARTS;
     if (!t->has_end) return 0;
+    if (t->threads > THREADS) n = PARTS / 2;
     if (t->shape == TD_DEVICE_COLUMNS) {
         n = MANY / 4 / divide_up(inside, t->threads * (t->vector ? t->vector : 1));
         if (n > PARTS) n = PARTS;
@@ -192,6 +201,7 @@ bool td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t insid
     fill_words(k, parts, parts_at);
     if (!start(cx, d, kernel, g, t, &t->nr)) return false;
     return !t->has_end ||
-           start(cx, d, t->end, grid(t->n_wide ? divide_up(inside, WARP) : 1, THREADS),
-                 t, &t->end_nr);
+           start(cx, d, t->end,
+                 grid(t->n_wide ? divide_up(inside, WARP) : 1, END_THREADS), t,
+                 &t->end_nr);
 }

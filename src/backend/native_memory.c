@@ -163,6 +163,25 @@ static bool add_inputs(finding *f) {
     return true;
 }
 
+/* The value in whose memory v is made: that of a cat, or v. */
+static const td_gval *whole_of(const finding *f, const td_gval *v) {
+    const td_part *p = td__parts_of(f->c, v);
+    return p ? p->whole : v;
+}
+
+/* A part needs the memory of the whole from the first of them on. Parts of what is
+ * allocated separately, or not on a device, have memory of their own. */
+static bool find_parts(finding *f) {
+    td_memory *m = &f->c->mem;
+    int        n = 0;
+    if (!td__parts_find(f->c)) return false;
+    for (int i = 0; i < m->parts.n; i++)
+        if (!f->own[m->parts.v[i].of->id] && !f->own[m->parts.v[i].whole->id])
+            m->parts.v[n++] = m->parts.v[i];
+    m->parts.n = n;
+    return true;
+}
+
 /* One live range per storage that a step makes, from that step to the last reader of
  * any view of it. */
 static bool add_ranges(finding *f) {
@@ -172,8 +191,9 @@ static bool add_ranges(finding *f) {
         const td_native_step *s = &c->steps.v[i];
         if (!s->node) ok = add_results(f, &c->launches[s->launch], i);
         for (int k = 0; ok && s->node && k < s->node->n_out; k++) {
-            const td_gval *v = s->node->out[k];
-            if (root(f, v) == v && v->type && v->type->kind == TD_K_TENSOR)
+            const td_gval *v = whole_of(f, s->node->out[k]);
+            if (root(f, v) == v && v->type && v->type->kind == TD_K_TENSOR &&
+                c->mem.range_of[v->id] < 0)
                 ok = add_range(f, v, i);
         }
     }
@@ -337,6 +357,7 @@ bool td__memory_plan(td_native *c) {
     if (ok) scan_steps(&f);
     ok = ok && find_aliases(&f);
     if (ok) propagate_own(&f);
+    ok = ok && find_parts(&f);
     ok = ok && add_ranges(&f);
     td__free(f.last);
     td__free(f.made);
@@ -353,6 +374,7 @@ bool td__memory_plan(td_native *c) {
 void td__memory_free(td_memory *m) {
     for (int i = 0; i < m->ranges.n; i++) td__storage_drop(m->ranges.v[i].st);
     td__vec_free(&m->ranges);
+    td__vec_free(&m->parts);
     td__free(m->range_of);
     td__free(m->hole);
     td__free(m->bound);

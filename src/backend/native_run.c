@@ -328,12 +328,13 @@ static bool walk_nodes(td_replay *r) {
 static bool take_call(const td_native *c, td_replay *r, int step) {
     const td_gnode *n = c->steps.v[step].node;
     td_ctx         *cx = c->g->cx;
-    td_storage     *in[TD_MAX_RESULTS] = {0};
+    td_result_place in[TD_MAX_RESULTS] = {0};
     bool            any = false;
     for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS;
          i++) {
-        const td_live_range *s = td__memory_range(c, n->out[i]);
-        in[i] = s ? s->st : NULL;
+        const td_part       *p = td__parts_of(c, n->out[i]);
+        const td_live_range *s = td__memory_range(c, p ? p->whole : n->out[i]);
+        in[i] = (td_result_place){s ? s->st : NULL, p ? &p->as : NULL};
         any |= s != NULL;
     }
     td__memory_lend(c, step);

@@ -213,6 +213,12 @@ typedef struct td_meta {
     int64_t  stride[TD_MAX_RANK];
 } td_meta;
 
+/* Where compiled code wants a result of the next op. */
+typedef struct td_result_place {
+    td_storage    *st; /* NULL: anywhere */
+    const td_meta *as; /* its strides and offset there; NULL: it is all of st */
+} td_result_place;
+
 /* NULL after td__fail. The result belongs to the innermost scope. */
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake); /* fresh storage */
 td_tensor *td__tensor_over(td_ctx *cx, td_storage *st,
@@ -490,9 +496,9 @@ typedef enum td_takes_fakes {
     uint8_t        device; /* of what ops make that read no tensor (device.h) */     \
     td_autocast    autocast;                                                         \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */   \
-    td_storage *const *results_in; /* storages for the results of the next op */     \
-    const td_listener *listener;   /* to the tape; NULL: none (eager) */             \
-    struct td_deps    *deps; /* what the captured body read besides arguments (aot) */
+    const td_result_place *results_in; /* for the results of the next op; or NULL */ \
+    const td_listener     *listener;   /* to the tape; NULL: none (eager) */         \
+    struct td_deps *deps; /* what the captured body read besides arguments (aot) */
 
 typedef struct td_ambient {
     TD_AMBIENT_FIELDS

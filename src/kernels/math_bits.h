@@ -76,12 +76,17 @@ TD_M float td_m_bf16_to_f32(uint16_t h) {
     return td_m_from_bits_f32((uint32_t)h << 16);
 }
 
-/* Nearest even; a NaN becomes the quiet NaN of its sign. */
+/* Nearest even; a NaN becomes the quiet NaN of its sign, or of an instruction of the
+ * device. */
 TD_M uint16_t td_m_f32_to_bf16(float x) {
+#ifdef TD_BF16_OF
+    return TD_BF16_OF(x);
+#else
     uint32_t u = td_m_bits_f32(x);
     uint32_t r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     uint32_t nan = ((u >> 16) & 0x8000u) | 0x7fc0u;
     return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : r);
+#endif
 }
 
 /* Subnormals go through an exact float subtraction: with exponent field 113 the

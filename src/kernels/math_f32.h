@@ -59,6 +59,14 @@ TD_M float td_m_clip_f32(float x, float lo, float hi) {
     return x < lo ? lo : y;
 }
 
+/* a / b for b in [1, 2] and a in [0, 2]: no quotient overflows, and where one is
+ * subnormal, b is 1. A device may divide such numbers without the cases of others. */
+#ifdef TD_QUOTIENT
+#define TD_DIVF(a, b) TD_QUOTIENT(a, b)
+#else
+#define TD_DIVF(a, b) ((a) / (b))
+#endif
+
 /* ---- exponentials -------------------------------------------------------- */
 
 /* 2^n for n in [-126, 127], n as two's complement. */
@@ -136,7 +144,7 @@ TD_M float td_m_expm1_f32(float x) {
 
 TD_M float td_m_sigmoid_f32(float x) {
     float e = td_m_exp_neg_f32(-__builtin_fabsf(x));
-    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+    return TD_DIVF(x < 0.0f ? e : 1.0f, 1.0f + e);
 }
 
 /* Odd polynomial below 0.625, 1 - 2e / (1 + e) with e = e^-2a above. */
@@ -149,7 +157,7 @@ TD_M float td_m_tanh_f32(float x) {
     p = TD_FMAF(p, z, -3.333328366e-01f);
     float low = TD_FMAF(a * z, p, a);
     float e = td_m_exp_neg_f32(-2.0f * a);
-    float high = 1.0f - 2.0f * e / (1.0f + e);
+    float high = 1.0f - TD_DIVF(2.0f * e, 1.0f + e);
     return td_m_with_sign_f32(a < 0.625f ? low : high, x);
 }
 

@@ -62,23 +62,27 @@ static bool take_whole(td_opcall *c) {
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
-/* Without gaps, and as large as the storage. */
-static bool fits(const td_storage *st, const td_meta *m) {
+/* Without gaps, and as large as the storage; or of the sizes that the place is for. */
+static bool fits(const td_result_place *p, const td_meta *m) {
     int64_t bytes = td__numel(m->rank, m->size) * td__dtype_bytes[m->dtype];
-    return bytes == (int64_t)st->bytes && m->offset == 0 &&
+    if (p->as)
+        return p->as->dtype == m->dtype && p->as->rank == m->rank &&
+               !memcmp(p->as->size, m->size, sizeof *m->size * (size_t)m->rank);
+    return bytes == (int64_t)p->st->bytes && m->offset == 0 &&
            (!m->strided || td__is_packed(m->rank, m->size, m->stride));
 }
 
 /* Results in the storages that compiled code has offered (td_ctx.results_in), where
  * they fit; else fresh ones. */
 static bool make_results(td_opcall *c, bool fake) {
-    td_storage *const *to = c->cx->results_in;
+    const td_result_place *to = c->cx->results_in;
     c->cx->results_in = NULL;
     for (int i = 0; i < c->n_out; i++) {
-        bool there = to && to[i] && !fake && to[i]->device == c->device &&
-                     fits(to[i], &c->meta[i]);
-        c->out[i] = there ? td__tensor_over(c->cx, to[i], &c->meta[i])
-                          : td__tensor_make(c->cx, &c->meta[i], fake);
+        td_storage *st = to && !fake ? to[i].st : NULL;
+        bool        there = st && st->device == c->device && fits(&to[i], &c->meta[i]);
+        c->out[i] = there
+                        ? td__tensor_over(c->cx, st, to[i].as ? to[i].as : &c->meta[i])
+                        : td__tensor_make(c->cx, &c->meta[i], fake);
         if (!c->out[i]) return false;
     }
     return !(c->def->flags & TD_OPF_WHOLE) || take_whole(c);

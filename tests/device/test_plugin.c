@@ -256,6 +256,9 @@ static const char prelude[] =
     "#define TD_LANES 1\n"
     "#define TD_TAKE(V, p) (*(const V *)(p))\n"
     "#define TD_GIVE(V, p, q) (*(V *)(p) = (q))\n"
+    "#define TD_WORDS(V) V\n"
+    "#define TD_FETCH(V, p) (*(const V *)(p))\n"
+    "#define TD_VECTOR(V, w) (w)\n"
     "#define TD_SHARE(n, threads) (n)\n"
     "#define TD_COLUMNS 1\n"
     "#define TD_COLUMN 0\n"
@@ -263,7 +266,8 @@ static const char prelude[] =
     "#define TD_SLICES 1\n"
     "#define TD_DOWN(T, x, fold) (void)0\n"
     "#define TD_SYNC (void)0\n"
-    "#define TD_TOGETHER(T, x, fold) (void)0\n";
+    "#define TD_TOGETHER(T, x, fold) (void)0\n"
+    "#define TD_TOGETHER_TWO(T, x, fold, U, y, other) (void)0\n";
 
 typedef void kernel_fn(const void *run);
 
