@@ -266,7 +266,7 @@ static td_tensor *likelihoods(const sequences *s) {
 /* in: see the enum above. */
 bool td__decomp_ctc_loss(td_opcall *c) {
     const char *how = c->in[HOW].u.s;
-    sequences   s;
+    sequences   s = {0};
     if (!check_reduction(c, HOW, false) || !read_sequences(c, &s)) return false;
     td_tensor *loss = likelihoods(&s);
     if (td__in_bool(c, ZERO_INFINITY))
