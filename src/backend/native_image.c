@@ -483,7 +483,7 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
     c->found = true;
     c->g = td__image_read(&r, g->cx, g);
     if (c->g && !(c->g->name = td__graph_str(c->g, g->name))) r.bad = true;
-    if (!r.bad && (!td__graph_verify(c->g, TD_STAGE_HALF) || !list_values(&x)))
+    if (!r.bad && (!td__graph_verify(c->g, TD_STAGE_CODE) || !list_values(&x)))
         r.bad = true;
     if (!r.bad) get_steps(&x);
     if (!r.bad && (!order_fits(c) || !td__memory_plan(c))) r.bad = true;

@@ -46,8 +46,8 @@ static uint64_t hash_arg(const td_garg *a, uint64_t h) {
     case TD_G_LIST:
         for (uint32_t i = 0; i < a->n; i++) h = hash_arg(&a->u.list[i], h);
         break;
-    case TD_G_NONE:
-    case TD_G_GRAPH: break;
+    case TD_G_GRAPH: key.bits = td__graph_hash(a->u.g); break;
+    case TD_G_NONE: break;
     }
     return td__hash(&key, sizeof key, h);
 }

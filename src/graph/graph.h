@@ -477,7 +477,8 @@ typedef enum td_stage {
     TD_STAGE_PROGRAM,    /* as captured: views, writes, regions */
     TD_STAGE_FUNCTIONAL, /* no op with a write mark, no regions */
     TD_STAGE_JOINT, /* functional; primals and tangents in, outputs and gradients out */
-    TD_STAGE_HALF   /* a forward or backward half */
+    TD_STAGE_HALF,  /* a forward or backward half */
+    TD_STAGE_CODE   /* a half as native code runs it */
 } td_stage;
 bool td__graph_verify(const td_graph *g, td_stage stage); /* false after td__fail */
 

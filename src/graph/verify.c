@@ -8,7 +8,7 @@
  * inputs and gradients after the other outputs; forward nodes and plain outputs
  * do not depend on tangents. half: with tangents (backward) it has no saved
  * outputs; without (forward) it has no gradients, and saved values are the last
- * outputs. */
+ * outputs. code: a half whose copy_ may also write slices of tensors made by empty. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
@@ -141,12 +141,26 @@ static bool check_storage(checker *c, const td_gnode *n) {
     return true;
 }
 
+enum { MOST_SLICES = 64 }; /* of slices; a damaged graph may have a cycle */
+
+/* Is v an empty tensor, or a slice of one? */
+static bool is_unset(const td_gval *v) {
+    const td_gnode *n = v->node;
+    for (int i = 0; i < MOST_SLICES && n && n->op == TD_OP_slice && n->n_in > 0 &&
+                    n->in[0].kind == TD_G_VALUE;
+         i++)
+        n = n->in[0].u.v->node;
+    return n && n->op == TD_OP_empty;
+}
+
 /* Is it a copy_ into an input, with which joint graphs and halves may end, or a _bump,
- * which counts such writes? */
-static bool is_final_copy(const checker *c, const td_gnode *n) {
+ * which counts such writes? Code may also set what it has made itself. */
+static bool is_allowed_write(const checker *c, const td_gnode *n) {
     bool copies = n->op == TD_OP_copy_ || n->op == TD_OP__bump;
-    return c->stage != TD_STAGE_FUNCTIONAL && copies && n->n_in > 0 &&
-           n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node;
+    if (c->stage == TD_STAGE_FUNCTIONAL || !copies || n->n_in == 0 ||
+        n->in[0].kind != TD_G_VALUE)
+        return false;
+    return !n->in[0].u.v->node || (c->stage == TD_STAGE_CODE && is_unset(n->in[0].u.v));
 }
 
 /* A node fits its op's schema; outside of programs it writes nothing except the final
@@ -157,7 +171,7 @@ static bool check_op(checker *c, const td_gnode *n) {
     bool             list = info->s.n_out == 1 && info->s.out[0].type == TD_T_TENSORS;
     if (!list && n->n_out != info->s.n_out)
         return wrong(c, "has %d results; the op has %d", (int)n->n_out, info->s.n_out);
-    if (c->stage != TD_STAGE_PROGRAM && info->writes && !is_final_copy(c, n))
+    if (c->stage != TD_STAGE_PROGRAM && info->writes && !is_allowed_write(c, n))
         return wrong(c, "writes its argument, in a functional graph");
     c->reads_tangent = false;
     if (!check_args(c, n, &info->s) || !check_storage(c, n)) return false;
@@ -310,7 +324,7 @@ static bool check_outputs(checker *c) {
         if (!c->ok) return false;
         if (c->stage == TD_STAGE_JOINT && !check_joint_output(c, i, &late))
             return false;
-        if (c->stage == TD_STAGE_HALF && !check_half_output(c, i, backward, &late))
+        if (c->stage >= TD_STAGE_HALF && !check_half_output(c, i, backward, &late))
             return false;
     }
     return check_own_grads(c) && check_rng(c);
