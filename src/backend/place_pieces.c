@@ -1,8 +1,8 @@
-/* place_pieces.c -- lets loops store the pieces of a concatenation where the result has
- * them: cat([a, b]) of values that loops compute becomes an empty tensor, and a copy of
- * each piece to its slice right behind the node that computes it, which the loop of that
- * node takes over. The gradients of the gates of an LSTM, for example, are stored side by
- * side. A concatenation of concatenations is one tensor. */
+/* place_pieces.c -- lets loops store the pieces of a concatenation where the result
+ * has them: cat([a, b]) of values that loops compute becomes an empty tensor, and a
+ * copy of each piece to its slice right behind the node that computes it, which the
+ * loop of that node takes over. The gradients of the gates of an LSTM, for example, are
+ * stored side by side. A concatenation of concatenations is one tensor. */
 #include "backend/native.h"
 
 /* Nodes that are put behind another one. */
@@ -98,7 +98,8 @@ static int64_t count_placed(const placing *p, const td_gnode *cat, int *first) {
 
 /* ---- placing ---------------------------------------------------------------- */
 
-/* Puts a new node behind node `at`, with what is known of `like`. NULL after td__fail. */
+/* Puts a new node behind node `at`, with what is known of `like`. NULL after
+ * td__fail. */
 static td_gnode *put(placing *p, int at, td_op op, const td_garg *in, int n_in,
                      const td_gnode *like) {
     added    *a = td__arena_alloc(&p->g->arena, sizeof *a);

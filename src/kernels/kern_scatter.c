@@ -254,8 +254,8 @@ typedef struct table_rows {
     int64_t          shares;
 } table_rows;
 
-/* Shares begin..end of the table, each every `shares`-th row: one thread adds all that a
- * row gets, in the order of the indices. */
+/* Shares begin..end of the table, each every `shares`-th row: one thread adds all that
+ * a row gets, in the order of the indices. */
 static void add_rows(void *arg, int64_t begin, int64_t end) {
     const table_rows *r = arg;
     for (int64_t p = 0; p < r->indices->numel; p++) {
