@@ -314,14 +314,16 @@ static bool write_tangents(const td_node *n, td_tensor *const *g, const td_back 
 }
 
 /* Gradients that are tangents become the caller's tensors themselves, where the code
- * took aliases of these because they require grad: accumulation takes over a gradient
- * that nothing else references, and a tangent is the caller's. */
+ * took aliases of these because they require grad or are views: accumulation takes over
+ * a gradient that nothing else references, and a tangent is the caller's, unless the
+ * code owns it. */
 static void give_tangents(const td_node *n, td_tensor *const *g, const td_back *b,
-                          const td_value *in, td_value *out) {
+                          const td_value *in, const bool *own, td_value *out) {
     const td_plan *p = ((const td_frame *)n->data)->p;
-    for (int k = 0; k < n->n_out; k++) {
-        const td_gval *v = b->g->inputs.v[p->n_saved + k];
-        if (!g[k] || !td__needs_grad(g[k]) || in[p->n_saved + k].u.t != g[k]) continue;
+    for (int k = 0, at = p->n_saved; k < n->n_out; k++, at++) {
+        const td_gval *v = b->g->inputs.v[at];
+        bool           view = g[k] && g[k]->base && !own[at];
+        if (!g[k] || (!td__needs_grad(g[k]) && !view) || in[at].u.t != g[k]) continue;
         for (int i = 0; i < p->j->n_targets; i++) {
             const td_garg *a = &b->g->outputs.v[i];
             if (a->kind == TD_G_VALUE && a->u.v == v && out[i].kind == TD_K_TENSOR)
@@ -373,7 +375,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     ok = ok && run_code(p, b, v, own, out) && write_tangents(n, g, b, v) &&
          (!p->asserts || td__plan_check_grads(p, n, out));
     td__back_set_counts(b, ok);
-    if (ok) give_tangents(n, g, b, v, out);
+    if (ok) give_tangents(n, g, b, v, own, out);
     if (ok && TD_UNLIKELY(b->late)) ok = give_late(n, b, v, out);
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))

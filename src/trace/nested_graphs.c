@@ -71,11 +71,23 @@ static bool clones_alike(td_tensor *t) {
                     : td__is_packed(t->rank, t->size, t->stride);
 }
 
+/* In eager a view of an inference tensor has no history, and other ops give results
+ * that have one. False after td__fail. */
+static bool has_one_history(td_tensor *t, int i) {
+    if (!td__needs_grad(t) || !td_is_inference(t)) return true;
+    return td__fail(t->cx, TD_E_UNSUPPORTED,
+                    "unsupported: operand %d of a captured branch or loop, %s, is an "
+                    "inference tensor that requires grad; pass td_clone of it",
+                    i, td__type_str(t));
+}
+
 bool td__operands_keep(td_ctx *cx, td_tensor **ts, int n, td_graph *const g[2]) {
     bool grads = false;
     for (int i = 0; i < n; i++) grads |= td__needs_grad(ts[i]);
-    if (!grads || !td__recording(cx) || reads_storages(g[0]) || reads_storages(g[1]))
-        return true;
+    if (!grads || !td__recording(cx)) return true;
+    for (int i = 0; i < n; i++)
+        if (!has_one_history(ts[i], i)) return false;
+    if (reads_storages(g[0]) || reads_storages(g[1])) return true;
     for (int i = 0; i < n; i++) {
         if (!clones_alike(ts[i])) continue;
         ts[i] = td_op_clone(ts[i], false);

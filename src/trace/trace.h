@@ -389,7 +389,8 @@ int        td__graph_gives_lifted(const td_graph *g, int n_args);
 /* Where gradients pass an op with the graphs g[]: replaces its operands by clones,
  * which backward reads, because the program may write the operands later.
  * Functionalization removes the clones. Operands whose clone would differ in strides,
- * and all operands of a graph that reads storages, stay. */
+ * and all operands of a graph that reads storages, stay. An inference tensor that
+ * requires grad is refused. */
 bool td__operands_keep(td_ctx *cx, td_tensor **ts, int n, td_graph *const g[2]);
 
 /* Flags: the input is written; at least one write happens with grad mode on; at least

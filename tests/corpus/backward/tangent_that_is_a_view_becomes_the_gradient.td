@@ -1,7 +1,5 @@
-# The compiled backward of a cumprod of one element gives the tangent itself as the gradient, to which a second
-# backward adds in place; eager copies it, as the caller holds it. Needed for it: a tangent that is a view (expand_as);
-# add in place of cumprod shows it too.
-# seed 7072432: compiled: line 15: %s: element 0 is -2, compiled -1; line 15: %s has version 0, compiled 1
+# The caller holds the tangent, a view of %s, which is the gradient itself: accumulation copies it, and a second
+# backward does not write the caller's bytes.
 
 func @f(%p0: f32[1]) {
   %v33 = cumprod(%p0, -1, none)
