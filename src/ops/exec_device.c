@@ -174,7 +174,7 @@ bool td__exec_on_device(td_opcall *c) {
     bool             ok = false;
     if (d->plugin->build && td__device_kernel(c, d, &ok)) return ok;
     if (d->plugin->build && has_simpler(c)) return run_simpler(c);
-    int         n, first;
+    int         n = 0, first = 0;
     td_tensor **t = tensors_of(c, &n, &first);
     note_host_run(c, d);
     return t && td__run_on_host(c->cx, t, n, first, run_cpu, c) && results_to_device(c);
