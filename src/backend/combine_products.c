@@ -108,10 +108,7 @@ static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_gtype ty
     td_gnode **all = g->nodes.v;
     for (int i = g->nodes.n - 1; i > c->at; i--) all[i] = all[i - 1];
     all[c->at++] = n;
-    n->origin = c->root->origin;
-    n->here = c->root->here;
-    n->stack = c->root->stack;
-    n->scope = c->root->scope;
+    td__gnode_stand_for(n, c->root);
     n->out[0]->type = td__graph_type_of(g, type);
     return n->out[0]->type ? n->out[0] : NULL;
 }

@@ -43,6 +43,14 @@ td_extent td__extent_div(td_products *t, td_extent a, td_extent b);
 /* The value for these bindings of the graph's dims; INT64_MIN: unknown, or overflow. */
 int64_t td__product_value(const td_product *p, const td_graph *g, const int64_t *bound);
 
+/* Gives a new node the part of the graph and the source line of one it computes for. */
+static inline void td__gnode_stand_for(td_gnode *n, const td_gnode *of) {
+    n->origin = of->origin;
+    n->here = of->here;
+    n->stack = of->stack;
+    n->scope = of->scope;
+}
+
 /* ---- sums of products (combine_products.c) ------------------------------- */
 
 /* Replaces sums of products by one product each; dead nodes stay for td__graph_dce.

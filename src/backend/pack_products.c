@@ -50,10 +50,7 @@ static td_gval *put(packing *p, td_op op, const td_garg *in, int n_in, td_gtype 
     for (int i = g->nodes.n - 1; i > p->at; i--) g->nodes.v[i] = g->nodes.v[i - 1];
     g->nodes.v[p->at++] = n;
     p->end++;
-    n->origin = first->origin;
-    n->here = first->here;
-    n->stack = first->stack;
-    n->scope = first->scope;
+    td__gnode_stand_for(n, first);
     n->out[0]->type = td__graph_type_of(g, l);
     return n->out[0]->type ? n->out[0] : NULL;
 }

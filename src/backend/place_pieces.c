@@ -28,10 +28,9 @@ static const td_gtype *type_of(const td_garg *a) {
 
 /* A new tensor of the CPU, row-major, with elements, that no op writes later? */
 static bool is_plain(const placing *p, const td_gtype *l) {
-    for (int d = 0; l && d < l->rank; d++)
-        if (l->size[d] == 0) return false;
-    return l && l->dense && l->offset == 0 && !l->device && l->storage >= 0 &&
-           !p->written[l->storage] && !td__is_complex((td_dtype)l->dtype);
+    return l && !td__gtype_is_empty(l) && l->dense && l->offset == 0 && !l->device &&
+           l->storage >= 0 && !p->written[l->storage] &&
+           !td__is_complex((td_dtype)l->dtype);
 }
 
 /* The dim along which a cat joins its pieces. */
@@ -108,10 +107,7 @@ static td_gnode *put(placing *p, int at, td_op op, const td_garg *in, int n_in,
     p->g->nodes.n--; /* td__graph_op has put it at the end */
     *a = (added){n, p->behind[at + 1]};
     p->behind[at + 1] = a;
-    n->origin = like->origin;
-    n->here = like->here;
-    n->stack = like->stack;
-    n->scope = like->scope;
+    td__gnode_stand_for(n, like);
     return n;
 }
 

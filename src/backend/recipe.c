@@ -458,13 +458,6 @@ static bool finish(builder *c) {
     return true;
 }
 
-/* A tensor without elements: nothing may be stored, not even once per row. */
-static bool has_none(const td_gtype *l) {
-    for (int d = 0; d < l->rank; d++)
-        if (l->size[d] == 0) return true;
-    return false;
-}
-
 /* Do loops run where the result is? On a device that has kernels, if no size can be 0;
  * the first such device of a graph. */
 static bool has_loops(td_lowered *l, const td_gtype *type) {
@@ -506,7 +499,8 @@ static bool has_complex(const td_gnode *n) {
  * False, without an error: the op is called instead. */
 bool td__recipe(td_lowered *l, td_point *p) {
     builder c = {.l = l, .p = p, .node = p->v->node, .space = p->v->type};
-    if (has_none(c.space) || !has_loops(l, c.space)) return false;
+    /* of a tensor without elements nothing is stored, not even once per row */
+    if (td__gtype_is_empty(c.space) || !has_loops(l, c.space)) return false;
     if (has_complex(c.node)) return false;
     if (!p->writes && p->v->type->offset != 0)
         return false; /* results begin at offset 0 */

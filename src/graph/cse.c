@@ -46,8 +46,8 @@ static uint64_t hash_arg(const td_garg *a, uint64_t h) {
     case TD_G_LIST:
         for (uint32_t i = 0; i < a->n; i++) h = hash_arg(&a->u.list[i], h);
         break;
-    case TD_G_GRAPH: key.bits = td__graph_hash(a->u.g); break;
-    case TD_G_NONE: break;
+    case TD_G_NONE:
+    case TD_G_GRAPH: break;
     }
     return td__hash(&key, sizeof key, h);
 }
@@ -95,12 +95,6 @@ bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
 
 /* ---- merging ------------------------------------------------------------ */
 
-static bool is_empty(const td_gtype *t) {
-    for (int d = 0; d < t->rank; d++)
-        if (t->size[d] == 0) return true;
-    return false;
-}
-
 /* May the node be merged at all? Equal views of what is written are equal before and
  * after the write, which reaches both. Views without elements are not: an op may write
  * one and read the other, and refuses to write what it reads. */
@@ -110,7 +104,7 @@ static bool is_mergeable(const merging *m, const td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         const td_gval *v = n->out[i];
         if (no[v->id]) return false;
-        if (m->e.written[v->id] && v->type && is_empty(v->type)) return false;
+        if (m->e.written[v->id] && v->type && td__gtype_is_empty(v->type)) return false;
     }
     return true;
 }

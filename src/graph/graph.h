@@ -275,16 +275,22 @@ td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n
 /* Replaces op and arguments of a node; its results stay the same values. */
 bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in);
 /* Adds a result to a node; *cap is the capacity of n->out. */
-td_gval         *td__graph_result(td_graph *g, td_gnode *n, int *cap);
-bool             td__graph_enter(td_graph *g, td_gregion r);
-bool             td__graph_leave(td_graph *g);
-bool             td__graph_output(td_graph *g, td_garg a, td_desc d);
+td_gval           *td__graph_result(td_graph *g, td_gnode *n, int *cap);
+bool               td__graph_enter(td_graph *g, td_gregion r);
+bool               td__graph_leave(td_graph *g);
+bool               td__graph_output(td_graph *g, td_garg a, td_desc d);
 /* The type of a tensor, in the graph's arena. storage: its storage number, or
  * -1. */
-const td_gtype  *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
-                                int32_t storage);
+const td_gtype    *td__graph_type(td_graph *g, const td_tensor *t, bool grad,
+                                  int32_t storage);
 /* A copy of type l in the graph's arena; stride NULL: row-major. */
-const td_gtype  *td__graph_type_of(td_graph *g, td_gtype l);
+const td_gtype    *td__graph_type_of(td_graph *g, td_gtype l);
+/* Does a dim have size 0? */
+static inline bool td__gtype_is_empty(const td_gtype *l) {
+    for (int d = 0; d < l->rank; d++)
+        if (l->size[d] == 0) return true;
+    return false;
+}
 const td_gtype  *td__graph_type_number(td_graph *g, td_kind kind);
 const char      *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
 /* ---- values of a type (gtyped.c) ---- */

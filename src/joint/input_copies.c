@@ -33,12 +33,6 @@ static bool overlaps(const td_gtype *l) {
     return false;
 }
 
-static bool is_empty(const td_gtype *l) {
-    bool empty = false;
-    for (int d = 0; d < l->rank; d++) empty |= l->size[d] == 0;
-    return empty;
-}
-
 /* Adds a copy of the elements of v, which must be saved and not recomputed: in backward
  * the input has other elements. */
 static td_gval *add_copy(td_graph *g, td_gval *v) {
@@ -151,7 +145,7 @@ static td_gval *list_as(td_graph *g, td_gval *list, td_dtype dt, int64_t n) {
  * If v has larger elements, the storage is read as dt through its first element. */
 static td_gval *copy_storage(td_graph *g, td_gval *v, td_dtype dt, int64_t n) {
     td_dtype own = v->type->dtype;
-    int64_t  one = !is_empty(v->type);
+    int64_t  one = !td__gtype_is_empty(v->type);
     int64_t  fit = one * td__dtype_bytes[own] / td__dtype_bytes[dt];
     td_gval *from = v;
     if (dt != own && (from = list_of(g, v, own, one))) from = list_as(g, from, dt, fit);
@@ -254,7 +248,7 @@ static bool has_free_offset(const td_gval *v) {
  * without elements stay, too: resize_ of a result reads the rest of its storage. */
 static bool is_needless(const td_gnode *n) {
     if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
-    if (n->out[0]->type && is_empty(n->out[0]->type)) return false;
+    if (n->out[0]->type && td__gtype_is_empty(n->out[0]->type)) return false;
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
     if (!input && td__joint_is_input_copy(v->node)) v = v->node->in[0].u.v;

@@ -291,6 +291,24 @@ TEST(one_hot_finds_or_checks_the_number_of_classes) {
     td_close(cx);
 }
 
+static td_tensor *table_grad(td_ctx *cx, td_tensor *at, td_tensor *g, int threads) {
+    td_tensor *w = td_requires_grad_(td_zeros(cx, TD_SHAPE(37, 64)));
+    td_set_threads(threads);
+    td_backward(td_sum(td_mul(td_embedding(w, at, 5), g)));
+    td_set_threads(0);
+    return td_grad_of(w);
+}
+
+TEST(threads_add_up_the_gradient_of_an_embedding_in_the_order_of_one) {
+    td_ctx    *cx = td_open();
+    td_tensor *g = td_randn(cx, TD_SHAPE(3000, 64));
+    td_tensor *at = td_to(td_mul(td_rand(cx, TD_SHAPE(3000)), 37.0), TD_I64);
+    td_tensor *one = table_grad(cx, at, g, 1), *four = table_grad(cx, at, g, 4);
+    CHECK(td_item(td_all(td_eq(one, four))) != 0);
+    CHECK(td_item(td_any(td_ne(one, 0.0))) != 0);
+    td_close(cx);
+}
+
 TEST(embedding_gives_rows_and_no_gradient_to_the_padding) {
     td_ctx    *cx = td_open();
     td_tensor *w = td_requires_grad_(count(cx, TD_SHAPE(3, 2))),
