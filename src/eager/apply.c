@@ -219,6 +219,9 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_grad = f.list_grad,
                    .list_need = f.list_need,
                    .list_meta = f.list_meta};
+    if (TD_UNLIKELY(n->def->flags & TD_OPF_NESTS) && n->cx->fake &&
+        td__recording(n->cx))
+        n->flags |= TD_NF_REPEATED;
     uint8_t device = td__make_on(n->cx, n->n_out ? n->out_type[0].device : 0);
     bool    conj = TD_UNLIKELY(n->cx->complex) && conjugates(n);
     bool    ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
