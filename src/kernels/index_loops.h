@@ -1,23 +1,36 @@
 /* index_loops.h -- lines of one element type; included by index_walk.c once per T and
- * NAME, with MOVE for moves, ALPHA and its type FACTOR for sums. No include guard: a
- * template. */
+ * NAME, with MOVE for moves, ALPHA and its type FACTOR for sums, ORDERED for products,
+ * maxima and minima. No include guard: a template. */
+
+/* Does `what` for each element j of line l, whose index is i: the usual index is a
+ * row of int64_t, and limit or 0 is added without a branch. */
+#define EACH_PICKED(what)                                                   \
+    if (l->wide && l->index_step == 1) {                                    \
+        const int64_t *index = (const int64_t *)(const void *)l->index;     \
+        for (int64_t j = 0, n = l->n, limit = l->limit; j < n; j++) {       \
+            int64_t i = index[j] + ((index[j] >> 63) & limit);              \
+            what;                                                           \
+        }                                                                   \
+    } else                                                                  \
+        for (int64_t j = 0, n = l->n; j < n; j++) {                         \
+            int64_t i = pick(l, j);                                         \
+            what;                                                           \
+        }
 
 #ifdef MOVE
 /* other[j] = data[j + index[j] * along]; a line with one index for all is a copy. */
 static void NAME(gather)(const line *l) {
     const T *from = (const T *)l->data;
     T       *to = (T *)l->other;
+    int64_t  along = l->along, step = l->data_step, to_step = l->other_step;
     if (l->index_step == 0) {
-        from += pick(l, 0) * l->along;
-        if (l->data_step == 1 && l->other_step == 1)
-            memcpy(to, from, sizeof(T) * (size_t)l->n);
+        from += pick(l, 0) * along;
+        if (step == 1 && to_step == 1) memcpy(to, from, sizeof(T) * (size_t)l->n);
         else
-            for (int64_t j = 0; j < l->n; j++)
-                to[j * l->other_step] = from[j * l->data_step];
+            for (int64_t j = 0; j < l->n; j++) to[j * to_step] = from[j * step];
         return;
     }
-    for (int64_t j = 0; j < l->n; j++)
-        to[j * l->other_step] = from[j * l->data_step + pick(l, j) * l->along];
+    EACH_PICKED(to[j * to_step] = from[j * step + i * along])
 }
 
 /* The same by offsets in elements, made before. */
@@ -34,8 +47,12 @@ static void NAME(take)(const line *l, const int64_t *offset) {
 static void NAME(put)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;
-    for (int64_t j = 0; j < l->n; j++)
-        to[j * l->data_step + pick(l, j) * l->along] = from[j * l->other_step];
+    int64_t  along = l->along, step = l->data_step, by = l->other_step;
+    if (l->index_step == 0 && step == 1 && by == 1) {
+        memmove(to + pick(l, 0) * along, from, sizeof(T) * (size_t)l->n);
+        return;
+    }
+    EACH_PICKED(to[j * step + i * along] = from[j * by])
 }
 #endif
 
@@ -45,15 +62,39 @@ static void NAME(sum)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;
     FACTOR   alpha = (FACTOR)ALPHA(l);
-    for (int64_t j = 0; j < l->n; j++) {
-        T *at = &to[j * l->data_step + pick(l, j) * l->along];
-        *at = *at + alpha * from[j * l->other_step];
-    }
+    int64_t  along = l->along, step = l->data_step, by = l->other_step;
+    EACH_PICKED(T *at = &to[j * step + i * along]; *at = *at + alpha * from[j * by])
 }
 #endif
 
+#ifdef ORDERED
+/* The same with products, maxima and minima, as reduce_f has them. */
+static void NAME(mul)(const line *l) {
+    const T *from = (const T *)l->other;
+    T       *to = (T *)l->data;
+    int64_t  along = l->along, step = l->data_step, by = l->other_step;
+    EACH_PICKED(T *at = &to[j * step + i * along]; *at = *at * from[j * by])
+}
+static void NAME(max)(const line *l) {
+    const T *from = (const T *)l->other;
+    T       *to = (T *)l->data;
+    int64_t  along = l->along, step = l->data_step, by = l->other_step;
+    EACH_PICKED(T *at = &to[j * step + i * along]; T b = from[j * by];
+                *at = (*at != *at) | (*at >= b) ? *at : b)
+}
+static void NAME(min)(const line *l) {
+    const T *from = (const T *)l->other;
+    T       *to = (T *)l->data;
+    int64_t  along = l->along, step = l->data_step, by = l->other_step;
+    EACH_PICKED(T *at = &to[j * step + i * along]; T b = from[j * by];
+                *at = (*at != *at) | (*at <= b) ? *at : b)
+}
+#endif
+
+#undef EACH_PICKED
 #undef T
 #undef NAME
 #undef MOVE
 #undef ALPHA
+#undef ORDERED
 #undef FACTOR

@@ -84,20 +84,30 @@ static td_value neutral(td_spot_op op, td_dtype dt) {
     return td_value_int(dt == TD_U8 || dt == TD_BOOL ? 0 : -most[dt] - 1);
 }
 
-/* Divides each element by how many were added to it; integers round down. */
+/* Divides element p of t, which is at `at`, by how many were added to it; integers
+ * round down. */
+static void divide_one(td_dtype dt, char *at, int64_t n) {
+    if (n < 2) return;
+    if (td__is_float(dt)) td__store_f(dt, at, td__load_f(dt, at) / (double)n);
+    else td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
+}
+
+/* count is row-major. */
 static void divide(td_tensor *t, const td_tensor *count) {
-    int64_t item = td__dtype_bytes[t->dtype];
-    for (int64_t p = 0; p < t->numel; p++) {
-        int64_t off = 0, rest = p, n = td__index_at(count, p);
-        for (int d = t->rank - 1; d >= 0; d--) {
+    const int64_t *n = (const int64_t *)(const void *)td__ptr(count);
+    int64_t        item = td__dtype_bytes[t->dtype];
+    td_dtype       dt = (td_dtype)t->dtype;
+    bool           dense = td__is_dense(t->rank, t->size, t->stride);
+    float         *f = (float *)(void *)td__ptr(t);
+    for (int64_t p = 0; p < t->numel && dense && dt == TD_F32; p++)
+        if (n[p] > 1) f[p] = (float)((double)f[p] / (double)n[p]);
+    for (int64_t p = 0; p < t->numel && !(dense && dt == TD_F32); p++) {
+        int64_t off = dense ? p : 0, rest = dense ? 0 : p;
+        for (int d = t->rank - 1; d >= 0 && !dense; d--) {
             off += rest % t->size[d] * t->stride[d];
             rest /= t->size[d];
         }
-        char    *at = td__ptr(t) + off * item;
-        td_dtype dt = (td_dtype)t->dtype;
-        if (n < 2) continue;
-        if (td__is_float(dt)) td__store_f(dt, at, td__load_f(dt, at) / (double)n);
-        else td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
+        divide_one(dt, td__ptr(t) + off * item, n[p]);
     }
 }
 
