@@ -250,15 +250,33 @@ def measure(library, sample):
 
 # ---- tables
 
+FAMILIES = {"pointwise_arith": "pointwise", "pointwise_unary": "pointwise",
+            "pointwise_binary": "pointwise", "pointwise_nn": "activations",
+            "special_bessel": "special", "linalg": "products", "linalg_products": "products",
+            "linalg_factor": "factorizations", "linalg_solve": "factorizations",
+            "copy": "copies", "view_copy": "copies", "stack": "copies", "create": "creation",
+            "window": "creation", "sets": "index", "bag": "index", "norm": "norms",
+            "nn": "convolutions", "patches": "resample", "reduce": "reductions",
+            "statistics": "reductions", "distributions": "random", "view": "views",
+            "loss": "losses", "pool": "pools"}
+BY_NAME = (("fft_", "fft"), ("window", "creation"), ("_copy", "copies"), ("split", "views"))
+
+
 def families():
-    """op -> the .def file of its row."""
+    """op -> the family of its row: the .def file, some of them as one."""
     found = {}
     folder = os.path.join(ROOT, "src", "ops")
     for name in sorted(os.listdir(folder)):
         if name.endswith(".def"):
-            for m in re.finditer(r"schema = \"(\w+)", open(os.path.join(folder, name)).read()):
-                found[m.group(1)] = name[:-4]
+            text = open(os.path.join(folder, name)).read()
+            for m in re.finditer(r"^[A-Z_]+\((\w+)", text, re.M):
+                found.setdefault(m.group(1), FAMILIES.get(name[:-4], name[:-4]))
     return found
+
+
+def family_of(known, op):
+    op = op if op in known else op.rstrip("_")
+    return known.get(op) or next((f for part, f in BY_NAME if part in op), "others")
 
 
 def reasons():
@@ -327,8 +345,7 @@ def main():
                     failed += 1
                 continue
             if got is not None:
-                op = s.op if s.op in family else s.op.rstrip("_")
-                rows.append({"call": s.text, "family": family.get(op, "?"), **got})
+                rows.append({"call": s.text, "family": family_of(family, s.op), **got})
                 print(json.dumps(rows[-1]), file=out, flush=True)
                 print(f"{got['ratio']:6.2f} {got['tandem']*1e3:9.3f} {got['torch']*1e3:9.3f} ms  {s.text}",
                       flush=True)

@@ -120,18 +120,26 @@ bool td__kern_repeat(td_opcall *c) {
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
+/* 64 bytes of elements of four or eight bytes; `from` is the last one's. */
+static inline void reverse_line(char *to, const char *from, int64_t item) {
+    four x[4];
+    memcpy(x, from + item - (int64_t)sizeof x, sizeof x);
+    for (int k = 0; k < 4; k++) {
+        four y = item == 4 ? __builtin_shufflevector(x[3 - k], x[3 - k], 3, 2, 1, 0)
+                           : __builtin_shufflevector(x[3 - k], x[3 - k], 2, 3, 0, 1);
+        memcpy(to + 16 * k, &y, sizeof y);
+    }
+}
+
 /* n elements of four, eight or sixteen bytes from the last at `from` back to the
  * first. */
 static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
-    int64_t at = 0, lanes = 16 / item;
-    for (; lanes > 1 && at + lanes <= n; at += lanes) {
-        four x;
-        memcpy(&x, from - (at + lanes - 1) * item, sizeof x);
-        x = item == 4 ? __builtin_shufflevector(x, x, 3, 2, 1, 0)
-                      : __builtin_shufflevector(x, x, 2, 3, 0, 1);
-        memcpy(to + at * item, &x, sizeof x);
-    }
-    for (; at < n; at++) memcpy(to + at * item, from - at * item, (size_t)item);
+    char *end = to + n * item;
+    if (item == 4)
+        for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 4);
+    else if (item == 8)
+        for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 8);
+    for (; to < end; to += item, from -= item) memcpy(to, from, (size_t)item);
 }
 
 /* A flip whose last dim is read backwards. */
@@ -254,10 +262,17 @@ static void turn_row(const turns *t, char *to, const char *from) {
     }
 }
 
-/* Rows [begin, end). */
+/* Rows [begin, end); short ones by bytes, which costs less than calls. */
 static void turn_rows(void *arg, int64_t begin, int64_t end) {
     const turns *t = arg;
-    for (int64_t i = begin; i < end; i++)
+    size_t       few = t->n - t->by;
+    for (int64_t i = begin; i < end && t->n <= 16; i++) {
+        char       *to = t->to + (size_t)i * t->n;
+        const char *from = t->from + (size_t)i * t->n;
+        for (size_t k = 0; k < t->by; k++) to[k] = from[few + k];
+        for (size_t k = 0; k < few; k++) to[t->by + k] = from[k];
+    }
+    for (int64_t i = begin; i < end && t->n > 16; i++)
         turn_row(t, t->to + (size_t)i * t->n, t->from + (size_t)i * t->n);
 }
 

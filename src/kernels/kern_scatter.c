@@ -3,6 +3,7 @@
  * already, then places elements in row-major order. */
 #include "ops/cast.h"
 #include "kernels/kern_index.h"
+#include "kernels/loops/loops.h"
 #include "rules/shape_rules.h"
 
 #include <math.h>
@@ -264,14 +265,36 @@ typedef struct table_rows {
     int64_t          shares;
 } table_rows;
 
+/* Are both row-major, and the sums those of a vector loop? */
+static bool rows_are_plain(const table_rows *r) {
+    td_dtype dt = (td_dtype)r->g->dtype;
+    return (dt == TD_F32 || dt == TD_F64) &&
+           td__is_dense(r->g->rank, r->g->size, r->g->stride) &&
+           td__is_dense(2, r->table->size, r->table->stride);
+}
+
+/* As add_row, for plain rows. */
+static void add_plain_row(const table_rows *r, int64_t p, int64_t k, double by) {
+    td_dtype    dt = (td_dtype)r->g->dtype;
+    int64_t     n = r->table->size[1], bytes = n * td__dtype_bytes[dt];
+    char       *to = td__ptr(r->table) + k * bytes;
+    const void *in[] = {to, td__ptr(r->g) + p * bytes};
+    td_scalars  alpha = {.f = {by}};
+    int         type = dt == TD_F32 ? TD_COMPUTE_F32 : TD_COMPUTE_F64;
+    td__isa()->loops[type][TD_OP_add](n, to, in, &alpha);
+}
+
 /* Shares begin..end of the table, each every `shares`-th row: one thread adds all that
  * a row gets, in the order of the indices. */
 static void add_rows(void *arg, int64_t begin, int64_t end) {
     const table_rows *r = arg;
+    bool              plain = rows_are_plain(r);
     for (int64_t p = 0; p < r->indices->numel; p++) {
         int64_t k = td__index_at(r->indices, p), share = k % r->shares;
         if (k == r->pad || share < begin || share >= end) continue;
-        add_row(r->table, r->g, p, k, r->count ? 1.0 / (double)r->count[k] : 1.0);
+        double by = r->count ? 1.0 / (double)r->count[k] : 1.0;
+        if (plain) add_plain_row(r, p, k, by);
+        else add_row(r->table, r->g, p, k, by);
     }
 }
 

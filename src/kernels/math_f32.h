@@ -666,8 +666,6 @@ TD_M double td_m_nextafter_f16_f64(double x, double y) {
     return (double)td_m_nextafter_f16_f32((float)x, (float)y);
 }
 
-TD_M float td_m_lgamma_f32(float x) { return (float)td_m_lgamma_f64((double)x); }
-
 TD_M float td_m_digamma_f32(float x) { return (float)td_m_digamma_f64((double)x); }
 
 #endif
