@@ -6,6 +6,7 @@
  * before a kernel writes. */
 #include "kernels/index_walk.h"
 #include "kernels/loops/loops.h"
+#include "rules/geom.h"
 
 #include <math.h>
 #include <string.h>
@@ -498,12 +499,34 @@ static const char *place(const td_tensor *t, int64_t p) {
     return td__sizes_str(t->rank, at);
 }
 
-/* The position of the first index that is not in [least, limit); INT64_MAX: none. */
+/* Position p of a tensor that has the dims of t along which elements differ, as one
+ * of t: the first of its copies. */
+static int64_t among_copies(const td_tensor *t, int64_t p) {
+    int64_t at = 0, step = 1;
+    for (int d = t->rank - 1; d >= 0; step *= t->size[d--]) {
+        int64_t n = t->stride[d] == 0 ? 1 : t->size[d];
+        at += p % n * step;
+        p /= n;
+    }
+    return at;
+}
+
+/* The position of the first index that is not in [least, limit); INT64_MAX: none. An
+ * expanded one is looked at once. */
 static int64_t first_bad(const td_tensor *index, int64_t least, int64_t limit) {
-    scan s = {index, least, limit, INT64_MAX};
-    bool dense = td__is_dense(index->rank, index->size, index->stride);
-    td__pool_run(index->numel, 65536, dense ? scan_dense : scan_strided, &s);
-    return atomic_load(&s.bad);
+    td_meta   m;
+    td_window w;
+    if (index->numel == 0) return INT64_MAX;
+    td__tensor_meta(index, &m);
+    for (int d = 0; d < m.rank; d++)
+        if (m.stride[d] == 0) m.size[d] = 1;
+    const td_tensor *once = td__window(&w, index, &m);
+    scan             s = {once, least, limit, INT64_MAX};
+    bool             dense = td__is_dense(m.rank, m.size, m.stride);
+    td__pool_run(td__numel(m.rank, m.size), 65536, dense ? scan_dense : scan_strided,
+                 &s);
+    int64_t bad = atomic_load(&s.bad);
+    return bad == INT64_MAX ? bad : among_copies(index, bad);
 }
 
 bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n) {

@@ -133,13 +133,24 @@ static inline void reverse_line(char *to, const char *from, int64_t item) {
 
 /* n elements of four, eight or sixteen bytes from the last at `from` back to the
  * first. */
-static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
+static void reverse_part(char *to, const char *from, int64_t n, int64_t item) {
     char *end = to + n * item;
     if (item == 4)
         for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 4);
     else if (item == 8)
         for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 8);
     for (; to < end; to += item, from -= item) memcpy(to, from, (size_t)item);
+}
+
+/* The same by way of a buffer, as turn_row. */
+static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
+    char    buf[2048];
+    int64_t most = (int64_t)sizeof buf / item;
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < most ? n - at : most;
+        reverse_part(buf, from - at * item, k, item);
+        memcpy(to + at * item, buf, (size_t)(k * item));
+    }
 }
 
 /* A flip whose last dim is read backwards. */
