@@ -4,7 +4,7 @@
 
 Figures are processor time: of both sides the least call of rounds that alternate. One JSON line for each
 call, then a table of families and the calls below 0.9 with the reasons of reasons.txt. PART:
-only calls that contain one of the texts. --grad: forward and backward, of calls that have one.
+only calls that contain one of the texts, or of a family of that name. --grad: forward and backward, of calls that have one.
 
 Developer-only: needs a Python with torch, and build/libtandem.so.
 """
@@ -335,7 +335,8 @@ def main():
         for s in cases:
             if s.text in done:
                 continue
-            if OPTIONS.parts and not any(p in s.text for p in OPTIONS.parts):
+            of = family_of(family, s.op)
+            if OPTIONS.parts and not any(p in s.text or p == of for p in OPTIONS.parts):
                 continue
             try:
                 got = measure(library, s)
@@ -345,7 +346,7 @@ def main():
                     failed += 1
                 continue
             if got is not None:
-                rows.append({"call": s.text, "family": family_of(family, s.op), **got})
+                rows.append({"call": s.text, "family": of, **got})
                 print(json.dumps(rows[-1]), file=out, flush=True)
                 print(f"{got['ratio']:6.2f} {got['tandem']*1e3:9.3f} {got['torch']*1e3:9.3f} ms  {s.text}",
                       flush=True)

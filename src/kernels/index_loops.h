@@ -4,19 +4,19 @@
 
 /* Does `what` for each element of line l: `at` is its place in data, `by` in other. The
  * usual line is along a dim of dense data with a row of int64_t as its index. */
-#define EACH_PICKED(what)                                                      \
+#define EACH_PICKED(what)                                                       \
     if (l->wide && l->index_step == 1 && l->other_step == 1 && l->along == 1 && \
-        l->data_step == 0) {                                                   \
-        const int64_t *index = (const int64_t *)(const void *)l->index;        \
-        for (int64_t by = 0, n = l->n, limit = l->limit; by < n; by++) {       \
-            int64_t at = index[by] + ((index[by] >> 63) & limit);              \
-            what;                                                              \
-        }                                                                      \
-    } else                                                                     \
-        for (int64_t j = 0, n = l->n; j < n; j++) {                            \
-            int64_t at = j * l->data_step + pick(l, j) * l->along;             \
-            int64_t by = j * l->other_step;                                    \
-            what;                                                              \
+        l->data_step == 0) {                                                    \
+        const int64_t *index = (const int64_t *)(const void *)l->index;         \
+        for (int64_t by = 0, n = l->n, limit = l->limit; by < n; by++) {        \
+            int64_t at = index[by] + ((index[by] >> 63) & limit);               \
+            what;                                                               \
+        }                                                                       \
+    } else                                                                      \
+        for (int64_t j = 0, n = l->n; j < n; j++) {                             \
+            int64_t at = j * l->data_step + pick(l, j) * l->along;              \
+            int64_t by = j * l->other_step;                                     \
+            what;                                                               \
         }
 
 #ifdef MOVE

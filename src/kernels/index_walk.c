@@ -191,10 +191,8 @@ static line_fn *choose(td_dtype dt, td_spot_op op) {
                : dt == TD_C64  ? sum_c64
                : dt == TD_C128 ? sum_c128
                                : sum_any;
-    case TD_SPOT_MUL:
-        return dt == TD_F32 ? mul_f32 : dt == TD_F64 ? mul_f64 : mul_any;
-    case TD_SPOT_MAX:
-        return dt == TD_F32 ? max_f32 : dt == TD_F64 ? max_f64 : max_any;
+    case TD_SPOT_MUL: return dt == TD_F32 ? mul_f32 : dt == TD_F64 ? mul_f64 : mul_any;
+    case TD_SPOT_MAX: return dt == TD_F32 ? max_f32 : dt == TD_F64 ? max_f64 : max_any;
     default: return dt == TD_F32 ? min_f32 : dt == TD_F64 ? min_f64 : min_any;
     }
 }
@@ -406,10 +404,9 @@ void td__spots_run(td_spots *s, td_spot_op op) {
     }
     for (int d = 0; d + 1 < s->rank; d++) rows *= s->size[d];
     line_fn *row = choose_row(s, op);
-    job     j = {s, row ? row : choose(s->dtype, op)};
-    int64_t grain = GRAIN / s->size[s->rank - 1] + 1;
-    if (op == TD_SPOT_GATHER && copies_rows(s))
-        td__pool_run(rows, grain, copy_rows, s);
+    job      j = {s, row ? row : choose(s->dtype, op)};
+    int64_t  grain = GRAIN / s->size[s->rank - 1] + 1;
+    if (op == TD_SPOT_GATHER && copies_rows(s)) td__pool_run(rows, grain, copy_rows, s);
     else if (op == TD_SPOT_GATHER && rows >= 4 && lines_agree(s))
         td__pool_run(rows, grain, take_lines, s);
     else if (op == TD_SPOT_GATHER && rows > grain)

@@ -120,10 +120,10 @@ bool td__kern_repeat(td_opcall *c) {
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* 64 bytes of elements of four or eight bytes; `from` is the last one's. */
+/* 64 bytes of elements of four or eight bytes, turned round. */
 static inline void reverse_line(char *to, const char *from, int64_t item) {
     four x[4];
-    memcpy(x, from + item - (int64_t)sizeof x, sizeof x);
+    memcpy(x, from, sizeof x);
     for (int k = 0; k < 4; k++) {
         four y = item == 4 ? __builtin_shufflevector(x[3 - k], x[3 - k], 3, 2, 1, 0)
                            : __builtin_shufflevector(x[3 - k], x[3 - k], 2, 3, 0, 1);
@@ -131,26 +131,41 @@ static inline void reverse_line(char *to, const char *from, int64_t item) {
     }
 }
 
-/* n elements of four, eight or sixteen bytes from the last at `from` back to the
- * first. */
-static void reverse_part(char *to, const char *from, int64_t n, int64_t item) {
-    char *end = to + n * item;
+/* `bytes` of elements of four, eight or sixteen bytes, turned round. */
+static void reverse_part(char *to, const char *from, int64_t bytes, int64_t item) {
+    int64_t at = 0, lines = bytes - bytes % 64;
     if (item == 4)
-        for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 4);
+        for (; at < lines; at += 64) reverse_line(to + bytes - at - 64, from + at, 4);
     else if (item == 8)
-        for (; end - to >= 64; to += 64, from -= 64) reverse_line(to, from, 8);
-    for (; to < end; to += item, from -= item) memcpy(to, from, (size_t)item);
+        for (; at < lines; at += 64) reverse_line(to + bytes - at - 64, from + at, 8);
+    for (; at < bytes; at += item)
+        memcpy(to + bytes - at - item, from + at, (size_t)item);
 }
 
-/* The same by way of a buffer, as turn_row. */
-static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
-    char    buf[2048];
-    int64_t most = (int64_t)sizeof buf / item;
-    for (int64_t at = 0, k; at < n; at += k) {
-        k = n - at < most ? n - at : most;
-        reverse_part(buf, from - at * item, k, item);
-        memcpy(to + at * item, buf, (size_t)(k * item));
+/* The same in the order of `to`. */
+static void reverse_back(char *to, const char *from, int64_t bytes, int64_t item) {
+    const char *end = from + bytes;
+    int64_t     at = 0, lines = bytes - bytes % 64;
+    if (item == 4)
+        for (; at < lines; at += 64) reverse_line(to + at, end - at - 64, 4);
+    else if (item == 8)
+        for (; at < lines; at += 64) reverse_line(to + at, end - at - 64, 8);
+    for (; at < bytes; at += item) memcpy(to + at, end - at - item, (size_t)item);
+}
+
+/* n elements from the last at `from` back to the first. A row of a few pages, of rows
+ * that ascend, goes by way of a buffer: memory is read and written in ascending order,
+ * which processors follow better. Another is read backwards. */
+static void reverse_row(char *to, const char *from, int64_t n, int64_t item,
+                        bool ascend) {
+    char        buf[8192];
+    const char *first = from - (n - 1) * item;
+    if (!ascend || n * item > (int64_t)sizeof buf) {
+        reverse_back(to, first, n * item, item);
+        return;
     }
+    reverse_part(buf, first, n * item, item);
+    memcpy(to, buf, (size_t)(n * item));
 }
 
 /* A flip whose last dim is read backwards. */
@@ -172,7 +187,8 @@ static void reverse_rows(void *arg, int64_t begin, int64_t end) {
             at += rest % f->m->size[d] * f->m->stride[d];
             rest /= f->m->size[d];
         }
-        reverse_row(f->to + row * n * f->item, f->from + at * f->item, n, f->item);
+        reverse_row(f->to + row * n * f->item, f->from + at * f->item, n, f->item,
+                    last == 0 || f->m->stride[last - 1] > 0);
     }
 }
 

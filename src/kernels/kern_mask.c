@@ -193,16 +193,16 @@ bool td__kern_masked_select(td_opcall *c) {
 
 /* Puts source at the places of a dense mask, in dense elements of T; hits of them. Which
  * place is set is not predictable, so no branch depends on it. */
-#define PUT_UNDER(T)                                                           \
-    static void put_under_##T(char *to, const char *set, const char *source,   \
-                              int64_t hits) {                                  \
-        T       *y = (T *)(void *)to;                                          \
-        const T *x = (const T *)(const void *)source;                          \
-        for (int64_t p = 0, k = 0; k < hits; p++) {                            \
-            T here = y[p], new = x[k];                                         \
-            y[p] = set[p] ? new : here;                                        \
-            k += set[p] != 0;                                                  \
-        }                                                                      \
+#define PUT_UNDER(T)                                                         \
+    static void put_under_##T(char *to, const char *set, const char *source, \
+                              int64_t hits) {                                \
+        T       *y = (T *)(void *)to;                                        \
+        const T *x = (const T *)(const void *)source;                        \
+        for (int64_t p = 0, k = 0; k < hits; p++) {                          \
+            T here = y[p], new = x[k];                                       \
+            y[p] = set[p] ? new : here;                                      \
+            k += set[p] != 0;                                                \
+        }                                                                    \
     }
 PUT_UNDER(uint8_t)
 PUT_UNDER(uint16_t)

@@ -319,7 +319,8 @@ static void lse_strip(const lse *s, int64_t k, int64_t n) {
     fill(s->acc, &total, n, 0);
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < s->w.reds; i++) {
-            l->load[s->acc][s->in](p + td__walk_red(&s->w, i) * size, along->in, n, &buf);
+            l->load[s->acc][s->in](p + td__walk_red(&s->w, i) * size, along->in, n,
+                                   &buf);
             if (pass == 0) l->col[s->acc][TD_RED_MAX](&max, &buf, n, 1, n);
             else l->f[s->acc].exp_cols(&buf, &max, n, NULL, &total);
         }
@@ -331,11 +332,9 @@ static void lse_strip(const lse *s, int64_t k, int64_t n) {
     logs(s->acc, &total, n);
     l->col[s->acc][TD_RED_SUM](&total, &max, n, 1, n);
     for (int64_t j = 0; j < n; j++)
-        l->store[s->acc][dt](s->acc == TD_ACC_F32 ? (void *)&total.f32[j]
-                                                  : (void *)&total.f64[j],
-                             1,
-                             td__ptr(s->out) +
-                                 td__walk_out(&s->w, k + j) * td__dtype_bytes[dt]);
+        l->store[s->acc][dt](
+            s->acc == TD_ACC_F32 ? (void *)&total.f32[j] : (void *)&total.f64[j], 1,
+            td__ptr(s->out) + td__walk_out(&s->w, k + j) * td__dtype_bytes[dt]);
 }
 
 /* Strips [begin, end). */

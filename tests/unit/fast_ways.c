@@ -34,7 +34,8 @@ TEST(rows_chosen_by_an_index_move_and_add_up_alike) {
         CHECK(same(td_op_index_select(x, 0, i), td_op_index_select(gx, 0, i)));
         CHECK(same(td_op_embedding(x, i, -1, false), td_op_index_select(x, 0, i)));
         CHECK(same(td_op_index_copy(x, 0, i, s), td_op_index_copy(gx, 0, i, gs)));
-        CHECK(same(td_op_index_add(x, 0, i, s, two), td_op_index_add(gx, 0, i, gs, two)));
+        CHECK(
+            same(td_op_index_add(x, 0, i, s, two), td_op_index_add(gx, 0, i, gs, two)));
         for (int h = 0; h < TD_COUNT(how); h++)
             CHECK(same(td_op_index_reduce(x, 0, i, s, how[h], h % 2 == 0),
                        td_op_index_reduce(gx, 0, i, gs, how[h], h % 2 == 0)));
@@ -136,8 +137,8 @@ TEST(weights_drawn_without_replacement_are_all_there_and_zeros_come_last) {
     td_op_fill_(td_op_slice(w, 1, td_value_int(10), td_value_int(20), 1),
                 td_value_int(0));
     drawn = td_op_multinomial(w, 100, false);
-    td_tensor *all = td_op_arange(cx, td_value_int(0), td_value_int(100),
-                                  td_value_int(1), TD_I64);
+    td_tensor *all =
+        td_op_arange(cx, td_value_int(0), td_value_int(100), td_value_int(1), TD_I64);
     CHECK(same(td_op_sort(drawn, 1, false, false, NULL),
                td_op_expand(all, TD_SHAPE(2, 100))));
     td_tensor *last = td_op_slice(drawn, 1, td_value_int(90), td_value_int(100), 1);

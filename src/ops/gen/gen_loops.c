@@ -16,11 +16,11 @@ typedef struct writer {
     char                expr[TD_EXPR_MOST];
 } writer;
 
-/* An argument in a loop: an element that was read before, or a number. */
+/* An argument in a loop: an element, or a number under its name. */
 static void add_argument(void *data, td_buf *b, int i) {
     const writer *w = data;
-    td__buf_printf(b, "%s%s", td__expr_operand(w->s, i) >= 0 ? "v_" : "",
-                   w->s->in[i].name);
+    td__buf_add(b, w->s->in[i].name);
+    if (td__expr_operand(w->s, i) >= 0) td__buf_add(b, "[i]");
 }
 
 /* The picked expression in C, wrapped so that generated files stay readable. */
@@ -54,19 +54,6 @@ static void add_locals(writer *w) {
     if (!p) td__buf_add(&w->out, "    (void)p;\n");
 }
 
-/* Reads element i of each operand that the expression names. One that is read in a
- * branch of a choice alone would be a masked load. */
-static void add_elements(writer *w) {
-    for (int i = 0; i < w->s->n_in; i++) {
-        const char *name = w->s->in[i].name;
-        bool        mask = td__expr_names(w->expr, '%', name);
-        if (td__expr_operand(w->s, i) < 0) continue;
-        if (mask || td__expr_names(w->expr, '$', name))
-            td__buf_printf(&w->out, "        const %s v_%s = %s[i];\n",
-                           mask ? "uint8_t" : w->t->c, name, name);
-    }
-}
-
 /* One function: out[i] = expr for i < n, vectorized. */
 static void add_loop(writer *w, const td_opdef *def) {
     const char *out = def->dtypes & TD_DT_BOOL_OUT                 ? "uint8_t"
@@ -81,11 +68,9 @@ static void add_loop(writer *w, const td_opdef *def) {
     add_locals(w);
     td__buf_add(&w->out, "#pragma omp simd\n");
     int column = snprintf(lead, sizeof lead, "        o[i] = (%s)(", out);
-    td__buf_add(&w->out, "    for (int64_t i = 0; i < n; i++) {\n");
-    add_elements(w);
-    td__buf_add(&w->out, lead);
+    td__buf_printf(&w->out, "    for (int64_t i = 0; i < n; i++)\n%s", lead);
     add_expr(w, column + 1);
-    td__buf_add(&w->out, ");\n    }\n}\n");
+    td__buf_add(&w->out, ");\n}\n");
 }
 
 /* Makes the op the writer's; false: it has no loop of this type. */
