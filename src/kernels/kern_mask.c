@@ -191,8 +191,8 @@ bool td__kern_masked_select(td_opcall *c) {
     return true;
 }
 
-/* Puts source at the places of a dense mask, in dense elements of T; hits of them. Which
- * place is set is not predictable, so no branch depends on it. */
+/* Puts source at the places of a dense mask, in dense elements of T; hits of them.
+ * Which place is set is not predictable, so no branch depends on it. */
 #define PUT_UNDER(T)                                                         \
     static void put_under_##T(char *to, const char *set, const char *source, \
                               int64_t hits) {                                \

@@ -1,6 +1,6 @@
-/* math_special.h: all special functions. Those of f64 are scalar code, compiled once per
- * file and called per element; most of f32 are vectors, as the elementary functions of
- * math.h. */
+/* math_special.h: all special functions. Those of f64 are scalar code, compiled once
+ * per file and called per element; most of f32 are vectors, as the elementary functions
+ * of math.h. */
 #ifndef TD_OPS_MATH_SPECIAL_H
 #define TD_OPS_MATH_SPECIAL_H
 

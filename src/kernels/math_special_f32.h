@@ -1,8 +1,8 @@
-/* math_special_f32.h: special functions in f32. Each is computed in double to about 1e-10
- * and rounded once, without branches, so that plain loops over them become vectors;
- * those that are not here round the scalar function of f64. Polynomials are Chebyshev
- * interpolations of 40-digit values (the intervals are those of the f64 functions), with
- * powers of t in [-1, 1]. */
+/* math_special_f32.h: special functions in f32. Each is computed in double to about
+ * 1e-10 and rounded once, without branches, so that plain loops over them become
+ * vectors; those that are not here round the scalar function of f64. Polynomials are
+ * Chebyshev interpolations of 40-digit values, mostly on the intervals of the f64
+ * functions, with powers of t in [-1, 1]. */
 #ifndef TD_OPS_MATH_SPECIAL_F32_H
 #define TD_OPS_MATH_SPECIAL_F32_H
 

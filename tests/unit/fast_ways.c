@@ -1,5 +1,5 @@
-/* fast_ways.c -- kernels have quick ways for dense rows of some length. They give what the
- * plain ways give for the same elements with gaps between them. */
+/* fast_ways.c -- kernels have quick ways for dense rows of some length. They give what
+ * the plain ways give for the same elements with gaps between them. */
 #include "base/base.h"
 #include "op_help.h"
 

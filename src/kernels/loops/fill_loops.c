@@ -87,5 +87,12 @@ static void line_f32(float from, float step, int64_t first, int64_t n, float *ou
 
 extern const td_fresh_loops TD_ISA_NAME(td__fresh);
 const td_fresh_loops        TD_ISA_NAME(td__fresh) = {
-           words, uniform_f32, normal_f32, normal_f64, coins, range_f32, range_f64, line_f32,
+           .words = words,
+           .uniform_f32 = uniform_f32,
+           .normal_f32 = normal_f32,
+           .normal_f64 = normal_f64,
+           .coins = coins,
+           .range_f32 = range_f32,
+           .range_f64 = range_f64,
+           .line_f32 = line_f32,
 };
