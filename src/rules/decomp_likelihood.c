@@ -67,7 +67,7 @@ static td_tensor *spread(td_opcall *c) {
  * derivative. */
 bool td__decomp_gaussian_nll_loss(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
-    if (!check_reduction(c, 5, false)) return false;
+    if (!check_reduction(c, 5, false) || !check_float(c, 2)) return false;
     td_tensor *var = spread(c);
     if (!var) return false;
     var = td_op__expect_range(var, 0, (double)INFINITY, "a variance in var");

@@ -17,9 +17,16 @@ static td_tensor *from(double k, td_tensor *t) {
     return td_op_rsub(t, td_value_float(k), td_value_int(1));
 }
 
+/* margin - t in the dtype of t: for integers without the margin's fraction. */
+static td_tensor *margin_less(double margin, td_tensor *t) {
+    if (td__is_float((td_dtype)t->dtype)) return from(margin, t);
+    td_ints none = {NULL, 0};
+    return t_sub(td_op_new_full(t, none, td_value_float(margin), TD_DTYPE_NONE), t);
+}
+
 /* t where the condition holds, else 0. */
 static td_tensor *where_zero(td_tensor *condition, td_tensor *t) {
-    return td_op_where(condition, T(t), td_value_float(0));
+    return td_op_where(condition, T(t), td_value_int(0));
 }
 
 /* ---- distances of pairs ------------------------------------------------- */
@@ -100,7 +107,7 @@ static td_tensor *by_target(td_tensor *target, td_tensor *one, td_tensor *minus_
 bool td__decomp_hinge_embedding_loss(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
     if (!check_reduction(c, 3, false)) return false;
-    td_tensor *far = td_op_clamp_min(from(td__in_f(c, 2), x), td_value_int(0));
+    td_tensor *far = td_op_clamp_min(margin_less(td__in_f(c, 2), x), td_value_int(0));
     td_tensor *loss = t_add(where_zero(td_op_ne(y, td_value_int(1)), far),
                             where_zero(td_op_ne(y, td_value_int(-1)), x));
     c->out[0] = reduce(loss, c->in[3].u.s);

@@ -17,10 +17,11 @@ import torch
 
 import torch_ops
 from td_text import Dtype, Func, Ref, Size
-from torch_control import Control
+from torch_control import Control, with_gradient
 
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
-      "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
+      "bf16": torch.bfloat16, "c64": torch.complex64, "c128": torch.complex128,
+      "i64": torch.int64, "i32": torch.int32,
       "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 
 DROPOUTS = {"dropout", "dropout_", "native_dropout"}
@@ -123,8 +124,15 @@ class NativeDropout(torch.autograd.Function):
 
 # ---- what the text's own ops do ----
 
+def is_float(t):
+    """Of real or complex numbers, which may require grad?"""
+    return t.is_floating_point() or t.is_complex()
+
+
 def constant(data, dtype=None, size=None):
-    """tensor(...): a row-major tensor of these numbers."""
+    """tensor(...): a row-major tensor of these numbers; complex ones are pairs."""
+    if dtype is not None and dtype.is_complex:
+        return torch.view_as_complex(constant(data, dtype.to_real())).reshape(size or [-1])
     t = torch.tensor(data, dtype=dtype)
     if size is None:
         return t
@@ -323,7 +331,7 @@ class Source:
         if isinstance(a, Size):
             return f"({a.text})"
         if isinstance(a, Func):
-            return self.code.define("nested", a)
+            return self.body(a)
         if isinstance(a, list):
             return "[" + ", ".join(self.expr(x) for x in a) + "]"
         if isinstance(a, float) and not math.isfinite(a):
@@ -397,6 +405,15 @@ class Source:
         """td_cond, td_while and td_call_region run their bodies under the autocast of the call;
         the bodies of the ops are graphs, which have all of their casts already."""
         return "cast" if self.code.control else "uncast"
+
+    def body(self, fn):
+        """A nested function. Under control=true one with `grad` in its name takes a gradient."""
+        name = self.code.define("nested", fn)
+        if not (self.code.control and "grad" in fn.name and fn.inputs):
+            return name
+        add, total = (self.code.space[self.code.op(op)] for op in ("add", "sum"))
+        return self.code.fresh("graded", with_gradient(self.code.space[name], add, total,
+                                                       self.code.watch))
 
     def custom(self, s):
         forward, backward, args, fixed = (s.args + [[]])[1:5]

@@ -13,6 +13,7 @@ import re
 import torch
 
 from tandem_run import ROOT
+from torch_code import is_float
 
 # Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
@@ -62,7 +63,7 @@ def tensors(values):
 
 
 def is_tracked_int(t):
-    return t.requires_grad and not t.is_floating_point()
+    return t.requires_grad and not is_float(t)
 
 
 def storage_of(t):
@@ -114,10 +115,10 @@ def largest(grads):
 
 def is_singular(a):
     """Has a stack of matrices one that is singular to within ten units of its dtype?"""
-    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or a.dim() < 2 or (
+    if not isinstance(a, torch.Tensor) or not is_float(a) or a.dim() < 2 or (
             not a.numel() or not a.isfinite().all()):
         return False
-    s = torch.linalg.svdvals(a.detach().double())
+    s = torch.linalg.svdvals(a.detach().to(torch.complex128 if a.is_complex() else torch.float64))
     return bool((s[..., -1] <= s[..., 0] * 10 * torch.finfo(a.dtype).eps).any())
 
 
@@ -287,7 +288,7 @@ class Watch:
 
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
-        odd = any(not t.isfinite().all() for t in tensors([*args, out]) if t.is_floating_point())
+        odd = any(not t.isfinite().all() for t in tensors([*args, out]) if is_float(t))
         if odd or info and info[0].any():
             self.values = "failed-factorizations"
         if is_singular(args[0]):
@@ -313,7 +314,7 @@ class Watch:
         """Products of matrices and solutions: where terms cancel, rounding goes with the terms."""
         sums = op.rstrip("_") in PRODUCTS or LAPACK.fullmatch(op) and ("solve" in op or "inv" in op)
         sums = sums or op.startswith("fft_")
-        if self.nudges and sums and t.is_floating_point() and not overlaps_itself(t):
+        if self.nudges and sums and is_float(t) and not overlaps_itself(t):
             noise = largest([t])
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
@@ -330,6 +331,8 @@ class Watch:
             out.data.copy_(g - e * g.sum(dim, keepdim=True))
 
     def nudge(self, t, exact=False, zeros=False):
+        if self.nudges and t.is_complex() and not t.is_conj():
+            return self.nudge(torch.view_as_real(t.data), exact, zeros)
         if not self.nudges or t.dtype not in BITS or overlaps_itself(t):
             return
         integer, rounded = BITS[t.dtype]
@@ -413,7 +416,7 @@ class Watch:
         self.layouts |= op.rstrip("_") in LAYOUTS and not all(
             t.is_contiguous() for t in tensors(args))
         whole = gives_integers(op, args)
-        if any(is_stale(t) for t in tensors(args) if whole or not t.is_floating_point()):
+        if any(is_stale(t) for t in tensors(args) if whole or not is_float(t)):
             self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
@@ -432,7 +435,7 @@ class Watch:
         if (is_write(op) or op == "resize_") and (
                 self.versions.get(storage_of(args[0])) == "storage-versions"):
             self.notes.add("writes-after-set")
-        if is_write(op) and not args[0].is_floating_point() and any(
+        if is_write(op) and not is_float(args[0]) and any(
                 t.requires_grad for t in tensors(args[1:])):
             self.notes.add("integers-in-views")
         if is_write(op) and overlaps_itself(args[0]):
@@ -490,8 +493,9 @@ def up_to_date(t):
 
 def gives_integers(op, args):
     """Has the call an integer result, by a dtype that it is given or by what it writes?"""
-    writes = (is_write(op) or op == "copy") and not args[0].is_floating_point()
-    return writes or any(isinstance(a, torch.dtype) and not a.is_floating_point for a in args)
+    writes = (is_write(op) or op == "copy") and not is_float(args[0])
+    return writes or any(isinstance(a, torch.dtype) and not (a.is_floating_point or a.is_complex)
+                         for a in args)
 
 
 def is_stale(t):
@@ -534,7 +538,7 @@ def read_first(op, fn, args, kwargs):
 def integers_apart(args):
     """Arguments of a write of integers, of which no other one shares its storage."""
     x = args[0]
-    if x.is_floating_point():
+    if is_float(x):
         return args
     return [x, *(v.clone() if isinstance(v, torch.Tensor) and storage_of(v) == storage_of(x) else v
                  for v in args[1:])]
