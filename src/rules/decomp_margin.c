@@ -51,7 +51,8 @@ bool td__decomp_cosine_similarity(td_opcall *c) {
     if (td_op_broadcast_tensors((td_tensors){(td_tensor *[]){a, b}, 2}, pair, 2) != 2)
         return false;
     for (int i = 0; i < 2; i++) {
-        td_tensor *t = t_as(pair[i], dt);
+        td_tensor *t = pair[i];
+        if (!td__is_float((td_dtype)t->dtype)) t = t_as(t, dt);
         pair[i] = t_div(t, lifted(length(t, dim), td__in_f(c, 3)));
     }
     c->out[0] = t_sum(t_mul(pair[0], pair[1]), TD_DIMS(dim), false);

@@ -318,6 +318,9 @@ class Case:
             torch.autograd.backward(roots, tangents,
                                     retain_graph=self.retain or s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
+        for _, t in self.leaves:
+            if t.grad is not None:
+                self.watch.gradient(t.grad)
         step["tangents"] = before
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
         for t in step["tangents"] + step["gradients"]:  # how they were made is free

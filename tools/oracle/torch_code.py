@@ -24,7 +24,9 @@ DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "i64": torch.int64, "i32": torch.int32,
       "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 
-DROPOUTS = {"dropout", "dropout_", "native_dropout"}
+CHANNELS = {"dropout1d", "dropout2d", "dropout3d", "feature_dropout"}
+ALPHAS = {"alpha_dropout", "feature_alpha_dropout"}
+DROPOUTS = {"dropout", "dropout_", "native_dropout", *CHANNELS, *ALPHAS}
 DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_",
                   "log_normal_", "cauchy_", "geometric_"}
 DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
@@ -86,23 +88,51 @@ class Draws:
                 out.data.copy_(values)  # .data: neither a version nor a history
         return out
 
-    def dropout(self, op, x, p=0.5, train=True):
+    def dropout(self, op, x, p=0.5, train=None):
         """Multiplies by the mask of Tandem's result; one at 0 or NaN shows no mask."""
+        train = op not in ALPHAS if train is None else train
         if op == "native_dropout" and train and x.numel() == 0:
             return NativeDropout.apply(x, torch.ones_like(x))
         if not train or p in (0, 1) or x.numel() == 0:
             out = torch_ops.call(op, [x, p, train], {})
             self.skip(as_list(out)[0])
             return out
+        if op in CHANNELS | ALPHAS:  # may refuse
+            torch_ops.call(op, [x.detach(), p, train], {})
         values = self.next(op, x.shape)
         if values is None:
             return torch_ops.call(op, [x, p, train], {})
+        if op in CHANNELS | ALPHAS:
+            return self.dropout_of(op, x, p, values)
         with torch.no_grad():
             self.missing |= bool(((x == 0) | x.isnan() | values.isnan()).any())
             mask = torch.empty_like(x).copy_((values != 0).to(x.dtype)).div_(1 - p)
         if op == "native_dropout":
             return NativeDropout.apply(x, mask)
         return x.mul_(mask) if op == "dropout_" else x * mask
+
+
+    def dropout_of(self, op, x, p, values):
+        """Of whole channels, or alpha dropout: by a mask that Tandem's result shows, in the steps
+        of PyTorch. An element at 0 shows none, but others of its channel may."""
+        alpha = 1.7580993408473766
+        scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+        one = op in ("dropout1d", "dropout3d") and x.dim() == {"dropout1d": 2, "dropout3d": 4}[op]
+        with torch.no_grad():
+            dropped = torch.full_like(x, -alpha * scale * (1 - p) if op in ALPHAS else 0)
+            kept = ~torch.isclose(values, dropped, rtol=4 * torch.finfo(x.dtype).eps, atol=0)
+            odd = values.isnan() | (x.isnan() if op in ALPHAS else x == 0)
+            if op != "alpha_dropout":
+                dims = list(range(1 if one else 2, x.dim()))
+                odd = odd.all(dims, keepdim=True) if dims else odd
+                kept = kept.any(dims, keepdim=True) if dims else kept
+            self.missing |= bool(odd.any())
+            noise = kept.to(x.dtype)
+        if op in CHANNELS:
+            y = (x.unsqueeze(0) if one else x) * (noise.unsqueeze(0) if one else noise).div(1 - p)
+            return y.squeeze(0) if one else y
+        shift = (noise - 1) * (alpha * scale) + alpha * scale * p
+        return x * (noise * scale) + shift
 
 
 class NativeDropout(torch.autograd.Function):

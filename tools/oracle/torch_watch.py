@@ -25,7 +25,8 @@ with open(os.path.join(ROOT, "docs", "ops.md")) as page:
 LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(slog|log)?det|cholesky\w*|"
                     r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|svd|qr|orgqr|matrix_exp")
 VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
-SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
+SUBTRACT = {"triplet_margin_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss",
+         "multi_margin_loss", "multilabel_margin_loss", "cosine_similarity", "log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm", "interpolate", "_resample", "grid_sample",
          "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d",
          "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"}
@@ -135,7 +136,8 @@ class Watch:
         self.versions = {}  # storage: why its versions differ
         self.views = {}     # tensor: why its is_view differs
         self.overlapped = set()  # storages written where elements overlap
-        self.values = ""    # why elements differ from now on
+        self.tainted = {}   # storage: why its elements differ
+        self.pending = ""   # why those of the result to come will
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
         self.checkpointed = False  # a checkpoint's region runs
@@ -183,13 +185,24 @@ class Watch:
             out["is_view"] = self.views[id(t)]
         if id(t) in self.grads and self.layouts:
             out["strides"] = "gradient-layouts"
-        if self.values:
-            out["elements"] = self.values
+        if storage_of(t) in self.tainted:
+            out["elements"] = self.tainted[storage_of(t)]
         return out
+
+    def taint(self, ts, why):
+        """Elements of these differ, and of all that is computed from them."""
+        for t in ts if why else []:
+            self.kept.append(t.untyped_storage())
+            self.tainted.setdefault(storage_of(t), why)
+
+    def gradient(self, t):
+        """One that backward left; what it passed is not known."""
+        self.taint([t], next(iter(self.tainted.values()), ""))
 
     def fresh(self, t):
         """A tensor that appeared by itself, a gradient: how it was made is free."""
         self.kept.append(t)
+        self.gradient(t)
         if not t.is_inference():
             self.born.setdefault(storage_of(t), t._version)
         self.views[id(t)] = "view-flag"
@@ -199,6 +212,7 @@ class Watch:
     def result(self, t):
         """A result of an op of ours: its version counts from 0, whether it is a view is free."""
         self.kept.append(t)
+        self.gradient(t)
         if not t.is_inference():
             self.born[storage_of(t)] = t._version
         self.views[id(t)] = "view-flag"
@@ -219,6 +233,9 @@ class Watch:
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            why = self.pending or next((self.tainted[storage_of(g)] for g in given
+                                        if storage_of(g) in self.tainted), "")
+            self.pending = ""
             args = args if first is None else integers_apart(args)
             self.renew_casts(op, args)
             self.nans = [g.detach().clone() for g in given if self.nudges and g.dtype in BITS]
@@ -226,6 +243,7 @@ class Watch:
                     else None)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
                    else fn(*args, **kwargs))
+            out = resolved(out)
             if first is not None:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
@@ -237,6 +255,7 @@ class Watch:
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
             self.note_run(op, needy, out)
+            self.taint([*tensors([out]), *given[:is_write(op)]], why)
             if nans is not None and nans.any():
                 self.vary_at_nan(up_to_date(out), nans)
             for t in tensors([out]):
@@ -289,12 +308,9 @@ class Watch:
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
         odd = any(not t.isfinite().all() for t in tensors([*args, out]) if is_float(t))
-        if odd or info and info[0].any():
-            self.values = "failed-factorizations"
-        if is_singular(args[0]):
-            self.values = "singular-matrices"
-        if op in VECTORS:
-            self.values = "signs-of-vectors"
+        why = "failed-factorizations" if odd or info and info[0].any() else ""
+        why = "singular-matrices" if is_singular(args[0]) else why
+        self.taint(tensors([out]), "signs-of-vectors" if op in VECTORS else why)
         if self.nudges and isinstance(args[0], torch.Tensor):
             try:
                 self.nudge_terms(fn, args, kwargs, out)
@@ -316,7 +332,8 @@ class Watch:
         sums = sums or op.startswith("fft_")
         if self.nudges and sums and is_float(t) and not overlaps_itself(t):
             noise = largest([t])
-            t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+            parts = torch.view_as_real(t.data) if t.is_complex() else t.data
+            parts += noise * torch.randint(-2, 3, parts.shape, generator=self.nudges)
         if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
             t.data += 2 * torch.finfo(t.dtype).eps * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and "_window" in op and t.is_floating_point():  # sums of cosines
@@ -396,7 +413,7 @@ class Watch:
                 self.note_versions(t, "storage-versions")
             self.before_set(*args)
         if op == "as_strided_scatter" and strides_meet(args[2], args[3]):
-            self.values = "overlapping-scatter"
+            self.pending = "overlapping-scatter"
         if op == "unique" and is_rounded(args[0]):
             self.notes.add("unique-of-rounded")
         if is_write(op):
@@ -439,7 +456,7 @@ class Watch:
                 t.requires_grad for t in tensors(args[1:])):
             self.notes.add("integers-in-views")
         if is_write(op) and overlaps_itself(args[0]):
-            self.values = "overlapping-write"
+            self.pending = "overlapping-write"
 
     def before_set(self, t, source, offset=None, size=None, stride=None):
         if t._is_view():
@@ -463,6 +480,14 @@ class Watch:
             self.views[id(t)] = "view-flag"
         if op == "view_dtype" and torch.is_inference_mode_enabled():
             self.note_versions(t, "inference-views")
+
+
+def resolved(out):
+    """Conjugates as new tensors, not views with a lazy flag."""
+    if isinstance(out, (list, tuple)):
+        return type(out)(map(resolved, out)) if type(out) in (list, tuple) else tuple(map(resolved, out))
+    lazy = isinstance(out, torch.Tensor) and (out.is_conj() or out.is_neg())
+    return out.resolve_conj().resolve_neg() if lazy else out
 
 
 def places(t):
