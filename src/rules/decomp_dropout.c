@@ -39,12 +39,14 @@ bool td__decomp_dropout_(td_opcall *c) {
 
 /* ---- of channels -------------------------------------------------------- */
 
-/* 1 with probability 1 - p, else 0: one for each element of x, or for each channel. */
+/* 1 with probability 1 - p, else 0: one for each element of x, or for each channel. They
+ * have no history, and so are constants of a gradient. */
 static td_tensor *coins(td_tensor *x, double p, bool channels) {
     int64_t size[TD_MAX_RANK];
     for (int i = 0; i < x->rank; i++) size[i] = channels && i > 1 ? 1 : x->size[i];
     td_tensor *like =
-        channels ? td_op_new_empty(x, (td_ints){size, x->rank}, TD_DTYPE_NONE) : x;
+        channels ? td_op_new_empty(x, (td_ints){size, x->rank}, TD_DTYPE_NONE)
+                 : td_op_detach(x);
     return td_op_bernoulli_p(like, 1 - p);
 }
 
@@ -138,7 +140,7 @@ bool td__decomp_rrelu(td_opcall *c) {
         c->out[0] = td_op_leaky_relu(x, td_value_float((low + high) / 2));
         return true;
     }
-    td_tensor *slope = td_op_uniform(x, low, high);
+    td_tensor *slope = td_op_uniform(td_op_detach(x), low, high);
     td_tensor *negative = td_op_le(x, td_value_int(0));
     c->out[0] =
         td_op_where(negative, td_value_tensor(t_mul(x, slope)), td_value_tensor(x));
@@ -150,7 +152,7 @@ bool td__decomp_gumbel_softmax(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int        dim = td__op_dim(c, td__in_int(c, 3), x->rank);
     if (dim < 0) return false;
-    td_tensor *noise = td_op_neg(td_op_log(td_op_exponential(x, 1)));
+    td_tensor *noise = td_op_neg(td_op_log(td_op_exponential(td_op_detach(x), 1)));
     td_tensor *y =
         td_op_softmax(t_over(t_add(x, noise), td__in_f(c, 1)), dim, TD_DTYPE_NONE);
     c->out[0] = y;

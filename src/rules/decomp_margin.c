@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-/* max(t, least), with the gradient of t. */
+/* max(t, least), with the gradient of t. An infinite t needs no lift. */
 static td_tensor *lifted(td_tensor *t, double least) {
-    td_tensor *lift = t_sub(td_op_clamp_min(t, td_value_float(least)), t);
-    return t_add(t, td_op_detach(lift));
+    td_tensor *lift = td_op_rsub(t, td_value_float(least), td_value_int(1));
+    return t_add(t, td_op_detach(td_op_clamp_min(lift, td_value_int(0))));
 }
 
 /* k - t. */

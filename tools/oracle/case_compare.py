@@ -14,7 +14,7 @@ import torch
 from torch_code import DT
 
 PARTS = {"inputs": "input", "outputs": "output", "inputs_after": "argument",
-         "gradients": "gradient", "tangents": "tangent"}
+         "tangents": "tangent", "gradients": "gradient"}
 
 EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7,
        "c64": 2.0 ** -23, "c128": 2.0 ** -52}

@@ -300,6 +300,8 @@ class Case:
                 continue
             t = torch.ones_like(r.detach())
             if "seed" in s.kwargs and i < len(theirs):
+                if t.is_complex():  # drawn as pairs, row by row
+                    t = torch.empty_strided(t.shape, theirs[i]["strides"], dtype=t.dtype)
                 t.copy_(as_tensor(theirs[i]))
                 self.watch.nudge(t)
             out.append(t)
@@ -419,7 +421,8 @@ class Case:
         unset = self.code.unset or self.watch.unset
         r["loose"] = self.draws.missing or unset
         r["notes"] = sorted(self.watch.notes | {name for name, holds in (
-            ("unset-elements", unset), ("uncompared-probabilities", r["loose"]),
+            ("unset-elements", unset),
+            ("tangents-of-inference-leaves", "inference-leaves" in self.watch.notes), ("uncompared-probabilities", r["loose"]),
             ("uncompared-sizes", r["loose"] and self.watch.counts)) if holds})
         return r
 

@@ -58,14 +58,14 @@ class Draws:
         self.queue = []       # (op, tensor), in the order of the draws
         self.missing = False  # a draw found none: values are not comparable
 
-    def next(self, op, shape):
+    def next(self, op, shape, dtype=None):
         """The next draw of the op, with what was drawn before it; a dropout may be
         reported as the dropout it is made of."""
         alike = DROPOUTS if op in DROPOUTS else {op}
         at = next((i for i, d in enumerate(self.queue) if d[0] in alike), None)
         t = None if at is None else self.queue[at][1]
         del self.queue[:0 if at is None else at + 1]
-        if t is None or tuple(t.shape) != tuple(shape):
+        if t is None or tuple(t.shape) != tuple(shape) or t.dtype != (dtype or t.dtype):
             self.missing = True
             return None
         return t
@@ -99,7 +99,7 @@ class Draws:
             return out
         if op in CHANNELS | ALPHAS:  # may refuse
             torch_ops.call(op, [x.detach(), p, train], {})
-        values = self.next(op, x.shape)
+        values = self.next(op, x.shape, x.dtype)
         if values is None:
             return torch_ops.call(op, [x, p, train], {})
         if op in CHANNELS | ALPHAS:
@@ -121,7 +121,8 @@ class Draws:
         with torch.no_grad():
             dropped = torch.full_like(x, -alpha * scale * (1 - p) if op in ALPHAS else 0)
             kept = ~torch.isclose(values, dropped, rtol=4 * torch.finfo(x.dtype).eps, atol=0)
-            odd = values.isnan() | (x.isnan() if op in ALPHAS else x == 0)
+            kept &= ~values.isnan()  # infinity times 0
+            odd = x.isnan() if op in ALPHAS else x.isnan() | (x == 0)
             if op != "alpha_dropout":
                 dims = list(range(1 if one else 2, x.dim()))
                 odd = odd.all(dims, keepdim=True) if dims else odd
@@ -162,7 +163,8 @@ def is_float(t):
 def constant(data, dtype=None, size=None):
     """tensor(...): a row-major tensor of these numbers; complex ones are pairs."""
     if dtype is not None and dtype.is_complex:
-        return torch.view_as_complex(constant(data, dtype.to_real())).reshape(size or [-1])
+        numbers = torch.view_as_complex(constant(data, dtype.to_real())).clone()
+        return numbers if size is None else numbers.reshape(size)
     t = torch.tensor(data, dtype=dtype)
     if size is None:
         return t

@@ -44,7 +44,7 @@ CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy", *GELU}
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
            "bce_with_logits", "pinverse"}
 # Ops whose sizes depend on values, through indices by masks too.
-COUNT = {"nonzero", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
+COUNT = {"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.

@@ -38,6 +38,7 @@ torch.set_num_threads(1)
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 from torch.testing._internal.opinfo.core import SampleInput  # noqa: E402
 
+from checks import numbers  # noqa: E402
 from driver import Library, Unsupported  # noqa: E402
 from judge import Difference, Run, tensors_of, tree_map  # noqa: E402
 from mapping import OPS  # noqa: E402
@@ -53,8 +54,8 @@ ENDED = {"PyTorch crash": "PyTorch crashes",
 NOT_COMPARED = ("unsupported", "no samples", *ENDED)
 SAME = ("agree", "rounding", *NOT_COMPARED)
 MOST_ELEMENTS = 200000
-# Samples with a number beyond it are left out: PyTorch takes 3 s or gigabytes for each of them.
-MOST_NUMBER = {"combinations": 100}
+# Samples with a number beyond it are left out: each takes PyTorch, or both, seconds or gigabytes.
+MOST_NUMBER = {"combinations": 10, "nn.functional.conv_transpose3d": 50}
 NUMBERS = [-100, -5, -2, -1, 0, 1, 2, 3, 7, 100, 2**40, 2**62, 2**63 - 1, -2**63]
 FLOATS = [float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e308, 0.5, 2.0, -0.0]
 
@@ -146,7 +147,8 @@ def samples(op, dtype, kind, most):
 
 def is_quick(name, sample):
     most = MOST_NUMBER.get(name)
-    return most is None or all(abs(x) <= most for x in sample.args if isinstance(x, int))
+    return most is None or all(
+        abs(x) <= most for x in numbers(sample.args, sample.kwargs))
 
 
 def describe(x):
