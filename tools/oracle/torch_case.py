@@ -422,7 +422,8 @@ class Case:
         r["loose"] = self.draws.missing or unset
         r["notes"] = sorted(self.watch.notes | {name for name, holds in (
             ("unset-elements", unset),
-            ("tangents-of-inference-leaves", "inference-leaves" in self.watch.notes), ("uncompared-probabilities", r["loose"]),
+            ("counts-of-tangents", self.watch.notes & {"inference-leaves",
+                                                       "functions-in-inference-mode"}), ("uncompared-probabilities", r["loose"]),
             ("uncompared-sizes", r["loose"] and self.watch.counts)) if holds})
         return r
 

@@ -138,6 +138,7 @@ class Watch:
         self.overlapped = set()  # storages written where elements overlap
         self.tainted = {}   # storage: why its elements differ
         self.pending = ""   # why those of the result to come will
+        self.low = ""       # why those of gradients do: products in halves within a derivative
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
         self.checkpointed = False  # a checkpoint's region runs
@@ -149,7 +150,8 @@ class Watch:
         self.nodes = []     # whose gradients are rounded otherwise
         self.grads = set()  # gradients that a call returned
         self.uncounted = set()  # storages of these
-        self.layouts = False  # an op of LAYOUTS had an argument that is not row-major
+        self.layouts = False  # an op of LAYOUTS had an argument that is not row-major, or a
+                              # real argument a complex result
         self.left = []      # tensors a view of which set_ took to another storage
         self.moved = []     # tensors that set_ took to another storage, away from their views
 
@@ -197,7 +199,7 @@ class Watch:
 
     def gradient(self, t):
         """One that backward left; what it passed is not known."""
-        self.taint([t], next(iter(self.tainted.values()), ""))
+        self.taint([t], next(iter(self.tainted.values()), self.low))
 
     def fresh(self, t):
         """A tensor that appeared by itself, a gradient: how it was made is free."""
@@ -255,6 +257,8 @@ class Watch:
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
             self.note_run(op, needy, out)
+            self.layouts |= any(t.is_complex() for t in tensors([out])) and any(
+                g.is_floating_point() and g.requires_grad for g in given)
             self.taint([*tensors([out]), *given[:is_write(op)]], why)
             if nans is not None and nans.any():
                 self.vary_at_nan(up_to_date(out), nans)
@@ -308,6 +312,8 @@ class Watch:
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
         odd = any(not t.isfinite().all() for t in tensors([*args, out]) if is_float(t))
+        if torch.is_autocast_enabled("cpu") and any(t.requires_grad for t in tensors(args)):
+            self.low, self.layouts = "autocast-of-derivatives", True
         why = "failed-factorizations" if odd or info and info[0].any() else ""
         why = "singular-matrices" if is_singular(args[0]) else why
         self.taint(tensors([out]), "signs-of-vectors" if op in VECTORS else why)
