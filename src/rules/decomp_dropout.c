@@ -127,9 +127,9 @@ bool td__decomp_feature_alpha_dropout(td_opcall *c) { return alpha_dropout(c, tr
 
 /* ---- other composites that draw ----------------------------------------- */
 
-/* in: self, lower, upper, training. */
+/* in: self, lower, upper, training. The result is row-major, as PyTorch's kernel has it. */
 bool td__decomp_rrelu(td_opcall *c) {
-    td_tensor *x = td__in(c, 0);
+    td_tensor *x = td_op_contiguous(td__in(c, 0));
     double     low = td__in_f(c, 1), high = td__in_f(c, 2);
     if (!(isfinite(low) && isfinite(high) && low <= high))
         return td__op_fail(c, TD_E_ARG,

@@ -31,7 +31,8 @@ def bucketize(x, edges, out_int32=False, right=False):
 
 
 def isin(a, b, unique=False, invert=False):
-    return torch.isin(a, b, assume_unique=unique, invert=invert)
+    """With assume_unique PyTorch's result is wrong where elements are not unique."""
+    return torch.isin(a, b, invert=invert)
 
 
 def histogram(x, bins=100, low=None, high=None, weight=None, density=False):

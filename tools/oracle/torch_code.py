@@ -254,6 +254,13 @@ def is_closed_over(desc):
     return bool(desc) and desc[0] == "const"
 
 
+def draws_inside(body):
+    """Does a nested function draw?"""
+    return any(s.op in DRAWS or s.kind == "region" and draws_inside(s.body) or
+               any(isinstance(a, Func) and draws_inside(a.body) for a in s.args or [])
+               for s in body)
+
+
 def is_zeroed(s, after):
     """Is the result of s set to zero by the next statement?"""
     return bool(after and s.names and after.op == "zero_" and
@@ -414,6 +421,9 @@ class Source:
             return self.code.fresh("literal", constant(*data))
         if s.op == "custom":
             return self.custom(s)
+        if s.op in ("region", "cond", "while_loop") and not self.code.control and any(
+                isinstance(a, Func) and draws_inside(a.body) for a in s.args):
+            self.code.draws.missing = True  # an op with a graph does not report what that draws
         args = [self.expr(a) for a in s.args]
         if s.op in ("cond", "while_loop"):
             return self.nested(s, args)
@@ -423,6 +433,8 @@ class Source:
             return f"{self.caller()}({args[0]}, *{args[1]})"
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
+        if s.op == "gumbel_softmax" or s.op == "rrelu" and (s.args + [0] * 4)[3]:
+            self.code.draws.missing = True
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
         return f"{self.code.op(s.op)}({', '.join(args)})"
 

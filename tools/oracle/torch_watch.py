@@ -307,6 +307,8 @@ class Watch:
             again = fn(x, *[a.clone() if isinstance(a, torch.Tensor) else a
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
+            if self.run == 0 and u.is_floating_point():  # nothing may be left of the digits
+                u = torch.where(u.abs() <= largest([args[0].detach()]), 0, u)
             t.data.copy_(u)
 
     def linear_algebra(self, op, fn, args, kwargs, out):
@@ -344,7 +346,9 @@ class Watch:
             t.data += 2 * torch.finfo(t.dtype).eps * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and "_window" in op and t.is_floating_point():  # sums of cosines
             noise = torch.finfo(t.dtype).eps
+            low, high = t.data.amin().clamp(max=0) if t.numel() else 0, 1
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+            t.data.clamp_(low, high)  # probabilities stay such
 
     def nudge_exponentials(self, out, g, y, dim, *_):
         """Where the second argument is no log_softmax, little is left of the difference."""

@@ -115,6 +115,11 @@ def is_eigh(a, r, upper):
                                          size_of(a) * 10)
 
 
+def is_residual(a, r, b):
+    left = (b - a @ r[0]).abs().square().sum(-2)
+    return r[1].numel() == 0 or near(r[1], left.to(r[1].dtype), float(b.abs().max()) ** 2 * 100)
+
+
 def upper_of(args, kw):
     return (args[0] if args else kw.get("UPLO", "L")).upper() == "U"
 
@@ -129,11 +134,13 @@ FACTORS = {
     "linalg.svd": lambda a, r, *_: is_svd(a, r),
     "linalg.eigh": lambda a, r, args, kw: is_eigh(a, r, upper_of(args, kw)),
     "pinverse": lambda a, r, *_: is_pinverse(a, r),
+    "linalg.lstsq": lambda a, r, args, kw: is_residual(a, r, args[0].detach()),
 }
 
 
 def is_factorization(name, sample, results):
     """None: there is no check for this op."""
+    name = name.split("::")[0]
     if name not in FACTORS:
         return None
     a = sample.input.detach()
@@ -192,6 +199,9 @@ def reason(name, sample, tensors, results):
         return "beyond the data"
     if base == "as_strided_scatter" and meet(sample):
         return "several for one place"
+    if base == "as_strided_scatter" and (sample.input.numel() * sample.input.itemsize
+                                         < sample.input.untyped_storage().nbytes()):
+        return "in gaps"
     if base == "nn.functional.embedding_bag" and any(
             t.dim() == 1 and not t.is_floating_point() and (t.diff() < 0).any() for t in tensors[1:]
             if t.dtype != torch.bool):

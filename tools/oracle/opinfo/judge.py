@@ -265,9 +265,12 @@ class Run:
 
     def plain(self, gradients):
         """Results, arguments afterwards, sharing, requires_grad, gradients."""
+        return self.with_reason(lambda: self.whole(gradients))
+
+    def with_reason(self, compare):
         self.results = []
         try:
-            return self.whole(gradients)
+            return compare()
         except Difference as e:
             if e.outcome != "value":
                 raise
@@ -424,6 +427,9 @@ class Run:
 
     def inplace(self):
         """op_ on a copy that is no leaf, and its gradients."""
+        return self.with_reason(self.written)
+
+    def written(self):
         cx, x = self.cx, self.s.input
         if not isinstance(x, torch.Tensor) or self.op.inplace_variant is None:
             return "unsupported", ""
@@ -435,6 +441,7 @@ class Run:
         if r is None:
             return "agree", "both refuse"
         got, strides = cx.read(h)
+        self.results, self.last = [got], (got, w.detach())
         self.check("result 0", got, strides, w.detach(),
                    lambda: self.in_f64(self.op.op)[0].detach())
         if cx.so.td_requires_grad(h.p) != w.requires_grad:
