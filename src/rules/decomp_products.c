@@ -60,9 +60,11 @@ static bool split_dims(td_opcall *c, const td_tensor *t, td_ints dims, bool sum_
     return true;
 }
 
-/* The sum along dim, which stays, in t's own dtype. */
+/* The sum along dim, which stays, in t's own dtype: integers would become i64. */
 static td_tensor *sum_in(td_tensor *t, int64_t dim) {
-    return td_op_sum(t, (td_ints){&dim, 1}, true, (td_dtype)t->dtype);
+    td_dtype dt = (td_dtype)t->dtype;
+    return td_op_sum(t, (td_ints){&dim, 1}, true,
+                     td__is_differentiable(dt) ? TD_DTYPE_NONE : dt);
 }
 
 /* A summed dim of size 1 on one side stands for any size: the other side is summed

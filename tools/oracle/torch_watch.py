@@ -313,7 +313,7 @@ class Watch:
 
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
-        odd = any(not t.isfinite().all() for t in tensors([*args, out]) if is_float(t))
+        odd = any(not t.detach().isfinite().all() for t in tensors([*args, out]) if is_float(t))
         if torch.is_autocast_enabled("cpu") and any(t.requires_grad for t in tensors(args)):
             self.low, self.layouts = "autocast-of-derivatives", True
         why = "failed-factorizations" if odd or info and info[0].any() else ""

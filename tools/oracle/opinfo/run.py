@@ -302,7 +302,7 @@ def read_classes():
 def row_of(rows, name, kind, r):
     for row in rows:
         op, k, outcome, message, _ = row
-        if (fnmatch.fnmatch(name, op) and fnmatch.fnmatch(kind, k)
+        if (any(fnmatch.fnmatch(name, o) for o in op.split()) and fnmatch.fnmatch(kind, k)
                 and fnmatch.fnmatch(r["outcome"], outcome) and message in r["why"]):
             return row
     return None
@@ -344,7 +344,8 @@ def report(chosen, options):
     print("\n| class | ops | differences |\n| --- | --- | --: |")
     for c in dict.fromkeys(row[-1] for row in rows if used[row]):
         mine = [row for row in rows if row[-1] == c and used[row]]
-        ops = ", ".join(dict.fromkeys(f"`{row[0]}`" for row in mine))
+        ops = list(dict.fromkeys(f"`{o}`" for row in mine for o in row[0].split()))
+        ops = ", ".join(ops if len(ops) <= 12 else ops[:12] + [f"{len(ops) - 12} more"])
         print(f"| {c} | {ops} | {sum(used[row] for row in mine)} |")
     for (name, outcome), n in sorted(ended.items()):
         if n:
