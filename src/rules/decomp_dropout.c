@@ -39,14 +39,14 @@ bool td__decomp_dropout_(td_opcall *c) {
 
 /* ---- of channels -------------------------------------------------------- */
 
-/* 1 with probability 1 - p, else 0: one for each element of x, or for each channel. They
+/* 1 with probability 1 - p, else 0: one for each element of x, or each channel. They
  * have no history, and so are constants of a gradient. */
 static td_tensor *coins(td_tensor *x, double p, bool channels) {
     int64_t size[TD_MAX_RANK];
     for (int i = 0; i < x->rank; i++) size[i] = channels && i > 1 ? 1 : x->size[i];
-    td_tensor *like =
-        channels ? td_op_new_empty(x, (td_ints){size, x->rank}, TD_DTYPE_NONE)
-                 : td_op_detach(x);
+    td_tensor *like = channels
+                          ? td_op_new_empty(x, (td_ints){size, x->rank}, TD_DTYPE_NONE)
+                          : td_op_detach(x);
     return td_op_bernoulli_p(like, 1 - p);
 }
 
@@ -127,7 +127,7 @@ bool td__decomp_feature_alpha_dropout(td_opcall *c) { return alpha_dropout(c, tr
 
 /* ---- other composites that draw ----------------------------------------- */
 
-/* in: self, lower, upper, training. The result is row-major, as PyTorch's kernel has it. */
+/* in: self, lower, upper, training. The result is row-major, as PyTorch has it. */
 bool td__decomp_rrelu(td_opcall *c) {
     td_tensor *x = td_op_contiguous(td__in(c, 0));
     double     low = td__in_f(c, 1), high = td__in_f(c, 2);

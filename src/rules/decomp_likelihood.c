@@ -37,7 +37,8 @@ bool td__decomp_poisson_nll_loss(td_opcall *c) {
         stirling = t_add(stirling, t_scale(td_op_log(t_scale(y, 2 * PI)), 0.5));
         td_tensor *small = td_op_le(y, td_value_int(1));
         stirling = td_op_masked_fill(stirling, small, td_value_int(0));
-        loss = t_as(t_add(loss, stirling), (td_dtype)loss->dtype); /* in place, in PyTorch */
+        /* PyTorch adds in place. */
+        loss = t_as(t_add(loss, stirling), (td_dtype)loss->dtype);
     }
     c->out[0] = reduce(loss, c->in[5].u.s);
     return true;

@@ -373,7 +373,7 @@ TEST(bad_parameters_are_refused_before_anything_is_drawn) {
 }
 
 static void check_constants(td_ctx *cx, td_tensor *x, td_tensor *y) {
-    td_tensor    *g, *one = td_ones_like(y);
+    td_tensor   *g, *one = td_ones_like(y);
     td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .grads = {&one, 1}};
     CHECK(td_grad((td_tensors){&y, 1}, (td_tensors){&x, 1}, &g, &o));
     CHECK(td_ok(cx) && !td_requires_grad(g));

@@ -168,6 +168,12 @@ def is_odd(t):
     return (t.is_floating_point() or t.is_complex()) and not bool(t.detach().isfinite().all())
 
 
+def is_huge(t):
+    """Does the square of an element overflow?"""
+    return t.is_floating_point() and t.numel() > 0 and (
+        float(t.detach().abs().amax()) > math.sqrt(torch.finfo(t.dtype).max))
+
+
 def beyond(sample, tensors):
     """Do segments of `unsafe` go beyond the data, or run backwards?"""
     given = {**sample.kwargs}
@@ -192,7 +198,8 @@ def meet(sample):
 def reason(name, sample, tensors, results):
     """What the difference of values comes from, or an empty word."""
     base = name.split("::")[0]
-    found = is_factorization(name, sample, results) if results else None
+    plain = results and not any(is_odd(t) or is_huge(t) for t in tensors)
+    found = is_factorization(name, sample, results) if plain else None
     if found is not None:
         return "other factors" if found else ""
     if base.endswith("segment_reduce") and beyond(sample, tensors):
@@ -208,6 +215,6 @@ def reason(name, sample, tensors, results):
         return "descending offsets"
     if any(map(is_odd, tensors)) or any(not math.isfinite(x) for x in numbers(sample.args, sample.kwargs)):
         return "not finite"
-    if any(abs(x) >= LARGE for x in numbers([sample.input], sample.args, sample.kwargs)):
+    if any(map(is_huge, tensors)) or any(abs(x) >= LARGE for x in numbers([sample.input], sample.args, sample.kwargs)):
         return "large number"
     return ""

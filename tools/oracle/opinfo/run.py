@@ -1,7 +1,8 @@
 """PyTorch's OpInfo samples through libtandem.so: values, dtypes, strides, sharing, errors,
 gradients, in-place forms, changed arguments, compiled functions.
 
-    python tools/oracle/opinfo/run.py [--samples N] [--jobs N] [--resume] [OPINFO...]
+    python tools/oracle/opinfo/run.py [--samples N] [--jobs N] [--resume] [--beside LOGS]
+                                      [OPINFO...]
 
 Differences are sorted into the documented classes of classes.txt; any other is printed, and
 the exit status is 1. An op runs in a child process with a bound on its memory, so that a crash is
@@ -351,6 +352,17 @@ def report(chosen, options):
         if n:
             print(f"not compared: {n} samples of {name}: {ENDED[outcome]}")
     idle = [] if options.ops else [row for row in rows if not used[row]]
+    for folder in options.beside:
+        beside = argparse.Namespace(logs=folder)
+        for name, _ in chosen:
+            for r in read_log(log_path(beside, name))[0].values():
+                kind = r["key"].split()[1]
+                row = None if r["outcome"] in SAME else row_of(rows, name, kind, r)
+                if row in idle:
+                    idle.remove(row)
+                if row is None and r["outcome"] not in SAME:
+                    unexplained += 1
+                    print(f"{name} [{r['key']}] {r['outcome']}: {r['why']}\n     {r['text']}")
     for row in idle:
         print("a row of classes.txt without a difference: " + " | ".join(row))
     print(f"{len(chosen)} OpInfos, {unexplained} unexplained differences")
@@ -364,6 +376,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--memory", type=int, default=4096, help="MiB for one process")
     parser.add_argument("--logs", default=os.path.join(ROOT, "build/opinfo"))
+    parser.add_argument("--beside", action="append", default=[],
+                        help="logs of a run with other samples, which may need classes too")
     parser.add_argument("--resume", action="store_true", help="go on with the logs that are there")
     parser.add_argument("--only", help="one sample, such as 'f32 sample 3'")
     parser.add_argument("ops", nargs="*")
