@@ -373,6 +373,12 @@ typedef struct td_on_device {
 } td_on_device;
 
 /* A kernel with everything a run of it needs. */
+/* The type of a value that a launch makes. */
+typedef struct td_made_meta {
+    td_meta as;
+    int64_t count; /* td__tensor_count */
+} td_made_meta;
+
 typedef struct td_launch {
     td_built        b;
     td_on_device   *on; /* NULL: it runs on the CPU */
@@ -383,7 +389,7 @@ typedef struct td_launch {
     const td_gval **over;             /* by value made: an operand whose memory it may
                                        * reuse if nothing else needs it; NULL: none */
     int             n_reads;
-    td_meta        *metas;     /* types of the values made; NULL: sizes are symbolic */
+    td_made_meta   *metas;     /* of the values made; NULL: sizes are symbolic */
     bool            inner;     /* some of them are no outputs of the graph */
     char            label[64]; /* the ops in it, for traces and comments */
     char          **ptr;       /* scratch of a run: addresses by pointer */
@@ -450,7 +456,8 @@ td_work  td__launch_work(const td_launch *k, bool sized);
 /* bound NULL: symbolic sizes are unknown. */
 td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
-td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
+/* NULL: no memory. */
+td_made_meta *td__launch_metas(const td_graph *g, const td_launch *k);
 void     td__native_drop(void *env);                              /* env: a td_native */
 /* Steps, nests, kernel texts and live ranges of g, without compiled kernels; freed with
  * td__native_drop. NULL after td__fail. */

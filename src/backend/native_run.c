@@ -47,10 +47,12 @@ static void find_meta(const td_graph *g, const td_gtype *type, const int64_t *bo
 
 /* Metadata of the results, computed once; with symbolic sizes they are filled in at
  * each run. */
-td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
-    td_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
-    for (int i = 0; m && i < k->b.makes.n; i++)
-        find_meta(g, k->b.makes.v[i]->type, NULL, &m[i]);
+td_made_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
+    td_made_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
+    for (int i = 0; m && i < k->b.makes.n; i++) {
+        find_meta(g, k->b.makes.v[i]->type, NULL, &m[i].as);
+        m[i].count = td__tensor_count(&m[i].as);
+    }
     return m;
 }
 
@@ -59,11 +61,15 @@ td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
 static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int i) {
     const td_gval       *v = k->b.makes.v[i];
     const td_live_range *s = td__memory_range(c, v);
-    td_meta              now, *m = k->metas ? &k->metas[i] : &now;
+    const td_made_meta  *made = k->metas ? &k->metas[i] : NULL;
+    td_ctx              *cx = c->g->cx;
+    td_meta              now;
+    const td_meta       *m = made ? &made->as : &now;
     if (s && !c->low.needed[v->id]) return true;
-    if (!k->metas) find_meta(c->g, v->type, r->bound, m);
-    td_tensor *t =
-        s ? td__tensor_over(c->g->cx, s->st, m) : td__tensor_make(c->g->cx, m, false);
+    if (!made) find_meta(c->g, v->type, r->bound, &now);
+    td_tensor *t = s                     ? td__tensor_over(cx, s->st, m)
+                   : made && made->count ? td__tensor_counted(cx, m, made->count)
+                                         : td__tensor_make(cx, m, false);
     return t && td__replay_set(r, v, td_value_tensor(t));
 }
 
