@@ -38,8 +38,8 @@ typedef td_direct td_direct_fn(void *env, const td_value *in, td_value *out);
 void              td__runner_direct(td_runner *r, td_direct_fn *direct);
 /* After code that has no `take` of its own ran: drops the inputs it owns, unless it
  * returns them. out[] is all NONE or nil after a failure. own may be NULL. */
-void td__drop_owned(const td_graph *g, const td_value *in, const bool *own,
-                    const td_value *out);
+void              td__drop_owned(const td_graph *g, const td_value *in, const bool *own,
+                                 const td_value *out);
 /* Runs a backward graph op by op under the user's modes. The modes see the ops of
  * derivatives; recomputed forward ops are hidden, because they were seen in the
  * forward. The outputs are no views, like those of compiled code. False after

@@ -19,7 +19,7 @@ typedef struct replayed {
     td_replay replay; /* reused by calls, one at a time */
     bool      busy;
 
-    td_direct_fn *direct; /* NULL: none */
+    td_direct_fn *direct;    /* NULL: none */
     void (*drop)(void *env); /* frees walk_env; NULL: nothing to free */
 } replayed;
 

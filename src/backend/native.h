@@ -470,29 +470,29 @@ typedef struct td_work {
     int64_t read, written, flops;
 } td_work;
 /* sized: with the symbolic sizes of the last run. */
-td_work  td__launch_work(const td_launch *k, bool sized);
+td_work       td__launch_work(const td_launch *k, bool sized);
 /* bound NULL: symbolic sizes are unknown. */
-td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
-bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
+td_work       td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
+bool          td__native_walk(void *env, td_replay *r); /* env: a td_native */
 /* native_run.c: runs the kernel, whose pointers and numbers are set, over all threads.
  * False after td__fail. */
-bool td__launch_run(const td_native *c, td_launch *k);
+bool          td__launch_run(const td_native *c, td_launch *k);
 /* Has t the layout that code of g expects of a value of type l? bound may be NULL
  * without symbolic sizes. */
-bool td__native_fits(const td_graph *g, const td_gtype *l, const td_tensor *t,
-                     const int64_t *bound);
+bool          td__native_fits(const td_graph *g, const td_gtype *l, const td_tensor *t,
+                              const int64_t *bound);
 /* The address of byte `at` of t, behind which an element ends at byte `end`. Kernels
  * load invariant operands before their loops, also if these run zero times: where t's
  * storage ends before, it is that of a zero. */
-char *td__native_pointer(const td_tensor *t, int64_t at, int64_t end);
+char         *td__native_pointer(const td_tensor *t, int64_t at, int64_t end);
 /* For traces (TD_TRACE), within the span of the launch. */
-void  td__native_note_launch(td_ctx *cx, const td_launch *k);
+void          td__native_note_launch(td_ctx *cx, const td_launch *k);
 /* NULL: no memory. */
 td_made_meta *td__launch_metas(const td_graph *g, const td_launch *k);
-void     td__native_drop(void *env);                              /* env: a td_native */
+void          td__native_drop(void *env); /* env: a td_native */
 /* Steps, nests, kernel texts and live ranges of g, without compiled kernels; freed with
  * td__native_drop. NULL after td__fail. */
-td_native       *td__native_texts(const td_graph *g);
+td_native    *td__native_texts(const td_graph *g);
 const td_native *td__native_of(const td_runner *r); /* NULL: not native code */
 /* The same with nests and texts, for reports. */
 const td_native *td__native_full(const td_runner *r);

@@ -115,7 +115,7 @@ static bool run_launch(const td_native *c, td_launch *k, const td_value *in,
     }
     for (int i = 0; i < k->b.bytes.n; i++) {
         const td_direct_ptr *p = &ptr[i];
-        const td_tensor *t = p->in >= 0 ? in[p->in].u.t : c->direct->made[p->made];
+        const td_tensor     *t = p->in >= 0 ? in[p->in].u.t : c->direct->made[p->made];
         k->ptr[i] = td__native_pointer(t, p->at, p->end);
     }
     if (!td__launch_run(c, k)) return false;

@@ -225,8 +225,8 @@ static void set_versions(const td_opcall *c, uint64_t *v, bool back) {
 bool td__user_op_kernel(td_opcall *c) {
     const td_user_op *u = of_call(c->def);
     td_value          in[TD_MAX_ARGS];
-    uint64_t *versions = td__arena_alloc(&c->cx->scratch,
-                                         sizeof *versions * (size_t)(c->n_out + 1));
+    uint64_t         *versions =
+        td__arena_alloc(&c->cx->scratch, sizeof *versions * (size_t)(c->n_out + 1));
     if (!versions) return td__fail_memory(c->cx);
     if (!td__scope_push(c->cx)) return false;
     td_op_run     r = {.cx = c->cx,

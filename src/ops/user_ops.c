@@ -113,9 +113,8 @@ static bool check_schema(td_ctx *cx, const td_schema *s, const td_op_opts *o) {
     if (o->derivative && o->backward)
         return td__fail(cx, TD_E_ARG, "%s: %s: set one of .derivative and .backward",
                         who, name);
-    if (o->in_place &&
-        (s->n_out != 1 || s->out[0].type != TD_T_TENSOR || !s->n_in ||
-         s->in[0].type != TD_T_TENSOR || o->effect))
+    if (o->in_place && (s->n_out != 1 || s->out[0].type != TD_T_TENSOR || !s->n_in ||
+                        s->in[0].type != TD_T_TENSOR || o->effect))
         return td__fail(
             cx, TD_E_ARG,
             "%s: %s: .in_place needs a tensor as first argument, one result "

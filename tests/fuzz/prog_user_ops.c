@@ -174,8 +174,8 @@ bool prog_register_ops(td_ctx *cx) {
         {TD_OP_OPTS, .schema = "fz_echo(Tensor[] xs) -> Tensor[]", .shape = "xs",
          .kernel = echo, .backward = echo_back, .version = 1},
         {TD_OP_OPTS, .schema = "fz_parts(Tensor x) -> Tensor[]",
-         .shape = "unbind(x, 0)", .kernel = parts, .backward = parts_back,
-         .saves = "x", .version = 1},
+         .shape = "unbind(x, 0)", .kernel = parts, .backward = parts_back, .saves = "x",
+         .version = 1},
         {TD_OP_OPTS, .schema = "fz_note_parts(Tensor x, int n=0) -> Tensor[]",
          .shape = "unbind(x, 0)", .kernel = note_parts, .backward = parts_back,
          .saves = "x", .effect = TD_EFFECT_ORDERED, .version = 1},
@@ -194,9 +194,10 @@ bool prog_register_ops(td_ctx *cx) {
 }
 
 td_op prog_user_op(prog_world *w) {
-    static const char *const names[] = {"fz_scale", "fz_scale_", "fz_pair", "fz_tanh",
-                                        "fz_note",  "fz_mark",   "fz_same",
-                                        "fz_echo",  "fz_parts",  "fz_note_parts"};
+    static const char *const names[] = {"fz_scale",     "fz_scale_", "fz_pair",
+                                        "fz_tanh",      "fz_note",   "fz_mark",
+                                        "fz_same",      "fz_echo",   "fz_parts",
+                                        "fz_note_parts"};
     static const char *const of_objects[] = {"fz_tick", "fz_hold"};
     bool                     object = false;
     for (int i = 0; i < w->vals.n; i++) object |= w->vals.v[i].t->st->object != NULL;

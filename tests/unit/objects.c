@@ -100,8 +100,8 @@ static int copy_pack(void *env, const td_saved_at *at, td_tensor *t, td_tensor *
     return 1;
 }
 static td_tensor *copy_unpack(void *env, const td_saved_at *at, td_tensor *const *v,
-                              int n, td_tensor *like) {
-    (void)env, (void)at, (void)n, (void)like;
+                              int n) {
+    (void)env, (void)at, (void)n;
     return td_clone(v[0]);
 }
 

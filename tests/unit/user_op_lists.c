@@ -202,10 +202,11 @@ static bool rows_back(const td_op_run *r) {
 
 static bool register_rows(td_ctx *cx) {
     return td_register_op(
-        cx, &(td_op_opts){TD_OP_OPTS,
-                          .schema = "my_rows(Tensor x, float s=1.0) -> Tensor[]",
-                          .shape = "unbind(x, 0)", .kernel = rows, .backward = rows_back,
-                          .saves = "out", .dtypes = TD_ONLY(TD_F32), .version = 1});
+        cx,
+        &(td_op_opts){TD_OP_OPTS,
+                      .schema = "my_rows(Tensor x, float s=1.0) -> Tensor[]",
+                      .shape = "unbind(x, 0)", .kernel = rows, .backward = rows_back,
+                      .saves = "out", .dtypes = TD_ONLY(TD_F32), .version = 1});
 }
 
 /* Halves: as C code, so sizes are numbers there. */
@@ -227,8 +228,7 @@ static bool halves(const td_op_run *r) {
 
 /* Each entry with its sign turned. */
 static bool turned(const td_op_run *r) {
-    for (int k = 0; k < r->n_out; k++)
-        td_copy_(r->out[k], td_neg(r->in[0].u.ts[k]));
+    for (int k = 0; k < r->n_out; k++) td_copy_(r->out[k], td_neg(r->in[0].u.ts[k]));
     return td_ok(r->cx);
 }
 static bool turned_back(const td_op_run *r) {
@@ -240,13 +240,13 @@ static bool turned_back(const td_op_run *r) {
 static bool register_more(td_ctx *cx) {
     return td_register_op(cx, &(td_op_opts){TD_OP_OPTS,
                                             .schema = "my_halves(Tensor x) -> Tensor[]",
-                                            .shape_fn = halves_shape,
-                                            .kernel = halves, .version = 1}) &&
-           td_register_op(
-               cx, &(td_op_opts){TD_OP_OPTS,
-                                 .schema = "my_turned(Tensor[] xs) -> Tensor[]",
-                                 .shape = "xs", .kernel = turned,
-                                 .backward = turned_back, .version = 1});
+                                            .shape_fn = halves_shape, .kernel = halves,
+                                            .version = 1}) &&
+           td_register_op(cx,
+                          &(td_op_opts){TD_OP_OPTS,
+                                        .schema = "my_turned(Tensor[] xs) -> Tensor[]",
+                                        .shape = "xs", .kernel = turned,
+                                        .backward = turned_back, .version = 1});
 }
 
 /* Of three rows: one has no gradient, one goes through another list. */
@@ -349,7 +349,7 @@ TEST(a_graph_with_lists_of_results_survives_its_text) {
     CHECK(strstr(text, "my_rows(%") && strstr(text, "my_turned([%"));
     td_gfile *file = td_graphs_parse(cx, text, strlen(text), "rows.td");
     td_fn    *f = td_aot_graph(td_graphs_at(file, 0), NULL);
-    td_fn *g = td_aot_function(cx, rows_body, NULL, NULL);
+    td_fn    *g = td_aot_function(cx, rows_body, NULL, NULL);
     CHECK(f && td_invoke(f, TD_ARGS(x), y, 3) && td_invoke(g, TD_ARGS(x), z, 3));
     for (int i = 0; i < 3; i++) CHECK(td_item(td_sum(td_abs(td_sub(y[i], z[i])))) == 0);
     td_graphs_drop(file);
