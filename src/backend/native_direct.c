@@ -1,7 +1,7 @@
-/* native_direct.c -- native code that is kernels alone, over inputs and new tensors that
- * are all outputs, as that of most small functions: it runs without a td_replay, whose
- * values and read counts would cost a short kernel more than its elements. What is
- * decided here once, a run of native_run.c finds out each time. */
+/* native_direct.c -- native code that is kernels alone, over inputs and new tensors
+ * that are all outputs, as that of most small functions: it runs without a td_replay,
+ * whose values and read counts would cost a short kernel more than its elements. What
+ * is decided here once, a run of native_run.c finds out each time. */
 #include "backend/native.h"
 
 static bool is_simple(const td_native *c, const td_launch *k) {

@@ -98,8 +98,8 @@ char *td__native_pointer(const td_tensor *t, int64_t at, int64_t end) {
     return bytes_from(t) >= end ? (char *)td__ptr(t) + at : (char *)(uintptr_t)&none;
 }
 
-/* Addresses of all pointers, as td__native_pointer gives them. A tensor without elements
- * may still have a storage that views read (as_strided). */
+/* Addresses of all pointers, as td__native_pointer gives them. A tensor without
+ * elements may still have a storage that views read (as_strided). */
 static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
     for (int i = 0; i < k->b.bytes.n; i++) {
         const td_bytes      *y = &k->b.bytes.v[i];

@@ -191,8 +191,8 @@ static td_user_op *make_writer(const td_user_op *of) {
 }
 
 /* The schema of the token form: "f(Tensor x) -> Tensor" is "f_with_token(Tensor token,
- * Tensor x) -> (Tensor token, Tensor out)". In a list of results the token is the first.
- * s is the parsed schema. */
+ * Tensor x) -> (Tensor token, Tensor out)". In a list of results the token is the
+ * first. s is the parsed schema. */
 static void token_schema(char *to, size_t cap, const char *schema, const td_schema *s) {
     const char *args = strchr(schema, '(') + 1, *out = schema, *next;
     while ((next = strstr(out, "->"))) out = next + 2;

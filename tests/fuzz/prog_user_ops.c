@@ -1,6 +1,6 @@
 /* prog_user_ops.c -- ops that the fuzzer registers, for programs with --with=user: a
- * derivative as formulas with two results, one in C, an in-place form, effects, lists of
- * tensors, objects. The kernels call ops, so that they take every dtype. */
+ * derivative as formulas with two results, one in C, an in-place form, effects, lists
+ * of tensors, objects. The kernels call ops, so that they take every dtype. */
 #include "prog.h"
 
 #include "cli/case_check.h"
