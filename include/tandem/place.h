@@ -704,6 +704,7 @@ static inline bool td__to_is_nil(td__handle object) {
 #define td_type_inner(...) TD__CALL(td_type_inner, __VA_ARGS__)
 #define td_type_each(...) TD__CALL(td_type_each, __VA_ARGS__)
 #define td_type_plain(...) TD__CALL(td_type_plain, __VA_ARGS__)
+#define td_op_results(...) TD__CALL(td_op_results, __VA_ARGS__)
 #define td_register_op(...) TD__CALL(td_register_op, __VA_ARGS__)
 static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args, td__room_for_tensors out, int n_out) {
     return td_call_op(cx, name, args, TD__ROOM(out), n_out);

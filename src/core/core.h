@@ -221,6 +221,11 @@ typedef struct td_result_place {
 
 /* NULL after td__fail. The result belongs to the innermost scope. */
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake); /* fresh storage */
+/* The same on the CPU, of row-major type m, for code that makes many of that type: n is
+ * its element count, which td__tensor_count has given for it, and m->stride is set. */
+td_tensor *td__tensor_counted(td_ctx *cx, const td_meta *m, int64_t n);
+/* That count, and sets m->stride; 0: only td__tensor_make can make one, or fails. */
+int64_t    td__tensor_count(td_meta *m);
 td_tensor *td__tensor_over(td_ctx *cx, td_storage *st,
                            const td_meta *m); /* shares st */
 td_tensor *td__tensor_alias(td_ctx    *cx,

@@ -52,7 +52,7 @@ static bool inner_obey(const td_tensor *g, const td_tensor *t) {
  * row-major. Dims that t lost under no_grad must have size 1. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
     if (TD_UNLIKELY(g->typed) && !inner_obey(g, t)) return false;
-    if (!td__is_packed(t->rank, t->size, t->stride))
+    if (!t->plain && !td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < g->rank; i++)
         if (g->size[i] != 1 &&

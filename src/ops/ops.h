@@ -497,6 +497,10 @@ struct td_vjp {
     const td_meta *const *out_meta;  /* by result: sizes, dtype */
 };
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v); /* NULL on failure */
+/* Of a formula that is an argument with a list, or calls an op that returns one: the *n
+ * tensors, in the scratch of the call. NULL after td__fail, or, without an error, for
+ * any other formula. */
+td_tensor *const *td__formula_list(const td_formula *f, const td_vjp *v, int *n);
 
 /* ---- generated from the rows -------------------------------------------- */
 

@@ -181,7 +181,7 @@ static bool add_saved(td_opinfo *info, int of, const char *name, size_t n) {
     uint32_t in = arg >= 0 ? 1u << arg : 0, out = 0;
     for (int i = 0; i < info->s.n_out && !in && !out; i++)
         if (strlen(info->s.out[i].name) == n && !strncmp(info->s.out[i].name, name, n))
-            out = 1u << i;
+            out = info->s.out[i].type == TD_T_TENSORS ? UINT32_MAX : 1u << i;
     for (int i = 0; i < info->s.n_in; i++) {
         if (of >= 0 && i != of) continue;
         info->term[i].reads_in |= in;
