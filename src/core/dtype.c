@@ -12,17 +12,17 @@ typedef struct dtype_row {
 } dtype_row;
 
 static const dtype_row rows[TD_DTYPE_COUNT] = {
-#define TD_DTYPE(id, text, bytes, klass) [TD_##id] = {text, bytes, TD_CLASS_##klass},
+#define TD_DTYPE(id, text, bytes, klass, ...) [TD_##id] = {text, bytes, TD_CLASS_##klass},
 #include "core/dtype.def"
 #undef TD_DTYPE
 };
 const uint8_t td__dtype_bytes[TD_DTYPE_COUNT] = {
-#define TD_DTYPE(id, text, bytes, klass) [TD_##id] = bytes,
+#define TD_DTYPE(id, text, bytes, klass, ...) [TD_##id] = bytes,
 #include "core/dtype.def"
 #undef TD_DTYPE
 };
 const uint8_t td__dtype_classes[TD_DTYPE_COUNT] = {
-#define TD_DTYPE(id, text, bytes, klass) [TD_##id] = TD_CLASS_##klass,
+#define TD_DTYPE(id, text, bytes, klass, ...) [TD_##id] = TD_CLASS_##klass,
 #include "core/dtype.def"
 #undef TD_DTYPE
 };

@@ -16,12 +16,10 @@ const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {
     {"c128", "double _Complex", "f", false, "double"}};
 
 const td_dtype_text td__dtype_text[TD_DTYPE_COUNT] = {
-    [TD_F64] = {"f64", "double"},         [TD_F32] = {"f32", "float"},
-    [TD_F16] = {"f16", "uint16_t"},       [TD_BF16] = {"bf16", "uint16_t"},
-    [TD_I64] = {"i64", "int64_t"},        [TD_I32] = {"i32", "int32_t"},
-    [TD_I16] = {"i16", "int16_t"},        [TD_I8] = {"i8", "int8_t"},
-    [TD_U8] = {"u8", "uint8_t"},          [TD_BOOL] = {"bool", "uint8_t"},
-    [TD_C64] = {"c64", "float _Complex"}, [TD_C128] = {"c128", "double _Complex"}};
+#define TD_DTYPE(id, text, bytes, klass, c, ...) [TD_##id] = {text, c},
+#include "core/dtype.def"
+#undef TD_DTYPE
+};
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
