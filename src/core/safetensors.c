@@ -17,9 +17,7 @@ const td_st_type td__st_types[TD_ST_TYPES] = {
     {st, bytes, TD_##id},
 #include "core/dtype.def"
 #undef TD_DTYPE
-    {"U64", 8, TD_DTYPE_NONE},     {"U32", 4, TD_DTYPE_NONE},
-    {"U16", 2, TD_DTYPE_NONE},     {"F8_E4M3", 1, TD_DTYPE_NONE},
-    {"F8_E5M2", 1, TD_DTYPE_NONE}, {"F8_E8M0", 1, TD_DTYPE_NONE},
+    {"F8_E8M0", 1, TD_DTYPE_NONE},
 };
 
 typedef struct entry {
@@ -93,8 +91,7 @@ static bool read_type(const td_safetensors *f, const cJSON *j, entry *e) {
     if (!cJSON_IsString(dtype))
         return wrong(f, e->name, "dtype is missing or no string");
     for (int i = 0; i < TD_ST_TYPES; i++)
-        if (td__st_types[i].name &&
-            !strcmp(td__st_types[i].name, dtype->valuestring))
+        if (td__st_types[i].name && !strcmp(td__st_types[i].name, dtype->valuestring))
             e->type = &td__st_types[i];
     return e->type || wrong(f, e->name, "an unknown dtype");
 }

@@ -12,7 +12,7 @@ typedef struct td_st_type {
     td_dtype    dt; /* TD_DTYPE_NONE: we have no such type */
 } td_st_type;
 
-#define TD_ST_TYPES (TD_DTYPE_COUNT + 6)
+#define TD_ST_TYPES (TD_DTYPE_COUNT + 1)
 extern const td_st_type td__st_types[TD_ST_TYPES];
 
 #endif

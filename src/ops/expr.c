@@ -16,7 +16,7 @@ const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {
     {"c128", "double _Complex", "f", false, "double"}};
 
 const td_dtype_text td__dtype_text[TD_DTYPE_COUNT] = {
-#define TD_DTYPE(id, text, bytes, klass, c, ...) [TD_##id] = {text, c},
+#define TD_DTYPE(id, text, bytes, klass, c, ...) [TD_##id] = {text, c, bytes},
 #include "core/dtype.def"
 #undef TD_DTYPE
 };
@@ -132,9 +132,9 @@ void td__expr_wrap(td_buf *b, const char *text, int column) {
 
 /* ---- casts --------------------------------------------------------------- */
 
-/* The value of `s` as float where it is a half, else as it is. */
+/* The value of `s` as float where it is a narrow float, else as it is. */
 static const char *widened(td_dtype from, const char *s, char *buf, size_t cap) {
-    if (!td__is_half(from)) return s;
+    if (!td__is_narrow(from)) return s;
     snprintf(buf, cap, "td_m_%s_to_f32(%s)", td__dtype_text[from].suffix, s);
     return buf;
 }
@@ -154,8 +154,8 @@ static void complex_text(td_dtype from, td_dtype to, const char *s, char *out,
     }
 }
 
-/* Half floats go through float, floats to narrow integers through td_m_..., which round
- * and wrap as ATen does. */
+/* Narrow floats go through float, floats to narrow integers through td_m_..., which
+ * round and wrap as ATen does. */
 void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t cap) {
     char        wide[96];
     const char *x = widened(from, s, wide, sizeof wide), *d = td__dtype_text[to].suffix;
@@ -164,7 +164,7 @@ void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t 
     else if (td__is_complex(from) || td__is_complex(to))
         complex_text(from, to, s, out, cap);
     else if (to == TD_BOOL) snprintf(out, cap, "%s != 0", x);
-    else if (td__is_half(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
+    else if (td__is_narrow(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
     else if (td__is_float(from) && !td__is_float(to))
         snprintf(out, cap, "td_m_%s_to_%s(%s)", f, d, x);
     else snprintf(out, cap, "(%s)%s", td__dtype_text[to].c, x);

@@ -21,7 +21,9 @@ from torch_control import Control
 
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
-      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
+      "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
+      "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 
 DROPOUTS = {"dropout", "dropout_", "native_dropout"}
 DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_",
