@@ -61,6 +61,16 @@ typedef struct td_nn_linear_opts {
 TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
                                const td_nn_linear_opts *opts);
 
+/* A Linear for inference with the weight of `linear`, which stays as it is, in 8 bits
+ * (i8[out,in], a scale for each row) or 4 (two to a byte, a scale and a zero for each
+ * `group` of a row: 32, 64, 128 or 256; 8 bits: ignored). Called with few rows it is
+ * bound by the bytes of the weight (docs/dtypes.md). `linear` is a Linear or any
+ * module with `weight` and `bias`.
+ *   fails  TD_E_ARG    other bits, another group
+ *          TD_E_SHAPE  4 bits: out is no multiple of 16, or in none of group */
+TD_API td_module *td_nn_quantized_linear(td_ctx *cx, td_module *linear, int bits,
+                                         int64_t group);
+
 typedef struct td_nn_embedding_opts {
     TD_SIZE(td_nn_embedding_opts);
     bool padded         TD_0; /* row padding_idx is zero and gets no gradient */
@@ -76,6 +86,22 @@ TD_API td_module *td_nn_prelu(td_ctx *cx, int64_t channels, double slope);
 /* weight [out,in1,in2], bias [out]. Called with two inputs. */
 TD_API td_module *td_nn_bilinear(td_ctx *cx, int64_t in1, int64_t in2, int64_t out,
                                  const td_nn_linear_opts *opts);
+
+/* ---- memory formats -------------------------------------------------------- */
+
+/* The order of dims in memory: row-major, or channels last, of images [n,c,h,w] and of
+ * volumes [n,c,d,h,w]. Ops keep the order of their arguments as PyTorch's do. */
+typedef enum td_memory_format {
+    TD_CONTIGUOUS_FORMAT,
+    TD_CHANNELS_LAST,
+    TD_CHANNELS_LAST_3D
+} td_memory_format;
+/* x with its elements in that order: x itself if it has it, else a copy with its
+ * history. PyTorch's x.contiguous(memory_format=f).
+ *   fails  TD_E_SHAPE  channels last of a tensor without 4 (3d: 5) dims */
+TD_API td_tensor *td_to_memory_format(td_tensor *x, td_memory_format f);
+/* Has x that order, without gaps? Strides of dims of size 1 do not count. */
+TD_API bool       td_is_memory_format(td_tensor *x, td_memory_format f);
 
 /* ---- convolutions ------------------------------------------------------- */
 

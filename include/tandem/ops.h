@@ -1337,6 +1337,21 @@ TD_API td_tensor *td_op_linalg_cond_p_str(td_tensor *self, const char *p);
 /* How many singular values exceed max(atol, rtol * the greatest). rtol is eps * the larger size by default, 0 if atol is given. A hermitian matrix takes the magnitudes of its eigenvalues. */
 TD_API td_tensor *td_op_linalg_matrix_rank(td_tensor *self, td_value atol, td_value rtol, bool hermitian);
 
+/* self @ t(mat2) * scales: mat2 is i8[n,k], scales[n] has the dtype of self. PyTorch's _weight_int8pack_mm. */
+TD_API td_tensor *td_op_weight_int8pack_mm(td_tensor *self, td_tensor *mat2, td_tensor *scales);
+
+/* self @ t(w) for w = dequantize_int4pack(mat2, qGroupSize, qScaleAndZeros), without w in memory. PyTorch's _weight_int4pack_mm_for_cpu. */
+TD_API td_tensor *td_op_weight_int4pack_mm(td_tensor *self, td_tensor *mat2, int64_t qGroupSize, td_tensor *qScaleAndZeros);
+
+/* Numbers 0 to 15, i32[n,k], as u8[n,k/2], two to a byte: n is a multiple of 16, k of 2. PyTorch's _convert_weight_to_int4pack_for_cpu with AVX-512. */
+TD_API td_tensor *td_op_convert_weight_to_int4pack(td_tensor *self, int64_t innerKTiles);
+
+/* The weight[n,k] that convert_weight_to_int4pack packed: (q - 8) * scale + zero, of each group of qGroupSize (32, 64, 128 or 256) numbers of a row; qScaleAndZeros is [k/qGroupSize,n,2]. */
+TD_API td_tensor *td_op_dequantize_int4pack(td_tensor *mat2, int64_t qGroupSize, td_tensor *qScaleAndZeros);
+
+/* self @ mat2 * scale_a * scale_b + bias of matrices of 8-bit floats, computed in f32: scales are f32 with one element, or scale_a[n,1] and scale_b[1,m]. scale_result divides where out_dtype, by default that of self, has 8 bits. */
+TD_API td_tensor *td_op_scaled_mm(td_tensor *self, td_tensor *mat2, td_tensor *scale_a, td_tensor *scale_b, td_tensor *bias, td_tensor *scale_result, td_dtype out_dtype, bool use_fast_accum);
+
 /* Cholesky factor L of A = L L^T, or U of A = U^T U. info is the order of the first leading minor that is not positive, 0: A is positive-definite. */
 TD_API td_tensor *td_op_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor **info);
 
@@ -4389,6 +4404,27 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), false)
 #define TD__linalg_matrix_rank_4(x0, x1, x2, x3) \
     TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), x3)
+#define td_weight_int8pack_mm(...) TD__CALL(td_op_weight_int8pack_mm, __VA_ARGS__)
+#define td_weight_int4pack_mm(...) TD__CALL(td_op_weight_int4pack_mm, __VA_ARGS__)
+#define td_convert_weight_to_int4pack(...) TD__PICK_1_2(TD__convert_weight_to_int4pack_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__convert_weight_to_int4pack_N(...) TD__WRONG("td_convert_weight_to_int4pack(self, [innerKTiles])")
+#define TD__convert_weight_to_int4pack_1(x0) \
+    TD__CALL(td_op_convert_weight_to_int4pack, x0, 1)
+#define TD__convert_weight_to_int4pack_2(x0, x1) \
+    TD__CALL(td_op_convert_weight_to_int4pack, x0, x1)
+#define td_dequantize_int4pack(...) TD__CALL(td_op_dequantize_int4pack, __VA_ARGS__)
+#define td_scaled_mm(...) TD__PICK_4_8(TD__scaled_mm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scaled_mm_N(...) TD__WRONG("td_scaled_mm(self, mat2, scale_a, scale_b, [bias], [scale_result], [out_dtype], [use_fast_accum])")
+#define TD__scaled_mm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, NULL, NULL, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, NULL, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, x6, false)
+#define TD__scaled_mm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_linalg_cholesky_ex(...) TD__PICK_2_4(TD__linalg_cholesky_ex_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linalg_cholesky_ex_N(...) TD__WRONG("td_linalg_cholesky_ex(self, [upper], [check_errors], &info)")
 #define TD__linalg_cholesky_ex_2(x0, x1) \

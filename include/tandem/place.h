@@ -459,9 +459,12 @@ static inline int td__to_module_call_values(td_module *m, td_values args, td__ro
 #define td_nn_append(...) TD__CALL(td_nn_append, __VA_ARGS__)
 #define td_nn_add(...) TD__CALL(td_nn_add, __VA_ARGS__)
 #define td_nn_linear(...) TD__CALL(td_nn_linear, __VA_ARGS__)
+#define td_nn_quantized_linear(...) TD__CALL(td_nn_quantized_linear, __VA_ARGS__)
 #define td_nn_embedding(...) TD__CALL(td_nn_embedding, __VA_ARGS__)
 #define td_nn_prelu(...) TD__CALL(td_nn_prelu, __VA_ARGS__)
 #define td_nn_bilinear(...) TD__CALL(td_nn_bilinear, __VA_ARGS__)
+#define td_to_memory_format(...) TD__CALL(td_to_memory_format, __VA_ARGS__)
+#define td_is_memory_format(...) TD__CALL(td_is_memory_format, __VA_ARGS__)
 #define td_nn_conv1d(...) TD__CALL(td_nn_conv1d, __VA_ARGS__)
 #define td_nn_conv2d(...) TD__CALL(td_nn_conv2d, __VA_ARGS__)
 #define td_nn_conv3d(...) TD__CALL(td_nn_conv3d, __VA_ARGS__)
@@ -710,6 +713,8 @@ static inline bool td__to_call_op(td_ctx *cx, const char *name, td_values args, 
     return td_call_op(cx, name, args, TD__ROOM(out), n_out);
 }
 #define td_call_op(...) TD__STRICT(td__to_call_op, __VA_ARGS__)
+#define td_call_out(...) TD__CALL(td_call_out, __VA_ARGS__)
+#define td_call_into(...) TD__CALL(td_call_into, __VA_ARGS__)
 
 #endif
 #endif

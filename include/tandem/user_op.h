@@ -141,6 +141,19 @@ static inline td_value td_value_str(const char *s) {
 TD_API bool td_call_op(td_ctx *cx, const char *name, td_values args, td_tensor **out,
                        int n_out);
 
+/* PyTorch's out=: the same with results written into tensors of the caller; a kernel
+ * writes into them directly where it can (docs/out.md). A tensor of other sizes is
+ * resized, with a warning if it has elements. A capture records the op and the write.
+ *   fails  TD_E_DTYPE  a result cannot be cast to the dtype of its tensor
+ *          TD_E_GRAD   an argument requires grad, and gradients are on: there is no
+ *                      derivative */
+TD_API bool       td_call_out(td_ctx *cx, const char *name, td_values args,
+                              td_tensor *const *out, int n_out);
+/* The same for one result; returns out, nil after a failure. td_out(y, add, a, b)
+ * writes a + b into y. */
+TD_API td_tensor *td_call_into(td_tensor *out, const char *name, td_values args);
+#define td_out(out, op, ...) td_call_into((out), #op, TD_ARGS(__VA_ARGS__))
+
 #ifdef __cplusplus
 }
 #endif

@@ -342,7 +342,7 @@ static bool take_call(const td_native *c, td_replay *r, int step) {
     for (int i = 0; few && (c->mem.arena || c->mem.on) && i < n->n_out; i++) {
         const td_part       *p = td__parts_of(c, n->out[i]);
         const td_live_range *s = td__memory_range(c, p ? p->whole : n->out[i]);
-        in[i] = (td_result_place){s ? s->st : NULL, p ? &p->as : NULL};
+        in[i] = (td_result_place){.st = s ? s->st : NULL, .as = p ? &p->as : NULL};
         any |= s != NULL;
     }
     td__memory_lend(c, step);

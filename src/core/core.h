@@ -215,8 +215,10 @@ typedef struct td_meta {
 
 /* Where compiled code wants a result of the next op. */
 typedef struct td_result_place {
-    td_storage    *st; /* NULL: anywhere */
-    const td_meta *as; /* its strides and offset there; NULL: it is all of st */
+    td_storage    *st;  /* NULL: anywhere */
+    const td_meta *as;  /* its strides and offset there; NULL: it is all of st */
+    bool           own; /* strides of `as` that differ from the rule's are for kernels
+                         * that take any: pointwise ones */
 } td_result_place;
 
 /* NULL after td__fail. The result belongs to the innermost scope. */
@@ -546,7 +548,7 @@ struct td_ctx {
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
     int                 n_typed;     /* live tensors of a type: 0 in most programs */
     bool                devices;     /* a device other than the CPU was used */
-    bool                complex;     /* a complex dtype was used */
+    bool                special;     /* a complex or stored dtype was used */
     int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */

@@ -204,7 +204,7 @@ static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m, int64_
         return NULL;
     }
     t->st = st;
-    cx->complex |= td__is_complex(m->dtype);
+    cx->special |= td__is_special(m->dtype);
     if (cx->inference) t->flags |= TD_TF_INFERENCE;
     if (!set_dims(t, m, n) || !td__scope_own(t)) {
         td__unref(t);

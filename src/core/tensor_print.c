@@ -48,6 +48,8 @@ static void item_text(const printer *pr, const char *p, char *s) {
     td_dtype dt = (td_dtype)pr->t->dtype;
     if (dt == TD_BOOL) snprintf(s, ITEM_CAP, *p ? "True" : "False");
     else if (td__is_complex(dt)) complex_text(pr, p, s);
+    else if (dt == TD_U64)
+        snprintf(s, ITEM_CAP, "%llu", (unsigned long long)td__load_i(dt, p));
     else if (!td__is_float(dt))
         snprintf(s, ITEM_CAP, "%lld", (long long)td__load_i(dt, p));
     else float_text(pr, td__load_f(dt, p), s);

@@ -132,7 +132,8 @@ struct td_opdef {
     const char *idle;    /* "p=0 train=0": where one holds, it draws, writes nothing */
     const char *expr;    /* C over $args, for loops and code generation */
     /* On complex tensors: of pointwise ops C over $args; TD_COMPLEX, the kernel or the
-     * parts take them; a formula that computes the op of other ops; NULL: an error. */
+     * parts take them; a formula that computes the op of other ops; NULL: an error.
+     * TD_MOVES: it takes stored dtypes too, as views and composites of TD_COMPLEX. */
     const char *complex;
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;    /* TD_OPF_... */
@@ -212,7 +213,8 @@ typedef enum td_element {
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
 #define TD_VIA_DECOMP "@decomp" /* differentiate the parts */
 #define TD_VIA_PURE "@pure"     /* differentiate the functional twin */
-#define TD_COMPLEX "="          /* moves complex elements, or its parts take them */
+#define TD_COMPLEX "="          /* its kernel or its parts take complex elements */
+#define TD_MOVES "=="           /* moves elements of any dtype, computes nothing */
 #define TD_WRITES(twin)                               \
     TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE, \
           .doc = "Writes the result of " #twin " into its first argument.")

@@ -229,7 +229,7 @@ static bool init_rules(td_op op) {
             td__formula_parse(def->simpler, &info->s, false, msg, sizeof msg);
         if (!info->simpler) return wrong(op, msg);
     }
-    if (def->complex && strcmp(def->complex, TD_COMPLEX) != 0 &&
+    if (def->complex && def->complex[0] != TD_COMPLEX[0] &&
         !(def->flags & TD_OPF_POINTWISE)) {
         info->of_complex =
             td__formula_parse(def->complex, &info->s, false, msg, sizeof msg);

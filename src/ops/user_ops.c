@@ -337,33 +337,44 @@ bool(td_register_op)(td_ctx *cx, const td_op_opts *opts) {
 
 /* ---- calling ------------------------------------------------------------ */
 
+td_op td__op_named(td_ctx *cx, const char *who, const char *name, td_values args,
+                   int n_out) {
+    if (!td__has(cx, who, "the name", name) || !td__has_list(cx, who, args.v, args.n))
+        return TD_OP_COUNT;
+    if (!td__table_init())
+        return td__fail(cx, TD_E_ARG, "%s", td__table_why()), TD_OP_COUNT;
+    td_op op = td__op_find(name);
+    if (op == TD_OP_COUNT) {
+        const char *near = td__op_near(name);
+        td__fail(cx, TD_E_ARG, "%s: there is no op %.60s%s%s", who, name,
+                 near ? "; did you mean " : "", near ? near : "");
+        return TD_OP_COUNT;
+    }
+    const td_schema *s = &td__opinfo(op)->s;
+    bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
+    if (td__row(op)->flags & TD_OPF_NESTS)
+        td__fail(cx, TD_E_ARG,
+                 "%s: op %s takes graphs; call td_cond, td_while or td_function", who,
+                 name);
+    else if (args.n > s->n_in || (!list && n_out != s->n_out))
+        td__fail(cx, TD_E_ARG,
+                 "%s: %s: arguments: %d, at most %d are allowed; results: %d, and out "
+                 "is for %d",
+                 who, s->name, args.n, s->n_in, s->n_out, n_out);
+    else return op;
+    return TD_OP_COUNT;
+}
+
 bool(td_call_op)(td_ctx *cx, const char *name, td_values args, td_tensor **out,
                  int n_out) {
     static const char who[] = "td_call_op";
     td__nil_tensors(cx, out, n_out);
-    if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has(cx, who, "the name", name) ||
-        !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
+    if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has_room(cx, who, out, n_out))
         return false;
-    if (!td__table_init()) return td__fail(cx, TD_E_ARG, "%s", td__table_why());
-    td_op op = td__op_find(name);
-    if (op != TD_OP_COUNT && td__row(op)->flags & TD_OPF_NESTS)
-        return td__fail(cx, TD_E_ARG,
-                        "td_call_op: op %s takes graphs; call td_cond, td_while or "
-                        "td_function",
-                        name);
-    if (op == TD_OP_COUNT) {
-        const char *near = td__op_near(name);
-        return td__fail(cx, TD_E_ARG, "td_call_op: there is no op %.60s%s%s", name,
-                        near ? "; did you mean " : "", near ? near : "");
-    }
+    td_op op = td__op_named(cx, who, name, args, n_out);
+    if (op == TD_OP_COUNT) return false;
     const td_schema *s = &td__opinfo(op)->s;
     bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
-    if (args.n > s->n_in || (!list && n_out != s->n_out))
-        return td__fail(
-            cx, TD_E_ARG,
-            "td_call_op: %s: arguments: %d, at most %d are allowed; results: "
-            "%d, and out is for %d",
-            s->name, args.n, s->n_in, s->n_out, n_out);
     return list ? td__call_list(cx, op, args.v, args.n, out, n_out) >= 0
                 : td__call(cx, op, args.v, args.n, out, n_out);
 }

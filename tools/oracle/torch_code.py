@@ -22,7 +22,9 @@ from torch_control import Control, with_gradient
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "c64": torch.complex64, "c128": torch.complex128,
       "i64": torch.int64, "i32": torch.int32,
-      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
+      "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
+      "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 
 CHANNELS = {"dropout1d", "dropout2d", "dropout3d", "feature_dropout"}
 ALPHAS = {"alpha_dropout", "feature_alpha_dropout"}

@@ -8,7 +8,8 @@ from mapping import NO_VALUES, SIGNS, TIES
 
 # Relative and absolute tolerances, those of torch.testing.
 TOLERANCE = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
-             torch.bfloat16: (1.6e-2, 1e-5), torch.float16: (1e-3, 1e-5)}
+             torch.bfloat16: (1.6e-2, 1e-5), torch.float16: (1e-3, 1e-5),
+             torch.float8_e4m3fn: (0.125, 2**-9), torch.float8_e5m2: (0.25, 2**-16)}
 
 
 # Ops that add up terms in an order of their own: errors are compared with the terms.

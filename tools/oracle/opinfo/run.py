@@ -47,6 +47,8 @@ from mapping import OPS  # noqa: E402
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool,
           "u8": torch.uint8, "f64": torch.float64, "f16": torch.float16, "i32": torch.int32,
           "c64": torch.complex64, "c128": torch.complex128}
+# For ops of these dtypes alone: Tandem moves and casts them.
+STORED = {"f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
 SAMPLE_SECONDS = 20  # processor time of one sample
 TORCH_SECONDS = 3    # processor time of PyTorch's call, or of its gradients
@@ -196,8 +198,9 @@ def run_op(library, op, name, options, done, log):
         limit = TORCH_SECONDS if stage == "torch" else SAMPLE_SECONDS
         signal.setitimer(signal.ITIMER_PROF, limit)
     limit_memory(options.memory << 20)
-    for word, dtype in DTYPES.items():
-        if dtype not in op.supported_dtypes("cpu"):
+    known = op.supported_dtypes("cpu")
+    for word, dtype in (DTYPES if set(DTYPES.values()) & known else STORED).items():
+        if dtype not in known:
             continue
         for kind in KINDS:
             try:
