@@ -21,6 +21,7 @@
 #include "tandem/fake.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"
+#include "tandem/losses.h"
 #include "tandem/checkpoint.h"
 #include "tandem/distributions.h"
 #include "tandem/optim.h"
