@@ -30,6 +30,7 @@
 #include "tandem/nn.h"
 #include "tandem/object.h"
 #include "tandem/optim.h"
+#include "tandem/sobol.h"
 #include "tandem/store.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
@@ -223,6 +224,12 @@ static inline bool td__to_program_run(td_program *p, td_values args, td__room_fo
 #define td_loader_open(...) TD__CALL(td_loader_open, __VA_ARGS__)
 #define td_loader_over(...) TD__CALL(td_loader_over, __VA_ARGS__)
 #define td_loader_close(...) TD__CALL(td_loader_close, __VA_ARGS__)
+#define td_loader_dataset(...) TD__CALL(td_loader_dataset, __VA_ARGS__)
+static inline bool td__to_loader_next_fields(td_loader *l, td__room_for_tensors out, int n) {
+    return td_loader_next_fields(l, TD__ROOM(out), n);
+}
+#define td_loader_next_fields(...) TD__STRICT(td__to_loader_next_fields, __VA_ARGS__)
+#define td_loader_items(...) TD__CALL(td_loader_items, __VA_ARGS__)
 #define td_loader_tokens(...) TD__CALL(td_loader_tokens, __VA_ARGS__)
 #define td_loader_batches(...) TD__CALL(td_loader_batches, __VA_ARGS__)
 static inline bool td__to_loader_next(td_loader *l, td__room_for_tensors x, td__room_for_tensors y) {
@@ -685,6 +692,7 @@ static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors o
 #define td_lr_cyclic(...) TD__CALL(td_lr_cyclic, __VA_ARGS__)
 #define td_lr_plateau_step(...) TD__CALL(td_lr_plateau_step, __VA_ARGS__)
 #define td_module_average(...) TD__CALL(td_module_average, __VA_ARGS__)
+#define td_sobol_draw(...) TD__CALL(td_sobol_draw, __VA_ARGS__)
 #define td_store_open(...) TD__CALL(td_store_open, __VA_ARGS__)
 #define td_store_memory(...) TD__CALL(td_store_memory, __VA_ARGS__)
 #define td_store_file(...) TD__CALL(td_store_file, __VA_ARGS__)

@@ -26,6 +26,7 @@
 #include "tandem/distributions.h"
 #include "tandem/optim.h"
 #include "tandem/data.h"
+#include "tandem/sobol.h"
 #include "tandem/export.h"
 #include "tandem/facts.h"
 #include "tandem/mode.h"
