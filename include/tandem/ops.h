@@ -1406,6 +1406,15 @@ TD_API td_tensor *td_op_linalg_eigh(td_tensor *self, const char *UPLO, td_tensor
 /* Eigenvalues of a symmetric matrix in ascending order. */
 TD_API td_tensor *td_op_linalg_eigvalsh(td_tensor *self, const char *UPLO);
 
+/* linalg_eig; without compute_v the eigenvectors are empty. */
+TD_API td_tensor *td_op__linalg_eig(td_tensor *A, bool compute_v, td_tensor **eigenvectors);
+
+/* Eigenvalues and eigenvectors, as columns of length 1, of a square matrix, as complex numbers. The order and the phases of vectors are LAPACK's. */
+TD_API td_tensor *td_op_linalg_eig(td_tensor *self, td_tensor **eigenvectors);
+
+/* Eigenvalues of a square matrix, as complex numbers. */
+TD_API td_tensor *td_op_linalg_eigvals(td_tensor *self);
+
 /* linalg_svd; without compute_uv U and Vh are empty. */
 TD_API td_tensor *td_op__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, td_tensor **S, td_tensor **Vh);
 
@@ -4524,6 +4533,8 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_eigvalsh, x0, "L")
 #define TD__linalg_eigvalsh_2(x0, x1) \
     TD__CALL(td_op_linalg_eigvalsh, x0, x1)
+#define td_linalg_eig(...) TD__CALL(td_op_linalg_eig, __VA_ARGS__)
+#define td_linalg_eigvals(...) TD__CALL(td_op_linalg_eigvals, __VA_ARGS__)
 #define td__linalg_svd(...) TD__PICK_3_5(TD___linalg_svd_, __VA_ARGS__)(__VA_ARGS__)
 #define TD___linalg_svd_N(...) TD__WRONG("td__linalg_svd(A, [full_matrices], [compute_uv], &S, &Vh)")
 #define TD___linalg_svd_3(x0, x1, x2) \
