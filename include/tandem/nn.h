@@ -65,6 +65,7 @@ typedef struct td_nn_embedding_opts {
     TD_SIZE(td_nn_embedding_opts);
     bool padded         TD_0; /* row padding_idx is zero and gets no gradient */
     int64_t padding_idx TD_0; /* negative: from the end */
+    bool sparse         TD_0; /* the gradient of weight is sparse (docs/sparse.md) */
 } td_nn_embedding_opts;
 #define TD_NN_EMBEDDING_OPTS .td_nn_embedding_opts_size = sizeof(td_nn_embedding_opts)
 /* weight [count,dim]; the input is a tensor of integers of any shape. */

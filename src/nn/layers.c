@@ -44,11 +44,13 @@ td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
 typedef struct embedding {
     td_tensor *weight;
     int64_t    padding; /* row whose gradient is zero; -1: none */
+    bool       sparse;  /* its gradient is sparse */
 } embedding;
 
 static bool embedding_forward(td_module *m, td_call *c) {
     const embedding *e = td_module_state(m);
-    return td_return(c, td_embedding(e->weight, td__nn_arg(m, c), e->padding));
+    return td_return(c, td_embedding(e->weight, td__nn_arg(m, c), e->padding, false,
+                                     e->sparse));
 }
 
 static const td_module_type embedding_type = {.name = "Embedding",
@@ -84,6 +86,7 @@ td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
     if (o.padded) td_zero_(td_select(weight, 0, padding));
     if (e) {
         e->padding = padding;
+        e->sparse = o.sparse;
         td__nn_param(&k, "weight", weight, &e->weight);
     }
     return td__nn_end(&k);
