@@ -31,6 +31,7 @@
 #include "tandem/object.h"
 #include "tandem/optim.h"
 #include "tandem/sobol.h"
+#include "tandem/sparse.h"
 #include "tandem/store.h"
 #include "tandem/tensor.h"
 #include "tandem/tree.h"
@@ -645,6 +646,7 @@ static inline int td__to_module_call_values(td_module *m, td_values args, td__ro
 #define td_adafactor(...) TD__CALL(td_adafactor, __VA_ARGS__)
 #define td_asgd(...) TD__CALL(td_asgd, __VA_ARGS__)
 #define td_rprop(...) TD__CALL(td_rprop, __VA_ARGS__)
+#define td_sparse_adam(...) TD__CALL(td_sparse_adam, __VA_ARGS__)
 #define td_lbfgs(...) TD__CALL(td_lbfgs, __VA_ARGS__)
 #define td_muon(...) TD__CALL(td_muon, __VA_ARGS__)
 #define td_optim_make(...) TD__CALL(td_optim_make, __VA_ARGS__)
@@ -696,6 +698,11 @@ static inline int td__to_optim_tensors(const td_optim *o, td__room_for_tensors o
 #define td_lr_plateau_step(...) TD__CALL(td_lr_plateau_step, __VA_ARGS__)
 #define td_module_average(...) TD__CALL(td_module_average, __VA_ARGS__)
 #define td_sobol_draw(...) TD__CALL(td_sobol_draw, __VA_ARGS__)
+#define td_is_sparse(...) TD__CALL(td_is_sparse, __VA_ARGS__)
+#define td_is_sparse_csr(...) TD__CALL(td_is_sparse_csr, __VA_ARGS__)
+#define td_is_coalesced(...) TD__CALL(td_is_coalesced, __VA_ARGS__)
+#define td_sparse_dim(...) TD__CALL(td_sparse_dim, __VA_ARGS__)
+#define td_nnz(...) TD__CALL(td_nnz, __VA_ARGS__)
 #define td_store_open(...) TD__CALL(td_store_open, __VA_ARGS__)
 #define td_store_memory(...) TD__CALL(td_store_memory, __VA_ARGS__)
 #define td_store_file(...) TD__CALL(td_store_file, __VA_ARGS__)

@@ -31,6 +31,7 @@
 #include "tandem/facts.h"
 #include "tandem/mode.h"
 #include "tandem/type.h"
+#include "tandem/sparse.h"
 #include "tandem/tree.h"
 #include "tandem/io.h"
 #include "tandem/dlpack.h"

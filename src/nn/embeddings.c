@@ -12,6 +12,7 @@ typedef struct embedding {
     bool       by_freq; /* gradients of a row are divided by how often it was read */
     char       mode[8]; /* of a bag */
     bool       last;    /* of a bag: include_last_offset */
+    bool       sparse;  /* its gradient is sparse */
 } embedding;
 
 /* Shortens the rows that are read to max_norm, in place, as embedding_renorm_ does. A
@@ -33,7 +34,8 @@ static bool embedding_forward(td_module *m, td_call *c) {
     const embedding *e = td_module_state(m);
     td_tensor       *at = td__nn_arg(m, c);
     if (e->max_norm != 0 && !td_is_nil(at)) renorm(e, at);
-    return td_return(c, td_embedding(e->weight, at, e->padding, e->by_freq));
+    return td_return(c, td_embedding(e->weight, at, e->padding, e->by_freq,
+                                     e->sparse));
 }
 
 /* Arguments: indices, offsets, weights of the indices; the last two optional. */
@@ -45,7 +47,7 @@ static bool bag_forward(td_module *m, td_call *c) {
     td_value padding = e->padding >= 0 ? td_value_int(e->padding) : TD_NONE;
     return td_return(c, td_embedding_bag(e->weight, at, td__nn_optional(c, 1),
                                          e->by_freq, e->mode, td__nn_optional(c, 2),
-                                         e->last, padding));
+                                         e->last, padding, e->sparse));
 }
 
 static const td_module_type embedding_type = {.name = "Embedding",
@@ -102,6 +104,7 @@ static td_module *make(td_ctx *cx, const td_module_type *type, int64_t count,
     e.norm_type = o.norm_type != 0 ? o.norm_type : 2;
     e.by_freq = o.scale_grad_by_freq;
     e.last = o.include_last_offset;
+    e.sparse = o.sparse;
     td_making  k = td__nn_begin(cx, type);
     embedding *s = k.m ? td_module_state(k.m) : NULL;
     td_tensor *weight = td_randn(cx, TD_SHAPE(count, dim));

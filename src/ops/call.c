@@ -339,7 +339,7 @@ static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
     td_ctx *cx = c->cx;
-    if (TD_UNLIKELY(cx->n_typed > 0) && m->flat) {
+    if (TD_UNLIKELY(cx->n_typed > 0 || c->def->typed_fn) && m->flat) {
         if (td__inner_is_known(m, c)) return td__exec(c);
         if (td__call_is_typed(c)) return td__exec_typed(c, true);
     }
@@ -489,6 +489,7 @@ static bool takes(td_opcall *c) {
 /* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
  * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
+    if (TD_UNLIKELY(c->cx->n_typed > 0)) op = td__typed_instead(op, in, n_in);
     c->info = td__opinfo(op);
     c->def = c->info->def;
     c->n_in = c->info->s.n_in;

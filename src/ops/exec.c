@@ -336,7 +336,7 @@ bool td__exec_meta_write(td_opcall *c) { return exec_write(c); }
 
 /* cx->making names the op in error messages of allocations. */
 bool td__exec(td_opcall *c) {
-    if (TD_UNLIKELY(c->cx->n_typed > 0) && td__call_is_typed(c))
+    if (TD_UNLIKELY(c->cx->n_typed > 0 || c->def->typed_fn) && td__call_is_typed(c))
         return td__exec_typed(c, false);
     const char *outer = c->cx->making;
     c->cx->making = td__op_name(c);

@@ -101,7 +101,7 @@ enum {
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
- * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, pure, or VIEW
+ * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, typed_fn, pure, or VIEW
  * says how it is computed; exactly one of vjp, vjp_fn, or a reason for none. */
 #ifndef TD_TABLE_TEXT
 #define TD_ROW_FN(type) type *
@@ -119,6 +119,10 @@ struct td_opdef {
     TD_ROW_FN(td_vjp_fn) vjp_fn;
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
+    /* Below autograd: computes an op of which an argument or the result is of a type of
+     * the library, by ops on inner tensors (sparse tensors); some arguments may be
+     * plain. */
+    TD_ROW_FN(td_decomp_fn) typed_fn;
     TD_ROW_FN(td_decomp_fn)
     split_fn;            /* in a joint trace: calls an op that hands values
                                        * to its backward, where there is one */

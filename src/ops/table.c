@@ -3,6 +3,7 @@
  * builds it; a mistake in a row is found then, and every later call reports it
  * (td__table_why), because no op could be trusted. */
 #include "ops/ops.h"
+#include "ops/sparse.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -289,7 +290,10 @@ bool td__table_add(td_op op, char *msg, size_t cap) {
 bool td__table_init(void) {
     if (atomic_load_explicit(&ready, memory_order_acquire)) return true;
     pthread_mutex_lock(&lock);
-    if (!ready) ready = init_all();
+    if (!ready && init_all()) {
+        ready = td__sparse_init();
+        if (!ready) snprintf(why, sizeof why, "op table: out of memory");
+    }
     pthread_mutex_unlock(&lock);
     return ready;
 }
