@@ -293,7 +293,7 @@ static void emit_columns(td_emit *e) {
 /* ---- rows --------------------------------------------------------------- */
 
 static bool folds_here(const td_emit *e, int i) {
-    return td__loop_stmt(e, i)->kind == TD_S_REDUCE && e->at[i].main &&
+    return td__loop_stmt(e, i)->kind == TD_S_REDUCE && e->at[i].main && !e->at[i].one &&
            e->at[i].loop - 1 == e->loop;
 }
 
@@ -377,9 +377,14 @@ static void emit_stage(td_emit *e, int stage) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt    *s = td__loop_stmt(e, i);
         const td_emit_at *a = &e->at[i];
-        if (!a->main || a->depth || a->fixed != (stage < 0) || s->kind == TD_S_REDUCE ||
-            (stage >= 0 && a->loop != stage) || td__loop_is_column(e, i, true))
+        if (!a->main || a->depth || a->fixed != (stage < 0) ||
+            (s->kind == TD_S_REDUCE && !a->one) || (stage >= 0 && a->loop != stage) ||
+            td__loop_is_column(e, i, true))
             continue;
+        if (s->kind == TD_S_REDUCE) {
+            td__row_one(e, i);
+            continue;
+        }
         if (s->kind == TD_S_COLUMN) {
             snprintf(acc, sizeof acc, "acc%d", i);
             snprintf(x, sizeof x, "v%d", s->a[0]);
@@ -391,6 +396,7 @@ static void emit_stage(td_emit *e, int stage) {
             e->indent--;
         } else td__emit_value(e, i);
     }
+    if (td__row_needs_barrier(e, stage)) td__emit_line(e, "TD_SYNC;");
 }
 
 /* Sets a wide accumulator of a part: in registers, or in memory. */
@@ -477,6 +483,7 @@ static void emit_rows(td_emit *e) {
     td__loop_count(e, "rows", 0, e->outer);
     td__loop_count(e, "inside", e->outer, e->n->n_dims);
     if (columns) td__loop_parts(e);
+    td__row_declare_kept(e);
     emit_stage(e, -1);
     if (columns) {
         td__loop_open(e,
@@ -623,7 +630,8 @@ static void emit_kernel(td_emit *e, kernel_text *k, td_buf *to,
     td__buf_free(&k->whole);
 }
 
-bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
+bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
+                     td_device_code *to) {
     td_nest_code code = {0};
     kernel_text  k;
     td_emit      e = {.n = n, .code = &code, .loop = -1, .device = true};
@@ -653,6 +661,7 @@ bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
         if (to->shape == TD_DEVICE_ROWS && !e.each && n->inside.p < 0 &&
             n->inside.c > LONG)
             to->threads = LONG_THREADS;
+        to->shared = td__row_keep(&e, to->shape == TD_DEVICE_ROWS ? shared : 0);
         emit_kernel(&e, &k, &to->text, bodies[to->shape]);
         e.all = false;
         e.vector = e.each = 0;

@@ -62,4 +62,17 @@ void        td__loop_store_vectors(td_emit *e);
 bool        td__loop_is_ahead(const td_emit *e, int i);
 void        td__loop_fetch(td_emit *e, int i);
 
+/* ---- emit_device_row.c */
+
+/* Declares v<i>, a sum of one element. */
+void td__row_one(td_emit *e, int i);
+/* May what such sums read before this loop be written in it? */
+bool td__row_needs_barrier(const td_emit *e, int stage);
+/* Decides which rows are kept in shared memory, of so many bytes; those that it takes. */
+int  td__row_keep(td_emit *e, int64_t bytes);
+/* Declares the memory of rows that are kept. */
+void td__row_declare_kept(td_emit *e);
+/* Is vector i kept, and is this the loop that reads it first? */
+bool td__row_is_kept(const td_emit *e, int i, bool *first);
+
 #endif
