@@ -32,7 +32,7 @@ pack() {
         cc -O1 -shared -fPIC -I"$cuda/include" tools/gpu_times.c -L"$cuda/lib64" -lcupti \
             -o build/gpu/libgpu-times.so && cp -L "$cuda"/lib64/libcupti.so.1? build/gpu/lib/
     fi
-    cp bench/peer_gpu.py bench/peer_train.py build/gpu/
+    cp bench/peer.py bench/peer_gpu.py bench/peer_train.py build/gpu/
     ldd build/ops-test build/tandem | awk '$3 ~ /^\// { print $3 }' | sort -u |
         grep -v '/libc\.so\|/libm\.so\|/libpthread\|/ld-linux' |
         while read -r lib; do cp -L "$lib" build/gpu/lib/; done
@@ -100,10 +100,20 @@ compiled() {
 times() {
     unset TD_BACKEND
     export TD_CACHE_DIR=$PWD/cache
-    CUDA_INJECTION64_PATH=$PWD/libgpu-times.so GPU_TIMES=$out/times.txt \
+    CUDA_INJECTION64_PATH=$PWD/libgpu-times.so GPU_TIMES=$PWD/kernels.txt \
         go 60 ./bench/gpu "$device" gpt2 16 1024
-    wc -l "$out/times.txt" && tail -n 1600 "$out/times.txt" >"$out/times-last.txt"
-    rm -f "$out/times.txt"
+    wc -l kernels.txt && tail -n 1600 kernels.txt >"$out/times-last.txt"
+    # of the last whole step, which ends where the loss is copied out
+    awk '$7 == "td_k_gather_rows" { was[++n] = NR } { line[NR] = $0 }
+        END {
+            for (i = was[n - 1]; i < was[n]; i++) {
+                split(line[i], f, " ")
+                key = substr(f[7], 1, 70)
+                sum[key] += f[2] / 1e3; count[key]++; all += f[2] / 1e3
+            }
+            for (k in sum) printf "%9.1f us %4d %s\n", sum[k], count[k], k
+            printf "%9.1f us in sum\n", all
+        }' kernels.txt | sort -rn
 }
 
 # The same step by PyTorch.

@@ -36,20 +36,22 @@
     TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                       \
     TD_CU(cuModuleLoadData, "cuModuleLoadData")                     \
     TD_CU(cuModuleEnumerateFunctions, "cuModuleEnumerateFunctions") \
-    TD_CU(cuLaunchKernelEx, "cuLaunchKernelEx")                     \
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")                         \
     TD_CU(cuFuncSetAttribute, "cuFuncSetAttribute")                 \
     TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")          \
     TD_CU(cuStreamEndCapture, "cuStreamEndCapture")                 \
     TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")      \
-    TD_CU(cuEventCreate, "cuEventCreate")                           \
-    TD_CU(cuEventRecord, "cuEventRecord")                           \
-    TD_CU(cuEventSynchronize, "cuEventSynchronize")                 \
-    TD_CU(cuEventElapsedTime, "cuEventElapsedTime")                 \
-    TD_CU(cuEventDestroy, "cuEventDestroy_v2")                      \
-    TD_CU(cuStreamWaitEvent, "cuStreamWaitEvent")                   \
     TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")        \
     TD_CU(cuGraphLaunch, "cuGraphLaunch")                           \
     TD_CU(cuGraphDestroy, "cuGraphDestroy")                         \
+    TD_CU(cuGraphGetNodes, "cuGraphGetNodes")                       \
+    TD_CU(cuGraphNodeGetType, "cuGraphNodeGetType")                 \
+    TD_CU(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams") \
+    TD_CU(cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies_v2")     \
+    TD_CU(cuGraphNodeGetDependentNodes, "cuGraphNodeGetDependentNodes_v2") \
+    TD_CU(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")          \
+    TD_CU(cuGraphAddDependencies, "cuGraphAddDependencies_v2")      \
+    TD_CU(cuGraphDestroyNode, "cuGraphDestroyNode")                 \
     TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")                 \
     TD_CU(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2")
 
@@ -84,14 +86,13 @@ typedef struct td_cuda {
     CUmemoryPool              pool;
     int                       arch;   /* 90: sm_90 */
     int64_t                   shared; /* bytes, see td_cuda_shared */
-    bool                      early;  /* kernels start while the one before them ends */
+    void                     *zero;   /* the kernel of zeros.c; NULL until needed */
     uint64_t                  bytes, peak;
     char                      error[4096];
     cublasLtHandle_t          lt;   /* NULL until the first product */
     void                     *lent; /* memory of the library that a call may use */
     size_t                    n_lent;
     void         *workspace; /* of TD_CUDA_WORKSPACE bytes; NULL until then */
-    int           search;    /* algorithms of a product that are timed; 0: none */
     td_cuda_plan *plans;     /* [TD_CUDA_PLANS] by hash */
     bool         *planned;   /* [TD_CUDA_PLANS] */
 
@@ -154,6 +155,9 @@ CUdeviceptr td_cuda_reuse(td_cuda *d, size_t bytes);
 bool        td_cuda_flush(td_cuda *d);
 /* Keeps a launch that was just started for td_cuda_change. */
 void        td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
+
+/* zeros.c: makes kernels of a graph's fills with zeros. */
+void td_cuda_zeros(td_cuda *d, CUgraph g);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);

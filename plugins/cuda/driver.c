@@ -102,9 +102,6 @@ static bool start(td_cuda *d) {
                                d->device);
     d->arch = 10 * major + minor;
     d->shared = shared_of(d->device);
-    d->early = d->arch >= 90 && getenv("TD_CUDA_EARLY");
-    d->search = getenv("TD_CUDA_SEARCH") ? atoi(getenv("TD_CUDA_SEARCH")) : 0;
-    if (d->search > 16) d->search = 16;
     return ok;
 }
 

@@ -88,15 +88,7 @@ static const char prelude[] =
     "#define KERNEL TD_NAME\n"
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(512)\n"
     "#define TD_RUN(T) const __grid_constant__ T td_argument\n"
-    /* The next kernel may be put on the GPU while this one runs; it waits here. */
-    "#if __CUDA_ARCH__ >= 900\n"
-    "#define TD_TURN asm volatile(\"griddepcontrol.launch_dependents;\"); \\\n"
-    "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
-    "#else\n"
-    "#define TD_TURN\n"
-    "#endif\n"
-    "#define TD_OPEN TD_TURN const td_nest_run *r = &td_argument; unsigned td_turn = "
-    "0;\n"
+    "#define TD_OPEN const td_nest_run *r = &td_argument; unsigned td_turn = 0;\n"
     "#define TD_UNROLL _Pragma(\"unroll 4\")\n"
     "#define TD_UNROLL_TWO _Pragma(\"unroll 2\")\n"
     "#define TD_UNROLL_MORE _Pragma(\"unroll 16\")\n"
@@ -172,9 +164,33 @@ static const char together[] =
     "    memcpy(&v, w, sizeof v);\n"
     "    return v;\n"
     "}\n"
-    /* Rows that a block keeps. */
+    /* Rows that a block keeps: a thread brings the vectors that it reads later. They are
+     * there after TD_ARRIVED. */
     "extern __shared__ uint4 td_kept[];\n"
     "#define TD_KEEP(V, name, at, n) V *name = (V *)((char *)td_kept + (at))\n"
+    "template <class V> void td_bring(V *to, const void *from) {\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "    const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+    "    const size_t of = __cvta_generic_to_global(from);\n"
+    "    if (sizeof(V) == 16)\n"
+    "        asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else if (sizeof(V) == 8)\n"
+    "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], 8;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else if (sizeof(V) == 4)\n"
+    "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else\n"
+    "#endif\n"
+    "        *to = *(const V *)from;\n"
+    "}\n"
+    "#define TD_BRING(V, to, from) td_bring<V>(to, from)\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "#define TD_ARRIVED asm volatile(\"cp.async.wait_all;\" ::: \"memory\")\n"
+    "#else\n"
+    "#define TD_ARRIVED (void)0\n"
+    "#endif\n"
     /* A vector is read and written by one instruction. */
     "template <int n> struct td_word { typedef uint4 is; };\n"
     "template <> struct td_word<8> { typedef uint2 is; };\n"
@@ -204,10 +220,11 @@ static const char together[] =
     "}\n"
     "#define TD_VECTOR(V, w) td_vector<V>(w)\n"
     "#define TD_SHARE(n, threads) (((n) + (threads) - 1) / (threads))\n"
-    "#define TD_COLUMNS 32\n"
-    "#define TD_COLUMN ((int64_t)(threadIdx.x & 31))\n"
-    "#define TD_SLICE ((int64_t)(threadIdx.x / 32))\n"
-    "#define TD_SLICES ((int64_t)(blockDim.x / 32))\n"
+    /* The text says TD_TILE, a power of 2: the columns of a block. */
+    "#define TD_COLUMNS TD_TILE\n"
+    "#define TD_COLUMN ((int64_t)(threadIdx.x % TD_TILE))\n"
+    "#define TD_SLICE ((int64_t)(threadIdx.x / TD_TILE))\n"
+    "#define TD_SLICES ((int64_t)(blockDim.x / TD_TILE))\n"
     "#define TD_WARPS(value, fold) do { \\\n"
     "    value = td_all[0]; \\\n"
     "    _Pragma(\"unroll 8\") \\\n"
@@ -247,10 +264,16 @@ static const char together[] =
     "    { U *td_all = td_two[td_which]; TD_WARPS(other, fold_other); } \\\n"
     "} while (0)\n"
     "#define TD_DOWN(T, value, fold) do { \\\n"
+    "    if (TD_TILE > 32) break; \\\n"
     "    __shared__ T td_of[32][33]; \\\n"
-    "    td_of[threadIdx.x & 31][threadIdx.x / 32] = value; \\\n"
+    "    for (int td_k = 16; td_k >= TD_TILE; td_k /= 2) { \\\n"
+    "        T a = value, b = td_across(value, td_k); \\\n"
+    "        value = fold; \\\n"
+    "    } \\\n"
+    "    if ((threadIdx.x & 31) < TD_TILE) \\\n"
+    "        td_of[threadIdx.x & 31][threadIdx.x / 32] = value; \\\n"
     "    __syncthreads(); \\\n"
-    "    T *td_all = td_of[threadIdx.x & 31]; \\\n"
+    "    T *td_all = td_of[threadIdx.x % TD_TILE]; \\\n"
     "    TD_WARPS(value, fold); \\\n"
     "    __syncthreads(); \\\n"
     "} while (0)\n";
@@ -359,23 +382,12 @@ static bool ask_shared(td_cuda *d, void *kernel, uint32_t bytes) {
 }
 
 bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {
-    td_cuda          *d = dev;
-    CUlaunchAttribute early = {
-        .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        .value.programmaticStreamSerializationAllowed = 1};
+    td_cuda *d = dev;
     if (!td_cu_enter(d) || !ask_shared(d, kernel, grid.shared)) return false;
-    CUlaunchConfig how = {.gridDimX = grid.blocks,
-                          .gridDimY = 1,
-                          .gridDimZ = 1,
-                          .blockDimX = grid.threads,
-                          .blockDimY = 1,
-                          .blockDimZ = 1,
-                          .sharedMemBytes = grid.shared,
-                          .hStream = d->stream,
-                          .attrs = &early,
-                          .numAttrs = d->early};
-    bool           ok = td_cu_ok(d, td_cu.cuLaunchKernelEx(&how, kernel, args, NULL),
-                                 "cuLaunchKernelEx");
+    bool ok = td_cu_ok(d,
+                       td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1,
+                                            1, grid.shared, d->stream, args, NULL),
+                       "cuLaunchKernel");
     if (ok && d->open) td_cuda_note(d, kernel, grid);
     return ok;
 }

@@ -145,9 +145,6 @@ static cublasStatus_t multiply(td_cuda *d, const product *x, const td_device_pro
                           (cudaStream_t)d->stream);
 }
 
-/* MOST: algorithms that are timed; RUNS: of each. */
-enum { MOST = 16, RUNS = 4 };
-
 /* ---- the algorithm ------------------------------------------------------- */
 
 static bool prefer(td_cuda *d, cublasLtMatmulPreference_t want,
@@ -157,11 +154,12 @@ static bool prefer(td_cuda *d, cublasLtMatmulPreference_t want,
               "cublasLtMatmulPreferenceSetAttribute");
 }
 
-/* Algorithms that the heuristic names, the first first; their number, at most `most`. */
-static int algorithms(td_cuda *d, const product *x, const td_device_product *s,
-                      int most, cublasLtMatmulHeuristicResult_t *got) {
-    cublasLtMatmulPreference_t want = NULL;
-    size_t                     room = TD_CUDA_WORKSPACE;
+/* The algorithm that the heuristic names first. False: none. */
+static bool first_algorithm(td_cuda *d, const product *x, const td_device_product *s,
+                            cublasLtMatmulAlgo_t *algo) {
+    cublasLtMatmulPreference_t      want = NULL;
+    cublasLtMatmulHeuristicResult_t got;
+    size_t                          room = TD_CUDA_WORKSPACE;
     uint32_t a = (uint32_t)(uintptr_t)s->b, b = (uint32_t)(uintptr_t)s->a;
     uint32_t c = (uint32_t)(uintptr_t)s->c;
     int      n = 0;
@@ -173,47 +171,12 @@ static int algorithms(td_cuda *d, const product *x, const td_device_product *s,
         prefer(d, want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c) &&
         prefer(d, want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c) &&
         ok(d,
-           cublasLtMatmulAlgoGetHeuristic(d->lt, x->op, x->a, x->b, x->c, x->c, want,
-                                          most, got, &n),
+           cublasLtMatmulAlgoGetHeuristic(d->lt, x->op, x->a, x->b, x->c, x->c, want, 1,
+                                          &got, &n),
            "cublasLtMatmulAlgoGetHeuristic");
     if (want) cublasLtMatmulPreferenceDestroy(want);
-    return found ? n : 0;
-}
-
-/* Milliseconds of a run, the least of some; < 0: it cannot. */
-static float time_of(td_cuda *d, const product *x, const td_device_product *p,
-                     const cublasLtMatmulAlgo_t *algo, CUevent e[2]) {
-    float least = -1;
-    for (int i = 0; i < RUNS; i++) {
-        float ms;
-        if (td_cu.cuEventRecord(e[0], d->stream) ||
-            multiply(d, x, p, algo) != CUBLAS_STATUS_SUCCESS ||
-            td_cu.cuEventRecord(e[1], d->stream) || td_cu.cuEventSynchronize(e[1]) ||
-            td_cu.cuEventElapsedTime(&ms, e[0], e[1]))
-            return -1;
-        if (i && (least < 0 || ms < least)) least = ms;
-    }
-    return least;
-}
-
-/* The fastest algorithm of those that the heuristic names. */
-static bool best_algorithm(td_cuda *d, const product *x, const td_device_product *s,
-                           const td_device_product *p, cublasLtMatmulAlgo_t *algo) {
-    cublasLtMatmulHeuristicResult_t got[MOST];
-    CUevent                         e[2] = {NULL, NULL};
-    int  tried = d->search && p->beta == 0 && !d->open ? d->search : 1;
-    int  n = algorithms(d, x, s, tried, got), best = 0;
-    bool timed = n > 1 && !td_cu.cuEventCreate(&e[0], CU_EVENT_DEFAULT) &&
-                 !td_cu.cuEventCreate(&e[1], CU_EVENT_DEFAULT);
-    float least = -1;
-    for (int i = 0; timed && i < n; i++) {
-        float ms = time_of(d, x, p, &got[i].algo, e);
-        if (ms >= 0 && (least < 0 || ms < least * 0.98f)) least = ms, best = i;
-    }
-    for (int i = 0; i < 2; i++)
-        if (e[i]) td_cu.cuEventDestroy(e[i]);
-    if (n > 0) *algo = got[best].algo;
-    return n > 0;
+    if (found && n > 0) *algo = got.algo;
+    return found && n > 0;
 }
 
 /* The algorithm for the product; NULL: none. It is not the fastest of several, timed:
@@ -225,7 +188,7 @@ static const td_cuda_plan *plan_of(td_cuda *d, const product *x,
     uint32_t          at = hash_of(&sizes);
     td_cuda_plan     *plan = &d->plans[at];
     if (d->planned[at] && !memcmp(&plan->of, &sizes, sizeof sizes)) return plan;
-    d->planned[at] = best_algorithm(d, x, &sizes, p, &plan->algo);
+    d->planned[at] = first_algorithm(d, x, &sizes, &plan->algo);
     plan->of = sizes;
     return d->planned[at] ? plan : NULL;
 }

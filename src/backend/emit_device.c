@@ -27,6 +27,7 @@ enum {
     KEPT = 16,
     LONG = 8192,
     LONG_THREADS = 512,
+    FEW = 8,
     CHEAP = 16
 };
 
@@ -140,11 +141,17 @@ static void open_points(td_emit *e, const char *first, const char *end,
     if (e->each) td__emit_line(e, "const int reg = k * %d + u;", e->vector);
 }
 
+static const char *next_row(const td_emit *e) {
+    return e->code->has_end ? "row + 1" : "row + TD_ROWS";
+}
+
 /* Stores the vectors and closes the loops. */
 static void close_points(td_emit *e) {
     td__loop_close(e);
     if (!e->vector) return;
     td__loop_store_vectors(e);
+    if (!e->all)
+        td__row_bring_next(e, next_row(e), e->code->has_end ? "end" : "rows");
     td__loop_close(e);
 }
 
@@ -491,8 +498,13 @@ static void emit_rows(td_emit *e) {
         td__loop_part_rows(e);
         emit_part_begin(e);
         if (e->ahead) declare_ahead(e, 'n'), fetch_row(e, "begin");
+        td__row_bring_first(e, "begin", "end");
         td__loop_open(e, "for (int64_t row = begin; row < end; row++) {");
-    } else td__loop_open(e, "for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {");
+    } else {
+        td__row_bring_first(e, "TD_ROW", "rows");
+        td__loop_open(e, "for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {");
+    }
+    td__row_arrived(e);
     if (e->ahead) take_row(e);
     td__loop_split_index(e, "row", 0, e->outer, 'i');
     declare_kept(e);
@@ -558,6 +570,15 @@ static void emit_after(td_emit *e, bool inside) {
             e->indent--;
         }
     }
+}
+
+/* The inner elements that a block of the second kernel has: few, so that many blocks
+ * read the parts; if there are many, one for each thread. */
+static int tile_of(const td_nest *n) {
+    if (n->inside.p >= 0) return WARP;
+    return n->inside.c > 64 * LONG_THREADS ? LONG_THREADS
+           : n->inside.c > LONG            ? WARP
+                                           : FEW;
 }
 
 /* A block has TD_COLUMNS inner elements, and TD_SLICES threads for each. */
@@ -665,7 +686,11 @@ bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
         emit_kernel(&e, &k, &to->text, bodies[to->shape]);
         e.all = false;
         e.vector = e.each = 0;
-        if (code.has_end) emit_kernel(&e, &k, &to->end, emit_end);
+        to->tile = tile_of(n);
+        if (code.has_end) {
+            td__buf_printf(&to->end, "#define TD_TILE %d\n", to->tile);
+            emit_kernel(&e, &k, &to->end, emit_end);
+        }
     }
     td__free(e.at);
     td__vec_free(&e.named);

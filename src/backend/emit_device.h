@@ -70,9 +70,14 @@ void td__row_one(td_emit *e, int i);
 bool td__row_needs_barrier(const td_emit *e, int stage);
 /* Decides which rows are kept in shared memory, of so many bytes; those that it takes. */
 int  td__row_keep(td_emit *e, int64_t bytes);
-/* Declares the memory of rows that are kept. */
+/* Declares the memory of rows that are kept, and brings the row of that name. */
 void td__row_declare_kept(td_emit *e);
-/* Is vector i kept, and is this the loop that reads it first? */
-bool td__row_is_kept(const td_emit *e, int i, bool *first);
+void td__row_bring_first(td_emit *e, const char *row, const char *end);
+/* Waits for them. */
+void td__row_arrived(td_emit *e);
+/* Brings the vectors of row `next`, which is before `end`, whose places this loop has
+ * read last. */
+void td__row_bring_next(td_emit *e, const char *next, const char *end);
+bool td__row_is_kept(const td_emit *e, int i);
 
 #endif

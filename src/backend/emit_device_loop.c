@@ -338,19 +338,17 @@ void td__loop_load_vectors(td_emit *e) {
         td_buf         at = {0};
         if (!s || !td__emit_is_vector(e, s)) continue;
         const char *t = suffix_of(e, s);
-        bool        first, kept = td__row_is_kept(e, i, &first);
         td__emit_index(e, &at, s->stride);
         if (td__loop_stmt(e, i)->kind == TD_S_STORE)
             td__emit_line(e, "td_vec_%s q%d;", t, i);
         else if (td__loop_is_ahead(e, i))
             td__emit_line(e, "const td_vec_%s q%d = TD_VECTOR(td_vec_%s, m%d%s);", t, i,
                           t, i, e->each ? "[k]" : "");
-        else if (kept && !first)
+        else if (td__row_is_kept(e, i))
             td__emit_line(e, "const td_vec_%s q%d = r%d[vec];", t, i, i);
         else
             td__emit_line(e, "const td_vec_%s q%d = TD_TAKE(td_vec_%s, p%d + (%s));", t,
                           i, t, s->ptr, td__buf_str(&at));
-        if (kept && first) td__emit_line(e, "r%d[vec] = q%d;", i, i);
         e->b->failed |= at.failed;
         td__buf_free(&at);
     }

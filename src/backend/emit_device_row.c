@@ -4,6 +4,8 @@
 
 #include "ops/expr.h"
 
+#include <stdio.h>
+
 /* ---- sums of one element ---------------------------------------------------
  *
  * A loss of class targets sums where(index == target, x, 0) over the classes. The sum
@@ -94,7 +96,9 @@ bool td__row_needs_barrier(const td_emit *e, int stage) {
 /* ---- rows in shared memory -------------------------------------------------
  *
  * A long row is walked once for each fold. A thread has the same vectors in every walk,
- * so it leaves them in shared memory, and no thread waits for another. */
+ * so it finds them in shared memory, and no thread waits for another. Behind the last
+ * walk through a place it brings the vector of the next row there, which arrives while
+ * this row is computed. */
 
 /* The number of loops that read the memory of vector i. */
 static int readers(const td_emit *e, int i) {
@@ -139,8 +143,63 @@ void td__row_declare_kept(td_emit *e) {
     }
 }
 
-bool td__row_is_kept(const td_emit *e, int i, bool *first) {
-    uint32_t loops = e->at[i].computed;
-    *first = loops && (loops & (~loops + 1u)) == 1u << e->loop;
+bool td__row_is_kept(const td_emit *e, int i) {
     return !e->all && e->at[i].kept >= 0;
+}
+
+static bool keeps_any(const td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (td__row_is_kept(e, i)) return true;
+    return false;
+}
+
+static void bring(td_emit *e, int i) {
+    const td_stmt *s = td__loop_stmt(e, i);
+    td_buf         at = {0};
+    td__emit_index(e, &at, s->stride);
+    td__emit_line(e, "TD_BRING(td_vec_%s, r%d + vec, p%d + (%s));",
+                  td__dtype_text[e->n->ptr.v[s->ptr].dtype].suffix, i, s->ptr,
+                  td__buf_str(&at));
+    e->b->failed |= at.failed;
+    td__buf_free(&at);
+}
+
+/* Opens a block where `row` is the row that is brought, if there is one. */
+static void open_row(td_emit *e, const char *row, const char *end) {
+    char line[80];
+    snprintf(line, sizeof line, "if (%s < %s) {", row, end);
+    td__loop_open(e, line);
+    td__emit_line(e, "const int64_t next = %s;", row);
+    td__loop_split_index(e, "next", 0, e->outer, 'i');
+}
+
+void td__row_bring_first(td_emit *e, const char *row, const char *end) {
+    char line[80];
+    if (!keeps_any(e)) return;
+    open_row(e, row, end);
+    snprintf(line, sizeof line,
+             "for (int64_t vec = TD_LANE; vec < inside / %d; vec += TD_LANES) {",
+             e->vector);
+    td__loop_open(e, line);
+    td__emit_line(e, "const int64_t base = vec * %d;", e->vector);
+    td__loop_split_index(e, "base", e->outer, e->n->n_dims, 'j');
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (td__row_is_kept(e, i)) bring(e, i);
+    td__loop_close(e);
+    td__loop_close(e);
+}
+
+void td__row_arrived(td_emit *e) {
+    if (keeps_any(e)) td__emit_line(e, "TD_ARRIVED;");
+}
+
+void td__row_bring_next(td_emit *e, const char *next, const char *end) {
+    bool any = false;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!td__row_is_kept(e, i) || e->at[i].computed >> e->loop != 1u) continue;
+        if (!any) open_row(e, next, end);
+        any = true;
+        bring(e, i);
+    }
+    if (any) td__loop_close(e);
 }

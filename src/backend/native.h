@@ -364,6 +364,7 @@ typedef struct td_on_device {
     int             vector; /* elements that a thread takes at once; 0: one by one */
     int             threads, plain_threads; /* of a block; 0: any number */
     int             shared, plain_shared;   /* bytes that a block keeps rows in */
+    int             tile;                   /* inner elements of a block of `end` */
     char           *text, *end_text;
     char           *plain_text; /* without vectors, for pointers that lie otherwise */
     void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */

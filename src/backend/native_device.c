@@ -47,6 +47,7 @@ static bool write_texts(td_on_device *t, const td_nest *n, const char *label,
         t->end_text = code.has_end ? td__text_copy(&code.end) : NULL;
         t->vector = code.vector;
         t->shape = code.shape;
+        t->tile = code.tile;
         t->n_wide = code.n_wide;
         t->n_single = code.n_single;
         t->has_end = code.has_end;
@@ -223,6 +224,6 @@ bool td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t insid
     if (!start(cx, d, kernel, g, t, &t->nr)) return false;
     return !t->has_end ||
            start(cx, d, t->end,
-                 grid(t->n_wide ? divide_up(inside, WARP) : 1, END_THREADS), t,
+                 grid(t->n_wide ? divide_up(inside, t->tile) : 1, END_THREADS), t,
                  &t->end_nr);
 }

@@ -130,6 +130,7 @@ typedef struct td_device_code {
     bool            has_end;
     td_device_shape shape;
     int             shared; /* bytes of shared memory that a block keeps rows in */
+    int             tile;   /* inner elements that a block of `end` has */
     int n_wide, n_single;   /* accumulators: 8 * inside bytes, and 8 bytes, per part */
 } td_device_code;
 

@@ -267,6 +267,8 @@ static const char prelude[] =
     "#define TD_DOWN(T, x, fold) (void)0\n"
     "#define TD_SYNC (void)0\n"
     "#define TD_KEEP(V, name, at, n) V name[n]\n"
+    "#define TD_BRING(V, to, from) (*(to) = *(const V *)(from))\n"
+    "#define TD_ARRIVED (void)0\n"
     "#define TD_MOST(a, b) ((a > b || a != a) ? a : b)\n"
     "#define TD_LEAST(a, b) ((a < b || a != a) ? a : b)\n"
     "#define TD_FETCH_ADD(p, n) ((*(p) += (n)) - (n))\n"
