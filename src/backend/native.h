@@ -57,6 +57,12 @@ static inline void td__gnode_stand_for(td_gnode *n, const td_gnode *of) {
  * False after td__fail. */
 bool td__combine_products(td_graph *g);
 
+/* ---- values computed again (compute_again.c) ------------------------------ */
+
+/* On a device, a value that loops far apart read is computed again from one that is
+ * stored anyway; dead nodes stay for td__graph_dce. False after td__fail. */
+bool td__compute_again(td_graph *g);
+
 /* ---- packed matrices (pack_products.c) ------------------------------------ */
 
 /* Packs matrices that several products of few rows read, and makes these _mm_strips;
