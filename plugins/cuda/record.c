@@ -95,7 +95,7 @@ static bool finish(td_cuda *d, recording *r) {
     if (!td_cu_ok(d, td_cu.cuStreamEndCapture(d->capture, &r->graph),
                   "cuStreamEndCapture"))
         return false;
-    if (!getenv("TD_CUDA_FILLS")) td_cuda_zeros(d, r->graph);
+    td_cuda_zeros(d, r->graph);
     return td_cu_ok(d, td_cu.cuGraphInstantiate(&r->exec, r->graph, 0),
                     "cuGraphInstantiate");
 }
