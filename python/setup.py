@@ -40,8 +40,7 @@ class BuildCore(build_ext):
             shutil.copy2(build / "libtandem.so", package / "libtandem.so.0")
             shutil.copy2(build / "tandem", package / "bin/tandem")
             write_schemas(build / "tandem", package / "_schemas.py")
-        for extension in self.extensions:
-            extension.library_dirs = [str(build)]
+        core.library_dirs = [str(build)]
         super().run()
 
 
@@ -55,9 +54,34 @@ core = Extension(
     py_limited_api=True,
 )
 
+
+
+def node():
+    """tandem._node, for the PyTorch of this Python; None where there is none. The package
+    works without it, and so it does if the compiler refuses it."""
+    try:
+        import torch
+        from torch.utils.cpp_extension import include_paths
+    except ImportError:
+        return None
+    return Extension(
+        "tandem._node",
+        ["torch_node/node.cpp"],
+        language="c++",
+        define_macros=[("TANDEM_TORCH_VERSION", f'"{torch.__version__}"')],
+        extra_compile_args=["-std=c++20", "-O2", "-fvisibility=hidden",
+                            *[f"-isystem{p}" for p in include_paths()]],
+        library_dirs=[str(Path(torch.__file__).parent / "lib")],
+        libraries=["torch_python", "torch_cpu", "c10"],
+        optional=True,
+    )
+
+
+extensions = [e for e in (core, node()) if e]
 setup(
     version=version,
-    ext_modules=[core],
+    ext_modules=extensions,
     cmdclass={"build_ext": BuildCore},
-    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+    # Without _node one wheel serves all versions of Python.
+    options={"bdist_wheel": {"py_limited_api": "cp310"}} if extensions == [core] else {},
 )

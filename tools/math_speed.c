@@ -2,6 +2,7 @@
  * 64 K elements in cache, f32 then f64. How to build it: docs/numerics.md. */
 #define _POSIX_C_SOURCE 199309L
 #include "kernels/math.h"
+#include "kernels/math_special.h"
 
 #include <stdio.h>
 #include <time.h>

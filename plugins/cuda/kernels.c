@@ -164,8 +164,8 @@ static const char together[] =
     "    memcpy(&v, w, sizeof v);\n"
     "    return v;\n"
     "}\n"
-    /* Rows that a block keeps: a thread brings the vectors that it reads later. They are
-     * there after TD_ARRIVED. */
+    /* Rows that a block keeps: a thread brings the vectors that it reads later. They
+     * are there after TD_ARRIVED. */
     "extern __shared__ uint4 td_kept[];\n"
     "#define TD_KEEP(V, name, at, n) V *name = (V *)((char *)td_kept + (at))\n"
     "template <class V> void td_bring(V *to, const void *from) {\n"

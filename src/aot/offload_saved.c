@@ -74,18 +74,36 @@ static bool is_stored(const td_packing_trace *t, const td_graph *pack, int k) {
                                                  least_bytes(t->off));
 }
 
+/* Is value a, or an inner tensor of it, in storage st? */
+static bool is_in(const td_garg *a, int32_t st) {
+    const td_gval *v = a->kind == TD_G_VALUE ? a->u.v : NULL;
+    bool           is = v && v->type && v->type->storage == st;
+    for (uint32_t i = 0;
+         v && v->node && v->node->op == TD_OP__wrap && !is && i < v->node->in[0].n; i++)
+        is = is_in(&v->node->in[0].u.list[i], st);
+    return is;
+}
+
+/* Is v an inner tensor of an argument, or a view of one? */
+static bool is_inner(const td_gval *v) {
+    for (int at = 0; v->node; v = v->node->in[at].u.v) {
+        if (v->node->op == TD_OP__inner) return true;
+        at = td__opinfo(v->node->op)->view_of;
+        if (at < 0 || v->node->in[at].kind != TD_G_VALUE) return false;
+    }
+    return false;
+}
+
 /* Can the caller write saved value i when the call has returned: is it an argument or a
- * result, or does it share its storage with one? */
+ * result, an inner tensor of one, or does it share its storage with one? */
 static bool is_seen(const td_halves *h, int i) {
     const td_graph *g = h->fwd;
-    int32_t         st = td__saved_in_fwd(h, i)->type->storage;
-    bool            seen = h->saved[i].from != TD_SAVED_FRESH;
+    const td_gval  *v = td__saved_in_fwd(h, i);
+    int32_t         st = v->type->storage;
+    bool            seen = h->saved[i].from != TD_SAVED_FRESH || is_inner(v);
     for (int k = 0; k < g->inputs.n && st >= 0; k++)
         seen |= g->inputs.v[k]->type && g->inputs.v[k]->type->storage == st;
-    for (int k = 0; k < h->n_fwd && st >= 0; k++) {
-        const td_garg *a = &g->outputs.v[k];
-        seen |= a->kind == TD_G_VALUE && a->u.v->type && a->u.v->type->storage == st;
-    }
+    for (int k = 0; k < h->n_fwd && st >= 0; k++) seen |= is_in(&g->outputs.v[k], st);
     return seen;
 }
 

@@ -1,8 +1,8 @@
-/* compute_again.c -- values that are computed again where they are read. A norm computes
- * (x - mean) * rstd, and so does its derivative, behind many products: as one value it
- * would be stored and read. But x is stored anyway, as the next sum of a residual reads
- * it, so the derivative's loop computes the value from x, and nothing stores it. Each op
- * runs on the same numbers, so every bit is the same. */
+/* compute_again.c -- values that are computed again where they are read. A norm
+ * computes (x - mean) * rstd, and so does its derivative, behind many products: as one
+ * value it would be stored and read. But x is stored anyway, as the next sum of a
+ * residual reads it, so the derivative's loop computes the value from x, and nothing
+ * stores it. Each op runs on the same numbers, so every bit is the same. */
 #include "backend/native.h"
 
 #include <string.h>

@@ -665,17 +665,14 @@ bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
     if (ok) {
         to->shape = shape_of(&e);
         to->has_end = code.has_end;
-        to->n_wide = code.n_wide;
-        to->n_single = code.n_single;
+        to->n_wide = code.n_wide, to->n_single = code.n_single;
         if (to->shape == TD_DEVICE_ELEMENTS) e.outer = 0, e.inner = n->n_dims;
         e.all = to->shape != TD_DEVICE_ROWS;
         if (e.all) e.each = 0;
         if (vectors && to->shape == TD_DEVICE_ELEMENTS)
             e.vector = td__loop_vector_of(n, false);
-        if (to->shape == TD_DEVICE_COLUMNS && e.vector && n->inside.c % e.vector)
-            e.vector = 0;
         if (to->shape == TD_DEVICE_COLUMNS && e.vector)
-            e.vector = td__loop_vector_of_main(&e);
+            e.vector = n->inside.c % e.vector ? 0 : td__loop_vector_of_main(&e);
         if (e.all) e.threads = e.vector ? COLUMN_THREADS : TD_LOOP_THREADS;
         to->vector = e.vector;
         to->threads = e.each || to->shape == TD_DEVICE_COLUMNS ? e.threads : 0;

@@ -14,8 +14,8 @@ bool td__device_has_loops(uint8_t code) {
 
 /* ---- making --------------------------------------------------------------- */
 
-/* Bytes of shared memory in which a block may keep rows: at most half of what a processor
- * has, so that one block reads while another computes. */
+/* Bytes of shared memory in which a block may keep rows: at most half of what a
+ * processor has, so that one block reads while another computes. */
 static int64_t kept_bytes(uint8_t device) {
     const td_device_state *d = td__device_state(device);
     return d->dev && d->plugin->shared ? d->plugin->shared(d->dev) / 2 : 0;

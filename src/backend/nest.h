@@ -136,8 +136,8 @@ typedef struct td_device_code {
 
 /* `vectors`: with vectors, if the nest allows them; its pointers must be aligned then.
  * shared: bytes of shared memory that a block may keep rows in.
- * *to is zero before the call, but for what its texts begin with; freed by the caller in
- * any case. False: out of memory, or a function it uses has no text. */
+ * *to is zero before the call, but for what its texts begin with; freed by the caller
+ * in any case. False: out of memory, or a function it uses has no text. */
 bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
                      td_device_code *to);
 /* The alignment in bytes of pointer k in a text with vectors of that many elements. */

@@ -31,8 +31,8 @@ static void begin(td_op_kernel *k, td_opcall *c, const char *name, const walk *w
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* Do the elements of all rows begin at vectors, one after the other? The last dim is that
- * of a row. */
+/* Do the elements of all rows begin at vectors, one after the other? The last dim is
+ * that of a row. */
 static bool has_rows(const walk *w) {
     const td_spots *s = &w->s;
     int             last = s->rank - 1;
@@ -211,13 +211,15 @@ static bool set_walks(td_op_kernel *k, const walk *w, int64_t *lines, int64_t *c
     return true;
 }
 
-/* Positions by their index (text/index.h). */
+/* `count` positions by their index, `step` elements apart (text/index.h). */
 typedef struct order {
+    int64_t    count, step;
     td_tensor *slots, *sizes, *begins, *buckets, *sorted, *same;
     int        bits;
 } order;
 
-static bool make_order(td_opcall *c, order *o, int64_t count) {
+static bool make_order(td_opcall *c, order *o) {
+    int64_t count = o->count;
     o->bits = 4;
     while ((int64_t)1 << o->bits < 2 * count && o->bits < MOST_BITS) o->bits++;
     o->slots = td__op_room(c, TD_I32, count);
@@ -230,12 +232,12 @@ static bool make_order(td_opcall *c, order *o, int64_t count) {
            td__fill(o->sizes, td_value_int(0));
 }
 
-/* Sorts the positions of the index; `step` elements apart. False: there is no kernel. */
-static bool sort_positions(td_opcall *c, td_device_state *d, const walk *w,
-                           int64_t count, int64_t step, order *o, bool *ok) {
+/* Sorts the positions of the index. False: there is no kernel. */
+static bool sort_positions(td_opcall *c, td_device_state *d, const walk *w, order *o,
+                           bool *ok) {
     static const char *const names[] = {"td_k_bucket_count", "td_k_bucket_begin",
                                         "td_k_bucket_fill", "td_k_bucket_sort"};
-    *ok = make_order(c, o, count);
+    *ok = make_order(c, o);
     for (int i = 0; *ok && i < TD_COUNT(names); i++) {
         td_op_kernel k = {.name = names[i], .c = c};
         td__op_ptr(&k, w->index);
@@ -246,9 +248,9 @@ static bool sort_positions(td_opcall *c, td_device_state *d, const walk *w,
         td__op_ptr(&k, o->buckets);
         td__op_ptr(&k, o->sorted);
         td__op_ptr(&k, o->same);
-        int64_t given[] = {count, step, o->bits};
+        int64_t given[] = {o->count, o->step, o->bits};
         memcpy(k.run.given, given, sizeof given);
-        if (!td__op_start(&k, d, count, 0, ok)) return false;
+        if (!td__op_start(&k, d, o->count, 0, ok)) return false;
     }
     return true;
 }
@@ -290,8 +292,9 @@ static bool run_put(td_opcall *c, td_device_state *d, walk *w, td_spot_op op, bo
     bool sorted = op == TD_SPOT_ADD && is_sortable(&k, w, count);
     if (once && td__is_half(dt) && !sorted) return false;
     if (sorted) {
-        if (!sort_positions(c, d, w, count, k.run.size[TD_WALK_AT + 2], &o, ok))
-            return false;
+        o.count = count;
+        o.step = k.run.size[TD_WALK_AT + 2];
+        if (!sort_positions(c, d, w, &o, ok)) return false;
         if (!*ok) return true;
         each = vector_of(&k, w, lines);
         k.name = each ? "td_k_put_rows" : "td_k_put_sorted";

@@ -199,6 +199,21 @@ static td_vjp_fn *rule_of(const td_node *n) {
     return def->vjp_fn;
 }
 
+/* The gradient of a captured branch, loop or region that is recorded repeats its ops.
+ * So no gradient of it passes the results of the node, and hooks on them do not run. */
+static bool note_repeated(td_node *n) {
+    if (!n->cx->fake || !td__recording(n->cx)) return true;
+    n->flags |= TD_NF_REPEATED;
+    return !n->hooks ||
+           td__fail(n->cx, TD_E_UNSUPPORTED,
+                    "td_on_grad: unsupported in a captured body: a hook is on a result "
+                    "of a branch, loop or region (%s), and its gradient is computed "
+                    "with create_graph; a gradient of that gradient repeats its ops, "
+                    "and would not run the hook. Call the ops without td_cond, "
+                    "td_while or td_call_region",
+                    n->name);
+}
+
 /* td_node_kind.apply of recorded ops. */
 static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
@@ -219,6 +234,7 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_grad = f.list_grad,
                    .list_need = f.list_need,
                    .list_meta = f.list_meta};
+    if (TD_UNLIKELY(n->def->flags & TD_OPF_NESTS) && !note_repeated(n)) return false;
     uint8_t device = td__make_on(n->cx, n->n_out ? n->out_type[0].device : 0);
     bool    conj = TD_UNLIKELY(n->cx->complex) && conjugates(n);
     bool    ok = set_args(&f, n, need, grads) && set_results(&f, n) &&

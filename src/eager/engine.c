@@ -222,6 +222,7 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
         if (g) td__unref(g);
         return true;
     }
+    if (e->nr < 64) r->came |= (uint64_t)1 << e->nr;
     return (!g || td__walk_add(w, r, e->nr, g)) && td__walk_arrive(w, r);
 }
 
@@ -458,6 +459,10 @@ static bool skip_edges(td_walk *w, const td_node *n) {
 }
 
 bool td__walk_retains(const td_node *n) { return !n->rec || n->rec->walk->keep; }
+
+bool td__walk_came(const td_node *n, int nr) {
+    return !n->rec || nr >= 64 || n->rec->came >> nr & 1;
+}
 
 bool td__walk_give(td_node *n, int nr) {
     td_tensor **at = n->rec ? &n->rec->buf[nr] : NULL, *g = at ? *at : NULL;

@@ -29,6 +29,7 @@ struct td_rec {
     bool        seen;    /* exploration reached it */
     bool        wanted;  /* must run: it leads to a requested gradient */
     bool        reached; /* an edge delivered, with a gradient or without */
+    uint64_t    came;    /* to which of the first 64 results edges delivered */
     int32_t     key, key_end; /* of a history: where its key describes the node */
     const char *host;  /* of a history: why the engine runs the node; NULL: code does */
     bool        hears; /* ...it has hooks that run before its derivative */

@@ -103,13 +103,32 @@ static bool assign(const td_value *in) {
     return !fn || td__set_history(t, fn, value->ag->nr);
 }
 
-/* Rebases the history of view t as copy_ does, but leaves the version: the
+typedef TD_VEC(uint64_t) versions;
+
+/* Appends the versions of t and of its inner tensors. False: no memory. */
+static bool note_versions(const td_tensor *t, versions *to) {
+    if (!td__vec_push(to, td__version(t))) return td__fail_memory(t->cx);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        if (!note_versions(t->typed->inner[i], to)) return false;
+    return true;
+}
+
+/* Sets them again. Returns the next one. */
+static const uint64_t *reset_versions(td_tensor *t, const uint64_t *from) {
+    atomic_store_explicit(&t->st->version, *from++, memory_order_relaxed);
+    for (int i = 0; t->typed && i < t->typed->n; i++)
+        from = reset_versions(t->typed->inner[i], from);
+    return from;
+}
+
+/* Rebases the history of view t as copy_ does, but leaves the versions: the
  * elements are in place and their write was counted already. */
 static bool rebase(td_tensor *t, td_tensor *value) {
-    uint64_t was = atomic_load_explicit(&t->st->version, memory_order_relaxed);
-    bool     ok = copy_recorded(t, value);
-    atomic_store_explicit(&t->st->version, was, memory_order_relaxed);
+    versions was = {0};
+    bool     ok = note_versions(t, &was) && copy_recorded(t, value);
+    if (ok) reset_versions(t, was.v);
     t->seen = td__version(t);
+    td__vec_free(&was);
     return ok;
 }
 

@@ -45,11 +45,13 @@ void td__history_order(const td_history *h, int32_t *order) {
 
 /* ---- what a trace notes ------------------------------------------------- */
 
+/* Which tangents arrived; if none has a value, those that arrived without one. */
 bool td__note_ran(td_history_trace *t, const td_rec *r) {
     const td_node *n = r->node;
-    bool           ok = td__vec_push(&t->ran, r->hides->index);
+    bool           ok = td__vec_push(&t->ran, r->hides->index), any = false;
+    for (int i = 0; i < n->n_out; i++) any |= r->buf[i] != NULL;
     for (int i = 0; ok && n->kind->arrived && i < n->n_out; i++)
-        ok = td__vec_push(&t->came, r->buf[i] != NULL);
+        ok = td__vec_push(&t->came, any ? r->buf[i] != NULL : td__walk_came(n, i));
     return ok || td__fail_memory(n->cx);
 }
 

@@ -139,7 +139,15 @@ static void leave(td_eager *e, const td_callback *b) {
 }
 
 bool td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who) {
-    if (!fn || TD_LIKELY(!(fn->flags & TD_NF_MISSED))) return true;
+    if (!fn || TD_LIKELY(!(fn->flags & (TD_NF_MISSED | TD_NF_REPEATED)))) return true;
+    if (fn->flags & TD_NF_REPEATED)
+        return td__fail(t->cx, TD_E_UNSUPPORTED,
+                        "%s: unsupported in a captured body: %s is a result of a "
+                        "branch, loop or region (%s) whose gradient was computed with "
+                        "create_graph before; that gradient repeats its ops, and no "
+                        "gradient of it passes this result. Call the ops without "
+                        "td_cond, td_while or td_call_region",
+                        who, td__type_str(t), fn->name);
     return td__fail(t->cx, TD_E_UNSUPPORTED,
                     "%s: %s is a view that a compiled call returned or wrote, and "
                     "another result of the call was computed from it; the compiled "

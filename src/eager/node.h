@@ -83,7 +83,10 @@ enum {
      * results of the call were computed: their gradients do not pass through it */
     TD_NF_MISSED = 8,
     /* grad_fn of a fake copy: it represents a node outside of the trace */
-    TD_NF_OUTSIDE = 16
+    TD_NF_OUTSIDE = 16,
+    /* a captured branch, loop or region whose gradient was recorded: that gradient
+     * reads results of ops that were called once more, and not those of the node */
+    TD_NF_REPEATED = 32
 };
 
 /* A node: one recorded op call, custom function, compiled call, write into a view, or
@@ -137,6 +140,8 @@ void td__node_release(td_node *n); /* frees its saved values */
 /* For the derivative of a node, while a walk runs it (engine.c): will the node's saved
  * values stay for another backward (retain_graph)? */
 bool td__walk_retains(const td_node *n);
+/* Did an edge deliver to result nr, with a gradient or without? */
+bool td__walk_came(const td_node *n, int nr);
 /* Moves the gradient of result nr from the walk to the innermost scope, if nobody else
  * can look at it or its storage. False: it stays, or after td__fail. */
 bool td__walk_give(td_node *n, int nr);
@@ -177,7 +182,8 @@ bool         td__is_apart(const td_tensor *t);
 /* The grad_fn of t; a stale view's is regenerated first. False after td__fail. */
 bool         td__fn_of(td_tensor *t, td_node **fn);
 /* May `who` (td_grad, a hook) use the gradient of t, whose grad_fn is fn? Fails
- * if a compiled call makes that gradient incomplete (TD_NF_MISSED). */
+ * if a compiled call or a repeated graph makes that gradient incomplete (TD_NF_MISSED,
+ * TD_NF_REPEATED). */
 bool         td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who);
 
 /* Callbacks for changes of history that are not op calls, so that a trace can log

@@ -43,12 +43,21 @@ static bool use_modes(writing *w, bool grad, bool inference) {
     return true;
 }
 
+/* Is e a copy_ that replaces the history of a tensor, which is no view? Recorded, it
+ * would send zeros to the earlier history, where the program's own write sends the
+ * gradient or nothing. So it copies elements, and a _give sets the history. */
+static bool gives(const writing *w, const td_event *e) {
+    return e->kind == TD_EV_WRITE && e->how == TD_HOW_COPY && e->hist && !e->shares &&
+           !td__joint_is_view(w->r, e->to);
+}
+
 /* Opens the regions that event e was recorded in. A step that acts alike in every mode
  * needs none. */
 static bool use_modes_of(writing *w, const td_event *e) {
     bool any = e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN ||
                (e->kind == TD_EV_WRITE && e->how != TD_HOW_COPY);
     if (any) return true;
+    if (gives(w, e)) return use_modes(w, false, e->inference);
     if (e->kind == TD_EV_MADE && w->inference == e->inference) return true;
     return use_modes(w, e->grad, e->inference);
 }
@@ -171,6 +180,11 @@ static bool put_write(writing *w, const td_event *e, td_garg *in) {
               : e->how == TD_HOW_ASSIGN ? put(w, e, TD_OP__assign, in, 3) != NULL
               : e->shares               ? put(w, e, TD_OP__put_, in, 2) != NULL
                                         : put(w, e, TD_OP_copy_, in, 2) != NULL;
+    if (ok && gives(w, e)) {
+        in[2] = td__garg_int(0);
+        in[3] = (td_garg){.kind = TD_G_BOOL, .u.i = true};
+        ok = put(w, e, TD_OP__give, in, 4) != NULL;
+    }
     if (!ok || !e->touch) return ok;
     in[0] = td__garg_value(value_of(w, e->touch));
     return in[0].u.v && put(w, e, TD_OP__touch, in, 1);

@@ -96,6 +96,11 @@ td_storage_summary *td__storage_summary(const td_joint_run *r, const td_storage 
 static inline int td__joint_input(const td_joint_run *r, const td_tensor *t) {
     return td__tensor_summary(r, t)->input;
 }
+/* Is t a view outside of the trace? The copy of an input need not be a view. */
+static inline bool td__joint_is_view(const td_joint_run *r, const td_tensor *t) {
+    int input = td__joint_input(r, t);
+    return (input < 0 ? t : r->inputs[input].real)->base != NULL;
+}
 
 /* ---- grads.c ------------------------------------------------------------ */
 

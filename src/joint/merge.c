@@ -29,12 +29,6 @@ typedef struct merging {
     td_arena      arena;
 } merging;
 
-/* Is t a view outside of the trace? The copy of an input need not be a view. */
-static bool is_view(const td_joint_run *r, const td_tensor *t) {
-    int input = td__joint_input(r, t);
-    return (input < 0 ? t : r->inputs[input].real)->base != NULL;
-}
-
 /* The value that event e gives `to`, which is e->t or its base; below, the root. */
 static td_tensor *value_for(const td_event *e, const td_tensor *to) {
     return e->t == to ? e->value : e->whole;
@@ -65,7 +59,7 @@ static void keep_touches(const merging *m, const run *u, const td_event *at) {
     for (int i = u->first; i >= 0; i = m->next[i]) {
         td_event *e = &all[i];
         bool      last = i == u->last;
-        bool      counted = last && e != at && is_view(m->r, e->t);
+        bool      counted = last && e != at && td__joint_is_view(m->r, e->t);
         bool      other = (last || flagged) && e->t != e->to;
         if (e->recorded && (other || counted)) e->touch = e->t;
     }
@@ -92,7 +86,8 @@ static void close_run(const merging *m, const run *u) {
     if (recorded) at->hist = root_for(recorded, to);
     if (made) return;
     at->shares = last->t == to ? last->shares : last->whole_shares;
-    bool assign = m->r->opts.assign_writes && !is_view(m->r, to) && !at->shares;
+    bool assign =
+        m->r->opts.assign_writes && !td__joint_is_view(m->r, to) && !at->shares;
     at->how = assign ? TD_HOW_ASSIGN : TD_HOW_COPY;
 }
 

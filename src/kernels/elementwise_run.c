@@ -303,6 +303,55 @@ static void run_copies(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* ---- copies with very short rows ------------------------------------------ */
+
+enum { NARROW = 8, NARROW_ROWS = 512 };
+
+/* Does a copy of plain bytes have rows of a few elements, and many of them? */
+static bool is_narrow(const td_run *r) {
+    const td_iter *it = &r->it;
+    int            mem = r->side[1].mem;
+    return !r->loop && it->n == 2 && it->rank > 1 && r->side[1].same &&
+           r->side[0].mem == mem && it->size[0] <= NARROW && it->size[1] >= NARROW &&
+           (mem == 1 || mem == 2 || mem == 4 || mem == 8);
+}
+
+/* Column by column: n elements with these steps in bytes. */
+static void copy_column(int mem, int64_t n, char *to, int64_t to_step, const char *from,
+                        int64_t step) {
+#define COLUMN(bytes)                                              \
+    for (int64_t i = 0; i < n; i++, to += to_step, from += step) { \
+        memcpy(to, from, bytes);                                   \
+    }
+    if (mem == 4) COLUMN(4)
+    else if (mem == 8) COLUMN(8)
+    else if (mem == 2) COLUMN(2)
+    else COLUMN(1)
+#undef COLUMN
+}
+
+/* Places [begin, end) of the dims from the third on. */
+static void run_narrow(void *arg, int64_t begin, int64_t end) {
+    const td_run  *r = arg;
+    const td_iter *it = &r->it;
+    for (int64_t u = begin; u < end; u++) {
+        char   *to = it->ptr[0], *from = it->ptr[1];
+        int64_t rest = u;
+        for (int d = 2; d < it->rank; rest /= it->size[d++]) {
+            int64_t i = rest % it->size[d];
+            to += i * it->stride[0][d];
+            from += i * it->stride[1][d];
+        }
+        for (int64_t row = 0; row < it->size[1]; row += NARROW_ROWS)
+            for (int64_t col = 0; col < it->size[0]; col++)
+                copy_column(r->side[1].mem, at_most(it->size[1] - row, NARROW_ROWS),
+                            to + row * it->stride[0][1] + col * it->stride[0][0],
+                            it->stride[0][1],
+                            from + row * it->stride[1][1] + col * it->stride[1][0],
+                            it->stride[1][1]);
+    }
+}
+
 /* ---- short rows ---------------------------------------------------------- */
 
 /* One operand's way through the space, element by element in dim order. */
@@ -404,6 +453,11 @@ void td__run(td_run *r) {
     if (total == 0) return;
     if (r->loop && r->it.rank > 1 && r->it.size[0] < SHORT_ROW) {
         run_short(r, total);
+        return;
+    }
+    if (is_narrow(r)) {
+        int64_t each = r->it.size[0] * r->it.size[1];
+        td__pool_run(total / each, TD_RUN_GRAIN / each + 1, run_narrow, r);
         return;
     }
     make_plan(&p, r);

@@ -26,6 +26,8 @@ typedef struct td_fresh_loops {
     /* Elements [begin, end) of r, out being the place of element 0. */
     void (*range_f32)(const td_range *r, int64_t begin, int64_t end, float *out);
     void (*range_f64)(const td_range *r, int64_t begin, int64_t end, double *out);
+    /* from + step (first + i) for i < n, rounded once. */
+    void (*line_f32)(float from, float step, int64_t first, int64_t n, float *out);
 } td_fresh_loops;
 
 /* The loops for this machine (kern_random.c). */

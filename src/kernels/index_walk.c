@@ -5,6 +5,8 @@
  * because equal indices must meet in that order. Index values are checked here as well,
  * before a kernel writes. */
 #include "kernels/index_walk.h"
+#include "kernels/loops/loops.h"
+#include "rules/geom.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,11 +50,13 @@ static inline int64_t pick(const line *l, int64_t j) {
 #include "kernels/index_loops.h"
 #define T float
 #define NAME(x) x##_f32
+#define ORDERED
 #define FACTOR float
 #define ALPHA(l) td__value_f((l)->s->alpha)
 #include "kernels/index_loops.h"
 #define T double
 #define NAME(x) x##_f64
+#define ORDERED
 #define FACTOR double
 #define ALPHA(l) td__value_f((l)->s->alpha)
 #include "kernels/index_loops.h"
@@ -131,6 +135,39 @@ static void mul_any(const line *l) { reduce_line(l, TD_SPOT_MUL); }
 static void max_any(const line *l) { reduce_line(l, TD_SPOT_MAX); }
 static void min_any(const line *l) { reduce_line(l, TD_SPOT_MIN); }
 
+/* ---- lines with one index for all ---------------------------------------- */
+
+/* data = data op other by the loop of a pointwise op, whose numbers for NaN and zeros
+ * are those of reduce_f. The second tensor is scaled by alpha in sums alone. */
+static void by_loop(const line *l, td_op op) {
+    td_scalars  p = {.f = {td__value_f(l->s->alpha)}};
+    td_dtype    dt = l->s->dtype;
+    char       *to = l->data + pick(l, 0) * l->along * td__dtype_bytes[dt];
+    const void *in[] = {to, l->other};
+    int         type = dt == TD_F32 ? TD_COMPUTE_F32 : TD_COMPUTE_F64;
+    td__isa()->loops[type][op](l->n, to, in, &p);
+}
+static void sum_row(const line *l) { by_loop(l, TD_OP_add); }
+static void mul_row(const line *l) { by_loop(l, TD_OP_mul); }
+static void max_row(const line *l) { by_loop(l, TD_OP_maximum); }
+static void min_row(const line *l) { by_loop(l, TD_OP_minimum); }
+
+/* NULL: not such lines. */
+static line_fn *choose_row(const td_spots *s, td_spot_op op) {
+    int last = s->rank - 1;
+    if (s->stride[TD_SPOT_INDEX][last] != 0 || s->stride[TD_SPOT_DATA][last] != 1 ||
+        s->stride[TD_SPOT_OTHER][last] != 1 || s->size[last] < 8 ||
+        (s->dtype != TD_F32 && s->dtype != TD_F64))
+        return NULL;
+    switch (op) {
+    case TD_SPOT_ADD: return sum_row;
+    case TD_SPOT_MUL: return mul_row;
+    case TD_SPOT_MAX: return max_row;
+    case TD_SPOT_MIN: return min_row;
+    default: return NULL;
+    }
+}
+
 /* Moves are by item size, sums by dtype. */
 static line_fn *choose(td_dtype dt, td_spot_op op) {
     int item = td__dtype_bytes[dt];
@@ -154,9 +191,9 @@ static line_fn *choose(td_dtype dt, td_spot_op op) {
                : dt == TD_C64  ? sum_c64
                : dt == TD_C128 ? sum_c128
                                : sum_any;
-    case TD_SPOT_MUL: return mul_any;
-    case TD_SPOT_MAX: return max_any;
-    default: return min_any;
+    case TD_SPOT_MUL: return dt == TD_F32 ? mul_f32 : dt == TD_F64 ? mul_f64 : mul_any;
+    case TD_SPOT_MAX: return dt == TD_F32 ? max_f32 : dt == TD_F64 ? max_f64 : max_any;
+    default: return dt == TD_F32 ? min_f32 : dt == TD_F64 ? min_f64 : min_any;
     }
 }
 
@@ -308,6 +345,44 @@ static void take_lines(void *arg, int64_t begin, int64_t end) {
         take_block(s, begin, end - begin < rows ? end : begin + rows);
 }
 
+/* ---- rows that are copied ------------------------------------------------- */
+
+enum {
+    AHEAD = 4,         /* rows fetched before they are copied */
+    ROW_FETCHED = 2048 /* bytes of each; the processor follows a longer run itself */
+};
+
+/* Is the walk one row for each index, dense on both sides? */
+static bool copies_rows(const td_spots *s) {
+    return s->rank == 2 && s->stride[TD_SPOT_INDEX][1] == 0 &&
+           s->stride[TD_SPOT_DATA][0] == 0 && s->stride[TD_SPOT_DATA][1] == 1 &&
+           s->stride[TD_SPOT_OTHER][1] == 1;
+}
+
+/* The row of data for index number i. */
+static const char *picked_row(const td_spots *s, int64_t i) {
+    line l = {.index = s->ptr[TD_SPOT_INDEX],
+              .index_step = s->stride[TD_SPOT_INDEX][0],
+              .limit = s->limit,
+              .wide = s->wide};
+    return s->ptr[TD_SPOT_DATA] + pick(&l, i) * s->along * td__dtype_bytes[s->dtype];
+}
+
+/* Rows begin..end. They lie anywhere in a table that may be larger than the caches. */
+static void copy_rows(void *arg, int64_t begin, int64_t end) {
+    const td_spots *s = arg;
+    int64_t         item = td__dtype_bytes[s->dtype], bytes = s->size[1] * item;
+    int64_t         fetched = bytes < ROW_FETCHED ? bytes : ROW_FETCHED;
+    for (int64_t i = begin; i < end; i++) {
+        if (i + AHEAD < end) {
+            const char *next = picked_row(s, i + AHEAD);
+            for (int64_t k = 0; k < fetched; k += 64) __builtin_prefetch(next + k);
+        }
+        memcpy(s->ptr[TD_SPOT_OTHER] + i * s->stride[TD_SPOT_OTHER][0] * item,
+               picked_row(s, i), (size_t)bytes);
+    }
+}
+
 #define GRAIN 16384 /* elements worth a thread */
 
 /* s is changed: its dims are joined. */
@@ -328,9 +403,11 @@ void td__spots_run(td_spots *s, td_spot_op op) {
         }
     }
     for (int d = 0; d + 1 < s->rank; d++) rows *= s->size[d];
-    job     j = {s, choose(s->dtype, op)};
-    int64_t grain = GRAIN / s->size[s->rank - 1] + 1;
-    if (op == TD_SPOT_GATHER && rows >= 4 && lines_agree(s))
+    line_fn *row = choose_row(s, op);
+    job      j = {s, row ? row : choose(s->dtype, op)};
+    int64_t  grain = GRAIN / s->size[s->rank - 1] + 1;
+    if (op == TD_SPOT_GATHER && copies_rows(s)) td__pool_run(rows, grain, copy_rows, s);
+    else if (op == TD_SPOT_GATHER && rows >= 4 && lines_agree(s))
         td__pool_run(rows, grain, take_lines, s);
     else if (op == TD_SPOT_GATHER && rows > grain)
         td__pool_run(rows, grain, run_lines, &j);
@@ -419,12 +496,34 @@ static const char *place(const td_tensor *t, int64_t p) {
     return td__sizes_str(t->rank, at);
 }
 
-/* The position of the first index that is not in [least, limit); INT64_MAX: none. */
+/* Position p of a tensor that has the dims of t along which elements differ, as one
+ * of t: the first of its copies. */
+static int64_t among_copies(const td_tensor *t, int64_t p) {
+    int64_t at = 0, step = 1;
+    for (int d = t->rank - 1; d >= 0; step *= t->size[d--]) {
+        int64_t n = t->stride[d] == 0 ? 1 : t->size[d];
+        at += p % n * step;
+        p /= n;
+    }
+    return at;
+}
+
+/* The position of the first index that is not in [least, limit); INT64_MAX: none. An
+ * expanded one is looked at once. */
 static int64_t first_bad(const td_tensor *index, int64_t least, int64_t limit) {
-    scan s = {index, least, limit, INT64_MAX};
-    bool dense = td__is_dense(index->rank, index->size, index->stride);
-    td__pool_run(index->numel, 65536, dense ? scan_dense : scan_strided, &s);
-    return atomic_load(&s.bad);
+    td_meta   m;
+    td_window w;
+    if (index->numel == 0) return INT64_MAX;
+    td__tensor_meta(index, &m);
+    for (int d = 0; d < m.rank; d++)
+        if (m.stride[d] == 0) m.size[d] = 1;
+    const td_tensor *once = td__window(&w, index, &m);
+    scan             s = {once, least, limit, INT64_MAX};
+    bool             dense = td__is_dense(m.rank, m.size, m.stride);
+    td__pool_run(td__numel(m.rank, m.size), 65536, dense ? scan_dense : scan_strided,
+                 &s);
+    int64_t bad = atomic_load(&s.bad);
+    return bad == INT64_MAX ? bad : among_copies(index, bad);
 }
 
 bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n) {

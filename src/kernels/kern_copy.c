@@ -120,18 +120,52 @@ bool td__kern_repeat(td_opcall *c) {
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* n elements of four, eight or sixteen bytes from the last at `from` back to the
- * first. */
-static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
-    int64_t at = 0, lanes = 16 / item;
-    for (; lanes > 1 && at + lanes <= n; at += lanes) {
-        four x;
-        memcpy(&x, from - (at + lanes - 1) * item, sizeof x);
-        x = item == 4 ? __builtin_shufflevector(x, x, 3, 2, 1, 0)
-                      : __builtin_shufflevector(x, x, 2, 3, 0, 1);
-        memcpy(to + at * item, &x, sizeof x);
+/* 64 bytes of elements of four or eight bytes, turned round. */
+static inline void reverse_line(char *to, const char *from, int64_t item) {
+    four x[4];
+    memcpy(x, from, sizeof x);
+    for (int k = 0; k < 4; k++) {
+        four y = item == 4 ? __builtin_shufflevector(x[3 - k], x[3 - k], 3, 2, 1, 0)
+                           : __builtin_shufflevector(x[3 - k], x[3 - k], 2, 3, 0, 1);
+        memcpy(to + 16 * k, &y, sizeof y);
     }
-    for (; at < n; at++) memcpy(to + at * item, from - at * item, (size_t)item);
+}
+
+/* `bytes` of elements of four, eight or sixteen bytes, turned round. */
+static void reverse_part(char *to, const char *from, int64_t bytes, int64_t item) {
+    int64_t at = 0, lines = bytes - bytes % 64;
+    if (item == 4)
+        for (; at < lines; at += 64) reverse_line(to + bytes - at - 64, from + at, 4);
+    else if (item == 8)
+        for (; at < lines; at += 64) reverse_line(to + bytes - at - 64, from + at, 8);
+    for (; at < bytes; at += item)
+        memcpy(to + bytes - at - item, from + at, (size_t)item);
+}
+
+/* The same in the order of `to`. */
+static void reverse_back(char *to, const char *from, int64_t bytes, int64_t item) {
+    const char *end = from + bytes;
+    int64_t     at = 0, lines = bytes - bytes % 64;
+    if (item == 4)
+        for (; at < lines; at += 64) reverse_line(to + at, end - at - 64, 4);
+    else if (item == 8)
+        for (; at < lines; at += 64) reverse_line(to + at, end - at - 64, 8);
+    for (; at < bytes; at += item) memcpy(to + at, end - at - item, (size_t)item);
+}
+
+/* n elements from the last at `from` back to the first. A row of a few pages, of rows
+ * that ascend, goes by way of a buffer: memory is read and written in ascending order,
+ * which processors follow better. Another is read backwards. */
+static void reverse_row(char *to, const char *from, int64_t n, int64_t item,
+                        bool ascend) {
+    char        buf[8192];
+    const char *first = from - (n - 1) * item;
+    if (!ascend || n * item > (int64_t)sizeof buf) {
+        reverse_back(to, first, n * item, item);
+        return;
+    }
+    reverse_part(buf, first, n * item, item);
+    memcpy(to, buf, (size_t)(n * item));
 }
 
 /* A flip whose last dim is read backwards. */
@@ -153,7 +187,8 @@ static void reverse_rows(void *arg, int64_t begin, int64_t end) {
             at += rest % f->m->size[d] * f->m->stride[d];
             rest /= f->m->size[d];
         }
-        reverse_row(f->to + row * n * f->item, f->from + at * f->item, n, f->item);
+        reverse_row(f->to + row * n * f->item, f->from + at * f->item, n, f->item,
+                    last == 0 || f->m->stride[last - 1] > 0);
     }
 }
 
@@ -254,10 +289,17 @@ static void turn_row(const turns *t, char *to, const char *from) {
     }
 }
 
-/* Rows [begin, end). */
+/* Rows [begin, end); short ones by bytes, which costs less than calls. */
 static void turn_rows(void *arg, int64_t begin, int64_t end) {
     const turns *t = arg;
-    for (int64_t i = begin; i < end; i++)
+    size_t       few = t->n - t->by;
+    for (int64_t i = begin; i < end && t->n <= 16; i++) {
+        char       *to = t->to + (size_t)i * t->n;
+        const char *from = t->from + (size_t)i * t->n;
+        for (size_t k = 0; k < t->by; k++) to[k] = from[few + k];
+        for (size_t k = 0; k < few; k++) to[t->by + k] = from[k];
+    }
+    for (int64_t i = begin; i < end && t->n > 16; i++)
         turn_row(t, t->to + (size_t)i * t->n, t->from + (size_t)i * t->n);
 }
 

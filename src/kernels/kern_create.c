@@ -101,6 +101,16 @@ static void linspace_range(void *arg, int64_t begin, int64_t end) {
     size_t           item = td__dtype_bytes[j->dt];
     const td_range  *r = &j->range;
     float            step = (float)r->step;
+    if (j->dt == TD_F32) {
+        float  *to = (float *)(void *)j->p;
+        int64_t half = r->n / 2, cut = end < half ? end : half;
+        cut = cut < begin ? begin : cut;
+        td__fresh_loops()->line_f32((float)r->start, step, begin, cut - begin,
+                                    to + begin);
+        td__fresh_loops()->line_f32((float)j->end, step, cut - (r->n - 1), end - cut,
+                                    to + cut);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         bool    head = i < r->n / 2;
         int64_t k = head ? i : i - (r->n - 1); /* steps from that end */
@@ -210,6 +220,12 @@ static bool tri_indices(td_opcall *c, bool upper) {
     for (int64_t i = 0; i < rows && row; i++) {
         int64_t low = upper && i + k > 0 ? i + k : 0;
         int64_t high = upper || i + k >= cols ? cols : i + k + 1;
+        if (dt == TD_I64) {
+            int64_t *r = (int64_t *)(void *)row, *q = (int64_t *)(void *)col;
+            for (int64_t j = low; j < high; j++) *r++ = i, *q++ = j;
+            row = (char *)r, col = (char *)q;
+            continue;
+        }
         for (int64_t j = low; j < high; j++, row += item, col += item) {
             td__store_i(dt, row, i);
             td__store_i(dt, col, j);

@@ -191,6 +191,35 @@ bool td__kern_masked_select(td_opcall *c) {
     return true;
 }
 
+/* Puts source at the places of a dense mask, in dense elements of T; hits of them.
+ * Which place is set is not predictable, so no branch depends on it. */
+#define PUT_UNDER(T)                                                         \
+    static void put_under_##T(char *to, const char *set, const char *source, \
+                              int64_t hits) {                                \
+        T       *y = (T *)(void *)to;                                        \
+        const T *x = (const T *)(const void *)source;                        \
+        for (int64_t p = 0, k = 0; k < hits; p++) {                          \
+            T here = y[p], new = x[k];                                       \
+            y[p] = set[p] ? new : here;                                      \
+            k += set[p] != 0;                                                \
+        }                                                                    \
+    }
+PUT_UNDER(uint8_t)
+PUT_UNDER(uint16_t)
+PUT_UNDER(uint32_t)
+PUT_UNDER(uint64_t)
+
+/* False: an element of another size. */
+static bool put_dense(int64_t item, char *to, const char *set, const char *source,
+                      int64_t hits) {
+    if (item == 1) put_under_uint8_t(to, set, source, hits);
+    else if (item == 2) put_under_uint16_t(to, set, source, hits);
+    else if (item == 4) put_under_uint32_t(to, set, source, hits);
+    else if (item == 8) put_under_uint64_t(to, set, source, hits);
+    else return false;
+    return true;
+}
+
 /* in: self, mask, source. Elements of source go to the places of the mask in row-major
  * order. */
 bool td__kern_masked_scatter(td_opcall *c) {
@@ -210,8 +239,12 @@ bool td__kern_masked_scatter(td_opcall *c) {
         if (!dense || !td__copy_into(dense, source)) return false;
     }
     if (out != td__in(c, 0) && !td__copy_into(out, td__in(c, 0))) return false;
+    bool plain = td__is_dense(out->rank, out->size, out->stride) &&
+                 mask->numel == out->numel &&
+                 td__is_dense(mask->rank, mask->size, mask->stride) &&
+                 put_dense(item, td__ptr(out), td__ptr(mask), td__ptr(dense), hits);
     pair_start(&w, out->rank, out->size, out, mask);
-    for (int64_t p = 0; p < out->numel && k < hits; p++, pair_next(&w))
+    for (int64_t p = 0; !plain && p < out->numel && k < hits; p++, pair_next(&w))
         if (td__ptr(mask)[w.off[1]])
             memcpy(td__ptr(out) + w.off[0] * item, td__ptr(dense) + k++ * item,
                    (size_t)item);

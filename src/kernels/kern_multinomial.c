@@ -11,8 +11,10 @@ static bool read_row(td_opcall *c, const td_tensor *p, int64_t row, double *w) {
     int64_t     bytes = td__dtype_bytes[p->dtype];
     const char *at = td__ptr(p) + (p->rank == 2 ? row * p->stride[0] * bytes : 0);
     double      sum = 0;
+    bool        f32 = p->dtype == TD_F32;
     for (int64_t i = 0; i < n; i++) {
-        w[i] = td__load_f((td_dtype)p->dtype, at + i * step * bytes);
+        w[i] = f32 ? (double)((const float *)(const void *)at)[i * step]
+                   : td__load_f((td_dtype)p->dtype, at + i * step * bytes);
         if (!(w[i] >= 0) || isinf(w[i]))
             return td__op_fail(
                 c, TD_E_ARG,
@@ -53,8 +55,42 @@ static void with_replacement(const td_opcall *c, double *w, int64_t n, int64_t r
     }
 }
 
+/* Does entry a come before b? The larger does, of equals the first. */
+static bool comes_first(const double *w, int64_t a, int64_t b) {
+    return w[a] > w[b] || (w[a] == w[b] && a < b);
+}
+
+/* Moves the entry at `at` of a heap of n to its place: no entry comes before those
+ * below it. */
+static void sink(const double *w, int64_t *heap, int64_t n, int64_t at) {
+    for (int64_t low = 2 * at + 1; low < n; at = low, low = 2 * at + 1) {
+        if (low + 1 < n && comes_first(w, heap[low], heap[low + 1])) low++;
+        if (!comes_first(w, heap[at], heap[low])) return;
+        int64_t kept = heap[at];
+        heap[at] = heap[low];
+        heap[low] = kept;
+    }
+}
+
+/* The k entries that come first, in order. */
+static void take_first(const double *w, int64_t n, int64_t *out, int64_t k) {
+    for (int64_t i = 0; i < k; i++) out[i] = i;
+    for (int64_t i = k / 2 - 1; i >= 0; i--) sink(w, out, k, i);
+    for (int64_t i = k; i < n && k > 0; i++) {
+        if (!(w[i] > w[out[0]])) continue;
+        out[0] = i;
+        sink(w, out, k, 0);
+    }
+    for (int64_t i = k - 1; i > 0; i--) {
+        int64_t last = out[0];
+        out[0] = out[i];
+        out[i] = last;
+        sink(w, out, i, 0);
+    }
+}
+
 /* The largest of weight / exponential come first: the same law as drawing one
- * after the other. A heap of the k best would pay only for large k. */
+ * after the other. */
 static void without_replacement(const td_opcall *c, double *w, int64_t n, int64_t row) {
     int64_t k = td__in_int(c, 1),
             *out = (int64_t *)(void *)td__ptr(c->out[0]) + row * k;
@@ -63,13 +99,7 @@ static void without_replacement(const td_opcall *c, double *w, int64_t n, int64_
         words(c, row * n + i, u);
         w[i] /= td_draw_exponential(u[0], u[1], 1) + 0x1p-1000;
     }
-    for (int64_t s = 0; s < k; s++) {
-        int64_t best = 0;
-        for (int64_t i = 1; i < n; i++)
-            if (w[i] > w[best]) best = i;
-        out[s] = best;
-        w[best] = -1; /* taken */
-    }
+    take_first(w, n, out, k);
 }
 
 /* All rows are checked before the first number is drawn: a failed call leaves the

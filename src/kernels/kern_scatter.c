@@ -3,6 +3,7 @@
  * already, then places elements in row-major order. */
 #include "ops/cast.h"
 #include "kernels/kern_index.h"
+#include "kernels/loops/loops.h"
 #include "rules/shape_rules.h"
 
 #include <math.h>
@@ -84,20 +85,30 @@ static td_value neutral(td_spot_op op, td_dtype dt) {
     return td_value_int(dt == TD_U8 || dt == TD_BOOL ? 0 : -most[dt] - 1);
 }
 
-/* Divides each element by how many were added to it; integers round down. */
+/* Divides element p of t, which is at `at`, by how many were added to it; integers
+ * round down. */
+static void divide_one(td_dtype dt, char *at, int64_t n) {
+    if (n < 2) return;
+    if (td__is_float(dt)) td__store_f(dt, at, td__load_f(dt, at) / (double)n);
+    else td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
+}
+
+/* count is row-major. */
 static void divide(td_tensor *t, const td_tensor *count) {
-    int64_t item = td__dtype_bytes[t->dtype];
-    for (int64_t p = 0; p < t->numel; p++) {
-        int64_t off = 0, rest = p, n = td__index_at(count, p);
-        for (int d = t->rank - 1; d >= 0; d--) {
+    const int64_t *n = (const int64_t *)(const void *)td__ptr(count);
+    int64_t        item = td__dtype_bytes[t->dtype];
+    td_dtype       dt = (td_dtype)t->dtype;
+    bool           dense = td__is_dense(t->rank, t->size, t->stride);
+    float         *f = (float *)(void *)td__ptr(t);
+    for (int64_t p = 0; p < t->numel && dense && dt == TD_F32; p++)
+        if (n[p] > 1) f[p] = (float)((double)f[p] / (double)n[p]);
+    for (int64_t p = 0; p < t->numel && !(dense && dt == TD_F32); p++) {
+        int64_t off = dense ? p : 0, rest = dense ? 0 : p;
+        for (int d = t->rank - 1; d >= 0 && !dense; d--) {
             off += rest % t->size[d] * t->stride[d];
             rest /= t->size[d];
         }
-        char    *at = td__ptr(t) + off * item;
-        td_dtype dt = (td_dtype)t->dtype;
-        if (n < 2) continue;
-        if (td__is_float(dt)) td__store_f(dt, at, td__load_f(dt, at) / (double)n);
-        else td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
+        divide_one(dt, td__ptr(t) + off * item, n[p]);
     }
 }
 
@@ -254,14 +265,36 @@ typedef struct table_rows {
     int64_t          shares;
 } table_rows;
 
+/* Are both row-major, and the sums those of a vector loop? */
+static bool rows_are_plain(const table_rows *r) {
+    td_dtype dt = (td_dtype)r->g->dtype;
+    return (dt == TD_F32 || dt == TD_F64) &&
+           td__is_dense(r->g->rank, r->g->size, r->g->stride) &&
+           td__is_dense(2, r->table->size, r->table->stride);
+}
+
+/* As add_row, for plain rows. */
+static void add_plain_row(const table_rows *r, int64_t p, int64_t k, double by) {
+    td_dtype    dt = (td_dtype)r->g->dtype;
+    int64_t     n = r->table->size[1], bytes = n * td__dtype_bytes[dt];
+    char       *to = td__ptr(r->table) + k * bytes;
+    const void *in[] = {to, td__ptr(r->g) + p * bytes};
+    td_scalars  alpha = {.f = {by}};
+    int         type = dt == TD_F32 ? TD_COMPUTE_F32 : TD_COMPUTE_F64;
+    td__isa()->loops[type][TD_OP_add](n, to, in, &alpha);
+}
+
 /* Shares begin..end of the table, each every `shares`-th row: one thread adds all that
  * a row gets, in the order of the indices. */
 static void add_rows(void *arg, int64_t begin, int64_t end) {
     const table_rows *r = arg;
+    bool              plain = rows_are_plain(r);
     for (int64_t p = 0; p < r->indices->numel; p++) {
         int64_t k = td__index_at(r->indices, p), share = k % r->shares;
         if (k == r->pad || share < begin || share >= end) continue;
-        add_row(r->table, r->g, p, k, r->count ? 1.0 / (double)r->count[k] : 1.0);
+        double by = r->count ? 1.0 / (double)r->count[k] : 1.0;
+        if (plain) add_plain_row(r, p, k, by);
+        else add_row(r->table, r->g, p, k, by);
     }
 }
 

@@ -306,6 +306,47 @@ static void lse_places(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* n outputs that are neighbours in the input, from place `k` on: element by element of
+ * the reduced dims, all of them together. */
+static void lse_strip(const lse *s, int64_t k, int64_t n) {
+    const td_reduce_loops *l = td__reduce_loops();
+    const td_walk_dim     *along = &s->w.kept[s->w.nk - 1];
+    int64_t                size = td__dtype_bytes[s->in];
+    td_dtype               dt = (td_dtype)s->out->dtype;
+    const char            *p = s->src + td__walk_in(&s->w, k) * size;
+    strip                  buf, max, total;
+    fill(s->acc, &max, n, -INFINITY);
+    fill(s->acc, &total, n, 0);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < s->w.reds; i++) {
+            l->load[s->acc][s->in](p + td__walk_red(&s->w, i) * size, along->in, n,
+                                   &buf);
+            if (pass == 0) l->col[s->acc][TD_RED_MAX](&max, &buf, n, 1, n);
+            else l->f[s->acc].exp_cols(&buf, &max, n, NULL, &total);
+        }
+        for (int64_t j = 0; j < n && pass == 0; j++) {
+            if (s->acc == TD_ACC_F32) max.f32[j] = isinf(max.f32[j]) ? 0 : max.f32[j];
+            else max.f64[j] = isinf(max.f64[j]) ? 0 : max.f64[j];
+        }
+    }
+    logs(s->acc, &total, n);
+    l->col[s->acc][TD_RED_SUM](&total, &max, n, 1, n);
+    for (int64_t j = 0; j < n; j++)
+        l->store[s->acc][dt](
+            s->acc == TD_ACC_F32 ? (void *)&total.f32[j] : (void *)&total.f64[j], 1,
+            td__ptr(s->out) + td__walk_out(&s->w, k + j) * td__dtype_bytes[dt]);
+}
+
+/* Strips [begin, end). */
+static void lse_strips(void *arg, int64_t begin, int64_t end) {
+    const lse *s = arg;
+    int64_t    inner = s->w.kept[s->w.nk - 1].size, per = (inner + STRIP - 1) / STRIP;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t from = u % per * STRIP, n = inner - from < STRIP ? inner - from : STRIP;
+        lse_strip(s, u / per * inner + from, n);
+    }
+}
+
 /* in: self, dim, keepdim. */
 bool td__kern_logsumexp(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
@@ -314,6 +355,10 @@ bool td__kern_logsumexp(td_opcall *c) {
     s.acc = td__acc_of((td_dtype)s.out->dtype);
     td__reduce_mask(&c->in[1], t->rank, true, mask);
     td__walk_make(&s.w, t, mask, false);
-    td__pool_run(s.w.outs, TASK / (s.w.reds + 1) + 1, lse_places, &s);
+    int64_t inner = s.w.kept[s.w.nk - 1].size;
+    if (s.w.by_column && inner >= 8)
+        td__pool_run(s.w.outs / inner * ((inner + STRIP - 1) / STRIP),
+                     TASK / (s.w.reds * STRIP + 1) + 1, lse_strips, &s);
+    else td__pool_run(s.w.outs, TASK / (s.w.reds + 1) + 1, lse_places, &s);
     return true;
 }

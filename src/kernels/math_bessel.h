@@ -1,6 +1,6 @@
-/* math_bessel.h: Bessel functions of order 0 and 1, and Airy's Ai, in f64; those of
- * f32 round the result. Same contract as math.h, but scalar: each is compiled once and
- * called per element.
+/* math_bessel.h: Bessel functions of order 0 and 1, and Airy's Ai, in f64; same
+ * contract as math.h, but scalar: each is compiled once and called per element. Those
+ * of f32 are in math_special_f32.h.
  *
  * Chebyshev series, fitted with 40 digits: of the function itself near 0 (without its
  * logarithm, and divided by its first zeros), of the factors of its asymptotic form
@@ -181,14 +181,5 @@ TD_M_RUN double td_m_k1_any_f64(double x, int scaled) {
 }
 TD_M double td_m_k1_f64(double x) { return td_m_k1_any_f64(x, 0); }
 TD_M double td_m_k1e_f64(double x) { return td_m_k1_any_f64(x, 1); }
-
-TD_M float td_m_i0_f32(float x) { return (float)td_m_i0_f64((double)x); }
-TD_M float td_m_i0e_f32(float x) { return (float)td_m_i0e_f64((double)x); }
-TD_M float td_m_i1_f32(float x) { return (float)td_m_i1_f64((double)x); }
-TD_M float td_m_i1e_f32(float x) { return (float)td_m_i1e_f64((double)x); }
-TD_M float td_m_k0_f32(float x) { return (float)td_m_k0_f64((double)x); }
-TD_M float td_m_k0e_f32(float x) { return (float)td_m_k0e_f64((double)x); }
-TD_M float td_m_k1_f32(float x) { return (float)td_m_k1_f64((double)x); }
-TD_M float td_m_k1e_f32(float x) { return (float)td_m_k1e_f64((double)x); }
 
 #endif

@@ -93,9 +93,4 @@ TD_M_RUN double td_m_log_ndtr_f64(double x) {
     return __builtin_log1p(-0.5 * __builtin_erfc(t));
 }
 
-TD_M float td_m_erfcx_f32(float x) { return (float)td_m_erfcx_f64((double)x); }
-TD_M float td_m_erfinv_f32(float x) { return (float)td_m_erfinv_f64((double)x); }
-TD_M float td_m_ndtri_f32(float x) { return (float)td_m_ndtri_f64((double)x); }
-TD_M float td_m_log_ndtr_f32(float x) { return (float)td_m_log_ndtr_f64((double)x); }
-
 #endif

@@ -2,8 +2,8 @@
  *
  * exp, log, tanh, sigmoid, erf and their relatives work in float. The
  * trigonometric functions, erfc and pow widen to double inside, which costs
- * half the lanes and leaves little but the final rounding. Only fmod,
- * remainder, floor_div, lgamma and digamma call libm and stay scalar.
+ * half the lanes and leaves little but the final rounding; so do fmod, remainder and
+ * floor_div. Only lgamma and digamma call libm and stay scalar.
  *
  * sin, cos and tan take any argument. Up to 2^30 the reduction by pi keeps the
  * relative error; beyond, the angle has an absolute error below 2^-47, which
@@ -560,17 +560,50 @@ TD_M float td_m_pow_f32(float x, float y) {
     return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : p;
 }
 
-TD_M float td_m_fmod_f32(float x, float y) { return __builtin_fmodf(x, y); }
+/* One step of td_m_fmod_f32: r modulo b, within half of b, after a shift by bits. */
+#ifdef __FMA__
+#define TD_MOD_BITS 0x1p50
+#define TD_MOD_LOW 0x1p-250
+#else
+#define TD_MOD_BITS 0x1p28
+#define TD_MOD_LOW 0x1p-252
+#endif
+TD_M double td_m_mod_step(double r, double b, double inverse) {
+    double t = r * inverse + TD_MAGIC_F64;
+    return TD_FMA(-(t - TD_MAGIC_F64), b, r);
+}
+
+/* x - trunc(x / y) y, exactly: the quotient, of up to 278 bits, is taken off from the
+ * top in parts whose products with y are exact. What is left never has more bits than
+ * x or y. */
+TD_M float td_m_fmod_f32(float x, float y) {
+    double b = (double)__builtin_fabsf(y), a = (double)__builtin_fabsf(x);
+    double inverse = 1.0 / b, r = td_m_mod_step(a * TD_MOD_LOW, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+#ifndef __FMA__
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+    r = td_m_mod_step(r * TD_MOD_BITS, b, inverse);
+#endif
+    r = r < 0.0 ? r + b : r;
+    r = ((b == __builtin_inf()) & (a < b)) ? a : r;
+    return td_m_with_sign_f32((float)r, x);
+}
 
 /* The sign of the divisor, as Python and torch.remainder. */
 TD_M float td_m_remainder_f32(float x, float y) {
-    float r = __builtin_fmodf(x, y);
+    float r = td_m_fmod_f32(x, y);
     return ((r != 0.0f) & ((r < 0.0f) != (y < 0.0f))) ? r + y : r;
 }
 
 /* torch.div(x, y, rounding_mode="floor"); see td_m_floor_div_f64. */
 TD_M float td_m_floor_div_f32(float x, float y) {
-    float r = __builtin_fmodf(x, y);
+    float r = td_m_fmod_f32(x, y);
     float q = (x - r) / y;
     q = ((r != 0.0f) & ((r < 0.0f) != (y < 0.0f))) ? q - 1.0f : q;
     float f = __builtin_floorf(q);
@@ -579,15 +612,42 @@ TD_M float td_m_floor_div_f32(float x, float y) {
     return y == 0.0f ? x / y : f;
 }
 
-TD_M float td_m_asinh_f32(float x) { return (float)__builtin_asinh((double)x); }
-TD_M float td_m_acosh_f32(float x) { return (float)__builtin_acosh((double)x); }
-TD_M float td_m_atanh_f32(float x) { return (float)__builtin_atanh((double)x); }
+/* By log1p in double, of arguments that lose nothing of a small x. */
+TD_M float td_m_asinh_f32(float x) {
+    double a = (double)__builtin_fabsf(x);
+    double y = td_m_log1p_f64(a + a * a / (1.0 + __builtin_sqrt(1.0 + a * a)));
+    return td_m_with_sign_f32((float)(a < __builtin_inf() ? y : a), x);
+}
+TD_M float td_m_acosh_f32(float x) {
+    double t = (double)x - 1.0;
+    double y = td_m_log1p_f64(t + __builtin_sqrt(t * (t + 2.0)));
+    return x < 1.0f ? __builtin_nanf("") : (float)y;
+}
+TD_M float td_m_atanh_f32(float x) {
+    double a = (double)__builtin_fabsf(x);
+    return td_m_with_sign_f32((float)(0.5 * td_m_log1p_f64(2.0 * a / (1.0 - a))), x);
+}
+
+/* Squares of floats are exact in double. An infinite side wins over NaN. */
+TD_M float td_m_hypot_f32(float x, float y) {
+    double a = (double)x, b = (double)y;
+    float  r = (float)__builtin_sqrt(a * a + b * b);
+    return (td_m_isinf_f32(x) | td_m_isinf_f32(y)) ? __builtin_inff() : r;
+}
 
 /* ---- parts of a number --------------------------------------------------- */
 
 TD_M int td_m_signbit_f32(float x) { return (int)(td_m_bits_f32(x) >> 31); }
 
-TD_M float td_m_nextafter_f32(float x, float y) { return __builtin_nextafterf(x, y); }
+/* Magnitudes are ordered as their bits. From 0 the step is to the smallest number of
+ * the sign of y. */
+TD_M float td_m_nextafter_f32(float x, float y) {
+    uint32_t u = td_m_bits_f32(x), zero = (td_m_bits_f32(y) & 0x80000000u) | 1u;
+    uint32_t step = ((y > x) == (x > 0.0f)) ? u + 1u : u - 1u;
+    float    r = td_m_from_bits_f32(x == 0.0f ? zero : step);
+    r = x == y ? y : r;
+    return ((x != x) | (y != y)) ? x + y : r;
+}
 
 TD_M float td_m_ldexp_f32(float x, float n) {
     return __builtin_ldexpf(x, (int)td_m_clip_f32(n, -2200.0f, 2200.0f));
@@ -627,8 +687,6 @@ TD_M float td_m_nextafter_f16_f32(float x, float y) {
 TD_M double td_m_nextafter_f16_f64(double x, double y) {
     return (double)td_m_nextafter_f16_f32((float)x, (float)y);
 }
-
-TD_M float td_m_lgamma_f32(float x) { return (float)td_m_lgamma_f64((double)x); }
 
 TD_M float td_m_digamma_f32(float x) { return (float)td_m_digamma_f64((double)x); }
 

@@ -320,7 +320,14 @@ TD_M double td_m_floor_div_f64(double x, double y) {
 
 TD_M int td_m_signbit_f64(double x) { return (int)(td_m_bits_f64(x) >> 63); }
 
-TD_M double td_m_nextafter_f64(double x, double y) { return __builtin_nextafter(x, y); }
+/* As td_m_nextafter_f32. */
+TD_M double td_m_nextafter_f64(double x, double y) {
+    uint64_t u = td_m_bits_f64(x), zero = (td_m_bits_f64(y) & (uint64_t)1 << 63) | 1u;
+    uint64_t step = ((y > x) == (x > 0.0)) ? u + 1u : u - 1u;
+    double   r = td_m_from_bits_f64(x == 0.0 ? zero : step);
+    r = x == y ? y : r;
+    return ((x != x) | (y != y)) ? x + y : r;
+}
 
 /* x 2^n for a whole n, rounded once. Beyond 2200 every number is 0 or infinite. */
 TD_M double td_m_ldexp_f64(double x, double n) {

@@ -7,7 +7,6 @@
 
 #include "kernels/math_bits.h"
 
-TD_M float  td_m_hypot_f32(float x, float y) { return __builtin_hypotf(x, y); }
 TD_M double td_m_hypot_f64(double x, double y) { return __builtin_hypot(x, y); }
 
 TD_M int32_t td_m_abs_i32(int32_t x) { return x < 0 ? (int32_t)(0u - (uint32_t)x) : x; }

@@ -293,13 +293,6 @@ TD_M_RUN double td_m_airy_ai_f64(double x) {
     return 0.39894228040143270 * wave / fourth;
 }
 
-TD_M float td_m_j0_f32(float x) { return (float)td_m_j0_f64((double)x); }
-TD_M float td_m_j1_f32(float x) { return (float)td_m_j1_f64((double)x); }
-TD_M float td_m_y0_f32(float x) { return (float)td_m_y0_f64((double)x); }
-TD_M float td_m_y1_f32(float x) { return (float)td_m_y1_f64((double)x); }
-TD_M float td_m_spherical_j0_f32(float x) {
-    return (float)td_m_spherical_j0_f64((double)x);
-}
 TD_M float td_m_airy_ai_f32(float x) { return (float)td_m_airy_ai_f64((double)x); }
 
 #endif

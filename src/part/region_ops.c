@@ -162,6 +162,38 @@ static bool none_arrives(const td_vjp *v) {
     return true;
 }
 
+/* The value a of a backward graph as views of an input, ts[nr]; NULL: it is computed,
+ * or after td__fail. */
+static td_tensor *view_of_input(td_ctx *cx, const td_garg *a, td_tensor *const *ts) {
+    const td_gval  *out = a->u.v;
+    const td_gnode *n = out->node;
+    td_value        in[TD_MAX_ARGS] = {{0}};
+    if (!n) return ts[out->nr]->typed ? NULL : ts[out->nr];
+    int of = td__opinfo(n->op)->view_of;
+    if (of < 0 || n->in[of].kind != TD_G_VALUE) return NULL;
+    for (int i = 0; i < n->n_in; i++)
+        if (i != of && !td__garg_literal(&n->in[i], &in[i])) return NULL;
+    td_tensor *base = view_of_input(cx, &n->in[of], ts);
+    if (!base) return NULL;
+    /* the trace records no alias, but a view */
+    if (n->op == TD_OP_alias) return td_op_view(base, td__sizes(base));
+    in[of] = td_value_tensor(base);
+    td_tensor **v = td__arena_zalloc(&cx->scratch, sizeof *v * ((size_t)n->n_out + 1));
+    if (!v) return td__fail_memory(cx), NULL;
+    if (!td__call(cx, n->op, in, n->n_in, v, n->n_out)) return NULL;
+    int at = 0;
+    while (at < n->n_out - 1 && n->out[at] != out) at++;
+    return td_is_nil(v[at]) ? NULL : v[at];
+}
+
+/* Result k of the backward graph. A call returns new tensors; a gradient that is a view
+ * of the tangent in eager is one here too, because a leaf takes over its storage. */
+static td_tensor *result_or_view(td_ctx *cx, const td_graph *back, int64_t k,
+                                 td_tensor *const *ts, td_tensor *const *out) {
+    td_tensor *view = view_of_input(cx, &back->outputs.v[k], ts);
+    return view || !td_ok(cx) ? view : out[k];
+}
+
 /* Calls the backward graph; grads[] is as in op call_forward. */
 static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     td_ctx     *cx = v->cx;
@@ -176,9 +208,10 @@ static bool call_back(td_vjp *v, const td_graph *back, const int64_t *grads) {
     for (uint32_t i = 0; ok && i < v->in[TD_CALL_OPERANDS].n; i++)
         if (v->list_need[TD_CALL_OPERANDS][i] && td__region_gives(grads[i]))
             v->list_grad[TD_CALL_OPERANDS][i] =
-                grads[i] >= 0 ? out[grads[i]] : ts[TD_GRAD_INPUT - grads[i]];
+                grads[i] >= 0 ? result_or_view(cx, back, grads[i], ts, out)
+                              : ts[TD_GRAD_INPUT - grads[i]];
     td__free(ts);
-    return ok;
+    return ok && td_ok(cx);
 }
 
 /* Roots and gradients of td_grad in differentiate_body. */

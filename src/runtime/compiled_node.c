@@ -76,8 +76,8 @@ static bool tangent(td_node *n, const td_back *b, int i, td_tensor *g, td_value 
 }
 
 /* Notes which tangents arrived, by g or by came, and which are missing; false: all are.
- * Then the node runs because one arrived without a value, and which is unknown: all
- * count as arrived. */
+ * Then the node runs because some arrived without a value: these count as arrived, or
+ * all, where it is unknown which did. */
 static bool note_arrived(const td_node *n, td_tensor *const *g, const bool *came) {
     td_frame *f = n->data;
     int       words = td__frame_words(f->p);
@@ -87,7 +87,9 @@ static bool note_arrived(const td_node *n, td_tensor *const *g, const bool *came
     for (int i = 0; i < n->n_out; i++)
         td__set_add((g ? g[i] != NULL : came && came[i]) ? f->now : f->missing, i);
     bool any = td__set_any(f->now, words);
-    if (!any) memcpy(f->now, f->missing, size);
+    for (int i = 0; !any && g && i < n->n_out; i++)
+        if (td__walk_came(n, i)) td__set_add(f->now, i);
+    if (!td__set_any(f->now, words)) memcpy(f->now, f->missing, size);
     return any;
 }
 

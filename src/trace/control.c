@@ -202,13 +202,44 @@ static bool check_results(const cond_call *k, const td_graph *g) {
                     i, g->name);
 }
 
-/* An input that shares storage with input i; -1: none. */
-static int sharer(const td_graph *g, int i) {
-    for (int j = 0; j < g->inputs.n; j++)
-        if (j != i && g->inputs.v[j]->type->storage >= 0 &&
-            g->inputs.v[j]->type->storage == g->inputs.v[i]->type->storage)
-            return j;
-    return -1;
+/* Operand i of the branches: a tensor among the arguments, or one they close over. */
+static td_tensor *operand(const cond_call *k, int i) {
+    for (int at = 0; at < k->args.n; at++) {
+        td_value v = k->args.v[at];
+        if (v.kind == TD_K_TENSOR && v.u.t && i-- == 0) return v.u.t;
+    }
+    return i < k->lift.tensors.n ? k->lift.tensors.v[i] : NULL;
+}
+
+/* May gradients pass the branches? */
+static bool takes_gradients(const cond_call *k) {
+    td_tensor *t;
+    for (int i = 0; k->cx->grad_enabled && (t = operand(k, i)); i++)
+        if (td__needs_grad(t)) return true;
+    return false;
+}
+
+static bool is_fixed(const td_tensor *t) {
+    return !t->typed && !td__dims_any_sym(t->size, t->rank) &&
+           !td__dims_any_sym(t->stride, t->rank) && !td__dim_is_sym(t->offset);
+}
+
+/* Does a write of operand i change another operand, or its history? Without gradients,
+ * and ops that address elements outside of their argument, it does not if the elements
+ * do not overlap. */
+static bool changes_another(const cond_call *k, const td_graph *g, int i) {
+    td_tensor *t = operand(k, i), *u;
+    int32_t    st = g->inputs.v[i]->type->storage;
+    bool       beside = td__graph_flags(g, TD_OPF_PLACES);
+    for (int j = 0; st >= 0 && j < g->inputs.n; j++) {
+        if (j == i || g->inputs.v[j]->type->storage != st) continue;
+        if (beside || !(u = operand(k, j)) || takes_gradients(k) || !is_fixed(t) ||
+            !is_fixed(u))
+            return true;
+        td_geom a = td__geom_of(t), b = td__geom_of(u);
+        if (t->dtype != u->dtype || td__geom_overlap(&a, &b)) return true;
+    }
+    return false;
 }
 
 /* Counts the plain tensors that the operands consist of which overlap one of them. */
@@ -266,7 +297,7 @@ static bool note_written(cond_call *k, int b, const td_input_write *by) {
                 "which returns a new tensor, or change the argument outside of the "
                 "branch",
                 g->name, operand_text(k, i, name), td__write_place(w, at_line));
-        if (sharer(g, nr) >= 0)
+        if (changes_another(k, g, nr))
             return td__fail(k->cx, TD_E_TRACE,
                             "td_cond: branch %s writes %s%s, which shares storage "
                             "with another argument; pass only one of them",
@@ -358,13 +389,24 @@ static bool write_back(cond_call *k, td_tensor **out) {
     return true;
 }
 
+/* Are they the same tensor to the branches: without gradients, two tensors that have
+ * the same elements in one storage? */
+static bool is_same(const td_tensor *t, const td_tensor *u) {
+    td_geom a = td__geom_of(t), b = td__geom_of(u);
+    bool    grad = td__needs_grad(t) || td__needs_grad(u);
+    return t == u ||
+           (t->st == u->st && t->dtype == u->dtype && t->flags == u->flags && !grad &&
+            is_fixed(t) && is_fixed(u) && td__geom_identical(&a, &b));
+}
+
 /* Leaves repeated tensors out of the arguments. */
 static void find_same(cond_call *k, td_value *to, int n) {
     for (int i = 0; i < n; i++) {
         to[i] = k->args.v[i];
         k->same[i] = i;
         for (int j = 0; j < i && to[i].kind == TD_K_TENSOR && to[i].u.t; j++)
-            if (to[j].kind == TD_K_TENSOR && to[j].u.t == to[i].u.t) {
+            if (to[j].kind == TD_K_TENSOR && to[j].u.t &&
+                is_same(to[j].u.t, to[i].u.t)) {
                 k->same[i] = j;
                 to[i] = TD_NONE;
             }

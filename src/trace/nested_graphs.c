@@ -117,13 +117,20 @@ typedef struct writes {
     bool            self;  /* ...which is no write of the storage */
 } writes;
 
-/* Marks v and, if the storage is written, every input that shares it. */
+/* May elements of the two, which share a storage, have the same address? */
+static bool may_overlap(const td_gtype *a, const td_gtype *b) {
+    return !td__gtype_is_concrete(a) || !td__gtype_is_concrete(b) ||
+           a->dtype != b->dtype || td__geom_overlap(&a->geom, &b->geom);
+}
+
+/* Marks v and, if the storage is written, every input that overlaps v there. */
 static void note_write(void *env, td_gval *v) {
     writes *w = env;
     for (int i = 0; i < w->g->inputs.n; i++) {
         const td_gval *in = w->g->inputs.v[i];
         bool           shared = in->type && v->type && in->type->storage >= 0 &&
-                      in->type->storage == v->type->storage;
+                      in->type->storage == v->type->storage &&
+                      may_overlap(in->type, v->type);
         uint8_t how = in == v || (shared && !w->self) ? w->mark : 0;
         if (in == v && w->meta) how |= TD_WRITTEN_META;
         if (how && !w->to[i].how) w->to[i].at = w->here;

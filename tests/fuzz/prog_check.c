@@ -67,6 +67,8 @@ static bool clean(td_graph *g, td_stage stage, unsigned nr) {
     return true;
 }
 
+bool prog_all_passes;
+
 /* ---- ways --------------------------------------------------------------- */
 
 /* Numbers are constants of a captured graph, and none of its inputs. Passes may leave
@@ -91,17 +93,33 @@ static bool has_odd_input(const td_graph *fn, const td_value *in) {
     return false;
 }
 
-/* With sizes that depend on values as they are, where those may not be symbols. */
+/* Does the graph assume something of sizes that depend on values? */
+static bool has_guess(const td_graph *g) {
+    bool guess = false;
+    for (int i = 0; i < g->nodes.n; i++) guess |= td__node_is_guess(g->nodes.v[i]);
+    return guess;
+}
+
+/* With sizes that depend on values as they are, where those may not be symbols, and in
+ * random programs where something is assumed of the symbols: a graph checks that when
+ * it runs, for which kept programs are tests. */
 static td_graph *capture(const td_graph *fn, const td_value *in) {
     td_dim_list sizes = {0};
-    td_graph   *g = td__capture_graph(fn, in);
+    td_graph   *g = td__capture_graph(fn, in), *guess = NULL;
+    if (g && !prog_all_passes && has_guess(g)) {
+        guess = g;
+        g = NULL;
+        td__fail(fn->cx, TD_E_UNSUPPORTED, "sizes are assumed");
+    }
     if (!g && td__sizes_measure(fn, in, &sizes)) {
         td_dim_given was = td__dim_give((td_dim_given){sizes.v, sizes.n, 0});
         g = td__capture_graph(fn, in);
         td__dim_give(was);
     }
     td__vec_free(&sizes);
-    return g;
+    if (!guess || g || td_error(fn->cx) == TD_E_MEMORY) return td__graph_drop(guess), g;
+    td_clear(fn->cx);
+    return guess;
 }
 
 static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
@@ -304,8 +322,6 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     td__buf_free(&v.why);
     return is != CASE_DIFFERS;
 }
-
-bool prog_all_passes;
 
 /* A compiled way with backwards as code, too: the backward graphs of its calls become
  * part of it. */

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_LINES = 400, LINE = 1024, TRIES = 3000 };
+enum { CALM = 60 }; /* seconds a try may take */
 
 typedef struct lines {
     char s[MOST_LINES][LINE];
@@ -43,6 +45,7 @@ static bool keep(shrinker *s) {
     prog_result r = {.verdict = PROG_BROKEN};
     if (s->tries++ < TRIES) {
         join(s->next, &b);
+        alarm(CALM);
         prog_check(td__buf_str(&b), b.n, &r);
         td__buf_free(&b);
     }

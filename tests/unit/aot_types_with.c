@@ -3,6 +3,12 @@
 #include "type_help.h"
 
 #include "tandem/compiled_backward.h"
+#include "tandem/store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 /* ---- saved values ------------------------------------------------------- */
 
@@ -41,6 +47,53 @@ TEST(saved_inner_tensors_are_offloaded) {
     CHECK(agree_with(cx, smooth, pair_and_plain, 1, &o));
     CHECK_OK(cx);
     td_close(cx);
+}
+
+static bool late_put(void *env, const void *bytes, size_t n, uint64_t *handle,
+                     char *why) {
+    void *copy = malloc(n);
+    (void)env, (void)why;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    *handle = (uint64_t)(uintptr_t)copy;
+    return copy && memcpy(copy, bytes, n);
+}
+static bool late_get(void *env, uint64_t handle, void *to, size_t n, char *why) {
+    (void)env, (void)why;
+    return memcpy(to, (const void *)(uintptr_t)handle, n) != NULL;
+}
+static void late_drop(void *env, uint64_t handle) {
+    (void)env;
+    free((void *)(uintptr_t)handle);
+}
+
+static bool shows(td_call *c) {
+    td_tensor *a = td_exp(td_arg(c, 0));
+    return td_return(c, a, td_sin(a));
+}
+
+/* The second result is computed from the first, of which an inner tensor is written
+ * before the store has read it. */
+TEST(an_offloaded_inner_tensor_of_a_result_may_be_written_before_backward) {
+    td_store_io io = {.put = late_put, .get = late_get, .drop = late_drop};
+    for (int k = 0; k < 2; k++) {
+        td_ctx     *cx = td_open();
+        td_store   *s = td_store_open(cx, "late", &io);
+        td_aot_opts o = {TD_AOT_OPTS, .partition = TD_PARTITION_DEFAULT,
+                         .offload = {.store = s,
+                                     .min_bytes = 1,
+                                     .filter = TD_SAVED_ALL}};
+        td_fn      *f = td_aot_function(cx, shows, NULL, &o);
+        td_tensor  *a = td_full(cx, TD_SHAPE(8), 0.3), *y[2];
+        td_tensor  *x = td_requires_grad_(make_pair(a, td_clone(a), ""));
+        CHECK(td_invoke(f, TD_ARGS(x), y, 2));
+        if (k) td_zero_(td_type_inner(y[0], 0));
+        CHECK(td_backward_with(TD_LIST(y[1]), TD_LIST(td_ones_like(y[1])), NULL));
+        td_tensor *grad = td_type_inner(td_grad_of(x), 0);
+        CHECK(fabs(td_item(td_sum(grad)) / (8 * exp(0.3) * cos(exp(0.3))) - 1) < 1e-5);
+        CHECK_OK(cx);
+        td_fn_drop(f);
+        td_close(cx);
+    }
 }
 
 /* ---- regions ------------------------------------------------------------ */

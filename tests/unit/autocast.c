@@ -59,6 +59,59 @@ static td_tensor *t_cross(td_tensor *a, td_tensor *b) {
 static td_tensor *t_nll(td_tensor *a, td_tensor *b) {
     return (void)b, td_nll_loss(a, td_zeros(a->cx, TD_SHAPE(3), TD_I64));
 }
+static td_tensor *t_probabilities(td_tensor *a, td_tensor *b) {
+    return td_binary_cross_entropy(a, b);
+}
+static td_tensor *t_hinge(td_tensor *a, td_tensor *b) {
+    return td_hinge_embedding_loss(a, b);
+}
+static td_tensor *t_poisson(td_tensor *a, td_tensor *b) {
+    return td_poisson_nll_loss(a, b);
+}
+static td_tensor *t_ranking(td_tensor *a, td_tensor *b) {
+    return td_margin_ranking_loss(a, b, b);
+}
+static td_tensor *t_soft_margin(td_tensor *a, td_tensor *b) {
+    return td_soft_margin_loss(a, b);
+}
+static td_tensor *t_multi_margin(td_tensor *a, td_tensor *b) {
+    return (void)b, td_multi_margin_loss(a, td_zeros(a->cx, TD_SHAPE(3), TD_I64));
+}
+static td_tensor *t_multilabel(td_tensor *a, td_tensor *b) {
+    return (void)b, td_multilabel_margin_loss(a, td_zeros(a->cx, TD_SHAPE(3, 3), TD_I64));
+}
+static td_tensor *t_multilabel_soft(td_tensor *a, td_tensor *b) {
+    return td_multilabel_soft_margin_loss(a, b);
+}
+static td_tensor *t_cosine(td_tensor *a, td_tensor *b) {
+    return td_cosine_embedding_loss(a, b, td_ones(a->cx, TD_SHAPE(3), TD_I64));
+}
+static td_tensor *t_triplet(td_tensor *a, td_tensor *b) {
+    return td_triplet_margin_loss(a, b, b);
+}
+static td_tensor *t_gaussian(td_tensor *a, td_tensor *b) {
+    return td_gaussian_nll_loss(a, a, b);
+}
+static td_tensor *t_ctc(td_tensor *a, td_tensor *b) {
+    (void)b;
+    td_tensor *one = td_ones(a->cx, TD_SHAPE(), TD_I64);
+    return td_ctc_loss(td_log_softmax(a, 1), td_reshape(one, TD_SHAPE(1)), td_mul(one, 3),
+                       one);
+}
+static td_tensor *t_cdist(td_tensor *a, td_tensor *b) { return td_cdist(a, b); }
+static td_tensor *t_inv(td_tensor *a, td_tensor *b) {
+    return (void)b, td_linalg_inv(td_to(td_eye(a->cx, 3), td_dtype_of(a)));
+}
+static td_tensor *t_quantile(td_tensor *a, td_tensor *b) {
+    return (void)b, td_quantile(a, 0.5);
+}
+static td_tensor *t_prelu(td_tensor *a, td_tensor *b) {
+    return td_prelu(a, td_narrow(td_select(b, 0, 0), 0, 0, 1));
+}
+static td_tensor *t_conv_transpose(td_tensor *a, td_tensor *b) {
+    return td_conv_transpose1d(wide(a), td_unsqueeze(b, 2));
+}
+static td_tensor *t_vecdot(td_tensor *a, td_tensor *b) { return td_linalg_vecdot(a, b); }
 static td_tensor *t_cat(td_tensor *a, td_tensor *b) {
     td_tensor *both[2] = {a, b};
     return td_cat(((td_tensors){both, 2}));

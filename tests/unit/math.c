@@ -6,6 +6,7 @@
 #include "td_test.h"
 
 #include "kernels/math.h"
+#include "kernels/math_special.h"
 #include "kernels/philox.h"
 
 #include <float.h>
@@ -354,6 +355,35 @@ TEST(floor_div_and_remainder_follow_torch) {
         CHECK(same64(td_m_fmod_f64(x, y), (double)c[4]));
     }
     CHECK(td_m_floor_div_f64(-7.0, 2.0) == -4 && td_m_floor_div_f64(1, 0.1) == 9);
+}
+
+/* A float for number i: any bits, and every third time a small whole number. */
+static float some_float(uint32_t i, uint32_t of) {
+    uint32_t w[4];
+    td_philox(7, (uint64_t)i * 2 + of, w);
+    return i % 3 ? td_m_from_bits_f32(w[0]) : (float)((int)(w[0] % 2001) - 1000);
+}
+
+TEST(fmod_and_nextafter_are_exact) {
+    for (uint32_t i = 0; i < points(); i++) {
+        float x = some_float(i, 0), y = some_float(i, 1);
+        CHECK(same32(td_m_fmod_f32(x, y), fmodf(x, y)));
+        CHECK(same32(td_m_nextafter_f32(x, y), nextafterf(x, y)));
+        CHECK(same64(td_m_nextafter_f64((double)x, (double)y),
+                     nextafter((double)x, (double)y)));
+    }
+}
+
+TEST(inverse_hyperbolic_functions_and_hypot_round_doubles) {
+    for (uint32_t i = 0; i < points(); i++) {
+        float x = some_float(i, 0), y = some_float(i, 1), u = x / 1000.0f;
+        CHECK(ulps32(td_m_asinh_f32(x), asinh((double)x)) <= 0.51);
+        CHECK(ulps32(td_m_acosh_f32(x), acosh((double)x)) <= 0.51);
+        CHECK(ulps32(td_m_atanh_f32(u), atanh((double)u)) <= 0.51);
+        CHECK(ulps32(td_m_hypot_f32(x, y), hypot((double)x, (double)y)) <= 0.51);
+    }
+    CHECK(td_m_hypot_f32(INFINITY, NAN) == INFINITY);
+    CHECK(isnan(td_m_acosh_f32(0.5f)) && isnan(td_m_atanh_f32(1.5f)));
 }
 
 TEST(digamma_has_its_poles_and_known_values) {

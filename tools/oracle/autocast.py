@@ -38,6 +38,25 @@ OPS = {
     "bce": F.binary_cross_entropy_with_logits,
     "cross": lambda a, b: F.cross_entropy(a, ZEROS),
     "nll": lambda a, b: F.nll_loss(a, ZEROS),
+    "probabilities": F.binary_cross_entropy,
+    "hinge": F.hinge_embedding_loss,
+    "poisson": F.poisson_nll_loss,
+    "ranking": lambda a, b: F.margin_ranking_loss(a, b, b),
+    "soft_margin": F.soft_margin_loss,
+    "multi_margin": lambda a, b: F.multi_margin_loss(a, ZEROS),
+    "multilabel": lambda a, b: F.multilabel_margin_loss(a, ZEROS.expand(3, 3)),
+    "multilabel_soft": F.multilabel_soft_margin_loss,
+    "cosine": lambda a, b: F.cosine_embedding_loss(a, b, ZEROS + 1),
+    "triplet": lambda a, b: F.triplet_margin_loss(a, b, b),
+    "gaussian": lambda a, b: F.gaussian_nll_loss(a, a, b),
+    "ctc": lambda a, b: F.ctc_loss(a.log_softmax(1), ZEROS[:1] + 1, torch.tensor(3),
+                                   torch.tensor(1)),
+    "cdist": torch.cdist,
+    "inv": lambda a, b: torch.linalg.inv(torch.eye(3).to(a.dtype)),
+    "quantile": lambda a, b: torch.quantile(a, 0.5),
+    "prelu": lambda a, b: F.prelu(a, b[0, :1]),
+    "conv_transpose": lambda a, b: F.conv_transpose1d(wide(a), b.unsqueeze(2)),
+    "vecdot": lambda a, b: torch.linalg.vecdot(a, b),
     "cat": lambda a, b: torch.cat([a, b]),
     "stack": lambda a, b: torch.stack([a, b]),
     "index_copy": lambda a, b: torch.index_copy(a, 0, torch.arange(3), b),
@@ -58,7 +77,7 @@ def result(fn, region, a, b):
     with torch.autocast("cpu", region):
         try:
             return LETTERS[fn(x, y).dtype]
-        except RuntimeError:
+        except (RuntimeError, ValueError):
             return "x"
 
 

@@ -1,5 +1,6 @@
 """A Tandem program as a function with autograd for PyTorch: forward and backward are
-compiled by Tandem, and PyTorch sees one torch.autograd.Function."""
+compiled by Tandem, and PyTorch sees one node: that of tandem._node, or where that was
+not built, a torch.autograd.Function."""
 import logging
 
 import torch
@@ -8,7 +9,14 @@ from torch.autograd.graph import increment_version
 from .. import _core
 from ._pieces import draw_seed
 
+try:
+    from .. import _node
+except ImportError:  # built only where PyTorch is when the package is built
+    _node = None
+
 log = logging.getLogger("tandem")
+# A call with a node in C++, or None: Call, a torch.autograd.Function, does the same.
+record = _node.record if _node and _node.built_for == torch.__version__ else None
 keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
 
 
@@ -44,9 +52,7 @@ def differentiate(ctx, tangents, skip):
     note_writes(ctx)
     wanted = bytes(ctx.needs_input_grad[skip:])
     if torch.is_grad_enabled():
-        args = ctx.tensors[0][:len(wanted)]
-        flags = bytes([t is not None and t.requires_grad for t in tangents])
-        grads = Gradient.apply(ctx.history, wanted, flags, len(tangents), *tangents, *args)
+        grads = Run.gradient(ctx.history, wanted, tangents, ctx.tensors[0][:len(wanted)])
     else:
         keep = keeps_graph()
         grads = ctx.history.backward(tangents, wanted, torch.Tensor, keep)
@@ -60,9 +66,10 @@ class Call(torch.autograd.Function):
     arguments are made outside."""
 
     @staticmethod
-    def forward(ctx, run, *args):
-        seed = draw_seed() if run.random else None
-        outs, history = run.record(args, torch.Tensor, seed, run.dims, run.flags)
+    def forward(ctx, run, made, *args):
+        """`made`: the results and history of a call that was made already, or None."""
+        outs, history = made or run.record(args, torch.Tensor, run.seed(), run.dims,
+                                           run.flags)
         if run.written:
             increment_version([args[i] for i in run.written])
         ctx.set_materialize_grads(False)
@@ -78,7 +85,7 @@ class Call(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *tangents):
-        return differentiate(ctx, tangents, 1)
+        return differentiate(ctx, tangents, 2)
 
 
 class Gradient(torch.autograd.Function):
@@ -149,12 +156,25 @@ class Run:
 
     def compiled(self, given):
         if self.trains:
-            return Call.apply(self, *given)
-        seed = draw_seed() if self.random else None
-        outs = self.call(given, torch.Tensor, seed, self.dims)
+            return record(self, given) if record else Call.apply(self, None, *given)
+        outs = self.call(given, torch.Tensor, self.seed(), self.dims)
         if self.written:
             increment_version([given[i] for i in self.written])
         return outs
+
+    def seed(self):
+        return draw_seed() if self.random else None
+
+    def aliased(self, made, args):
+        """For tandem._node: results that are arguments or views of them, or arguments with
+        forward-mode tangents."""
+        return Call.apply(self, made, *args)
+
+    @staticmethod
+    def gradient(history, wanted, tangents, args):
+        """For tandem._node: a backward with create_graph."""
+        flags = bytes([t is not None and t.requires_grad for t in tangents])
+        return Gradient.apply(history, wanted, flags, len(tangents), *tangents, *args)
 
     def give_up(self, error, args):
         """Tandem reports an error before it writes anything. If the call is wrong, PyTorch

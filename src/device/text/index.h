@@ -19,8 +19,8 @@ TD_KERNEL td_k_gather(TD_RUN(td_nest_run)) {
 }
 
 /* other = data at the index, rows of whole vectors. The walk: the rows; a row's
- * elements follow each other. given: count of vectors, vectors from an index to the next,
- * limit, least index, op, vectors of a row. */
+ * elements follow each other. given: count of vectors, vectors from an index to the
+ * next, limit, least index, op, vectors of a row. */
 TD_KERNEL td_k_gather_rows(TD_RUN(td_nest_run)) {
     TD_OPEN
     const td_k_vector *from = (const td_k_vector *)(const void *)r->ptr[1];
@@ -104,8 +104,8 @@ TD_KERNEL td_k_put(TD_RUN(td_nest_run)) {
  * order, so that what belongs to a place is summed by one thread in the order of the
  * CPU. A bucket has the positions whose indices have one hash; its counts come from
  * sums in memory, whose order decides only where a bucket lies. given of all: count,
- * stride of the index, bits of a hash. Pointers: 0 the index, 1 slots, 2 sizes of buckets
- * and their total, 3 where buckets begin, 4 what a kernel below says. */
+ * stride of the index, bits of a hash. Pointers: 0 the index, 1 slots, 2 sizes of
+ * buckets and their total, 3 where buckets begin, 4 what a kernel below says. */
 
 TD_M uint32_t td_k_hash(int64_t key, int64_t bits) {
     return (uint32_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> (64 - bits));
@@ -194,8 +194,8 @@ TD_KERNEL td_k_put_sorted(TD_RUN(td_nest_run)) {
     }
 }
 
-/* The same, EACH elements of a line at a time: those of data and other follow each other
- * along the line. given: as td_k_put; lines counts vectors. */
+/* The same, EACH elements of a line at a time: those of data and other follow each
+ * other along the line. given: as td_k_put; lines counts vectors. */
 TD_KERNEL td_k_put_rows(TD_RUN(td_nest_run)) {
     TD_OPEN
     typedef struct to_vector {

@@ -79,7 +79,20 @@ static void range_f64(const td_range *r, int64_t begin, int64_t end, double *out
     }
 }
 
+static void line_f32(float from, float step, int64_t first, int64_t n, float *out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        out[i] = __builtin_fmaf(step, (float)(first + i), from);
+}
+
 extern const td_fresh_loops TD_ISA_NAME(td__fresh);
 const td_fresh_loops        TD_ISA_NAME(td__fresh) = {
-           words, uniform_f32, normal_f32, normal_f64, coins, range_f32, range_f64,
+           .words = words,
+           .uniform_f32 = uniform_f32,
+           .normal_f32 = normal_f32,
+           .normal_f64 = normal_f64,
+           .coins = coins,
+           .range_f32 = range_f32,
+           .range_f64 = range_f64,
+           .line_f32 = line_f32,
 };

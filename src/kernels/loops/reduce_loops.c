@@ -27,6 +27,7 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #define IS_FLOAT 1
 #define FN_EXP td_m_exp_f32
 #define FN_LOG td_m_log_f32
+#define FN_POW td_m_pow_f32
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
 #ifdef __AVX512F__
@@ -40,11 +41,13 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #undef K
 #undef FN_EXP
 #undef FN_LOG
+#undef FN_POW
 
 #define T double
 #define K f64
 #define FN_EXP td_m_exp_f64
 #define FN_LOG td_m_log_f64
+#define FN_POW td_m_pow_f64
 #ifdef __AVX512F__
 #undef MAX_VEC
 #undef MIN_VEC

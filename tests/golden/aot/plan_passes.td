@@ -26,15 +26,16 @@ func @f(
     %f2: f32[2,3],
     %f3: f32[3] <base>,
     %f4: f32[3] <base>) {
-  copy_(%x, %f0)
   no_grad {
+    copy_(%x, %f0)
+    _give(%x, %f0, 0, true)
     copy_(%x, %f1)
-    %9 = _made(%f2)
+    %10 = _made(%f2)
   }
-  %10 = select(%9, 0, 1) : f32[3]+3 grad
-  copy_(%10, %f3)
-  copy_(%10, %f4)
-  return %9, %10
+  %11 = select(%10, 0, 1) : f32[3]+3 grad
+  copy_(%11, %f3)
+  copy_(%11, %f4)
+  return %10, %11
 }
 
 # merge_made=off assign_writes=off to_plan
@@ -44,14 +45,17 @@ func @f(
     %f0: f32[2,3] <update 0>,
     %f1: f32[2,3],
     %f2: f32[3] <base>) {
-  copy_(%x, %f0)
-  _bump(%x, 1)
-  %7 = _made(%f1)
-  %8 = select(%7, 0, 1) : f32[3]+3 grad
-  copy_(%8, %f2)
-  _bump(%8, 1)
-  _touch(%8)
-  return %7, %8
+  no_grad {
+    copy_(%x, %f0)
+    _give(%x, %f0, 0, true)
+    _bump(%x, 1)
+    %8 = _made(%f1)
+  }
+  %9 = select(%8, 0, 1) : f32[3]+3 grad
+  copy_(%9, %f2)
+  _bump(%9, 1)
+  _touch(%9)
+  return %8, %9
 }
 
 # merge_writes=off assign_writes=off to_plan
@@ -62,16 +66,17 @@ func @f(
     %f1: f32[2,3] <update 0>,
     %f2: f32[2,3],
     %f3: f32[3] <base>) {
-  copy_(%x, %f0)
   no_grad {
+    copy_(%x, %f0)
+    _give(%x, %f0, 0, true)
     copy_(%x, %f1)
-    %8 = _made(%f2)
+    %9 = _made(%f2)
   }
-  %9 = select(%8, 0, 1) : f32[3]+3 grad
-  _bump(%8, 1)
-  _touch(%9)
-  copy_(%9, %f3)
-  return %8, %9
+  %10 = select(%9, 0, 1) : f32[3]+3 grad
+  _bump(%9, 1)
+  _touch(%10)
+  copy_(%10, %f3)
+  return %9, %10
 }
 
 # merge_writes=off merge_made=off to_plan

@@ -39,7 +39,8 @@ FUNCTIONS = """td_open:p td_close:-p td_ok:bp td_error:ip td_message:sp td_clear
 td_dtype_of:up td_rank:ip td_sizes:Lp td_strides:Lp td_numel:lp td_read:bpupz
 td_wrap:ppuLLppp td_same_storage:bpp td_set_requires_grad:ppb td_requires_grad:bp
 td_grad:bLLpp td_seed:-pU td_aot_function:ppBpp td_fn_drop:-p td_invoke:bpLpi td_arg:ppi
-td_return_values:bpL td_config_set:bpss"""
+td_return_values:bpL td_config_set:bpss td_scope_begin:-ps
+td_scope_end:ppsp"""
 LETTERS = {"p": C.c_void_p, "b": C.c_bool, "i": C.c_int, "s": C.c_char_p, "u": C.c_uint,
            "L": Ints, "l": C.c_int64, "z": C.c_size_t, "U": C.c_uint64, "-": None, "B": BODY}
 
@@ -239,7 +240,9 @@ class Context:
 
     # ---- calls
 
-    def call(self, op, *args, **kw):
+    def bind(self, op, *args, **kw):
+        """The function of an op, its arguments, a function that reads what it returned, and
+        what has to live until it has run."""
         if op not in self.library.prototypes:
             raise Unsupported("no op " + op)
         schema = self.library.schemas[op]
@@ -268,13 +271,20 @@ class Context:
                 c_args.append(MAX_RESULTS)
             else:
                 c_args.append(self.convert(op, ctype, *next(rest), keep))
-        r = self.library.function(op)(*c_args)
+
+        def read(r):
+            if result == "int":
+                return [Handle(outs[0][i]) for i in range(r)]
+            if outs:
+                return (Handle(r),) + tuple(Handle(o[0]) for o in outs)
+            return Handle(r) if result == "td_tensor *" else None
+        return self.library.function(op), c_args, read, keep
+
+    def call(self, op, *args, **kw):
+        function, c_args, read, _keep = self.bind(op, *args, **kw)
+        r = function(*c_args)
         self.check()
-        if result == "int":
-            return [Handle(outs[0][i]) for i in range(r)]
-        if outs:
-            return (Handle(r),) + tuple(Handle(o[0]) for o in outs)
-        return Handle(r) if result == "td_tensor *" else None
+        return read(r)
 
     def convert(self, op, ctype, name, kind, v, keep):
         def is_a(*types):
