@@ -6,18 +6,33 @@
 #   tools/gpu.sh run OUT    there: unpacks it, runs the list of suites below, and leaves
 #                           OUT/gpu.log with what each printed, and its status and time.
 #                           SUITES='doctor samples' runs only those, DEVICE=cuda:0 the device.
+#                           PROGRAMS at pack: only those of the build folder;
+#                           OLD=DIR at pack: programs of another build folder, for suite `step`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 device=${DEVICE:-cuda:0}
+cuda=${CUDA_HOME:-/usr/local/cuda}
 suites=${SUITES:-doctor smoke cases corpus samples programs speed}
 
 pack() {
-    make -j"$(nproc)" all cuda build/ops-test build/fuzz/programs build/gpt2 build/bench/device \
-        build/bench/device_ops || exit 1
+    make -j"${JOBS:-$(nproc)}" all cuda build/ops-test build/fuzz/programs build/gpt2 \
+        build/bench/device build/bench/device_ops build/bench/gpu || exit 1
     rm -rf build/gpu && mkdir -p build/gpu/lib build/gpu/fuzz build/gpu/bench
-    for p in tandem ops-test fuzz/programs gpt2 bench/device bench/device_ops libtandem-cuda.so; do
+    for p in ${PROGRAMS:-tandem ops-test fuzz/programs gpt2 bench/device bench/device_ops bench/gpu} \
+        libtandem-cuda.so; do
         strip -o "build/gpu/$p" "build/$p" || exit 1
     done
+    if [ -n "${OLD:-}" ]; then
+        mkdir -p build/gpu/old
+        for p in bench/gpu libtandem-cuda.so; do
+            strip -o "build/gpu/old/${p##*/}" "$OLD/$p" || exit 1
+        done
+    fi
+    if [ -e "$cuda/include/cupti.h" ]; then # the times of kernels
+        cc -O1 -shared -fPIC -I"$cuda/include" tools/gpu_times.c -L"$cuda/lib64" -lcupti \
+            -o build/gpu/libgpu-times.so && cp -L "$cuda"/lib64/libcupti.so.1? build/gpu/lib/
+    fi
+    cp bench/peer.py bench/peer_gpu.py bench/peer_train.py build/gpu/
     ldd build/ops-test build/tandem | awk '$3 ~ /^\// { print $3 }' | sort -u |
         grep -v '/libc\.so\|/libm\.so\|/libpthread\|/ld-linux' |
         while read -r lib; do cp -L "$lib" build/gpu/lib/; done
@@ -55,6 +70,54 @@ step() {
     go "${STEP:-100}" ./gpt2 --data text.txt --model small --context 1024 --batch 4 --steps 6 --sample 1 \
         --eager --device "$device"
 }
+
+# A step of GPT-2 124M, compiled: with an empty cache, with a full one, and with each
+# setting of VARIANTS, twice in turn; then with the kernels of another build.
+compiled() {
+    local v
+    export TD_CACHE_DIR=$PWD/cache
+    rm -rf cache
+    unset TD_BACKEND
+    go 60 ./bench/gpu "$device" gpt2 16 1024
+    for round in 1 2; do
+        for v in - ${VARIANTS:-}; do
+            echo "## $v"
+            [ "$v" = - ] && v=
+            env ${v//,/ } timeout -k 5 30 $loader ./bench/gpu "$device" gpt2 16 1024
+        done
+        if [ -d old ]; then
+            echo "## old"
+            TD_DEVICE_PATH=$PWD/old TD_CACHE_DIR=$PWD/cache-old go 30 old/gpu "$device" gpt2 16 1024
+        fi
+    done
+    go 30 ./bench/gpu "$device" gpt2 64 1024
+    go 30 ./bench/gpu "$device" tiny
+    go 20 ./bench/gpu "$device" small
+    go 20 ./bench/gpu "$device" mlp
+}
+
+# The time of every kernel of some steps.
+times() {
+    unset TD_BACKEND
+    export TD_CACHE_DIR=$PWD/cache
+    CUDA_INJECTION64_PATH=$PWD/libgpu-times.so GPU_TIMES=$PWD/kernels.txt \
+        go 60 ./bench/gpu "$device" gpt2 16 1024
+    wc -l kernels.txt && tail -n 1600 kernels.txt >"$out/times-last.txt"
+    # of the last whole step, which ends where the loss is copied out
+    awk '$7 == "td_k_gather_rows" { was[++n] = NR } { line[NR] = $0 }
+        END {
+            for (i = was[n - 1]; i < was[n]; i++) {
+                split(line[i], f, " ")
+                key = substr(f[7], 1, 70)
+                sum[key] += f[2] / 1e3; count[key]++; all += f[2] / 1e3
+            }
+            for (k in sum) printf "%9.1f us %4d %s\n", sum[k], count[k], k
+            printf "%9.1f us in sum\n", all
+        }' kernels.txt | sort -rn
+}
+
+# The same step by PyTorch.
+peer() { timeout -k 5 "${PEER:-120}" python3 peer_gpu.py gpt2 16 1024; }
 
 # Out of bounds and uninitialized reads in kernels.
 memcheck() {
@@ -99,6 +162,9 @@ suite() { # NAME
     ops) ops ;;
     kernels) kernels ;;
     memcheck) memcheck ;;
+    compiled) compiled ;;
+    times) times ;;
+    peer) peer ;;
     esac
 }
 

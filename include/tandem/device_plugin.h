@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TD_DEVICE_PLUGIN_VERSION 3
+#define TD_DEVICE_PLUGIN_VERSION 4
 
 /* A grid of blocks of threads. */
 typedef struct td_device_grid {
@@ -117,6 +117,9 @@ typedef struct td_device_plugin {
     void *(*compile)(void *dev, const char *text, size_t *bytes);
     void *(*load)(void *dev, const void *code, size_t bytes, const char *entry);
     void (*target)(void *dev, char *out, size_t cap);
+    /* Bytes of shared memory that the blocks of one processor have together; NULL: no
+     * kernel uses any. */
+    int64_t (*shared)(void *dev);
     /* Starts a kernel; args are addresses of its arguments, which it copies. */
     bool (*launch)(void *dev, void *kernel, td_device_grid grid, void **args);
     /* Recordings. NULL, all of them: none. After record, work of this thread is kept

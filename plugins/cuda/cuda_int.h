@@ -13,37 +13,46 @@
 #include <pthread.h>
 
 /* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
-#define TD_CU_FUNCTIONS                                           \
-    TD_CU(cuInit, "cuInit")                                       \
-    TD_CU(cuGetErrorString, "cuGetErrorString")                   \
-    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")                   \
-    TD_CU(cuDeviceGet, "cuDeviceGet")                             \
-    TD_CU(cuDeviceGetName, "cuDeviceGetName")                     \
-    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute")           \
-    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2")                \
-    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")   \
-    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")                     \
-    TD_CU(cuStreamCreate, "cuStreamCreate")                       \
-    TD_CU(cuStreamSynchronize, "cuStreamSynchronize")             \
-    TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool") \
-    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute")         \
-    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")                     \
-    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")                     \
-    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")                       \
-    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")              \
-    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")              \
-    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")              \
-    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                     \
-    TD_CU(cuModuleLoadData, "cuModuleLoadData")                   \
-    TD_CU(cuModuleGetFunction, "cuModuleGetFunction")             \
-    TD_CU(cuLaunchKernel, "cuLaunchKernel")                       \
-    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")        \
-    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")               \
-    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")    \
-    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")      \
-    TD_CU(cuGraphLaunch, "cuGraphLaunch")                         \
-    TD_CU(cuGraphDestroy, "cuGraphDestroy")                       \
-    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")               \
+#define TD_CU_FUNCTIONS                                             \
+    TD_CU(cuInit, "cuInit")                                         \
+    TD_CU(cuGetErrorString, "cuGetErrorString")                     \
+    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")                     \
+    TD_CU(cuDeviceGet, "cuDeviceGet")                               \
+    TD_CU(cuDeviceGetName, "cuDeviceGetName")                       \
+    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute")             \
+    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2")                  \
+    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")     \
+    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")                       \
+    TD_CU(cuStreamCreate, "cuStreamCreate")                         \
+    TD_CU(cuStreamSynchronize, "cuStreamSynchronize")               \
+    TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool")   \
+    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute")           \
+    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")                       \
+    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")                       \
+    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")                         \
+    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
+    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")                \
+    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")                \
+    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                       \
+    TD_CU(cuModuleLoadData, "cuModuleLoadData")                     \
+    TD_CU(cuModuleEnumerateFunctions, "cuModuleEnumerateFunctions") \
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")                         \
+    TD_CU(cuFuncSetAttribute, "cuFuncSetAttribute")                 \
+    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")          \
+    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")                 \
+    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")      \
+    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")        \
+    TD_CU(cuGraphLaunch, "cuGraphLaunch")                           \
+    TD_CU(cuGraphDestroy, "cuGraphDestroy")                         \
+    TD_CU(cuGraphGetNodes, "cuGraphGetNodes")                       \
+    TD_CU(cuGraphNodeGetType, "cuGraphNodeGetType")                 \
+    TD_CU(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams") \
+    TD_CU(cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies_v2")     \
+    TD_CU(cuGraphNodeGetDependentNodes, "cuGraphNodeGetDependentNodes_v2") \
+    TD_CU(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")          \
+    TD_CU(cuGraphAddDependencies, "cuGraphAddDependencies_v2")      \
+    TD_CU(cuGraphDestroyNode, "cuGraphDestroyNode")                 \
+    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")                 \
     TD_CU(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2")
 
 /* The loaded driver; all zero before td_cu_load. */
@@ -75,7 +84,9 @@ typedef struct td_cuda {
     struct td_cuda_recording *open; /* what is being recorded; NULL: nothing */
     pthread_t                 by;   /* the thread that records */
     CUmemoryPool              pool;
-    int                       arch; /* 90: sm_90 */
+    int                       arch;   /* 90: sm_90 */
+    int64_t                   shared; /* bytes, see td_cuda_shared */
+    void                     *zero;   /* the kernel of zeros.c; NULL until needed */
     uint64_t                  bytes, peak;
     char                      error[4096];
     cublasLtHandle_t          lt;   /* NULL until the first product */
@@ -120,6 +131,7 @@ void        *td_cuda_build(void *dev, const char *text, const char *entry);
 void        *td_cuda_code(void *dev, const char *text, size_t *bytes);
 void        *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry);
 void         td_cuda_target(void *dev, char *out, size_t cap);
+int64_t      td_cuda_shared(void *dev);
 bool         td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args);
 /* Compiles text for sm_<arch> without a device: the machine code, to be freed, or NULL
  * and why. For tests on machines without a GPU. */
@@ -143,6 +155,9 @@ CUdeviceptr td_cuda_reuse(td_cuda *d, size_t bytes);
 bool        td_cuda_flush(td_cuda *d);
 /* Keeps a launch that was just started for td_cuda_change. */
 void        td_cuda_note(td_cuda *d, void *kernel, td_device_grid grid);
+
+/* zeros.c: makes kernels of a graph's fills with zeros. */
+void td_cuda_zeros(td_cuda *d, CUgraph g);
 
 /* product.c */
 int td_cuda_product(void *dev, const td_device_product *p);

@@ -60,6 +60,25 @@ static int count(char *why, size_t cap) {
     return 0;
 }
 
+/* STATIC: bytes that a block of our kernels has beside what it keeps. */
+enum { STATIC = 4096 };
+
+/* What two blocks of a processor can keep. */
+static int64_t shared_of(CUdevice device) {
+    int all = 0, own = 0, block = 0;
+    td_cu.cuDeviceGetAttribute(&all,
+                               CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+                               device);
+    td_cu.cuDeviceGetAttribute(&block,
+                               CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                               device);
+    td_cu.cuDeviceGetAttribute(&own,
+                               CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK,
+                               device);
+    int64_t two = all - 2 * (own + STATIC), one = 2 * (int64_t)(block - STATIC);
+    return two < 0 || one < 0 ? 0 : two < one ? two : one;
+}
+
 /* Context, stream and pool. Freed memory stays in the pool: giving it back at every
  * synchronization costs more than all allocations. */
 static bool start(td_cuda *d) {
@@ -82,6 +101,7 @@ static bool start(td_cuda *d) {
     td_cu.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                d->device);
     d->arch = 10 * major + minor;
+    d->shared = shared_of(d->device);
     return ok;
 }
 
@@ -124,6 +144,7 @@ static const td_device_plugin plugin = {.version = TD_DEVICE_PLUGIN_VERSION,
                                         .compile = td_cuda_code,
                                         .load = td_cuda_load,
                                         .target = td_cuda_target,
+                                        .shared = td_cuda_shared,
                                         .launch = td_cuda_launch,
                                         .record = td_cuda_record,
                                         .recorded = td_cuda_recorded,

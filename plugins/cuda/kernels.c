@@ -84,6 +84,8 @@ static const char prelude[] =
     "    *sign = x < 0 && fmod(floor(x), 2.0) != 0 ? -1 : 1;\n"
     "    return lgamma(x);\n"
     "}\n"
+    /* The name that traces show, which the text defines. */
+    "#define KERNEL TD_NAME\n"
     "#define TD_KERNEL extern \"C\" __global__ void __launch_bounds__(512)\n"
     "#define TD_RUN(T) const __grid_constant__ T td_argument\n"
     "#define TD_OPEN const td_nest_run *r = &td_argument; unsigned td_turn = 0;\n"
@@ -98,18 +100,11 @@ static const char prelude[] =
     "#define TD_ROWS ((int64_t)gridDim.x)\n"
     "#define TD_LANE ((int64_t)threadIdx.x)\n"
     "#define TD_LANES ((int64_t)blockDim.x)\n"
-    "#define TD_SYNC __syncthreads()\n";
+    "#define TD_SYNC __syncthreads()\n"
+    "#define TD_FETCH_ADD(p, n) atomicAdd(p, n)\n";
 
-/* How the threads of a block compute together. */
-static const char together[] =
-    "template <class T> T td_across(T v, int by) {\n"
-    "    unsigned w[(sizeof v + 3) / 4] = {0};\n"
-    "    memcpy(w, &v, sizeof v);\n"
-    "    for (unsigned i = 0; i < sizeof w / 4; i++)\n"
-    "        w[i] = __shfl_xor_sync(0xffffffffu, w[i], by);\n"
-    "    memcpy(&v, w, sizeof v);\n"
-    "    return v;\n"
-    "}\n"
+/* Numbers, by instructions that the GPU has for them. */
+static const char numbers[] =
     /* An instruction that rounds to bf16; and a quotient as the compiler has it, but
      * without its test of exponents, whose branch keeps elements apart. */
     "static inline uint16_t td_bf16_of(float x) {\n"
@@ -126,6 +121,76 @@ static const char together[] =
     "    return __fmaf_rn(__fmaf_rn(-b, q, a), r, q);\n"
     "}\n"
     "#define TD_QUOTIENT(a, b) td_quotient(a, b)\n"
+    /* 2^x for small x, and what tanh is made of e^-2a, each by the instruction that
+     * approximates to two units in the last place. */
+    "static inline float td_ex2(float x) {\n"
+    "    float y;\n"
+    "    asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n"
+    "    return y;\n"
+    "}\n"
+    "#define TD_EX2(x) td_ex2(x)\n"
+    "static inline float td_tanh_of(float e) {\n"
+    "    float r;\n"
+    "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(1.0f + e));\n"
+    "    return __fmaf_rn(-2.0f * e, r, 1.0f);\n"
+    "}\n"
+    "#define TD_TANH_OF(e) td_tanh_of(e)\n"
+    "static inline float td_larger(float a, float b) {\n"
+    "    float y;\n"
+    "    asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(y) : \"f\"(a), \"f\"(b));\n"
+    "    return y;\n"
+    "}\n"
+    "#define TD_LARGER(a, b) td_larger(a, b)\n"
+    "static inline float td_smaller(float a, float b) {\n"
+    "    float y;\n"
+    "    asm(\"min.NaN.f32 %0, %1, %2;\" : \"=f\"(y) : \"f\"(a), \"f\"(b));\n"
+    "    return y;\n"
+    "}\n"
+    /* The larger of two of any type; a NaN wins. */
+    "template <class T> T td_most(T a, T b) { return (a > b || a != a) ? a : b; }\n"
+    "template <> float td_most(float a, float b) { return td_larger(a, b); }\n"
+    "template <class T> T td_least(T a, T b) { return (a < b || a != a) ? a : b; }\n"
+    "template <> float td_least(float a, float b) { return td_smaller(a, b); }\n"
+    "#define TD_MOST(a, b) td_most(a, b)\n"
+    "#define TD_LEAST(a, b) td_least(a, b)\n";
+
+/* How the threads of a block compute together. */
+static const char together[] =
+    "template <class T> T td_across(T v, int by) {\n"
+    "    unsigned w[(sizeof v + 3) / 4] = {0};\n"
+    "    memcpy(w, &v, sizeof v);\n"
+    "    for (unsigned i = 0; i < sizeof w / 4; i++)\n"
+    "        w[i] = __shfl_xor_sync(0xffffffffu, w[i], by);\n"
+    "    memcpy(&v, w, sizeof v);\n"
+    "    return v;\n"
+    "}\n"
+    /* Rows that a block keeps: a thread brings the vectors that it reads later. They
+     * are there after TD_ARRIVED. */
+    "extern __shared__ uint4 td_kept[];\n"
+    "#define TD_KEEP(V, name, at, n) V *name = (V *)((char *)td_kept + (at))\n"
+    "template <class V> void td_bring(V *to, const void *from) {\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "    const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+    "    const size_t of = __cvta_generic_to_global(from);\n"
+    "    if (sizeof(V) == 16)\n"
+    "        asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else if (sizeof(V) == 8)\n"
+    "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], 8;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else if (sizeof(V) == 4)\n"
+    "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\"\n"
+    "                     :: \"r\"(at), \"l\"(of) : \"memory\");\n"
+    "    else\n"
+    "#endif\n"
+    "        *to = *(const V *)from;\n"
+    "}\n"
+    "#define TD_BRING(V, to, from) td_bring<V>(to, from)\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "#define TD_ARRIVED asm volatile(\"cp.async.wait_all;\" ::: \"memory\")\n"
+    "#else\n"
+    "#define TD_ARRIVED (void)0\n"
+    "#endif\n"
     /* A vector is read and written by one instruction. */
     "template <int n> struct td_word { typedef uint4 is; };\n"
     "template <> struct td_word<8> { typedef uint2 is; };\n"
@@ -155,10 +220,11 @@ static const char together[] =
     "}\n"
     "#define TD_VECTOR(V, w) td_vector<V>(w)\n"
     "#define TD_SHARE(n, threads) (((n) + (threads) - 1) / (threads))\n"
-    "#define TD_COLUMNS 32\n"
-    "#define TD_COLUMN ((int64_t)(threadIdx.x & 31))\n"
-    "#define TD_SLICE ((int64_t)(threadIdx.x / 32))\n"
-    "#define TD_SLICES ((int64_t)(blockDim.x / 32))\n"
+    /* The text says TD_TILE, a power of 2: the columns of a block. */
+    "#define TD_COLUMNS TD_TILE\n"
+    "#define TD_COLUMN ((int64_t)(threadIdx.x % TD_TILE))\n"
+    "#define TD_SLICE ((int64_t)(threadIdx.x / TD_TILE))\n"
+    "#define TD_SLICES ((int64_t)(blockDim.x / TD_TILE))\n"
     "#define TD_WARPS(value, fold) do { \\\n"
     "    value = td_all[0]; \\\n"
     "    _Pragma(\"unroll 8\") \\\n"
@@ -198,10 +264,16 @@ static const char together[] =
     "    { U *td_all = td_two[td_which]; TD_WARPS(other, fold_other); } \\\n"
     "} while (0)\n"
     "#define TD_DOWN(T, value, fold) do { \\\n"
+    "    if (TD_TILE > 32) break; \\\n"
     "    __shared__ T td_of[32][33]; \\\n"
-    "    td_of[threadIdx.x & 31][threadIdx.x / 32] = value; \\\n"
+    "    for (int td_k = 16; td_k >= TD_TILE; td_k /= 2) { \\\n"
+    "        T a = value, b = td_across(value, td_k); \\\n"
+    "        value = fold; \\\n"
+    "    } \\\n"
+    "    if ((threadIdx.x & 31) < TD_TILE) \\\n"
+    "        td_of[threadIdx.x & 31][threadIdx.x / 32] = value; \\\n"
     "    __syncthreads(); \\\n"
-    "    T *td_all = td_of[threadIdx.x & 31]; \\\n"
+    "    T *td_all = td_of[threadIdx.x % TD_TILE]; \\\n"
     "    TD_WARPS(value, fold); \\\n"
     "    __syncthreads(); \\\n"
     "} while (0)\n";
@@ -227,12 +299,12 @@ void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
     char         target[40];
     const char  *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
                               "-w"};
-    size_t       n = strlen(text) + sizeof prelude + sizeof together;
+    size_t       n = strlen(text) + sizeof prelude + sizeof numbers + sizeof together;
     char        *all = malloc(n);
     void        *code = NULL;
     nvrtcProgram p = NULL;
     snprintf(target, sizeof target, "-arch=sm_%d", arch);
-    if (all) snprintf(all, n, "%s%s%s", prelude, together, text);
+    if (all) snprintf(all, n, "%s%s%s%s", prelude, numbers, together, text);
     if (!all || nvrtcCreateProgram(&p, all, "kernel.cu", 0, NULL, NULL))
         snprintf(why, cap, "out of memory");
     else if (nvrtcCompileProgram(p, 5, options)) keep_log(p, why, cap);
@@ -258,11 +330,11 @@ void *td_cuda_load(void *dev, const void *code, size_t bytes, const char *entry)
     td_cuda   *d = dev;
     CUmodule   module;
     CUfunction f = NULL;
-    (void)bytes;
+    (void)bytes, (void)entry; /* TD_NAME, the only one */
     if (!td_cu_enter(d) ||
         !td_cu_ok(d, td_cu.cuModuleLoadData(&module, code), "cuModuleLoadData") ||
-        !td_cu_ok(d, td_cu.cuModuleGetFunction(&f, module, entry),
-                  "cuModuleGetFunction"))
+        !td_cu_ok(d, td_cu.cuModuleEnumerateFunctions(&f, 1, module),
+                  "cuModuleEnumerateFunctions"))
         return NULL;
     return f;
 }
@@ -277,21 +349,42 @@ void *td_cuda_build(void *dev, const char *text, const char *entry) {
 
 /* The words of the prelude are part of every kernel, so their hash counts. */
 void td_cuda_target(void *dev, char *out, size_t cap) {
-    const td_cuda *d = dev;
-    uint64_t       h = 14695981039346656037u;
-    int            major = 0, minor = 0;
-    for (int k = 0; k < 2; k++)
-        for (const char *p = k ? together : prelude; *p; p++)
+    const td_cuda    *d = dev;
+    uint64_t          h = 14695981039346656037u;
+    int               major = 0, minor = 0;
+    const char *const words[] = {prelude, numbers, together};
+    for (int k = 0; k < 3; k++)
+        for (const char *p = words[k]; *p; p++)
             h = (h ^ (unsigned char)*p) * 1099511628211u;
     nvrtcVersion(&major, &minor);
     snprintf(out, cap, "cuda sm_%d, NVRTC %d.%d, prelude %016llx", d->arch, major,
              minor, (unsigned long long)h);
 }
 
+int64_t td_cuda_shared(void *dev) { return ((td_cuda *)dev)->shared; }
+
+/* LARGE: bytes that a block has without asking for them. */
+enum { LARGE = 40 << 10 };
+
+/* Lets a kernel have so many bytes in a block. */
+static bool ask_shared(td_cuda *d, void *kernel, uint32_t bytes) {
+    return bytes <= LARGE ||
+           (td_cu_ok(d,
+                     td_cu.cuFuncSetAttribute(
+                         kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                         (int)bytes),
+                     "cuFuncSetAttribute") &&
+            td_cu_ok(d,
+                     td_cu.cuFuncSetAttribute(
+                         kernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                         CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
+                     "cuFuncSetAttribute"));
+}
+
 bool td_cuda_launch(void *dev, void *kernel, td_device_grid grid, void **args) {
     td_cuda *d = dev;
-    bool     ok = td_cu_enter(d) &&
-              td_cu_ok(d,
+    if (!td_cu_enter(d) || !ask_shared(d, kernel, grid.shared)) return false;
+    bool ok = td_cu_ok(d,
                        td_cu.cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1,
                                             1, grid.shared, d->stream, args, NULL),
                        "cuLaunchKernel");

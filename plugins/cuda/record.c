@@ -92,9 +92,11 @@ CUdeviceptr td_cuda_reuse(td_cuda *d, size_t bytes) {
 /* Ends the capture and makes the graph ready. */
 static bool finish(td_cuda *d, recording *r) {
     r->ended = true;
-    return td_cu_ok(d, td_cu.cuStreamEndCapture(d->capture, &r->graph),
-                    "cuStreamEndCapture") &&
-           td_cu_ok(d, td_cu.cuGraphInstantiate(&r->exec, r->graph, 0),
+    if (!td_cu_ok(d, td_cu.cuStreamEndCapture(d->capture, &r->graph),
+                  "cuStreamEndCapture"))
+        return false;
+    td_cuda_zeros(d, r->graph);
+    return td_cu_ok(d, td_cu.cuGraphInstantiate(&r->exec, r->graph, 0),
                     "cuGraphInstantiate");
 }
 

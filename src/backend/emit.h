@@ -41,7 +41,11 @@ typedef struct td_emit_at {
     int16_t  acc;      /* COLUMN: its number among the wide or single ones */
     bool     wide;     /* COLUMN: an accumulator per inner element */
     bool     direct;   /* REDUCE of contiguous memory: folded without a loop */
-    int32_t  buffer;   /* REDUCE: the statement whose buffer s<i> it uses */
+    bool     one;    /* REDUCE of zeros but for one element: computed from that, before
+                        * loop `loop` */
+    int8_t   late;   /* LOAD: the last loop before which such a REDUCE reads it; 0 */
+    int32_t  kept;   /* LOAD whose row is kept in shared memory: where; -1: nowhere */
+    int32_t  buffer; /* REDUCE: the statement whose buffer s<i> it uses */
 } td_emit_at;
 
 /* The state of writing one nest. */
@@ -68,6 +72,7 @@ typedef struct td_emit {
     bool           ahead;   /* vectors of a row are read while the one before is
                              * computed */
     bool           all;     /* every value is computed where it is needed first */
+    bool           alone;   /* one element is being computed, outside of loops */
     int            indent;
     TD_VEC(td_extent) named; /* symbolic sizes and strides, by name n<k> */
 } td_emit;
@@ -108,14 +113,21 @@ void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);
 void         td__emit_flat(td_emit *e, td_buf *b);
 /* Is the access part of a vector, whose elements are q<i>.v[u]? (emit_device.c) */
 bool         td__emit_is_vector(const td_emit *e, const td_stmt *access);
-bool         td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
-void         td__emit_value(td_emit *e, int i);           /* declares v<i> */
-void         td__emit_store(td_emit *e, int i);
+/* The statements that are a sum of zeros but for one element: that of index a[0] - p of
+ * the inner dim, and its value. False: REDUCE i is no such sum. (emit_device_row.c) */
+typedef struct td_emit_one {
+    int     at, value; /* statements */
+    int64_t base;      /* the index is that of `at` less this */
+} td_emit_one;
+bool td__emit_sums_one(const td_emit *e, int i, td_emit_one *to);
+bool td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
+void td__emit_value(td_emit *e, int i);           /* declares v<i> */
+void td__emit_store(td_emit *e, int i);
 /* A STORE of a value that is equal everywhere: only the call that has the first row
  * does it. Without rows, any call does. */
-void         td__emit_store_once(td_emit *e, int i);
+void td__emit_store_once(td_emit *e, int i);
 /* Appends text s of variable dtype `from`, converted and rounded to dtype `to`. */
-void         td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s);
+void td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s);
 
 /* Are the DRAW's elements consecutive along the last dim? Then a block of them is
  * drawn into w<i> before the loop that reads them. */

@@ -27,6 +27,7 @@ enum {
     KEPT = 16,
     LONG = 8192,
     LONG_THREADS = 512,
+    FEW = 8,
     CHEAP = 16
 };
 
@@ -140,11 +141,17 @@ static void open_points(td_emit *e, const char *first, const char *end,
     if (e->each) td__emit_line(e, "const int reg = k * %d + u;", e->vector);
 }
 
+static const char *next_row(const td_emit *e) {
+    return e->code->has_end ? "row + 1" : "row + TD_ROWS";
+}
+
 /* Stores the vectors and closes the loops. */
 static void close_points(td_emit *e) {
     td__loop_close(e);
     if (!e->vector) return;
     td__loop_store_vectors(e);
+    if (!e->all)
+        td__row_bring_next(e, next_row(e), e->code->has_end ? "end" : "rows");
     td__loop_close(e);
 }
 
@@ -293,7 +300,7 @@ static void emit_columns(td_emit *e) {
 /* ---- rows --------------------------------------------------------------- */
 
 static bool folds_here(const td_emit *e, int i) {
-    return td__loop_stmt(e, i)->kind == TD_S_REDUCE && e->at[i].main &&
+    return td__loop_stmt(e, i)->kind == TD_S_REDUCE && e->at[i].main && !e->at[i].one &&
            e->at[i].loop - 1 == e->loop;
 }
 
@@ -377,9 +384,14 @@ static void emit_stage(td_emit *e, int stage) {
     for (int i = 0; i < e->n->stmt.n; i++) {
         const td_stmt    *s = td__loop_stmt(e, i);
         const td_emit_at *a = &e->at[i];
-        if (!a->main || a->depth || a->fixed != (stage < 0) || s->kind == TD_S_REDUCE ||
-            (stage >= 0 && a->loop != stage) || td__loop_is_column(e, i, true))
+        if (!a->main || a->depth || a->fixed != (stage < 0) ||
+            (s->kind == TD_S_REDUCE && !a->one) || (stage >= 0 && a->loop != stage) ||
+            td__loop_is_column(e, i, true))
             continue;
+        if (s->kind == TD_S_REDUCE) {
+            td__row_one(e, i);
+            continue;
+        }
         if (s->kind == TD_S_COLUMN) {
             snprintf(acc, sizeof acc, "acc%d", i);
             snprintf(x, sizeof x, "v%d", s->a[0]);
@@ -391,6 +403,7 @@ static void emit_stage(td_emit *e, int stage) {
             e->indent--;
         } else td__emit_value(e, i);
     }
+    if (td__row_needs_barrier(e, stage)) td__emit_line(e, "TD_SYNC;");
 }
 
 /* Sets a wide accumulator of a part: in registers, or in memory. */
@@ -477,6 +490,7 @@ static void emit_rows(td_emit *e) {
     td__loop_count(e, "rows", 0, e->outer);
     td__loop_count(e, "inside", e->outer, e->n->n_dims);
     if (columns) td__loop_parts(e);
+    td__row_declare_kept(e);
     emit_stage(e, -1);
     if (columns) {
         td__loop_open(e,
@@ -484,8 +498,13 @@ static void emit_rows(td_emit *e) {
         td__loop_part_rows(e);
         emit_part_begin(e);
         if (e->ahead) declare_ahead(e, 'n'), fetch_row(e, "begin");
+        td__row_bring_first(e, "begin", "end");
         td__loop_open(e, "for (int64_t row = begin; row < end; row++) {");
-    } else td__loop_open(e, "for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {");
+    } else {
+        td__row_bring_first(e, "TD_ROW", "rows");
+        td__loop_open(e, "for (int64_t row = TD_ROW; row < rows; row += TD_ROWS) {");
+    }
+    td__row_arrived(e);
     if (e->ahead) take_row(e);
     td__loop_split_index(e, "row", 0, e->outer, 'i');
     declare_kept(e);
@@ -551,6 +570,15 @@ static void emit_after(td_emit *e, bool inside) {
             e->indent--;
         }
     }
+}
+
+/* The inner elements that a block of the second kernel has: few, so that many blocks
+ * read the parts; if there are many, one for each thread. */
+static int tile_of(const td_nest *n) {
+    if (n->inside.p >= 0) return WARP;
+    return n->inside.c > 64 * LONG_THREADS ? LONG_THREADS
+           : n->inside.c > LONG            ? WARP
+                                           : FEW;
 }
 
 /* A block has TD_COLUMNS inner elements, and TD_SLICES threads for each. */
@@ -623,7 +651,8 @@ static void emit_kernel(td_emit *e, kernel_text *k, td_buf *to,
     td__buf_free(&k->whole);
 }
 
-bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
+bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
+                     td_device_code *to) {
     td_nest_code code = {0};
     kernel_text  k;
     td_emit      e = {.n = n, .code = &code, .loop = -1, .device = true};
@@ -636,27 +665,29 @@ bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to) {
     if (ok) {
         to->shape = shape_of(&e);
         to->has_end = code.has_end;
-        to->n_wide = code.n_wide;
-        to->n_single = code.n_single;
+        to->n_wide = code.n_wide, to->n_single = code.n_single;
         if (to->shape == TD_DEVICE_ELEMENTS) e.outer = 0, e.inner = n->n_dims;
         e.all = to->shape != TD_DEVICE_ROWS;
         if (e.all) e.each = 0;
         if (vectors && to->shape == TD_DEVICE_ELEMENTS)
             e.vector = td__loop_vector_of(n, false);
-        if (to->shape == TD_DEVICE_COLUMNS && e.vector && n->inside.c % e.vector)
-            e.vector = 0;
         if (to->shape == TD_DEVICE_COLUMNS && e.vector)
-            e.vector = td__loop_vector_of_main(&e);
+            e.vector = n->inside.c % e.vector ? 0 : td__loop_vector_of_main(&e);
         if (e.all) e.threads = e.vector ? COLUMN_THREADS : TD_LOOP_THREADS;
         to->vector = e.vector;
         to->threads = e.each || to->shape == TD_DEVICE_COLUMNS ? e.threads : 0;
         if (to->shape == TD_DEVICE_ROWS && !e.each && n->inside.p < 0 &&
             n->inside.c > LONG)
             to->threads = LONG_THREADS;
+        to->shared = td__row_keep(&e, to->shape == TD_DEVICE_ROWS ? shared : 0);
         emit_kernel(&e, &k, &to->text, bodies[to->shape]);
         e.all = false;
         e.vector = e.each = 0;
-        if (code.has_end) emit_kernel(&e, &k, &to->end, emit_end);
+        to->tile = tile_of(n);
+        if (code.has_end) {
+            td__buf_printf(&to->end, "#define TD_TILE %d\n", to->tile);
+            emit_kernel(&e, &k, &to->end, emit_end);
+        }
     }
     td__free(e.at);
     td__vec_free(&e.named);

@@ -62,4 +62,22 @@ void        td__loop_store_vectors(td_emit *e);
 bool        td__loop_is_ahead(const td_emit *e, int i);
 void        td__loop_fetch(td_emit *e, int i);
 
+/* ---- emit_device_row.c */
+
+/* Declares v<i>, a sum of one element. */
+void td__row_one(td_emit *e, int i);
+/* May what such sums read before this loop be written in it? */
+bool td__row_needs_barrier(const td_emit *e, int stage);
+/* Decides which rows are kept in so many bytes of shared memory; the bytes they take. */
+int  td__row_keep(td_emit *e, int64_t bytes);
+/* Declares the memory of rows that are kept, and brings the row of that name. */
+void td__row_declare_kept(td_emit *e);
+void td__row_bring_first(td_emit *e, const char *row, const char *end);
+/* Waits for them. */
+void td__row_arrived(td_emit *e);
+/* Brings the vectors of row `next`, which is before `end`, whose places this loop has
+ * read last. */
+void td__row_bring_next(td_emit *e, const char *next, const char *end);
+bool td__row_is_kept(const td_emit *e, int i);
+
 #endif

@@ -102,8 +102,8 @@ const char *td__device_unit(const td_stmt *s, td_dtype acc) {
 const char *td__device_folded(const td_stmt *s) {
     static const char *const texts[] = {[TD_FOLD_SUM] = "a + b",
                                         [TD_FOLD_PROD] = "a * b",
-                                        [TD_FOLD_MAX] = "(a > b || a != a) ? a : b",
-                                        [TD_FOLD_MIN] = "(a < b || a != a) ? a : b"};
+                                        [TD_FOLD_MAX] = "TD_MOST(a, b)",
+                                        [TD_FOLD_MIN] = "TD_LEAST(a, b)"};
     return texts[s->how];
 }
 
@@ -344,6 +344,8 @@ void td__loop_load_vectors(td_emit *e) {
         else if (td__loop_is_ahead(e, i))
             td__emit_line(e, "const td_vec_%s q%d = TD_VECTOR(td_vec_%s, m%d%s);", t, i,
                           t, i, e->each ? "[k]" : "");
+        else if (td__row_is_kept(e, i))
+            td__emit_line(e, "const td_vec_%s q%d = r%d[vec];", t, i, i);
         else
             td__emit_line(e, "const td_vec_%s q%d = TD_TAKE(td_vec_%s, p%d + (%s));", t,
                           i, t, s->ptr, td__buf_str(&at));

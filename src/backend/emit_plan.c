@@ -72,6 +72,14 @@ static bool is_plain_row(const td_emit *e, const td_stmt *load, const td_stmt *r
     return e->inner > 0;
 }
 
+/* Value i is read before `loop`, and so are the elements it is computed from. */
+static void note_late(td_emit *e, int i, int8_t loop) {
+    const td_stmt *s = stmt(e, i);
+    if (e->at[i].depth == 0) return;
+    if (s->kind == TD_S_LOAD && e->at[i].late < loop) e->at[i].late = loop;
+    for (int k = 0; k < s->n; k++) note_late(e, s->a[k], loop);
+}
+
 /* Fills e->at[i] from the statement's operands, which come earlier. */
 static void place(td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
@@ -87,8 +95,11 @@ static void place(td_emit *e, int i) {
         if (r->loop > a->loop) a->loop = r->loop;
     }
     if (s->kind == TD_S_REDUCE) {
+        td_emit_one one;
         a->vary &= (1u << e->outer) - 1u;
-        a->loop++;
+        a->one = td__emit_sums_one(e, i, &one);
+        if (a->one) note_late(e, one.value, a->loop);
+        else a->loop++;
     }
     a->depth = (int8_t)depth_of(e, a->vary);
     if (s->kind == TD_S_COLUMN) {
@@ -101,7 +112,7 @@ static void place(td_emit *e, int i) {
     /* A direct fold has no loop, so it precedes any store that overwrites its row. */
     a->direct = !e->device && s->kind == TD_S_REDUCE && e->at[s->a[0]].depth > 0 &&
                 is_plain_row(e, stmt(e, s->a[0]), s);
-    if (s->kind == TD_S_REDUCE && !a->direct &&
+    if (s->kind == TD_S_REDUCE && !a->direct && !a->one &&
         td__emit_acc(s) == td__emit_var_dtype((td_dtype)stmt(e, s->a[0])->dtype))
         e->at[s->a[0]].folded = true;
     a->fixed = a->depth == 0 && a->vary == 0 && !reduced && s->kind != TD_S_COLUMN;
@@ -162,7 +173,7 @@ static int cost_of(const td_emit *e, int i) {
 static uint32_t own_loop(const td_emit *e, int i) {
     const td_stmt    *s = stmt(e, i);
     const td_emit_at *a = &e->at[i];
-    if (s->kind == TD_S_REDUCE) return a->direct ? 0 : 1u << (a->loop - 1);
+    if (s->kind == TD_S_REDUCE) return a->direct || a->one ? 0 : 1u << (a->loop - 1);
     if (s->kind == TD_S_STORE && a->depth > 0) return 1u << a->loop;
     if (s->kind == TD_S_COLUMN && (a->wide || e->flat)) return 1u << a->loop;
     return 0;
@@ -284,7 +295,8 @@ static bool delay_stores(td_emit *e) {
             const td_emit_at *r = &e->at[k];
             if (stmt(e, k)->kind != TD_S_LOAD || !r->main || !r->depth) continue;
             if (!may_share(e, stmt(e, i), stmt(e, k))) continue;
-            for (; r->computed >> a->loop > 1u; moved = true) a->loop++;
+            for (; r->computed >> a->loop > 1u || a->loop < r->late; moved = true)
+                a->loop++;
         }
     }
     return moved;

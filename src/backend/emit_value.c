@@ -338,7 +338,8 @@ void td__emit_value(td_emit *e, int i) {
     const td_emit_at *a = &e->at[i];
     td_dtype          dt = (td_dtype)s->dtype;
     char              text[24];
-    if (a->depth && !e->in_end && !e->all && !(a->computed >> e->loop & 1)) {
+    if (a->depth && !e->in_end && !e->all && !e->alone &&
+        !(a->computed >> e->loop & 1)) {
         td_buf at = {0};
         if (a->store >= 0 && e->at[a->store].loop < e->loop) {
             emit_load(e, i, &e->n->stmt.v[a->store]);
@@ -385,6 +386,8 @@ static bool has_bits(const td_emit *e, int i) {
 /* The zeros behind the elements that s stores. */
 static void store_zeros(td_emit *e, const td_stmt *s) {
     td_buf at = {0};
+    if (e->vector && s->p->i[0] >= e->n->inside.c / e->vector * e->vector)
+        return; /* behind the last vector */
     td__emit_index(e, &at, s->stride);
     td__emit_line(e, "if (v%d == %lld)", s->a[1], (long long)s->p->i[0]);
     td__emit_line(e, "    TD_ROLL for (int64_t k = 1; k <= %lld; k++)",

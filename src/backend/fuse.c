@@ -43,11 +43,27 @@ static bool delays_many_calls(const td_lowered *l, const td_point *p,
     return waits;
 }
 
+static td_origin origin_of(const td_point *p) {
+    return p->v->node ? (td_origin)p->v->node->origin : TD_FROM_FORWARD;
+}
+
+/* Is point i computed again, from p that is stored, behind a heavy op? Fused with p its
+ * value would be stored beside it. */
+static bool is_behind(const td_lowered *l, const td_point *p, const td_point *i) {
+    if (origin_of(i) != TD_FROM_AGAIN || origin_of(p) == TD_FROM_AGAIN) return false;
+    for (int at = p->pos + 1; at < i->pos; at++) {
+        const td_gnode *n = l->g->nodes.v[at];
+        if (n->kind != TD_N_OP || td__row(n->op)->work) return true;
+    }
+    return false;
+}
+
 /* Tries to fuse point i with each point it reads. */
 static void join_makers(td_lowered *l, int i) {
     for (int k = 0; k < l->point.v[i].n_in; k++) {
         int p = maker_of(l, &l->point.v[i].in[k]);
-        if (p >= 0 && !delays_many_calls(l, &l->point.v[p], &l->point.v[i]))
+        if (p >= 0 && !delays_many_calls(l, &l->point.v[p], &l->point.v[i]) &&
+            !is_behind(l, &l->point.v[p], &l->point.v[i]))
             td__group_join(l, p, i, k);
     }
 }

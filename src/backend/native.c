@@ -6,6 +6,7 @@
 #include "trace/trace.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Texts of kernels that were found on disk are borrowed from the image. */
@@ -99,7 +100,7 @@ static td_graph *simplify(const td_graph *g) {
     g->cx->grad_enabled = grad;
     td__buf_free(&names);
     if (s && td__graph_dce(s) && td__graph_cse(s) && td__combine_products(s) &&
-        td__graph_cse(s) && td__pack_products(s) && td__graph_dce(s) &&
+        td__graph_cse(s) && td__compute_again(s) && td__pack_products(s) && td__graph_dce(s) &&
         td__place_pieces(s))
         return s;
     td__graph_drop(s);

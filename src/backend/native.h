@@ -57,6 +57,12 @@ static inline void td__gnode_stand_for(td_gnode *n, const td_gnode *of) {
  * False after td__fail. */
 bool td__combine_products(td_graph *g);
 
+/* ---- values computed again (compute_again.c) ------------------------------ */
+
+/* On a device, a value that loops far apart read is computed again from one that is
+ * stored anyway; dead nodes stay for td__graph_dce. False after td__fail. */
+bool td__compute_again(td_graph *g);
+
 /* ---- packed matrices (pack_products.c) ------------------------------------ */
 
 /* Packs matrices that several products of few rows read, and makes these _mm_strips;
@@ -363,6 +369,8 @@ typedef struct td_on_device {
     int             n_wide, n_single;
     int             vector; /* elements that a thread takes at once; 0: one by one */
     int             threads, plain_threads; /* of a block; 0: any number */
+    int             shared, plain_shared;   /* bytes that a block keeps rows in */
+    int             tile;                   /* inner elements of a block of `end` */
     char           *text, *end_text;
     char           *plain_text; /* without vectors, for pointers that lie otherwise */
     void           *kernel, *end, *plain; /* the plugin's; plain: NULL until needed */

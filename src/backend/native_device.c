@@ -14,19 +14,40 @@ bool td__device_has_loops(uint8_t code) {
 
 /* ---- making --------------------------------------------------------------- */
 
+/* Bytes of shared memory in which a block may keep rows: at most half of what a
+ * processor has, so that one block reads while another computes. */
+static int64_t kept_bytes(uint8_t device) {
+    const td_device_state *d = td__device_state(device);
+    return d->dev && d->plugin->shared ? d->plugin->shared(d->dev) / 2 : 0;
+}
+
+/* The name of a kernel in traces: the ops of the launch, joined by underscores. */
+static void add_name(td_buf *to, const char *label, const char *end) {
+    td__buf_add(to, "#define TD_NAME td_");
+    for (const char *p = label; *p; p++)
+        if (*p != '.') td__buf_addn(to, *p == '+' ? "_" : p, 1);
+    td__buf_printf(to, "%s\n", end);
+}
+
 /* Writes the texts of a nest. False: out of memory. */
-static bool write_texts(td_on_device *t, const td_nest *n, bool vectors) {
+static bool write_texts(td_on_device *t, const td_nest *n, const char *label,
+                        bool vectors) {
     td_device_code code = {0};
-    bool           ok = td__device_emit(n, vectors, &code);
+    add_name(&code.text, label, "");
+    add_name(&code.end, label, "_end");
+    bool ok = td__device_emit(n, vectors, kept_bytes(t->device), &code);
     if (ok && t->text) {
         t->plain_threads = code.threads;
+        t->plain_shared = code.shared;
         ok = (t->plain_text = td__text_copy(&code.text)) != NULL;
     } else if (ok) {
         t->threads = code.threads;
+        t->shared = code.shared;
         t->text = td__text_copy(&code.text);
         t->end_text = code.has_end ? td__text_copy(&code.end) : NULL;
         t->vector = code.vector;
         t->shape = code.shape;
+        t->tile = code.tile;
         t->n_wide = code.n_wide;
         t->n_single = code.n_single;
         t->has_end = code.has_end;
@@ -44,8 +65,8 @@ bool td__launch_write_device(td_launch *k, uint8_t device) {
     t->n_words = n->ptr.n + 1 + n->n_sizes + 1 + n->n_given + 1 + 1;
     t->varies = k->b.draws.n || k->b.run_numbers.n;
     t->word = td__zalloc(sizeof *t->word * (size_t)t->n_words);
-    return t->word && write_texts(t, n, true) &&
-           (!t->vector || write_texts(t, n, false));
+    return t->word && write_texts(t, n, k->label, true) &&
+           (!t->vector || write_texts(t, n, k->label, false));
 }
 
 void td__on_device_drop(td_on_device *t) {
@@ -198,10 +219,11 @@ bool td__launch_run_device(td_ctx *cx, td_launch *k, int64_t rows, int64_t insid
         g = threads ? grid(blocks, threads) : grid_of_rows(blocks, inside / vector);
     if (t->shape == TD_DEVICE_COLUMNS)
         g = grid(parts * divide_up(inside / vector, threads), threads);
+    g.shared = (uint32_t)(kernel == t->plain ? t->plain_shared : t->shared);
     fill_words(k, parts, parts_at);
     if (!start(cx, d, kernel, g, t, &t->nr)) return false;
     return !t->has_end ||
            start(cx, d, t->end,
-                 grid(t->n_wide ? divide_up(inside, WARP) : 1, END_THREADS), t,
+                 grid(t->n_wide ? divide_up(inside, t->tile) : 1, END_THREADS), t,
                  &t->end_nr);
 }

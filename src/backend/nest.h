@@ -129,13 +129,17 @@ typedef struct td_device_code {
     int             threads;   /* of a block, which has a row in registers; 0: any */
     bool            has_end;
     td_device_shape shape;
-    int n_wide, n_single; /* accumulators: 8 * inside bytes, and 8 bytes, per part */
+    int             shared; /* bytes of shared memory that a block keeps rows in */
+    int             tile;   /* inner elements that a block of `end` has */
+    int n_wide, n_single;   /* accumulators: 8 * inside bytes, and 8 bytes, per part */
 } td_device_code;
 
 /* `vectors`: with vectors, if the nest allows them; its pointers must be aligned then.
- * *to is zero before the call; freed by the caller in any case. False: out of memory,
- * or a function it uses has no text. */
-bool td__device_emit(const td_nest *n, bool vectors, td_device_code *to);
+ * shared: bytes of shared memory that a block may keep rows in.
+ * *to is zero before the call, but for what its texts begin with; freed by the caller
+ * in any case. False: out of memory, or a function it uses has no text. */
+bool td__device_emit(const td_nest *n, bool vectors, int64_t shared,
+                     td_device_code *to);
 /* The alignment in bytes of pointer k in a text with vectors of that many elements. */
 int  td__device_alignment(const td_nest *n, int vector, int k);
 void td__device_code_free(td_device_code *c);

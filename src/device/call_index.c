@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INDEX, DATA, OTHER, FEW = 32, MOST_CHAIN = 1 << 17 };
+/* FEW: positions that one thread walks as fast; VECTOR: bytes that a thread moves. */
+enum { INDEX, DATA, OTHER, FEW = 32, MOST_BITS = 24, VECTOR = 16 };
 
 /* A walk and the tensors it goes over. */
 typedef struct walk {
@@ -30,7 +31,44 @@ static void begin(td_op_kernel *k, td_opcall *c, const char *name, const walk *w
 
 /* ---- reading ------------------------------------------------------------ */
 
+/* Do the elements of all rows begin at vectors, one after the other? The last dim is
+ * that of a row. */
+static bool has_rows(const walk *w) {
+    const td_spots *s = &w->s;
+    int             last = s->rank - 1;
+    int64_t         item = td__dtype_bytes[w->data->dtype];
+    if (last < 0 || s->stride[INDEX][last] || s->stride[DATA][last] != 1 ||
+        s->stride[OTHER][last] != 1 || s->size[last] * item % VECTOR ||
+        s->along * item % VECTOR || w->data->dtype != w->other->dtype)
+        return false;
+    for (int o = DATA; o <= OTHER; o++) {
+        if ((uintptr_t)s->ptr[o] % VECTOR) return false;
+        for (int i = 0; i < last; i++)
+            if (s->stride[o][i] * item % VECTOR) return false;
+    }
+    return true;
+}
+
+/* Copies whole rows, a vector a thread. */
+static bool gather_rows(td_opcall *c, td_device_state *d, walk *w, bool *ok) {
+    td_spots      *s = &w->s;
+    int64_t        each = VECTOR / td__dtype_bytes[w->data->dtype];
+    int64_t        vectors = s->size[s->rank - 1] / each;
+    const int64_t *stride[3] = {s->stride[0], s->stride[1], s->stride[2]};
+    td_op_kernel   k;
+    for (int o = DATA; o <= OTHER; o++)
+        for (int i = 0; i < s->rank - 1; i++) s->stride[o][i] /= each;
+    begin(&k, c, "td_k_gather_rows", w);
+    if (!td__op_walk(&k, 0, s->rank - 1, s->size, stride, 3)) return false;
+    int64_t count = td__numel(s->rank - 1, s->size) * vectors;
+    int64_t given[] = {count,    s->along / each, s->limit,
+                       w->least, td__op_mark(c),  vectors};
+    memcpy(k.run.given, given, sizeof given);
+    return td__op_start(&k, d, count, 0, ok);
+}
+
 static bool run_gather(td_opcall *c, td_device_state *d, walk *w, bool *ok) {
+    if (has_rows(w)) return gather_rows(c, d, w, ok);
     const int64_t *stride[3] = {w->s.stride[0], w->s.stride[1], w->s.stride[2]};
     td_op_kernel   k;
     begin(&k, c, "td_k_gather", w);
@@ -173,50 +211,102 @@ static bool set_walks(td_op_kernel *k, const walk *w, int64_t *lines, int64_t *c
     return true;
 }
 
-/* Chains of equal indices, if the walk has one serial dim that alone moves the index.
- * NULL in *first: it has not. */
-static bool make_chains(td_opcall *c, td_device_state *d, const td_op_kernel *put,
-                        const walk *w, int64_t count, td_tensor **next,
-                        td_tensor **first, bool *ok) {
-    const int64_t *serial = put->run.size + TD_WALK_AT;
-    *first = NULL;
-    *ok = true;
+/* `count` positions by their index, `step` elements apart (text/index.h). */
+typedef struct order {
+    int64_t    count, step;
+    td_tensor *slots, *sizes, *begins, *buckets, *sorted, *same;
+    int        bits;
+} order;
+
+static bool make_order(td_opcall *c, order *o) {
+    int64_t count = o->count;
+    o->bits = 4;
+    while ((int64_t)1 << o->bits < 2 * count && o->bits < MOST_BITS) o->bits++;
+    o->slots = td__op_room(c, TD_I32, count);
+    o->sizes = td__op_room(c, TD_I32, ((int64_t)1 << o->bits) + 1);
+    o->begins = td__op_room(c, TD_I32, (int64_t)1 << o->bits);
+    o->buckets = td__op_room(c, TD_I32, count);
+    o->sorted = td__op_room(c, TD_I32, count);
+    o->same = td__op_room(c, TD_I32, count);
+    return o->slots && o->sizes && o->begins && o->buckets && o->sorted && o->same &&
+           td__fill(o->sizes, td_value_int(0));
+}
+
+/* Sorts the positions of the index. False: there is no kernel. */
+static bool sort_positions(td_opcall *c, td_device_state *d, const walk *w, order *o,
+                           bool *ok) {
+    static const char *const names[] = {"td_k_bucket_count", "td_k_bucket_begin",
+                                        "td_k_bucket_fill", "td_k_bucket_sort"};
+    *ok = make_order(c, o);
+    for (int i = 0; *ok && i < TD_COUNT(names); i++) {
+        td_op_kernel k = {.name = names[i], .c = c};
+        td__op_ptr(&k, w->index);
+        k.run.ptr[INDEX] = w->s.ptr[INDEX];
+        td__op_ptr(&k, o->slots);
+        td__op_ptr(&k, o->sizes);
+        td__op_ptr(&k, o->begins);
+        td__op_ptr(&k, o->buckets);
+        td__op_ptr(&k, o->sorted);
+        td__op_ptr(&k, o->same);
+        int64_t given[] = {o->count, o->step, o->bits};
+        memcpy(k.run.given, given, sizeof given);
+        if (!td__op_start(&k, d, o->count, 0, ok)) return false;
+    }
+    return true;
+}
+
+/* Can positions be sorted? The walk has one serial dim that alone moves the index. */
+static bool is_sortable(const td_op_kernel *put, const walk *w, int64_t count) {
     for (int i = 0; i < w->s.rank; i++)
         if (w->s.size[i] > 1 && w->s.stride[DATA][i] && w->s.stride[INDEX][i])
-            return true;
-    if (count < FEW || count > MOST_CHAIN || serial[0] != 1) return true;
-    *next = td__op_room(c, TD_I32, count);
-    *first = *next ? td__op_room(c, TD_U8, count) : NULL;
-    if (!*first) return *ok = false, true;
-    td_op_kernel k = {.name = "td_k_chain", .c = c};
-    td__op_ptr(&k, w->index);
-    td__op_ptr(&k, *next);
-    td__op_ptr(&k, *first);
-    k.run.ptr[INDEX] = w->s.ptr[INDEX];
-    k.run.given[0] = count;
-    k.run.given[1] = serial[2];
-    return td__op_start(&k, d, count, count, ok);
+            return false;
+    return count >= FEW && count <= INT32_MAX / 2 && put->run.size[TD_WALK_AT] == 1;
+}
+
+/* Elements of a line that a thread sums at once; 0: lines are no vectors. */
+static int64_t vector_of(const td_op_kernel *k, const walk *w, int64_t lines) {
+    const int64_t *line = k->run.size, *serial = line + TD_WALK_AT;
+    int64_t        one = td__dtype_bytes[w->data->dtype];
+    int64_t        two = td__dtype_bytes[w->other->dtype];
+    int64_t        each = VECTOR / (one > two ? one : two);
+    bool follows = line[0] == 1 && line[2] == 0 && line[3] == 1 && line[4] == 1;
+    if (!follows || each < 2 || lines % each || w->s.along % each || serial[4] % each ||
+        serial[3] != 0 || (uintptr_t)w->s.ptr[DATA] % (uintptr_t)(each * one) ||
+        (uintptr_t)w->s.ptr[OTHER] % (uintptr_t)(each * two))
+        return 0;
+    return each;
 }
 
 /* once: a sum of halves is rounded once, at its end. */
 static bool run_put(td_opcall *c, td_device_state *d, walk *w, td_spot_op op, bool once,
                     bool *ok) {
     td_op_kernel k;
-    int64_t      lines, count;
+    int64_t      lines, count, each = 0;
     td_dtype     dt = (td_dtype)w->data->dtype;
     td_value     alpha = w->s.alpha;
-    td_tensor   *next = NULL, *first = NULL;
+    order        o;
     char         defines[200];
     begin(&k, c, "td_k_put", w);
     k.way = op;
     if (!set_walks(&k, w, &lines, &count)) return false;
-    if (op == TD_SPOT_ADD && !make_chains(c, d, &k, w, count, &next, &first, ok))
-        return false;
-    if (op == TD_SPOT_ADD && !*ok) return true;
-    if (once && td__is_half(dt) && !first) return false;
-    snprintf(defines, sizeof defines, "#define FACTOR(x) %s(x)\n#define ONCE %d\n",
-             td__is_float(dt) ? "td_k_double" : "", once && td__is_half(dt));
+    bool sorted = op == TD_SPOT_ADD && is_sortable(&k, w, count);
+    if (once && td__is_half(dt) && !sorted) return false;
+    if (sorted) {
+        o.count = count;
+        o.step = k.run.size[TD_WALK_AT + 2];
+        if (!sort_positions(c, d, w, &o, ok)) return false;
+        if (!*ok) return true;
+        each = vector_of(&k, w, lines);
+        k.name = each ? "td_k_put_rows" : "td_k_put_sorted";
+        td__op_ptr(&k, o.sorted);
+        td__op_ptr(&k, o.slots);
+        td__op_ptr(&k, o.same);
+    }
+    snprintf(defines, sizeof defines,
+             "#define FACTOR(x) %s(x)\n#define ONCE %d\n#define EACH %d\n",
+             td__is_float(dt) ? "td_k_double" : "", once && td__is_half(dt), (int)each);
     k.defines = defines;
+    if (each) lines /= each;
     int64_t given[] = {lines,
                        count,
                        w->s.along,
@@ -226,11 +316,7 @@ static bool run_put(td_opcall *c, td_device_state *d, walk *w, td_spot_op op, bo
                        td__is_float(dt) ? td__double_bits(td__value_f(alpha))
                                         : td__value_i(alpha)};
     memcpy(k.run.given, given, sizeof given);
-    if (!first) return td__op_start(&k, d, lines, 0, ok);
-    k.name = "td_k_put_chains";
-    td__op_ptr(&k, next);
-    td__op_ptr(&k, first);
-    return td__op_start(&k, d, lines * count, 0, ok);
+    return td__op_start(&k, d, sorted ? lines * count : lines, 0, ok);
 }
 
 /* td__spots_elements or td__spots_entries. */

@@ -156,7 +156,8 @@ static void emit_kernel(td_emit *e, td_buf *to) {
 bool td__device_text(td_buf *to, const td_nest *n) {
     td_nest_code none = {0};
     td_buf       kernel = {0}, names = {0};
-    td_emit      e = {.n = n, .code = &none, .outer = n->n_outer};
+    td__buf_add(to, "#define TD_NAME td_nest\n");
+    td_emit e = {.n = n, .code = &none, .outer = n->n_outer};
     e.inner = n->n_dims - n->n_outer;
     e.at = td__zalloc(sizeof *e.at * ((size_t)n->stmt.n + 1));
     if (e.at) emit_kernel(&e, &kernel);

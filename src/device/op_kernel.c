@@ -60,10 +60,11 @@ static bool write_text(td_buf *to, const void *of) {
                    "    char *ptr[%d];\n"
                    "    int64_t size[%d], given[%d], zero;\n"
                    "} td_nest_run;\n"
+                   "#define TD_NAME %s\n"
                    "#define %s KERNEL\n"
                    "#define WAY %d\n%s",
-                   TD_DEVICE_PTRS, TD_DEVICE_SIZES, TD_DEVICE_GIVEN, k->name, k->way,
-                   k->defines ? k->defines : "");
+                   TD_DEVICE_PTRS, TD_DEVICE_SIZES, TD_DEVICE_GIVEN, k->name, k->name,
+                   k->way, k->defines ? k->defines : "");
     for (int i = 0; i < k->ptrs; i++) define_pointer(to, i, (td_dtype)k->dtype[i]);
     const char *m = td__dtype_text[wide((td_dtype)k->dtype[0])].suffix;
     if (k->math)

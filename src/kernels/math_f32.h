@@ -67,6 +67,13 @@ TD_M float td_m_clip_f32(float x, float lo, float hi) {
 #define TD_DIVF(a, b) ((a) / (b))
 #endif
 
+/* The larger, or NaN: by one instruction, where there is one. */
+#ifdef TD_LARGER
+#define TD_MAX_F32(a, b) TD_LARGER(a, b)
+#else
+#define TD_MAX_F32(a, b) ((a) < (b) ? (b) : (a))
+#endif
+
 /* ---- exponentials -------------------------------------------------------- */
 
 /* 2^n for n in [-126, 127], n as two's complement. */
@@ -94,15 +101,25 @@ TD_M float td_m_scale_f32(float y, uint32_t n) {
 #define TD_LN2_HI_F32 0.693359375f /* 9 bits */
 #define TD_LN2_LO_F32 (-2.121944401e-04f)
 
+/* e^x / 2^n, n the integer next to log2(e) x. A device that has an instruction for 2^y
+ * rounds it in other places, in a third of the steps. */
+#ifdef TD_EX2
+#define TD_LOG2E_LO_F32 1.925963033e-08f
+#define TD_EXP_REST_F32(x, n) \
+    TD_EX2(TD_FMAF(x, TD_LOG2E_LO_F32, TD_FMAF(x, TD_LOG2E_F32, -(n))))
+#else
+#define TD_EXP_REST_F32(x, n) \
+    (1.0f +                   \
+     td_m_expm1_poly_f32(TD_FMAF(n, -TD_LN2_LO_F32, TD_FMAF(n, -TD_LN2_HI_F32, x))))
+#endif
+
 /* e^x 2^k for small k. */
 TD_M float td_m_expk_f32(float x, uint32_t k) {
     x = td_m_clip_f32(x, -105.0f, 90.0f);
     float    t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);
     float    n = t - TD_MAGIC_F32;
     uint32_t i = td_m_bits_f32(t) - td_m_bits_f32(TD_MAGIC_F32);
-    float    r = TD_FMAF(n, -TD_LN2_HI_F32, x);
-    r = TD_FMAF(n, -TD_LN2_LO_F32, r);
-    return td_m_scale_f32(1.0f + td_m_expm1_poly_f32(r), i + k);
+    return td_m_scale_f32(TD_EXP_REST_F32(x, n), i + k);
 }
 
 TD_M float td_m_exp_f32(float x) { return td_m_expk_f32(x, 0); }
@@ -110,13 +127,11 @@ TD_M float td_m_exp_f32(float x) { return td_m_expk_f32(x, 0); }
 /* e^x 2^64 for x <= 0, cheaper than exp: one factor is in range for every n that
  * occurs. The bits of t beyond n are shifted out. */
 TD_M float td_m_exp_neg64_f32(float x) {
-    x = x < -105.0f ? -105.0f : x;
+    x = TD_MAX_F32(x, -105.0f);
     float t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);
     float n = t - TD_MAGIC_F32;
-    float r = TD_FMAF(n, -TD_LN2_HI_F32, x);
-    r = TD_FMAF(n, -TD_LN2_LO_F32, r);
     float s = td_m_from_bits_f32((td_m_bits_f32(t) + (127u + 64u)) << 23);
-    return (1.0f + td_m_expm1_poly_f32(r)) * s;
+    return TD_EXP_REST_F32(x, n) * s;
 }
 
 TD_M float td_m_exp_neg_f32(float x) { return td_m_exp_neg64_f32(x) * 0x1p-64f; }
@@ -147,7 +162,15 @@ TD_M float td_m_sigmoid_f32(float x) {
     return TD_DIVF(x < 0.0f ? e : 1.0f, 1.0f + e);
 }
 
-/* Odd polynomial below 0.625, 1 - 2e / (1 + e) with e = e^-2a above. */
+/* 1 - 2e / (1 + e) with e = e^-2a, for a >= 0.625. */
+TD_M float td_m_tanh_of_f32(float e) { return 1.0f - TD_DIVF(2.0f * e, 1.0f + e); }
+#ifdef TD_EX2
+#define TD_TANH_HIGH_F32(a) TD_TANH_OF(TD_EX2(-2.885390082f * (a)))
+#else
+#define TD_TANH_HIGH_F32(a) td_m_tanh_of_f32(td_m_exp_neg_f32(-2.0f * (a)))
+#endif
+
+/* Odd polynomial below 0.625. */
 TD_M float td_m_tanh_f32(float x) {
     float a = __builtin_fabsf(x), z = a * a;
     float p = -5.717041437e-03f;
@@ -156,8 +179,7 @@ TD_M float td_m_tanh_f32(float x) {
     p = TD_FMAF(p, z, 1.333149076e-01f);
     p = TD_FMAF(p, z, -3.333328366e-01f);
     float low = TD_FMAF(a * z, p, a);
-    float e = td_m_exp_neg_f32(-2.0f * a);
-    float high = 1.0f - TD_DIVF(2.0f * e, 1.0f + e);
+    float high = TD_TANH_HIGH_F32(a);
     return td_m_with_sign_f32(a < 0.625f ? low : high, x);
 }
 

@@ -266,6 +266,12 @@ static const char prelude[] =
     "#define TD_SLICES 1\n"
     "#define TD_DOWN(T, x, fold) (void)0\n"
     "#define TD_SYNC (void)0\n"
+    "#define TD_KEEP(V, name, at, n) V name[n]\n"
+    "#define TD_BRING(V, to, from) (*(to) = *(const V *)(from))\n"
+    "#define TD_ARRIVED (void)0\n"
+    "#define TD_MOST(a, b) ((a > b || a != a) ? a : b)\n"
+    "#define TD_LEAST(a, b) ((a < b || a != a) ? a : b)\n"
+    "#define TD_FETCH_ADD(p, n) ((*(p) += (n)) - (n))\n"
     "#define TD_TOGETHER(T, x, fold) (void)0\n"
     "#define TD_TOGETHER_TWO(T, x, fold, U, y, other) (void)0\n";
 
@@ -362,6 +368,8 @@ static void *build(void *dev, const char *text, const char *entry) {
     free(code);
     return kernel;
 }
+
+static int64_t shared(void *dev) { return dev ? 220 << 10 : 0; }
 
 static void start(void *kernel, const void *argument) {
     kernel_fn *run;
@@ -471,6 +479,7 @@ const td_device_plugin *td_device_plugin_get(void) {
     plugin.compile = compile;
     plugin.load = load;
     plugin.target = target;
+    plugin.shared = shared;
     plugin.launch = launch;
     plugin.product = product;
     plugin.record = record;

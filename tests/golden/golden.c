@@ -53,6 +53,7 @@ static const struct {
               {"joint", as_joint},
               {"half", as_half},
               {"gather", td__combine_products},
+              {"again", td__compute_again},
               {"strips", td__pack_products},
               {"pieces", td__place_pieces}};
 

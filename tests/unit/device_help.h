@@ -35,7 +35,7 @@ static inline td_device_counts counts(td_ctx *cx) {
 static inline const char *text_of(const td_nest *n, bool vectors, bool end) {
     static char    text[8192];
     td_device_code code = {0};
-    CHECK(td__table_init() && td__device_emit(n, vectors, &code));
+    CHECK(td__table_init() && td__device_emit(n, vectors, 100 << 10, &code));
     const char *at = strstr(td__buf_str(end ? &code.end : &code.text), "TD_KERNEL");
     snprintf(text, sizeof text, "%s", at ? at : "none");
     td__device_code_free(&code);

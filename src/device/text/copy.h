@@ -2,7 +2,7 @@
 
 typedef struct td_k_vector {
     uint64_t v[2];
-} __attribute__((aligned(16))) td_k_vector;
+} td_k_vector __attribute__((aligned(16)));
 
 /* Pointer 1 = pointer 0. The walk: both, in vectors. given: their number. */
 TD_KERNEL td_k_copy(TD_RUN(td_nest_run)) {
