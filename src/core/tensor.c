@@ -307,7 +307,7 @@ td_tensor *td__tensor_counted(td_ctx *cx, const td_meta *m, int64_t n) {
         t->size[i] = m->size[i];
         t->stride[i] = m->stride[i];
     }
-    cx->complex |= td__is_complex(m->dtype);
+    cx->special |= td__is_special(m->dtype);
     if (cx->inference) t->flags |= TD_TF_INFERENCE;
     if (td__scope_own(t)) return t;
     td__unref(t);
