@@ -44,7 +44,7 @@ static const field_row ctx_rows[] = {
     {"layout_copy", "of the op that runs: set by its parts, read at its end"},
     {"callback", "the user's code that runs, further up the stack"},
     {"devices", "memory: whether tensors may be on devices"},
-    {"complex", "memory: whether tensors may be complex"},
+    {"special", "memory: whether tensors may be complex or of a stored dtype"},
     {"n_typed", "memory: how many living tensors are of a type"},
     {"handling", "functions of types that run, further up the stack"},
     {"no_gradient_at", "for the message about a gradient that does not exist"},
