@@ -85,7 +85,7 @@ typedef struct td_nn_embedding_opts {
     bool scale_grad_by_freq  TD_0;
     const char *mode         TD_0; /* EmbeddingBag: "mean" (NULL), "sum" or "max" */
     bool include_last_offset TD_0; /* EmbeddingBag */
-    bool sparse              TD_0; /* the gradient of weight is sparse (docs/sparse.md) */
+    bool sparse              TD_0; /* gradients of weight are sparse (docs/sparse.md) */
 } td_nn_embedding_opts;
 #define TD_NN_EMBEDDING_OPTS .td_nn_embedding_opts_size = sizeof(td_nn_embedding_opts)
 /* weight [count,dim]; the input is a tensor of integers of any shape. */
