@@ -13,46 +13,46 @@
 #include <pthread.h>
 
 /* The functions of the driver that the plugin calls: TD_CU(name, its symbol). */
-#define TD_CU_FUNCTIONS                                             \
-    TD_CU(cuInit, "cuInit")                                         \
-    TD_CU(cuGetErrorString, "cuGetErrorString")                     \
-    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")                     \
-    TD_CU(cuDeviceGet, "cuDeviceGet")                               \
-    TD_CU(cuDeviceGetName, "cuDeviceGetName")                       \
-    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute")             \
-    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2")                  \
-    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")     \
-    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")                       \
-    TD_CU(cuStreamCreate, "cuStreamCreate")                         \
-    TD_CU(cuStreamSynchronize, "cuStreamSynchronize")               \
-    TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool")   \
-    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute")           \
-    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")                       \
-    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")                       \
-    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")                         \
-    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
-    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")                \
-    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")                \
-    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                       \
-    TD_CU(cuModuleLoadData, "cuModuleLoadData")                     \
-    TD_CU(cuModuleEnumerateFunctions, "cuModuleEnumerateFunctions") \
-    TD_CU(cuLaunchKernel, "cuLaunchKernel")                         \
-    TD_CU(cuFuncSetAttribute, "cuFuncSetAttribute")                 \
-    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")          \
-    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")                 \
-    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")      \
-    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")        \
-    TD_CU(cuGraphLaunch, "cuGraphLaunch")                           \
-    TD_CU(cuGraphDestroy, "cuGraphDestroy")                         \
-    TD_CU(cuGraphGetNodes, "cuGraphGetNodes")                       \
-    TD_CU(cuGraphNodeGetType, "cuGraphNodeGetType")                 \
-    TD_CU(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams") \
+#define TD_CU_FUNCTIONS                                                    \
+    TD_CU(cuInit, "cuInit")                                                \
+    TD_CU(cuGetErrorString, "cuGetErrorString")                            \
+    TD_CU(cuDeviceGetCount, "cuDeviceGetCount")                            \
+    TD_CU(cuDeviceGet, "cuDeviceGet")                                      \
+    TD_CU(cuDeviceGetName, "cuDeviceGetName")                              \
+    TD_CU(cuDeviceGetAttribute, "cuDeviceGetAttribute")                    \
+    TD_CU(cuDeviceTotalMem, "cuDeviceTotalMem_v2")                         \
+    TD_CU(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")            \
+    TD_CU(cuCtxSetCurrent, "cuCtxSetCurrent")                              \
+    TD_CU(cuStreamCreate, "cuStreamCreate")                                \
+    TD_CU(cuStreamSynchronize, "cuStreamSynchronize")                      \
+    TD_CU(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool")          \
+    TD_CU(cuMemPoolSetAttribute, "cuMemPoolSetAttribute")                  \
+    TD_CU(cuMemPoolTrimTo, "cuMemPoolTrimTo")                              \
+    TD_CU(cuMemAllocAsync, "cuMemAllocAsync")                              \
+    TD_CU(cuMemFreeAsync, "cuMemFreeAsync")                                \
+    TD_CU(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                       \
+    TD_CU(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")                       \
+    TD_CU(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")                       \
+    TD_CU(cuMemsetD8Async, "cuMemsetD8Async")                              \
+    TD_CU(cuModuleLoadData, "cuModuleLoadData")                            \
+    TD_CU(cuModuleEnumerateFunctions, "cuModuleEnumerateFunctions")        \
+    TD_CU(cuLaunchKernel, "cuLaunchKernel")                                \
+    TD_CU(cuFuncSetAttribute, "cuFuncSetAttribute")                        \
+    TD_CU(cuStreamBeginCapture, "cuStreamBeginCapture_v2")                 \
+    TD_CU(cuStreamEndCapture, "cuStreamEndCapture")                        \
+    TD_CU(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3")             \
+    TD_CU(cuGraphInstantiate, "cuGraphInstantiateWithFlags")               \
+    TD_CU(cuGraphLaunch, "cuGraphLaunch")                                  \
+    TD_CU(cuGraphDestroy, "cuGraphDestroy")                                \
+    TD_CU(cuGraphGetNodes, "cuGraphGetNodes")                              \
+    TD_CU(cuGraphNodeGetType, "cuGraphNodeGetType")                        \
+    TD_CU(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams")        \
     TD_CU(cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies_v2")     \
     TD_CU(cuGraphNodeGetDependentNodes, "cuGraphNodeGetDependentNodes_v2") \
-    TD_CU(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")          \
-    TD_CU(cuGraphAddDependencies, "cuGraphAddDependencies_v2")      \
-    TD_CU(cuGraphDestroyNode, "cuGraphDestroyNode")                 \
-    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")                 \
+    TD_CU(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")                 \
+    TD_CU(cuGraphAddDependencies, "cuGraphAddDependencies_v2")             \
+    TD_CU(cuGraphDestroyNode, "cuGraphDestroyNode")                        \
+    TD_CU(cuGraphExecDestroy, "cuGraphExecDestroy")                        \
     TD_CU(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2")
 
 /* The loaded driver; all zero before td_cu_load. */

@@ -150,8 +150,7 @@ static void close_points(td_emit *e) {
     td__loop_close(e);
     if (!e->vector) return;
     td__loop_store_vectors(e);
-    if (!e->all)
-        td__row_bring_next(e, next_row(e), e->code->has_end ? "end" : "rows");
+    if (!e->all) td__row_bring_next(e, next_row(e), e->code->has_end ? "end" : "rows");
     td__loop_close(e);
 }
 

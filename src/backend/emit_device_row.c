@@ -143,9 +143,7 @@ void td__row_declare_kept(td_emit *e) {
     }
 }
 
-bool td__row_is_kept(const td_emit *e, int i) {
-    return !e->all && e->at[i].kept >= 0;
-}
+bool td__row_is_kept(const td_emit *e, int i) { return !e->all && e->at[i].kept >= 0; }
 
 static bool keeps_any(const td_emit *e) {
     for (int i = 0; i < e->n->stmt.n; i++)

@@ -99,8 +99,8 @@ static td_graph *simplify(const td_graph *g) {
     g->cx->grad_enabled = grad;
     td__buf_free(&names);
     if (s && td__graph_dce(s) && td__graph_cse(s) && td__combine_products(s) &&
-        td__graph_cse(s) && td__compute_again(s) && td__pack_products(s) && td__graph_dce(s) &&
-        td__place_pieces(s))
+        td__graph_cse(s) && td__compute_again(s) && td__pack_products(s) &&
+        td__graph_dce(s) && td__place_pieces(s))
         return s;
     td__graph_drop(s);
     return NULL;

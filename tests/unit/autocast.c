@@ -78,7 +78,8 @@ static td_tensor *t_multi_margin(td_tensor *a, td_tensor *b) {
     return (void)b, td_multi_margin_loss(a, td_zeros(a->cx, TD_SHAPE(3), TD_I64));
 }
 static td_tensor *t_multilabel(td_tensor *a, td_tensor *b) {
-    return (void)b, td_multilabel_margin_loss(a, td_zeros(a->cx, TD_SHAPE(3, 3), TD_I64));
+    return (void)b,
+           td_multilabel_margin_loss(a, td_zeros(a->cx, TD_SHAPE(3, 3), TD_I64));
 }
 static td_tensor *t_multilabel_soft(td_tensor *a, td_tensor *b) {
     return td_multilabel_soft_margin_loss(a, b);
@@ -95,8 +96,8 @@ static td_tensor *t_gaussian(td_tensor *a, td_tensor *b) {
 static td_tensor *t_ctc(td_tensor *a, td_tensor *b) {
     (void)b;
     td_tensor *one = td_ones(a->cx, TD_SHAPE(), TD_I64);
-    return td_ctc_loss(td_log_softmax(a, 1), td_reshape(one, TD_SHAPE(1)), td_mul(one, 3),
-                       one);
+    return td_ctc_loss(td_log_softmax(a, 1), td_reshape(one, TD_SHAPE(1)),
+                       td_mul(one, 3), one);
 }
 static td_tensor *t_cdist(td_tensor *a, td_tensor *b) { return td_cdist(a, b); }
 static td_tensor *t_inv(td_tensor *a, td_tensor *b) {
@@ -111,7 +112,9 @@ static td_tensor *t_prelu(td_tensor *a, td_tensor *b) {
 static td_tensor *t_conv_transpose(td_tensor *a, td_tensor *b) {
     return td_conv_transpose1d(wide(a), td_unsqueeze(b, 2));
 }
-static td_tensor *t_vecdot(td_tensor *a, td_tensor *b) { return td_linalg_vecdot(a, b); }
+static td_tensor *t_vecdot(td_tensor *a, td_tensor *b) {
+    return td_linalg_vecdot(a, b);
+}
 static td_tensor *t_cat(td_tensor *a, td_tensor *b) {
     td_tensor *both[2] = {a, b};
     return td_cat(((td_tensors){both, 2}));
