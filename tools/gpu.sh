@@ -122,16 +122,17 @@ peer() { timeout -k 5 "${PEER:-120}" python3 peer_gpu.py gpt2 16 1024; }
 # Random programs: one process per processor but two, PROGRAMS_OF in each, until HUNT
 # seconds are over.
 hunt() {
-    local end seed
+    local end
     end=$(($(date +%s) + ${HUNT:-40}))
     export end
+    unset TD_BACKEND
     seq 910000 1000 1910000 | xargs -P $(($(nproc) > 2 ? $(nproc) - 2 : 1)) -I SEED sh -c \
         '[ $(date +%s) -lt $end ] || exit 0
-         timeout -k 5 30 '"$loader"' ./fuzz/programs --device='"$device"' --count=${PROGRAMS_OF:-25} --seed=SEED >h-SEED.txt 2>&1
+         timeout -k 5 30 '"$loader"' ./fuzz/programs --device='"$device"' --count=${PROGRAMS_OF:-10} --seed=SEED >h-SEED.txt 2>&1
          echo "SEED: status $?" >>h-SEED.txt'
     echo "processes by status:" && cat h-*.txt | grep -a ': status' | cut -d: -f2 | sort | uniq -c
-    cat h-*.txt | grep -a ' agree, ' | awk '{ a += $1; r += $3; d += $5 }
-        END { print a " agree, " r " refused, " d " disagree" }'
+    sed -n 's/.*: \([0-9]*\) agree.*; \([0-9]*\) refused; \([0-9]*\) disagree.*/\1 \2 \3/p' h-*.txt |
+        awk '{ a += $1; r += $2; d += $3 } END { print a " agree, " r " refused, " d " disagree" }'
     grep -aL 'status 0' h-*.txt | head -6 | while read -r f; do echo "== $f" && grep -av 'has no kernel' "$f" | tail -12 | cut -c1-300; done
 }
 
