@@ -28,7 +28,7 @@ function known(t) {
     return t ~ /^(td_ctx|td_tensor|td_module|td_fn|td_optim|td_loader|td_store|td_exported|td_staged|td_backward_fn|td_safetensors|td_tree|td_gfile|td_graph|td_program|td_flat|td_node|td_call|td_mode_call|td_split|td_fcall) \*$/ ||
            t ~ /^(td_tensor|td_module|char) \*\*$/ ||
            t ~ /^(td_tensors|td_values|td_modules|td_ints|td_value|td_rule|td_branches|td_loop|size_t)$/ ||
-           t ~ /^(char|td_value|td_body|td_region|td_function|td_saved_hooks|td_mode_hook|td_module_type|td_member_fn|td_module_fn|td_grad_hook|td_leaf_hook|td_pre_hook|td_post_hook|td_log_fn|td_param_filter|td_loss_fn) \*$/
+           t ~ /^(char|td_value|td_body|td_region|td_function|td_saved_hooks|td_mode_hook|td_module_type|td_member_fn|td_module_fn|td_grad_hook|td_leaf_hook|td_pre_hook|td_post_hook|td_log_fn|td_param_filter|td_loss_fn|td_distance_fn) \*$/
 }
 function mangled(t) { gsub(/ /, "", t); gsub(/\*/, "_p", t); return t }
 function chosen(t, i) {

@@ -1,4 +1,5 @@
-/* tandem/data.h -- batches of tokens from a file, for language models.
+/* tandem/data.h -- batches: of tokens from a file, for language models, and of the
+ * items of any dataset.
  *
  *     td_loader_opts how = {TD_LOADER_OPTS, .type = TD_TOKENS_U16, .batch = 8,
  *                           .window = 256, .seed = 1};
@@ -60,12 +61,63 @@ TD_API td_loader *td_loader_over(td_ctx *cx, const void *bytes, size_t n,
                                  const td_loader_opts *opts);
 TD_API void       td_loader_close(td_loader *l); /* NULL is allowed */
 
-TD_API int64_t td_loader_tokens(const td_loader *l);
+/* ---- datasets ----------------------------------------------------------- */
+
+/* A tensor of each item: all items have these sizes. */
+typedef struct td_field {
+    td_dtype dtype;
+    td_ints  size; /* TD_SHAPE() of a number */
+} td_field;
+
+/* An item that is to be read. */
+typedef struct td_sample {
+    int64_t      index; /* from 0 to length - 1 */
+    uint64_t     seed;  /* of its random changes: of seed, epoch and position */
+    void *const *out;   /* its bytes by field, row by row, to be written */
+    char        *why;   /* why it failed, for the message */
+    size_t       why_size;
+} td_sample;
+/* Reads an item. Called by the thread that reads ahead, one item at a time, so it calls
+ * no function of a td_ctx. False, and `why`, after a failure. */
+typedef bool td_sample_fn(void *env, const td_sample *item);
+
+typedef struct td_dataset {
+    int64_t       length; /* items */
+    td_field      fields[8];
+    int           n_fields; /* 1 to 8 */
+    td_sample_fn *read;
+    void         *env;            /* of read; outlives the loader */
+    void (*drop)(void *env) TD_0; /* frees env when the loader is closed; may be NULL */
+} td_dataset;
+
+typedef struct td_dataset_opts {
+    TD_SIZE(td_dataset_opts);
+    int64_t batch  TD_0; /* 0: 1 */
+    td_order order TD_0;
+    uint64_t seed  TD_0;
+    bool drop_last TD_0; /* leave out the items that do not fill a batch */
+    int ahead      TD_0; /* batches read ahead; 0: two; -1: no thread */
+} td_dataset_opts;
+#define TD_DATASET_OPTS .td_dataset_opts_size = sizeof(td_dataset_opts)
+
+/* A loader of batches of items, stacked in a new first dim. The items of a batch depend
+ * on seed, epoch and the number of the batch only. set->drop is called after a failure
+ * too. */
+TD_API td_loader *td_loader_dataset(td_ctx *cx, const td_dataset *set,
+                                    const td_dataset_opts *opts);
+/* The next batch of any loader: one tensor for each field; n is their number. Fails as
+ * td_loader_next; TD_E_IO: an item cannot be read. The next call tries it again. */
+TD_API bool       td_loader_next_fields(td_loader *l, td_tensor **out, int n);
+TD_API int64_t    td_loader_items(const td_loader *l); /* or windows, per epoch */
+
+/* ---- places ------------------------------------------------------------- */
+
+TD_API int64_t td_loader_tokens(const td_loader *l); /* of a dataset: 0 */
 /* Batches per epoch. Windows that do not fill a batch are left out of the epoch. */
 TD_API int64_t td_loader_batches(const td_loader *l);
 
 /* The next batch, i64[batch,window] each, in the innermost scope; epochs follow one
- * another without end. False after a failure.
+ * another without end. False after a failure. Of a dataset: its two fields.
  *
  *   fails  TD_E_INDEX  a token is negative, or not below vocab */
 TD_API bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y);

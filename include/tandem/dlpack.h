@@ -60,7 +60,9 @@ typedef enum {
     kDLOpaqueHandle = 3U,
     kDLBfloat = 4U,
     kDLComplex = 5U,
-    kDLBool = 6U
+    kDLBool = 6U,
+    kDLFloat8_e4m3fn = 10U,
+    kDLFloat8_e5m2 = 12U
 } DLDataTypeCode;
 
 typedef struct {

@@ -45,6 +45,11 @@ TD_API td_module *td_nn_list(td_ctx *cx, td_modules of);
 /* Appends a child to a Sequential or ModuleList. Returns the child; nil after a
  * failure. */
 TD_API td_module *td_nn_append(td_module *list, td_module *child);
+/* An empty ModuleDict: td_nn_add gives it children. */
+TD_API td_module *td_nn_dict(td_ctx *cx);
+/* Parameters "0", "1", ... without a forward; td_module_param adds more, under any
+ * names (ParameterDict). */
+TD_API td_module *td_nn_parameters(td_ctx *cx, td_tensors params);
 /* td_module_child for nested constructors: a child that cannot be added is freed. m
  * may be nil after a failure. */
 TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
@@ -61,21 +66,58 @@ typedef struct td_nn_linear_opts {
 TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
                                const td_nn_linear_opts *opts);
 
+/* A Linear for inference with the weight of `linear`, which stays as it is, in 8 bits
+ * (i8[out,in], a scale for each row) or 4 (two to a byte, a scale and a zero for each
+ * `group` of a row: 32, 64, 128 or 256; 8 bits: ignored). Called with few rows it is
+ * bound by the bytes of the weight (docs/dtypes.md). `linear` is a Linear or any
+ * module with `weight` and `bias`.
+ *   fails  TD_E_ARG    other bits, another group
+ *          TD_E_SHAPE  4 bits: out is no multiple of 16, or in none of group */
+TD_API td_module *td_nn_quantized_linear(td_ctx *cx, td_module *linear, int bits,
+                                         int64_t group);
+
 typedef struct td_nn_embedding_opts {
     TD_SIZE(td_nn_embedding_opts);
-    bool padded         TD_0; /* row padding_idx is zero and gets no gradient */
-    int64_t padding_idx TD_0; /* negative: from the end */
+    bool padded              TD_0; /* row padding_idx is zero and gets no gradient */
+    int64_t padding_idx      TD_0; /* negative: from the end */
+    double max_norm          TD_0; /* rows that are read are shortened to it; 0: none */
+    double norm_type         TD_0; /* of max_norm; 0: 2 */
+    bool scale_grad_by_freq  TD_0;
+    const char *mode         TD_0; /* EmbeddingBag: "mean" (NULL), "sum" or "max" */
+    bool include_last_offset TD_0; /* EmbeddingBag */
+    bool sparse TD_0; /* the gradient of weight is sparse (docs/sparse.md) */
 } td_nn_embedding_opts;
 #define TD_NN_EMBEDDING_OPTS .td_nn_embedding_opts_size = sizeof(td_nn_embedding_opts)
 /* weight [count,dim]; the input is a tensor of integers of any shape. */
 TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
                                   const td_nn_embedding_opts *opts);
 
+/* weight [count,dim]. Called with (indices, offsets, per_sample_weights): bags are the
+ * rows of indices [B,N], without offsets, or of indices [N] begin at offsets [B]. */
+TD_API td_module *td_nn_embedding_bag(td_ctx *cx, int64_t count, int64_t dim,
+                                      const td_nn_embedding_opts *opts);
+
 /* weight [channels], each `slope`, PyTorch's 0.25; 1 channel serves all. */
 TD_API td_module *td_nn_prelu(td_ctx *cx, int64_t channels, double slope);
 /* weight [out,in1,in2], bias [out]. Called with two inputs. */
 TD_API td_module *td_nn_bilinear(td_ctx *cx, int64_t in1, int64_t in2, int64_t out,
                                  const td_nn_linear_opts *opts);
+
+/* ---- memory formats -------------------------------------------------------- */
+
+/* The order of dims in memory: row-major, or channels last, of images [n,c,h,w] and of
+ * volumes [n,c,d,h,w]. Ops keep the order of their arguments as PyTorch's do. */
+typedef enum td_memory_format {
+    TD_CONTIGUOUS_FORMAT,
+    TD_CHANNELS_LAST,
+    TD_CHANNELS_LAST_3D
+} td_memory_format;
+/* x with its elements in that order: x itself if it has it, else a copy with its
+ * history. PyTorch's x.contiguous(memory_format=f).
+ *   fails  TD_E_SHAPE  channels last of a tensor without 4 (3d: 5) dims */
+TD_API td_tensor *td_to_memory_format(td_tensor *x, td_memory_format f);
+/* Has x that order, without gaps? Strides of dims of size 1 do not count. */
+TD_API bool       td_is_memory_format(td_tensor *x, td_memory_format f);
 
 /* ---- convolutions ------------------------------------------------------- */
 
@@ -166,10 +208,12 @@ typedef struct td_nn_rnn_opts {
     int64_t layers TD_0; /* 0: 1 */
     double dropout TD_0; /* between layers, in training */
     bool no_bias TD_0, batch_first TD_0, bidirectional TD_0;
-    bool relu TD_0; /* RNN: nonlinearity="relu", not tanh */
+    bool relu         TD_0; /* RNN: nonlinearity="relu", not tanh */
+    int64_t proj_size TD_0; /* LSTM: size of h, less than hidden; 0: hidden */
 } td_nn_rnn_opts;
 #define TD_NN_RNN_OPTS .td_nn_rnn_opts_size = sizeof(td_nn_rnn_opts)
-/* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..._l0_reverse, ..._l1, ...
+/* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, with proj_size weight_hr_l0,
+ * ..._l0_reverse, ..._l1, ...
  *
  * Called with (input, h, c, lengths), GRU and RNN without c; absent states are zeros.
  * input is [T,B,in], with batch_first [B,T,in], or [T,in]. Results: the last layer's
@@ -228,7 +272,12 @@ TD_API td_module *td_nn_transformer(td_ctx *cx, int64_t dim, int64_t heads,
 
 /* ---- without parameters ------------------------------------------------- */
 
-TD_API td_module *td_nn_dropout(td_ctx *cx, double p); /* in training only */
+TD_API td_module *td_nn_dropout(td_ctx *cx, double p);   /* in training only */
+TD_API td_module *td_nn_dropout1d(td_ctx *cx, double p); /* of whole channels */
+TD_API td_module *td_nn_dropout2d(td_ctx *cx, double p);
+TD_API td_module *td_nn_dropout3d(td_ctx *cx, double p);
+TD_API td_module *td_nn_alpha_dropout(td_ctx *cx, double p);
+TD_API td_module *td_nn_feature_alpha_dropout(td_ctx *cx, double p);
 TD_API td_module *td_nn_identity(td_ctx *cx);
 TD_API td_module *td_nn_flatten(td_ctx *cx, int64_t from, int64_t to); /* 1, -1 */
 /* Lists have one entry per dim, or one for all. TD_ALL: the kernel, 0. */
@@ -250,6 +299,107 @@ TD_API td_module *td_nn_adaptive_avg_pool3d(td_ctx *cx, td_ints out);
 TD_API td_module *td_nn_adaptive_max_pool1d(td_ctx *cx, td_ints out);
 TD_API td_module *td_nn_adaptive_max_pool2d(td_ctx *cx, td_ints out);
 TD_API td_module *td_nn_adaptive_max_pool3d(td_ctx *cx, td_ints out);
+
+typedef struct td_nn_pool_opts {
+    TD_SIZE(td_nn_pool_opts);
+    td_int_list stride TD_0, padding TD_0, dilation TD_0; /* none: kernel, 0, 1 */
+    bool ceil_mode           TD_0;
+    bool return_indices      TD_0; /* MaxPool: places are a second result */
+    bool exclude_pad         TD_0; /* AvgPool: count_include_pad=False */
+    int64_t divisor_override TD_0; /* AvgPool2d, 3d; 0: none */
+} td_nn_pool_opts;
+#define TD_NN_POOL_OPTS .td_nn_pool_opts_size = sizeof(td_nn_pool_opts)
+/* The pools above with all of PyTorch's options. */
+TD_API td_module *td_nn_max_pool1d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_max_pool2d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_max_pool3d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_avg_pool1d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_avg_pool2d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_avg_pool3d_with(td_ctx *cx, td_ints kernel,
+                                        const td_nn_pool_opts *opts);
+/* LPPool: stride and ceil_mode of the options. */
+TD_API td_module *td_nn_lp_pool1d(td_ctx *cx, double norm_type, td_ints kernel,
+                                  const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_lp_pool2d(td_ctx *cx, double norm_type, td_ints kernel,
+                                  const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_lp_pool3d(td_ctx *cx, double norm_type, td_ints kernel,
+                                  const td_nn_pool_opts *opts);
+/* Called with (maxima, places), or (maxima, places, like): the result has the last
+ * sizes of `like`, PyTorch's output_size. */
+TD_API td_module *td_nn_max_unpool1d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                     td_ints padding);
+TD_API td_module *td_nn_max_unpool2d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                     td_ints padding);
+TD_API td_module *td_nn_max_unpool3d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                     td_ints padding);
+
+typedef struct td_nn_fractional_opts {
+    TD_SIZE(td_nn_fractional_opts);
+    td_int_list output_size TD_0;
+    double              output_ratio[3] TD_0; /* instead of sizes; 0: as the first */
+    bool return_indices TD_0;
+    td_tensor *random_samples TD_0; /* f32[N,C,dims]; NULL: drawn in each call */
+} td_nn_fractional_opts;
+#define TD_NN_FRACTIONAL_OPTS \
+    .td_nn_fractional_opts_size = sizeof(td_nn_fractional_opts)
+TD_API td_module *td_nn_fractional_max_pool2d(td_ctx *cx, td_ints kernel,
+                                              const td_nn_fractional_opts *opts);
+TD_API td_module *td_nn_fractional_max_pool3d(td_ctx *cx, td_ints kernel,
+                                              const td_nn_fractional_opts *opts);
+
+/* Pads: one number for all sides, or two for each dim, the last dim first. */
+TD_API td_module *td_nn_constant_pad1d(td_ctx *cx, td_ints by, double value);
+TD_API td_module *td_nn_constant_pad2d(td_ctx *cx, td_ints by, double value);
+TD_API td_module *td_nn_constant_pad3d(td_ctx *cx, td_ints by, double value);
+TD_API td_module *td_nn_zero_pad1d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_zero_pad2d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_zero_pad3d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_reflection_pad1d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_reflection_pad2d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_reflection_pad3d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_replication_pad1d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_replication_pad2d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_replication_pad3d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_circular_pad1d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_circular_pad2d(td_ctx *cx, td_ints by);
+TD_API td_module *td_nn_circular_pad3d(td_ctx *cx, td_ints by);
+
+/* Unfold (im2col) and its inverse; of the options stride, 1 by default, padding and
+ * dilation. */
+TD_API td_module *td_nn_unfold(td_ctx *cx, td_ints kernel, const td_nn_pool_opts *opts);
+TD_API td_module *td_nn_fold(td_ctx *cx, td_ints output_size, td_ints kernel,
+                             const td_nn_pool_opts *opts);
+
+typedef struct td_nn_upsample_opts {
+    TD_SIZE(td_nn_upsample_opts);
+    td_int_list output_size TD_0; /* either `size`, one for all dims or one for each, */
+    double scale_factor     TD_0; /* or a factor of all dims */
+    const char *mode   TD_0; /* "nearest" (NULL), "nearest-exact", "linear", "bilinear",
+                                 "trilinear", "bicubic", "area" */
+    bool align_corners TD_0, recompute_scale_factor TD_0;
+} td_nn_upsample_opts;
+#define TD_NN_UPSAMPLE_OPTS .td_nn_upsample_opts_size = sizeof(td_nn_upsample_opts)
+TD_API td_module *td_nn_upsample(td_ctx *cx, const td_nn_upsample_opts *opts);
+/* TD_ALL: by the factor; 0: to the size. */
+TD_API td_module *td_nn_upsampling_nearest2d(td_ctx *cx, td_ints size,
+                                             double scale_factor);
+TD_API td_module *td_nn_upsampling_bilinear2d(td_ctx *cx, td_ints size,
+                                              double scale_factor);
+
+TD_API td_module *td_nn_unflatten(td_ctx *cx, int64_t dim, td_ints sizes);
+TD_API td_module *td_nn_channel_shuffle(td_ctx *cx, int64_t groups);
+/* PyTorch's: 1e-4, 0.75, 1. */
+TD_API td_module *td_nn_local_response_norm(td_ctx *cx, int64_t size, double alpha,
+                                            double beta, double k);
+/* Called with two inputs. PyTorch's: dim 1, eps 1e-8; p 2, eps 1e-6, false. */
+TD_API td_module *td_nn_cosine_similarity(td_ctx *cx, int64_t dim, double eps);
+TD_API td_module *td_nn_pairwise_distance(td_ctx *cx, double p, double eps,
+                                          bool keepdim);
 TD_API td_module *td_nn_glu(td_ctx *cx, int64_t dim); /* PyTorch's: -1 */
 
 TD_API td_module *td_nn_relu(td_ctx *cx);
@@ -275,7 +425,9 @@ TD_API td_module *td_nn_hardshrink(td_ctx *cx, double lambd);            /* 0.5 
 TD_API td_module *td_nn_softshrink(td_ctx *cx, double lambd);            /* 0.5 */
 /* An element is kept above the threshold, else it is `value`. */
 TD_API td_module *td_nn_threshold(td_ctx *cx, double threshold, double value);
+TD_API td_module *td_nn_rrelu(td_ctx *cx, double lower, double upper); /* 1/8, 1/3 */
 TD_API td_module *td_nn_softmin(td_ctx *cx, int64_t dim);
+TD_API td_module *td_nn_softmax2d(td_ctx *cx); /* over channels */
 TD_API td_module *td_nn_pixel_shuffle(td_ctx *cx, int64_t factor);
 TD_API td_module *td_nn_pixel_unshuffle(td_ctx *cx, int64_t factor);
 TD_API td_module *td_nn_softmax(td_ctx *cx, int64_t dim);

@@ -1337,6 +1337,21 @@ TD_API td_tensor *td_op_linalg_cond_p_str(td_tensor *self, const char *p);
 /* How many singular values exceed max(atol, rtol * the greatest). rtol is eps * the larger size by default, 0 if atol is given. A hermitian matrix takes the magnitudes of its eigenvalues. */
 TD_API td_tensor *td_op_linalg_matrix_rank(td_tensor *self, td_value atol, td_value rtol, bool hermitian);
 
+/* self @ t(mat2) * scales: mat2 is i8[n,k], scales[n] has the dtype of self. PyTorch's _weight_int8pack_mm. */
+TD_API td_tensor *td_op_weight_int8pack_mm(td_tensor *self, td_tensor *mat2, td_tensor *scales);
+
+/* self @ t(w) for w = dequantize_int4pack(mat2, qGroupSize, qScaleAndZeros), without w in memory. PyTorch's _weight_int4pack_mm_for_cpu. */
+TD_API td_tensor *td_op_weight_int4pack_mm(td_tensor *self, td_tensor *mat2, int64_t qGroupSize, td_tensor *qScaleAndZeros);
+
+/* Numbers 0 to 15, i32[n,k], as u8[n,k/2], two to a byte: n is a multiple of 16, k of 2. PyTorch's _convert_weight_to_int4pack_for_cpu with AVX-512. */
+TD_API td_tensor *td_op_convert_weight_to_int4pack(td_tensor *self, int64_t innerKTiles);
+
+/* The weight[n,k] that convert_weight_to_int4pack packed: (q - 8) * scale + zero, of each group of qGroupSize (32, 64, 128 or 256) numbers of a row; qScaleAndZeros is [k/qGroupSize,n,2]. */
+TD_API td_tensor *td_op_dequantize_int4pack(td_tensor *mat2, int64_t qGroupSize, td_tensor *qScaleAndZeros);
+
+/* self @ mat2 * scale_a * scale_b + bias of matrices of 8-bit floats, computed in f32: scales are f32 with one element, or scale_a[n,1] and scale_b[1,m]. scale_result divides where out_dtype, by default that of self, has 8 bits. */
+TD_API td_tensor *td_op_scaled_mm(td_tensor *self, td_tensor *mat2, td_tensor *scale_a, td_tensor *scale_b, td_tensor *bias, td_tensor *scale_result, td_dtype out_dtype, bool use_fast_accum);
+
 /* Cholesky factor L of A = L L^T, or U of A = U^T U. info is the order of the first leading minor that is not positive, 0: A is positive-definite. */
 TD_API td_tensor *td_op_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor **info);
 
@@ -1390,6 +1405,15 @@ TD_API td_tensor *td_op_linalg_eigh(td_tensor *self, const char *UPLO, td_tensor
 
 /* Eigenvalues of a symmetric matrix in ascending order. */
 TD_API td_tensor *td_op_linalg_eigvalsh(td_tensor *self, const char *UPLO);
+
+/* linalg_eig; without compute_v the eigenvectors are empty. */
+TD_API td_tensor *td_op__linalg_eig(td_tensor *A, bool compute_v, td_tensor **eigenvectors);
+
+/* Eigenvalues and eigenvectors, as columns of length 1, of a square matrix, as complex numbers. The order and the phases of vectors are LAPACK's. */
+TD_API td_tensor *td_op_linalg_eig(td_tensor *self, td_tensor **eigenvectors);
+
+/* Eigenvalues of a square matrix, as complex numbers. */
+TD_API td_tensor *td_op_linalg_eigvals(td_tensor *self);
 
 /* linalg_svd; without compute_uv U and Vh are empty. */
 TD_API td_tensor *td_op__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, td_tensor **S, td_tensor **Vh);
@@ -2072,8 +2096,8 @@ TD_API td_tensor *td_op__classes(td_tensor *self);
 /* A last dim with 1 at the class each element names; num_classes -1 means the largest class plus 1. */
 TD_API td_tensor *td_op_one_hot(td_tensor *self, int64_t num_classes);
 
-/* Rows of `weight`; row padding_idx gets no gradient. */
-TD_API td_tensor *td_op_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq);
+/* Rows of `weight`; row padding_idx gets no gradient. With `sparse` the gradient of weight is a sparse_coo tensor with an entry for each index. */
+TD_API td_tensor *td_op_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
 
 /* Rows of grad_output added into the rows of the table they came from. */
 TD_API td_tensor *td_op_embedding_dense_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
@@ -2720,8 +2744,8 @@ TD_API td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t downscale_facto
 /* [N,C,...] with its channels taken in turn from `groups` groups of them. */
 TD_API td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups);
 
-/* Sums, means or maxima of the rows of weight that each bag names: a row of indices [B,N], or the neighbours in indices [N] from one of offsets [B] on. An empty bag gives zeros. */
-TD_API td_tensor *td_op_embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool scale_grad_by_freq, const char *mode, td_tensor *per_sample_weights, bool include_last_offset, td_value padding_idx);
+/* Sums, means or maxima of the rows of weight that each bag names: a row of indices [B,N], or the neighbours in indices [N] from one of offsets [B] on. An empty bag gives zeros. With `sparse` the gradient of weight is sparse. */
+TD_API td_tensor *td_op_embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool scale_grad_by_freq, const char *mode, td_tensor *per_sample_weights, bool include_last_offset, td_value padding_idx, bool sparse);
 
 /* Uniform numbers in [0, 1). */
 TD_API td_tensor *td_op_rand(td_ctx *cx, td_ints size, td_dtype dtype);
@@ -2854,6 +2878,117 @@ TD_API td_tensor *td_op__inner(td_tensor *self, int64_t index);
 
 /* A tensor of a registered type, of inner tensors and metadata. */
 TD_API td_tensor *td_op__wrap(td_tensors inner, const char *type, const char *metadata, td_ints size, td_ints stride, td_dtype dtype);
+
+/* A sparse tensor of copies: entry k, values[k], is at indices[:,k]. Entries of one place add up. */
+TD_API td_tensor *td_op_sparse_coo_tensor(td_tensor *indices, td_tensor *values, td_ints size, bool is_coalesced);
+
+/* A sparse matrix of copies: row i has the entries from crow_indices[i] to crow_indices[i + 1], in the columns col_indices. */
+TD_API td_tensor *td_op_sparse_csr_tensor(td_tensor *crow_indices, td_tensor *col_indices, td_tensor *values, td_ints size);
+
+/* A sparse_coo tensor of the elements that are not zero; entries are numbers, or tensors of the dims behind the first sparse_dim. */
+TD_API td_tensor *td_op_to_sparse(td_tensor *self, td_value sparse_dim);
+
+/* A sparse_csr tensor of the elements of a matrix that are not zero, or of the entries of a sparse_coo tensor. */
+TD_API td_tensor *td_op_to_sparse_csr(td_tensor *self);
+
+/* A plain tensor of the elements of a sparse one; of a plain one a copy. Its gradient has the pattern of self. */
+TD_API td_tensor *td_op_to_dense(td_tensor *self);
+
+/* A sparse_coo tensor whose entries are sorted and each at a place of its own. */
+TD_API td_tensor *td_op_coalesce(td_tensor *self);
+
+/* The elements of self at the entries of mask, a sparse tensor; self may be sparse, too. Of entries at one place, the first has the element. */
+TD_API td_tensor *td_op_sparse_mask(td_tensor *self, td_tensor *mask);
+
+/* A copy of the indices of a coalesced sparse_coo tensor, [sparse_dim, nnz]. */
+TD_API td_tensor *td_op_indices(td_tensor *self);
+
+/* A copy of the values of a coalesced sparse_coo or of a sparse_csr tensor. */
+TD_API td_tensor *td_op_values(td_tensor *self);
+
+/* A copy of the row starts of a sparse_csr tensor, [rows + 1]. */
+TD_API td_tensor *td_op_crow_indices(td_tensor *self);
+
+/* A copy of the columns of the entries of a sparse_csr tensor, [nnz]. */
+TD_API td_tensor *td_op_col_indices(td_tensor *self);
+
+/* The plain product of a sparse and a plain matrix, in either order. The gradient of the sparse one has its pattern, where that of mm is plain. */
+TD_API td_tensor *td_op_sparse_mm(td_tensor *a, td_tensor *b);
+
+/* beta * self + alpha * sparse_mm(a, b). */
+TD_API td_tensor *td_op_sparse_addmm(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* beta * self + alpha * (a @ b) at the entries of self, a sparse matrix; a and b are plain. */
+TD_API td_tensor *td_op_sparse_sampled_addmm(td_tensor *self, td_tensor *a, td_tensor *b, td_value beta, td_value alpha);
+
+/* The sum of all entries. Its gradient has the pattern of self, where that of sum is plain. */
+TD_API td_tensor *td_op_sparse_sum(td_tensor *self);
+
+/* A sparse matrix transposed, as a new tensor. */
+TD_API td_tensor *td_op__sparse_t(td_tensor *self);
+
+/* A sparse matrix with its dims exchanged, as a new tensor. */
+TD_API td_tensor *td_op__sparse_transpose(td_tensor *self, int64_t dim0, int64_t dim1);
+
+/* The gradient of a table as a sparse_coo tensor with an entry for each index, which is zero for padding_idx. */
+TD_API td_tensor *td_op_embedding_sparse_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights, int64_t padding_idx);
+
+/* The entries of a sparse tensor with other values. */
+TD_API td_tensor *td_op__sparse_like(td_tensor *like, td_tensor *values);
+
+/* The elements of self, plain or sparse, at the entries of a sparse tensor. */
+TD_API td_tensor *td_op__values_at(td_tensor *self, td_tensor *at);
+
+/* sparse_mask(x @ y^T, mask). */
+TD_API td_tensor *td_op__sparse_sampled(td_tensor *mask, td_tensor *x, td_tensor *y);
+
+/* indices of a sparse_coo tensor, coalesced or not. */
+TD_API td_tensor *td_op__indices(td_tensor *self);
+
+/* The coalesced tensor of these indices; entry k of self belongs to inverse[k]. */
+TD_API td_tensor *td_op__coalesced(td_tensor *self, td_tensor *indices, td_tensor *inverse);
+
+/* A coalesced sparse_coo matrix as a sparse_csr tensor. */
+TD_API td_tensor *td_op__coo_to_csr(td_tensor *self);
+
+/* A sparse_csr tensor as a coalesced sparse_coo tensor. */
+TD_API td_tensor *td_op__csr_to_coo(td_tensor *self);
+
+/* A row-major copy of indices [dims, nnz], all of which are inside the sizes. */
+TD_API td_tensor *td_op__coo_check(td_tensor *indices, td_ints size);
+
+/* The row-major position of each entry of indices [dims, nnz]. */
+TD_API td_tensor *td_op__coo_flat(td_tensor *indices, td_ints size);
+
+/* The indices [dims, nnz] of row-major positions. */
+TD_API td_tensor *td_op__coo_unflat(td_tensor *flat, td_ints size);
+
+/* Where each of n rows begins, when the entries are sorted by row. */
+TD_API td_tensor *td_op__coo_crow(td_tensor *rows, int64_t n);
+
+/* The entries sorted by row; entries of one row stay in order. */
+TD_API td_tensor *td_op__coo_order(td_tensor *rows, int64_t n);
+
+/* Is each position the first of its value? */
+TD_API td_tensor *td_op__coo_first(td_tensor *flat);
+
+/* For each position the sum of the values that have it. */
+TD_API td_tensor *td_op__coo_lookup(td_tensor *at, td_tensor *flat, td_tensor *values);
+
+/* Row-major copies of the indices of a sparse_csr tensor, which are valid. */
+TD_API td_tensor *td_op__csr_check(td_tensor *crow, td_tensor *col, td_ints size, td_tensor **columns);
+
+/* A copy of crow; fails unless both patterns are equal. */
+TD_API td_tensor *td_op__csr_same(td_tensor *crow, td_tensor *col, td_tensor *crow2, td_tensor *col2);
+
+/* The row of each entry. */
+TD_API td_tensor *td_op__csr_rows(td_tensor *crow, td_tensor *col);
+
+/* Product of a matrix in rows of entries and a plain one. */
+TD_API td_tensor *td_op__csr_mm(td_tensor *crow, td_tensor *col, td_tensor *values, td_tensor *b);
+
+/* The inner product of row rows[k] of x and row cols[k] of y for each k. */
+TD_API td_tensor *td_op__sampled_mm(td_tensor *rows, td_tensor *cols, td_tensor *x, td_tensor *y);
 
 /* Starts to put the elements of `value` into an open store and returns a handle, i64[1]. `value` must not be written until that is done; `now` waits for it. */
 TD_API td_tensor *td_op_offload_store(td_tensor *value, const char *store, bool now);
@@ -4389,6 +4524,27 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), false)
 #define TD__linalg_matrix_rank_4(x0, x1, x2, x3) \
     TD__CALL(td_op_linalg_matrix_rank, x0, TD_V(x1), TD_V(x2), x3)
+#define td_weight_int8pack_mm(...) TD__CALL(td_op_weight_int8pack_mm, __VA_ARGS__)
+#define td_weight_int4pack_mm(...) TD__CALL(td_op_weight_int4pack_mm, __VA_ARGS__)
+#define td_convert_weight_to_int4pack(...) TD__PICK_1_2(TD__convert_weight_to_int4pack_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__convert_weight_to_int4pack_N(...) TD__WRONG("td_convert_weight_to_int4pack(self, [innerKTiles])")
+#define TD__convert_weight_to_int4pack_1(x0) \
+    TD__CALL(td_op_convert_weight_to_int4pack, x0, 1)
+#define TD__convert_weight_to_int4pack_2(x0, x1) \
+    TD__CALL(td_op_convert_weight_to_int4pack, x0, x1)
+#define td_dequantize_int4pack(...) TD__CALL(td_op_dequantize_int4pack, __VA_ARGS__)
+#define td_scaled_mm(...) TD__PICK_4_8(TD__scaled_mm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__scaled_mm_N(...) TD__WRONG("td_scaled_mm(self, mat2, scale_a, scale_b, [bias], [scale_result], [out_dtype], [use_fast_accum])")
+#define TD__scaled_mm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, NULL, NULL, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, NULL, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_6(x0, x1, x2, x3, x4, x5) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, TD_DTYPE_NONE, false)
+#define TD__scaled_mm_7(x0, x1, x2, x3, x4, x5, x6) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, x6, false)
+#define TD__scaled_mm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
+    TD__CALL(td_op_scaled_mm, x0, x1, x2, x3, x4, x5, x6, x7)
 #define td_linalg_cholesky_ex(...) TD__PICK_2_4(TD__linalg_cholesky_ex_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linalg_cholesky_ex_N(...) TD__WRONG("td_linalg_cholesky_ex(self, [upper], [check_errors], &info)")
 #define TD__linalg_cholesky_ex_2(x0, x1) \
@@ -4488,6 +4644,8 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_linalg_eigvalsh, x0, "L")
 #define TD__linalg_eigvalsh_2(x0, x1) \
     TD__CALL(td_op_linalg_eigvalsh, x0, x1)
+#define td_linalg_eig(...) TD__CALL(td_op_linalg_eig, __VA_ARGS__)
+#define td_linalg_eigvals(...) TD__CALL(td_op_linalg_eigvals, __VA_ARGS__)
 #define td__linalg_svd(...) TD__PICK_3_5(TD___linalg_svd_, __VA_ARGS__)(__VA_ARGS__)
 #define TD___linalg_svd_N(...) TD__WRONG("td__linalg_svd(A, [full_matrices], [compute_uv], &S, &Vh)")
 #define TD___linalg_svd_3(x0, x1, x2) \
@@ -5109,14 +5267,16 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
     TD__CALL(td_op_one_hot, x0, -1)
 #define TD__one_hot_2(x0, x1) \
     TD__CALL(td_op_one_hot, x0, x1)
-#define td_embedding(...) TD__PICK_2_4(TD__embedding_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__embedding_N(...) TD__WRONG("td_embedding(weight, indices, [padding_idx], [scale_grad_by_freq])")
+#define td_embedding(...) TD__PICK_2_5(TD__embedding_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__embedding_N(...) TD__WRONG("td_embedding(weight, indices, [padding_idx], [scale_grad_by_freq], [sparse])")
 #define TD__embedding_2(x0, x1) \
-    TD__CALL(td_op_embedding, x0, x1, -1, false)
+    TD__CALL(td_op_embedding, x0, x1, -1, false, false)
 #define TD__embedding_3(x0, x1, x2) \
-    TD__CALL(td_op_embedding, x0, x1, x2, false)
+    TD__CALL(td_op_embedding, x0, x1, x2, false, false)
 #define TD__embedding_4(x0, x1, x2, x3) \
-    TD__CALL(td_op_embedding, x0, x1, x2, x3)
+    TD__CALL(td_op_embedding, x0, x1, x2, x3, false)
+#define TD__embedding_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_embedding, x0, x1, x2, x3, x4)
 #define td_take(...) TD__CALL(td_op_take, __VA_ARGS__)
 #define td_put(...) TD__PICK_3_4(TD__put_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__put_N(...) TD__WRONG("td_put(self, index, source, [accumulate])")
@@ -6524,22 +6684,24 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_pixel_shuffle(...) TD__CALL(td_op_pixel_shuffle, __VA_ARGS__)
 #define td_pixel_unshuffle(...) TD__CALL(td_op_pixel_unshuffle, __VA_ARGS__)
 #define td_channel_shuffle(...) TD__CALL(td_op_channel_shuffle, __VA_ARGS__)
-#define td_embedding_bag(...) TD__PICK_2_8(TD__embedding_bag_, __VA_ARGS__)(__VA_ARGS__)
-#define TD__embedding_bag_N(...) TD__WRONG("td_embedding_bag(weight, indices, [offsets], [scale_grad_by_freq], [mode], [per_sample_weights], [include_last_offset], [padding_idx])")
+#define td_embedding_bag(...) TD__PICK_2_9(TD__embedding_bag_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__embedding_bag_N(...) TD__WRONG("td_embedding_bag(weight, indices, [offsets], [scale_grad_by_freq], [mode], [per_sample_weights], [include_last_offset], [padding_idx], [sparse])")
 #define TD__embedding_bag_2(x0, x1) \
-    TD__CALL(td_op_embedding_bag, x0, x1, NULL, false, "mean", NULL, false, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, NULL, false, "mean", NULL, false, TD_NONE, false)
 #define TD__embedding_bag_3(x0, x1, x2) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, false, "mean", NULL, false, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, false, "mean", NULL, false, TD_NONE, false)
 #define TD__embedding_bag_4(x0, x1, x2, x3) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, "mean", NULL, false, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, "mean", NULL, false, TD_NONE, false)
 #define TD__embedding_bag_5(x0, x1, x2, x3, x4) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, NULL, false, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, NULL, false, TD_NONE, false)
 #define TD__embedding_bag_6(x0, x1, x2, x3, x4, x5) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, false, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, false, TD_NONE, false)
 #define TD__embedding_bag_7(x0, x1, x2, x3, x4, x5, x6) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_NONE)
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_NONE, false)
 #define TD__embedding_bag_8(x0, x1, x2, x3, x4, x5, x6, x7) \
-    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_V(x7))
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_V(x7), false)
+#define TD__embedding_bag_9(x0, x1, x2, x3, x4, x5, x6, x7, x8) \
+    TD__CALL(td_op_embedding_bag, x0, x1, x2, x3, x4, x5, x6, TD_V(x7), x8)
 #define td_rand(...) TD__PICK_2_3(TD__rand_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_N(...) TD__WRONG("td_rand(cx, size, [dtype])")
 #define TD__rand_2(cx, x0) \
@@ -6791,6 +6953,45 @@ TD_API td_tensor *td_op_offload_wait(td_tensor *ticket, td_ints size, td_ints st
 #define td_binomial(...) TD__CALL(td_op_binomial, __VA_ARGS__)
 #define td_standard_gamma(...) TD__CALL(td_op_standard_gamma, __VA_ARGS__)
 #define td_standard_gamma_grad(...) TD__CALL(td_op_standard_gamma_grad, __VA_ARGS__)
+#define td_sparse_coo_tensor(...) TD__PICK_3_4(TD__sparse_coo_tensor_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__sparse_coo_tensor_N(...) TD__WRONG("td_sparse_coo_tensor(indices, values, size, [is_coalesced])")
+#define TD__sparse_coo_tensor_3(x0, x1, x2) \
+    TD__CALL(td_op_sparse_coo_tensor, x0, x1, x2, false)
+#define TD__sparse_coo_tensor_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_sparse_coo_tensor, x0, x1, x2, x3)
+#define td_sparse_csr_tensor(...) TD__CALL(td_op_sparse_csr_tensor, __VA_ARGS__)
+#define td_to_sparse(...) TD__PICK_1_2(TD__to_sparse_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__to_sparse_N(...) TD__WRONG("td_to_sparse(self, [sparse_dim])")
+#define TD__to_sparse_1(x0) \
+    TD__CALL(td_op_to_sparse, x0, TD_NONE)
+#define TD__to_sparse_2(x0, x1) \
+    TD__CALL(td_op_to_sparse, x0, TD_V(x1))
+#define td_to_sparse_csr(...) TD__CALL(td_op_to_sparse_csr, __VA_ARGS__)
+#define td_to_dense(...) TD__CALL(td_op_to_dense, __VA_ARGS__)
+#define td_coalesce(...) TD__CALL(td_op_coalesce, __VA_ARGS__)
+#define td_sparse_mask(...) TD__CALL(td_op_sparse_mask, __VA_ARGS__)
+#define td_indices(...) TD__CALL(td_op_indices, __VA_ARGS__)
+#define td_values(...) TD__CALL(td_op_values, __VA_ARGS__)
+#define td_crow_indices(...) TD__CALL(td_op_crow_indices, __VA_ARGS__)
+#define td_col_indices(...) TD__CALL(td_op_col_indices, __VA_ARGS__)
+#define td_sparse_mm(...) TD__CALL(td_op_sparse_mm, __VA_ARGS__)
+#define td_sparse_addmm(...) TD__PICK_3_5(TD__sparse_addmm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__sparse_addmm_N(...) TD__WRONG("td_sparse_addmm(self, a, b, [beta], [alpha])")
+#define TD__sparse_addmm_3(x0, x1, x2) \
+    TD__CALL(td_op_sparse_addmm, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__sparse_addmm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_sparse_addmm, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__sparse_addmm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_sparse_addmm, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_sparse_sampled_addmm(...) TD__PICK_3_5(TD__sparse_sampled_addmm_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__sparse_sampled_addmm_N(...) TD__WRONG("td_sparse_sampled_addmm(self, a, b, [beta], [alpha])")
+#define TD__sparse_sampled_addmm_3(x0, x1, x2) \
+    TD__CALL(td_op_sparse_sampled_addmm, x0, x1, x2, td_value_int(1), td_value_int(1))
+#define TD__sparse_sampled_addmm_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_sparse_sampled_addmm, x0, x1, x2, TD_V(x3), td_value_int(1))
+#define TD__sparse_sampled_addmm_5(x0, x1, x2, x3, x4) \
+    TD__CALL(td_op_sparse_sampled_addmm, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_sparse_sum(...) TD__CALL(td_op_sparse_sum, __VA_ARGS__)
 
 #endif
 

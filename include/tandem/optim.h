@@ -38,6 +38,7 @@ typedef enum td_rule_kind {
     TD_RULE_ASGD,
     TD_RULE_RPROP,
     TD_RULE_LBFGS,
+    TD_RULE_SPARSE_ADAM,
     TD_RULE_COUNT
 } td_rule_kind;
 
@@ -99,6 +100,9 @@ TD_API td_rule td_radam(double lr);     /* betas 0.9, 0.999, eps 1e-8 */
 TD_API td_rule td_adafactor(double lr); /* beta2_decay -0.8, eps2 1e-3, d 1 */
 TD_API td_rule td_asgd(double lr);      /* lambd 1e-4, alpha 0.75, t0 1e6 */
 TD_API td_rule td_rprop(double lr);     /* etas 0.5, 1.2, step sizes 1e-6 to 50 */
+/* For sparse gradients alone (docs/sparse.md): Adam of the rows that a gradient has;
+ * betas 0.9, 0.999, eps 1e-8. */
+TD_API td_rule td_sparse_adam(double lr);
 /* max_iter 20, tolerances 1e-7 and 1e-9, history_size 100. The only group of its
  * optimizer; td_optim_step_closure steps it. */
 TD_API td_rule td_lbfgs(double lr);

@@ -49,6 +49,12 @@ typedef enum td_dtype {
     TD_BOOL,
     TD_C64,  /* complex: two f32, the real part first (docs/complex.md) */
     TD_C128, /* two f64 */
+    /* Ops move these and cast them, and do not compute with them (docs/dtypes.md). */
+    TD_U16,
+    TD_U32,
+    TD_U64,
+    TD_F8E4M3, /* PyTorch's float8_e4m3fn: no infinities, the largest is 448 */
+    TD_F8E5M2, /* PyTorch's float8_e5m2 */
     TD_DTYPE_COUNT,
     TD_DTYPE_NONE = 255 /* "not given": the op's rule decides */
 } td_dtype;

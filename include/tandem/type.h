@@ -34,28 +34,36 @@ typedef td_tensor *td_type_coerce_fn(void *env, td_tensor *g, const td_type *typ
 
 typedef struct td_type_opts {
     TD_SIZE(td_type_opts);
-    const char *name          TD_0; /* letters, digits and _; unique in the process */
-    const char *const *inner  TD_0; /* names of the inner tensors */
-    int n_inner               TD_0; /* how many each tensor of the type has, up to 8 */
+    const char *name           TD_0; /* letters, digits and _; unique in the process */
+    const char *const *inner   TD_0; /* names of the inner tensors */
+    int n_inner                TD_0; /* how many each tensor of the type has, up to 8 */
     /* Computes an op of which an argument has the type: with td_type_each, with
      * td_type_plain, or with td_mode_call_answer for each result. Ops that write
      * arrive as the op that computes the new value (mul for mul_), composite ops as
      * their parts. Of a view op the results must be of the type, with views of the
      * inner tensors; other ops may answer with any tensors of the op's sizes and
      * dtype. It must not depend on elements. Runs while functions are compiled, too. */
-    td_mode_fn *call          TD_0;
+    td_mode_fn *call           TD_0;
     /* The tensor with elements that t stands for. NULL: td_type_plain fails. */
-    td_type_plain_fn *plain   TD_0;
+    td_type_plain_fn *plain    TD_0;
     /* Makes a tensor of the type, like `like`, of plain elements: for writes whose new
      * value is a plain tensor. NULL: such writes fail. */
-    td_type_pack_fn *pack     TD_0;
+    td_type_pack_fn *pack      TD_0;
     /* A gradient g of this type, where compiled code was made for another type or other
      * metadata; `type` NULL: for a plain tensor. NULL, or nil: an error. */
-    td_type_coerce_fn *coerce TD_0;
+    td_type_coerce_fn *coerce  TD_0;
     /* Stands for the C functions in cached code: change it when they change. 0:
      * functions that take tensors of the type are not cached on disk. */
-    uint64_t version          TD_0;
-    void *env                 TD_0; /* of the functions */
+    uint64_t version           TD_0;
+    void *env                  TD_0; /* of the functions */
+    /* Pairs of op names, ended by NULL: where an argument has the type, the second op
+     * is called in place of the first, with the same arguments, and autograd records it
+     * with a derivative of its own. For a view op that the type computes as a new
+     * tensor, and an op whose gradient has the type. The strings must stay. */
+    const char *const *instead TD_0;
+    /* Tensors of the type of equal sizes and metadata may have inner tensors of other
+     * sizes: the sum of two gradients is a new tensor, not a write to the first. */
+    bool varies                TD_0;
 } td_type_opts;
 #define TD_TYPE_OPTS .td_type_opts_size = sizeof(td_type_opts)
 

@@ -56,7 +56,13 @@ typedef struct td_op_run {
      * NULL for arguments of other types. */
     const bool *const *list_need;
     td_tensor       ***list_grad;
+    void              *call; /* of the library */
 } td_op_run;
+
+/* In the shape_fn of an op whose result is a list ("-> Tensor[]"): the call has n
+ * results. Returns where they are filled in; NULL after a failure, or in another place.
+ */
+TD_API td_op_result *td_op_results(const td_op_run *r, int n);
 
 /* False: the call fails, with the error that the callback recorded (td_fail), or with
  * one that names the op. */
@@ -65,17 +71,20 @@ typedef bool td_op_fn(const td_op_run *r);
 typedef struct td_op_opts {
     TD_SIZE(td_op_opts);
     /* "name(Tensor x, Tensor[] list, float s=1.0) -> Tensor", or "-> (Tensor a, Tensor
-     * b)", "-> ()". Results are new tensors; arguments are not written. */
+     * b)", "-> Tensor[]", "-> ()". Results are new tensors; arguments are not written.
+     */
     const char *schema     TD_0;
     const char *doc        TD_0;
     /* Sizes and dtype of the results, one formula for each, separated by `;`: an
-     * argument ("x"), or ops on arguments that give such a tensor ("matmul(x, w)"). */
+     * argument ("x"), or ops on arguments that give such a tensor ("matmul(x, w)"). Of
+     * a list of results, one formula that gives a list: "xs", "unbind(x, 0)". */
     const char *shape      TD_0;
-    td_op_fn *shape_fn     TD_0; /* or as C code: sizes are numbers there */
+    td_op_fn *shape_fn     TD_0; /* or as C code: sizes are numbers there; a list of
+                                  * results begins with td_op_results */
     td_op_fn *kernel       TD_0; /* fills the elements of the results, row-major */
     /* Gradients by argument: "x: g * y; y: g * x". `out` is the result and g its
-     * gradient; of several results, NAME and g_NAME. An op without a derivative fails
-     * in backward. */
+     * gradient; of several results, NAME and g_NAME; of a list, set .backward. An op
+     * without a derivative fails in backward. */
     const char *derivative TD_0;
     td_op_fn *backward     TD_0; /* or as C code that calls ops */
     const char *saves      TD_0; /* with backward: the names it reads, "x out" */
@@ -131,6 +140,19 @@ static inline td_value td_value_str(const char *s) {
  *                    results than n_out */
 TD_API bool td_call_op(td_ctx *cx, const char *name, td_values args, td_tensor **out,
                        int n_out);
+
+/* PyTorch's out=: the same with results written into tensors of the caller; a kernel
+ * writes into them directly where it can (docs/out.md). A tensor of other sizes is
+ * resized, with a warning if it has elements. A capture records the op and the write.
+ *   fails  TD_E_DTYPE  a result cannot be cast to the dtype of its tensor
+ *          TD_E_GRAD   an argument requires grad, and gradients are on: there is no
+ *                      derivative */
+TD_API bool       td_call_out(td_ctx *cx, const char *name, td_values args,
+                              td_tensor *const *out, int n_out);
+/* The same for one result; returns out, nil after a failure. td_out(y, add, a, b)
+ * writes a + b into y. */
+TD_API td_tensor *td_call_into(td_tensor *out, const char *name, td_values args);
+#define td_out(out, op, ...) td_call_into((out), #op, TD_ARGS(__VA_ARGS__))
 
 #ifdef __cplusplus
 }

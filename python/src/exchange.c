@@ -70,12 +70,23 @@ static bool dtype_of(DLDataType d, td_dtype *out) {
     static const struct {
         uint8_t  code, bits;
         td_dtype dt;
-    } rows[] = {{kDLFloat, 32, TD_F32},   {kDLInt, 64, TD_I64},
-                {kDLBool, 8, TD_BOOL},    {kDLBfloat, 16, TD_BF16},
-                {kDLFloat, 64, TD_F64},   {kDLFloat, 16, TD_F16},
-                {kDLInt, 32, TD_I32},     {kDLInt, 16, TD_I16},
-                {kDLInt, 8, TD_I8},       {kDLUInt, 8, TD_U8},
-                {kDLComplex, 64, TD_C64}, {kDLComplex, 128, TD_C128}};
+    } rows[] = {{kDLFloat, 32, TD_F32},
+                {kDLInt, 64, TD_I64},
+                {kDLBool, 8, TD_BOOL},
+                {kDLBfloat, 16, TD_BF16},
+                {kDLFloat, 64, TD_F64},
+                {kDLFloat, 16, TD_F16},
+                {kDLInt, 32, TD_I32},
+                {kDLInt, 16, TD_I16},
+                {kDLInt, 8, TD_I8},
+                {kDLUInt, 8, TD_U8},
+                {kDLComplex, 64, TD_C64},
+                {kDLComplex, 128, TD_C128},
+                {kDLUInt, 16, TD_U16},
+                {kDLUInt, 32, TD_U32},
+                {kDLUInt, 64, TD_U64},
+                {kDLFloat8_e4m3fn, 8, TD_F8E4M3},
+                {kDLFloat8_e5m2, 8, TD_F8E5M2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows && d.lanes == 1; i++)
         if (rows[i].code == d.code && rows[i].bits == d.bits) {
             *out = rows[i].dt;
@@ -84,7 +95,8 @@ static bool dtype_of(DLDataType d, td_dtype *out) {
     PyErr_Format(
         tandem_error,
         "a tensor has elements of DLPack type %d with %d bits, which Tandem does "
-        "not have; it has f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool c64 c128",
+        "not have; it has f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool c64 c128 u16 u32 u64 "
+        "f8e4m3 f8e5m2",
         d.code, d.bits);
     return false;
 }

@@ -3,6 +3,7 @@
  * and 1 (setting dynamic), those that the user marked (marked.c), and, by default, the
  * sizes in which a call differs from an earlier one that agrees in everything else. */
 #include "aot/aot.h"
+#include "core/typed.h"
 #include "trace/sym_args.h"
 
 #include <stdio.h>
@@ -10,15 +11,18 @@
 
 /* ---- which sizes -------------------------------------------------------- */
 
-/* Inner tensors may differ in sizes where a size of their tensor differs. *at is the
- * count of the words of a type, and moves past these. */
-static bool mark_typed(uint32_t marks, const td_key *now, const td_key *was, int *at) {
+/* Inner tensors may differ in sizes where a size of their tensor differs, or if those
+ * of the type do anyway, which is marked then. *at is the count of the words of a type,
+ * and moves past these. */
+static bool mark_typed(uint32_t *marks, const td_tensor *t, const td_key *now,
+                       const td_key *was, int *at) {
     const int64_t *a = now->v + *at, *b = was->v + *at;
     int64_t        n = a[0];
     *at += 1 + (int)n;
     if (b[0] != n) return false;
-    return marks ? td__key_typed_sizes(a + 1, b + 1, (int)n)
-                 : !memcmp(a + 1, b + 1, sizeof *a * (size_t)n);
+    if (!memcmp(a + 1, b + 1, sizeof *a * (size_t)n)) return true;
+    if (t->typed->type->opts.varies) *marks |= TD_SYM_INNER;
+    return *marks && td__key_typed_sizes(a + 1, b + 1, (int)n);
 }
 
 /* Was a leaf read in the same sizes? *at is the rank of the sizes in which it was, -1
@@ -34,7 +38,8 @@ static bool read_alike(const td_key *now, const td_key *was, int *at) {
 /* Marks the dims of an argument whose size differs between two keys, or is a symbol in
  * the specialization of `was`. *at is the item's first word and moves past it. False:
  * the argument differs in more than sizes and strides. */
-static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int *at) {
+static bool mark_arg(uint32_t *marks, td_value arg, const td_key *now,
+                     const td_key *was, int *at) {
     const int64_t *a = now->v + *at, *b = was->v + *at;
     if (a[0] != b[0]) return false;
     if (a[0] != TD_K_TENSOR) {
@@ -50,7 +55,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
            (int)(a[1] >> TD_KEY_REST & 1) + (int)(a[1] >> TD_KEY_OBJECT & 1);
     if (a[1] >> TD_KEY_OBJECT & 1 && now->v[*at - 1] != was->v[*at - 1]) return false;
     if (a[1] >> TD_KEY_READ & 1 && !read_alike(now, was, at)) return false;
-    return !(a[1] >> TD_KEY_TYPED & 1) || mark_typed(*marks, now, was, at);
+    return !(a[1] >> TD_KEY_TYPED & 1) || mark_typed(marks, arg.u.t, now, was, at);
 }
 
 bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
@@ -58,7 +63,7 @@ bool td__spec_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *mark
     if (!td__key_make(f, &f->key, args, s) || f->key.n != s->key.n) return false;
     if (f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1]) return false;
     for (int i = 0; i < args.n; i++)
-        if (!mark_arg(&marks[i], &f->key, &s->key, &at)) return false;
+        if (!mark_arg(&marks[i], args.v[i], &f->key, &s->key, &at)) return false;
     return !memcmp(f->key.v + at, s->key.v + at,
                    sizeof *s->key.v * (size_t)(s->key.n - at));
 }

@@ -33,6 +33,20 @@ static inline bool put(subject *s, int64_t word) {
     return s->to && td__vec_push(s->to, word);
 }
 
+/* The same for a list of words. */
+static inline bool put_list(subject *s, const int64_t *v, int n) {
+    const int64_t *at = s->next;
+    if (TD_UNLIKELY(s->end - at < n)) {
+        for (int i = 0; i < n; i++)
+            if (!put(s, v[i])) return false;
+        return true;
+    }
+    s->next = at + n;
+    for (int i = 0; i < n; i++)
+        if (at[i] != v[i]) return false;
+    return true;
+}
+
 static void count_values(subject *s) {
     s->given = s->args.n + (s->closed ? s->closed->consts.n : 0);
     s->n = s->given + s->spec->grads_read.n;
@@ -245,6 +259,15 @@ static int64_t size_word(const subject *s, const td_gtype *l, int64_t want,
     return s->any || (l && td__dim_is_sym(want)) ? TD_KEY_ANY : is;
 }
 
+/* Sizes or strides; want NULL: guards concern none. */
+static bool put_sizes(subject *s, const int64_t *want, const int64_t *is, int n) {
+    if (TD_LIKELY(!want && !s->any)) return put_list(s, is, n);
+    for (int d = 0; d < n; d++)
+        if (!put(s, s->any || td__dim_is_sym(want[d]) ? TD_KEY_ANY : is[d]))
+            return false;
+    return true;
+}
+
 /* Bytes of the storage after the tensor's last element. as_strided may read them, and
  * resize_ grows the storage only beyond them. With symbolic sizes a trace
  * distinguishes only 0 from more. */
@@ -297,11 +320,9 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     if (l && l->rank != t->rank) l = NULL;
     if (TD_UNLIKELY(t->marks) && s->marks && i < s->args.n && !td__marks_served(t, l))
         return false;
-    for (int d = 0; d < t->rank; d++)
-        if (!put(s, size_word(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
+    if (!put_sizes(s, l ? l->size : NULL, t->size, t->rank)) return false;
     /* Also where there is one element: results keep such strides. */
-    for (int d = 0; d < t->rank; d++)
-        if (!put(s, size_word(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
+    if (!put_sizes(s, l ? l->stride : NULL, t->stride, t->rank)) return false;
     if (offset && !put(s, size_word(s, l, l ? l->offset : 0, t->offset))) return false;
     if (s->offsets && !put(s, s->any ? TD_KEY_ANY : rest_of(t, l))) return false;
     bool object = TD_UNLIKELY(t->st->readonly) && t->st->object;

@@ -74,9 +74,22 @@ static bool is_read_late(const td_graph *bwd, int i) {
     return false;
 }
 
+/* Is it an object (tandem/object.h), or a view of one? It has no elements, and what a
+ * hook makes of it carries no object. */
+static bool is_object(const td_halves *h, int i) {
+    const td_gval *v = td__saved_in_fwd(h, i);
+    while (v->node && td__opinfo(v->node->op)->view_of >= 0)
+        v = v->node->in[td__opinfo(v->node->op)->view_of].u.v;
+    if (v->node) return false;
+    const td_desc *d = &h->fwd->in_desc.v[v->nr];
+    if (d->kind == TD_D_CONST && d->index >= 0 && d->index < h->fwd->consts.n)
+        return h->fwd->consts.v[d->index]->st->object;
+    return d->kind == TD_D_OBJECT;
+}
+
 /* Adds value i if it is packed or offloaded. False after td__fail. */
 static bool add_value(td_packing_trace *t, int i) {
-    if (is_read_late(t->h->bwd, i)) return true;
+    if (is_read_late(t->h->bwd, i) || is_object(t->h, i)) return true;
     bool packs = t->by->pack && is_admitted(t->h, t->by->filter, i);
     bool stores = t->off->store && is_admitted(t->h, t->off->filter, i);
     if (!packs && !stores) return true;

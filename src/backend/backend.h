@@ -30,10 +30,16 @@ bool         td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
                              void (*env_drop)(void *env), td_runner *to);
 td_replay   *td__runner_replay(
       const td_runner *r); /* NULL: not made by td__runner_make */
+/* Code that may do without the replay: fills out from in. TD_DIRECT_NOT: it cannot for
+ * these inputs, and has done nothing. */
+typedef enum td_direct { TD_DIRECT_NOT, TD_DIRECT_DONE, TD_DIRECT_FAILED } td_direct;
+typedef td_direct td_direct_fn(void *env, const td_value *in, td_value *out);
+/* Calls direct, with the env of td__runner_make, in each run first. */
+void              td__runner_direct(td_runner *r, td_direct_fn *direct);
 /* After code that has no `take` of its own ran: drops the inputs it owns, unless it
  * returns them. out[] is all NONE or nil after a failure. own may be NULL. */
-void td__drop_owned(const td_graph *g, const td_value *in, const bool *own,
-                    const td_value *out);
+void              td__drop_owned(const td_graph *g, const td_value *in, const bool *own,
+                                 const td_value *out);
 /* Runs a backward graph op by op under the user's modes. The modes see the ops of
  * derivatives; recomputed forward ops are hidden, because they were seen in the
  * forward. The outputs are no views, like those of compiled code. False after

@@ -16,7 +16,8 @@
 #include <string.h>
 
 td_dtype td__emit_var_dtype(td_dtype dt) {
-    if (dt == TD_F64 || dt == TD_I64) return dt;
+    if (dt == TD_F64 || dt == TD_I64 || dt == TD_U64) return dt;
+    if (dt == TD_U32) return TD_I64;
     return td__is_float(dt) ? TD_F32 : TD_I32;
 }
 

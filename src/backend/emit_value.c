@@ -118,7 +118,7 @@ void td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s) {
         return;
     }
     td__cast_text(from, to, s, text, cap);
-    if (td__is_half(to) && from != to)
+    if (td__is_narrow(to) && from != to)
         td__buf_printf(b, "td_m_%s_to_f32(%s)", td__dtype_text[to].suffix, text);
     else td__buf_add(b, text);
     td__free(text);
@@ -131,7 +131,7 @@ static void declare(td_emit *e, int i, td_dtype from, const char *text) {
     td_buf   b = {0};
     char     lead[64];
     int      column;
-    if (td__is_half(to)) {
+    if (td__is_narrow(to)) {
         column = snprintf(lead, sizeof lead, "const uint16_t h%d = ", i);
         td__buf_printf(&b, "td_m_f32_to_%s((float)(%s))", td__dtype_text[to].suffix,
                        text);
@@ -151,7 +151,7 @@ static void declare(td_emit *e, int i, td_dtype from, const char *text) {
     td__buf_add(e->b, ";\n");
     e->b->failed |= b.failed;
     td__buf_free(&b);
-    if (td__is_half(to))
+    if (td__is_narrow(to))
         td__emit_line(e, "const float v%d = td_m_%s_to_f32(h%d);", i,
                       td__dtype_text[to].suffix, i);
 }
@@ -228,7 +228,7 @@ static void emit_load(td_emit *e, int i, const td_stmt *access) {
     td_dtype dt = (td_dtype)e->n->ptr.v[access->ptr].dtype;
     td_buf   b = {0};
     element_text(e, &b, i, access);
-    if (td__is_half(dt)) {
+    if (td__is_narrow(dt)) {
         td__emit_line(e, "const uint16_t h%d = %s;", i, td__buf_str(&b));
         td__emit_line(e, "const float v%d = td_m_%s_to_f32(h%d);", i,
                       td__dtype_text[dt].suffix, i);
@@ -250,7 +250,7 @@ static void emit_num(td_emit *e, int i) {
         td__store_i(dt, &item, s->num.i);
         add_int(&b, td__load_i(dt, &item), td__emit_var_dtype(dt));
     }
-    if (td__is_half(dt))
+    if (td__is_narrow(dt))
         td__emit_line(e, "const uint16_t h%d = %u;", i, (unsigned)(uint16_t)item);
     td__emit_line(e, "const %s v%d = %s;", td__emit_c(dt), i, td__buf_str(&b));
     e->b->failed |= b.failed;
@@ -407,9 +407,9 @@ void td__emit_store(td_emit *e, int i) {
     if (s->n > 1) td__emit_line(e, "{");
     element_text(e, &b, i, s);
     const char *to = td__buf_str(&b);
-    if (td__is_half(dt) && has_bits(e, s->a[0]))
+    if (td__is_narrow(dt) && has_bits(e, s->a[0]))
         td__emit_line(e, "%s = h%d;", to, s->a[0]);
-    else if (td__is_half(dt))
+    else if (td__is_narrow(dt))
         td__emit_line(e, "%s = td_m_f32_to_%s(v%d);", to, td__dtype_text[dt].suffix,
                       s->a[0]);
     else if (dt == TD_BOOL && e->n->stmt.v[s->a[0]].kind !=

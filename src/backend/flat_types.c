@@ -3,6 +3,7 @@
  * runner takes arguments apart and builds typed results. */
 #include "backend/backend.h"
 #include "core/typed.h"
+#include "joint/joint.h"
 #include "trace/trace.h"
 
 typedef struct typed_code {
@@ -219,7 +220,8 @@ bool td__compile_typed(td_ctx *cx, const td_backend *b, const td_graph *g,
     if (!t) return td__fail_memory(cx);
     t->g = td__graph_clone(g);
     t->flat = t->g ? td__graph_flat_types(g) : NULL;
-    bool ok = t->flat != NULL;
+    /* views of an inner tensor of a copy are views of the copy of the inner tensor */
+    bool ok = t->flat && td__graph_fix_storages(t->flat);
     if (ok) {
         size_t n = (size_t)(t->flat->inputs.n + t->flat->outputs.n) + 1;
         t->leaves = td__zalloc(sizeof *t->leaves * ((size_t)g->inputs.n + 1));

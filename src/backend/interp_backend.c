@@ -18,6 +18,8 @@ static bool plain_outputs(td_ctx *cx, const td_graph *g, td_value *out) {
 typedef struct replayed {
     td_replay replay; /* reused by calls, one at a time */
     bool      busy;
+
+    td_direct_fn *direct;    /* NULL: none */
     void (*drop)(void *env); /* frees walk_env; NULL: nothing to free */
 } replayed;
 
@@ -58,7 +60,12 @@ static bool replay(replayed *c, const td_value *in, const bool *own, td_value *o
  * its last use. */
 static bool take(void *env, td_ctx *cx, const td_value *in, const bool *own,
                  td_value *out) {
-    replayed     *c = env;
+    replayed *c = env;
+    td_direct by = c->direct ? c->direct(c->replay.walk_env, in, out) : TD_DIRECT_NOT;
+    if (by != TD_DIRECT_NOT) {
+        td__drop_owned(c->replay.g, in, own, out);
+        return by == TD_DIRECT_DONE;
+    }
     td_mode_scope outer = td__modes_enter(cx, NULL);
     cx->grad_enabled = false;
     bool ok = replay(c, in, own, out) && plain_outputs(cx, c->replay.g, out);
@@ -92,6 +99,10 @@ bool td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
     c->drop = env_drop;
     *to = (td_runner){.run = run, .drop = drop, .env = c, .take = take};
     return true;
+}
+
+void td__runner_direct(td_runner *r, td_direct_fn *direct) {
+    ((replayed *)r->env)->direct = direct;
 }
 
 td_replay *td__runner_replay(const td_runner *r) {

@@ -29,6 +29,7 @@ void td__native_drop(void *env) {
     for (int i = 0; i < c->n_launches; i++) drop_launch(&c->launches[i]);
     td__free(c->launches);
     td__vec_free(&c->steps);
+    td__direct_free(c->direct);
     td__recording_drop(c->recording);
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
@@ -468,6 +469,7 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
         return false;
     }
     count_reads(c, td__runner_replay(to)->total);
+    if ((c->direct = td__direct_make(c))) td__runner_direct(to, td__native_direct);
     if (c->found && td__log_on(g->cx, TD_LOG_backend)) (void)td__native_full(to);
     td__log(g->cx, TD_LOG_compile, "@%.60s: %d kernels, %d calls", g->name,
             c->n_launches, c->steps.n - c->n_launches);

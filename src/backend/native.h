@@ -380,6 +380,12 @@ typedef struct td_on_device {
     bool            varies;     /* some of its words are given numbers */
 } td_on_device;
 
+/* The type of a value that a launch makes. */
+typedef struct td_made_meta {
+    td_meta as;
+    int64_t count; /* td__tensor_count */
+} td_made_meta;
+
 /* A kernel with everything a run of it needs. */
 typedef struct td_launch {
     td_built        b;
@@ -391,7 +397,7 @@ typedef struct td_launch {
     const td_gval **over;             /* by value made: an operand whose memory it may
                                        * reuse if nothing else needs it; NULL: none */
     int             n_reads;
-    td_meta        *metas;     /* types of the values made; NULL: sizes are symbolic */
+    td_made_meta   *metas;     /* of the values made; NULL: sizes are symbolic */
     bool            inner;     /* some of them are no outputs of the graph */
     char            label[64]; /* the ops in it, for traces and comments */
     char          **ptr;       /* scratch of a run: addresses by pointer */
@@ -406,6 +412,18 @@ typedef struct td_native_step {
     const td_gnode *node;
 } td_native_step;
 
+/* Code of kernels that need no replay (native_direct.c). */
+typedef struct td_direct_ptr {
+    int     in, made; /* input, or value that the kernel makes; the other is -1 */
+    int64_t at, end;  /* bytes: where it begins, and where its first element ends */
+} td_direct_ptr;
+typedef struct td_direct_code {
+    td_direct_ptr *ptr;   /* by step, and by pointer of its launch */
+    int           *out;   /* by output: which of `made` */
+    bool          *reads; /* by input: does a kernel read it? */
+    td_tensor    **made;  /* scratch of a run: by step, and by value that it makes */
+} td_direct_code;
+
 /* Native code of a graph. */
 typedef struct td_native {
     td_graph  *g; /* the simplified graph, owned */
@@ -418,7 +436,13 @@ typedef struct td_native {
     struct td_recording *recording; /* NULL: none yet */
     bool                 found;     /* read from disk: nests and texts are missing */
     struct td_native *rebuilt; /* the same with nests and texts, for reports; or NULL */
+    td_direct_code   *direct;  /* NULL: it runs as a replay */
 } td_native;
+
+/* NULL: the code is another, or there is no memory; then it runs as a replay. */
+td_direct_code *td__direct_make(const td_native *c);
+void            td__direct_free(td_direct_code *d); /* NULL is fine */
+td_direct       td__native_direct(void *env, const td_value *in, td_value *out);
 
 /* native_device.c: does the device run loops? */
 bool    td__device_has_loops(uint8_t code);
@@ -454,15 +478,29 @@ typedef struct td_work {
     int64_t read, written, flops;
 } td_work;
 /* sized: with the symbolic sizes of the last run. */
-td_work  td__launch_work(const td_launch *k, bool sized);
+td_work       td__launch_work(const td_launch *k, bool sized);
 /* bound NULL: symbolic sizes are unknown. */
-td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
-bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
-td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
-void     td__native_drop(void *env);                              /* env: a td_native */
+td_work       td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
+bool          td__native_walk(void *env, td_replay *r); /* env: a td_native */
+/* native_run.c: runs the kernel, whose pointers and numbers are set, over all threads.
+ * False after td__fail. */
+bool          td__launch_run(const td_native *c, td_launch *k);
+/* Has t the layout that code of g expects of a value of type l? bound may be NULL
+ * without symbolic sizes. */
+bool          td__native_fits(const td_graph *g, const td_gtype *l, const td_tensor *t,
+                              const int64_t *bound);
+/* The address of byte `at` of t, behind which an element ends at byte `end`. Kernels
+ * load invariant operands before their loops, also if these run zero times: where t's
+ * storage ends before, it is that of a zero. */
+char         *td__native_pointer(const td_tensor *t, int64_t at, int64_t end);
+/* For traces (TD_TRACE), within the span of the launch. */
+void          td__native_note_launch(td_ctx *cx, const td_launch *k);
+/* NULL: no memory. */
+td_made_meta *td__launch_metas(const td_graph *g, const td_launch *k);
+void          td__native_drop(void *env); /* env: a td_native */
 /* Steps, nests, kernel texts and live ranges of g, without compiled kernels; freed with
  * td__native_drop. NULL after td__fail. */
-td_native       *td__native_texts(const td_graph *g);
+td_native    *td__native_texts(const td_graph *g);
 const td_native *td__native_of(const td_runner *r); /* NULL: not native code */
 /* The same with nests and texts, for reports. */
 const td_native *td__native_full(const td_runner *r);

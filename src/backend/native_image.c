@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 72 &&
+_Static_assert(sizeof(td_native) - sizeof(td_lowered) - sizeof(td_memory) == 80 &&
                    sizeof(td_launch) - sizeof(td_built) == 224 &&
                    sizeof(td_built) - sizeof(td_nest) == 96 &&
                    sizeof(td_native_step) == 16 && sizeof(td_bytes) == 32 &&

@@ -47,10 +47,12 @@ static void find_meta(const td_graph *g, const td_gtype *type, const int64_t *bo
 
 /* Metadata of the results, computed once; with symbolic sizes they are filled in at
  * each run. */
-td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
-    td_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
-    for (int i = 0; m && i < k->b.makes.n; i++)
-        find_meta(g, k->b.makes.v[i]->type, NULL, &m[i]);
+td_made_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
+    td_made_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
+    for (int i = 0; m && i < k->b.makes.n; i++) {
+        find_meta(g, k->b.makes.v[i]->type, NULL, &m[i].as);
+        m[i].count = td__tensor_count(&m[i].as);
+    }
     return m;
 }
 
@@ -59,11 +61,15 @@ td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
 static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int i) {
     const td_gval       *v = k->b.makes.v[i];
     const td_live_range *s = td__memory_range(c, v);
-    td_meta              now, *m = k->metas ? &k->metas[i] : &now;
+    const td_made_meta  *made = k->metas ? &k->metas[i] : NULL;
+    td_ctx              *cx = c->g->cx;
+    td_meta              now;
+    const td_meta       *m = made ? &made->as : &now;
     if (s && !c->low.needed[v->id]) return true;
-    if (!k->metas) find_meta(c->g, v->type, r->bound, m);
-    td_tensor *t =
-        s ? td__tensor_over(c->g->cx, s->st, m) : td__tensor_make(c->g->cx, m, false);
+    if (!made) find_meta(c->g, v->type, r->bound, &now);
+    td_tensor *t = s                     ? td__tensor_over(cx, s->st, m)
+                   : made && made->count ? td__tensor_counted(cx, m, made->count)
+                                         : td__tensor_make(cx, m, false);
     return t && td__replay_set(r, v, td_value_tensor(t));
 }
 
@@ -86,12 +92,15 @@ static int64_t bytes_from(const td_tensor *t) {
     return (int64_t)t->st->bytes - t->offset * td__dtype_bytes[t->dtype];
 }
 
-/* Addresses of all pointers. Kernels load invariant operands before their loops, also
- * if these run zero times; an access beyond the end of a storage gets the address of
- * a zero instead. A tensor without elements may still have a storage that views read
- * (as_strided). */
+static const int64_t none = 0; /* what a pointer beyond the end of a storage reads */
+
+char *td__native_pointer(const td_tensor *t, int64_t at, int64_t end) {
+    return bytes_from(t) >= end ? (char *)td__ptr(t) + at : (char *)(uintptr_t)&none;
+}
+
+/* Addresses of all pointers, as td__native_pointer gives them. A tensor without
+ * elements may still have a storage that views read (as_strided). */
 static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
-    static const int64_t none = 0;
     for (int i = 0; i < k->b.bytes.n; i++) {
         const td_bytes      *y = &k->b.bytes.v[i];
         const td_value      *x = &r->val[y->v->id];
@@ -222,7 +231,7 @@ static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
 /* Runs a kernel over all threads. A nest of one dim has no rows: its elements are
  * divided among the threads. Folds over rows run in parts that KERNEL_end combines, so
  * that the result does not depend on the number of threads. */
-static bool run_kernel(const td_native *c, td_launch *k) {
+bool td__launch_run(const td_native *c, td_launch *k) {
     const td_nest *n = &k->b.nest;
     int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
     if (k->on)
@@ -276,15 +285,14 @@ static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
         find_sizes(c, r, k) && td__launch_may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
     find_pointers(c, r, k);
-    if (!td__launch_numbers(c, r, k) || !run_kernel(c, k)) return false;
+    if (!td__launch_numbers(c, r, k) || !td__launch_run(c, k)) return false;
     td__launch_note_writes(r, k);
     for (int i = 0; i < k->n_reads; i++) td__replay_read(r, k->reads[i]);
     return true;
 }
 
-/* Has the tensor the layout that the code was compiled for? */
-static bool matches_type(const td_graph *g, const td_gtype *l, const td_tensor *t,
-                         const int64_t *bound) {
+bool td__native_fits(const td_graph *g, const td_gtype *l, const td_tensor *t,
+                     const int64_t *bound) {
     if (l->rank != t->rank || l->dtype != t->dtype || l->device != t->st->device)
         return false;
     for (int d = 0; d < l->rank; d++) {
@@ -306,7 +314,7 @@ static bool inputs_fit(const td_native *c, const td_replay *r) {
         const td_gval  *v = c->g->inputs.v[i];
         const td_value *x = &r->val[v->id];
         if (x->kind == TD_K_TENSOR && v->type &&
-            !matches_type(c->g, v->type, x->u.t, r->bound))
+            !td__native_fits(c->g, v->type, x->u.t, r->bound))
             return false;
     }
     return true;
@@ -329,12 +337,12 @@ static bool take_call(const td_native *c, td_replay *r, int step) {
     const td_gnode *n = c->steps.v[step].node;
     td_ctx         *cx = c->g->cx;
     td_result_place in[TD_MAX_RESULTS] = {0};
-    bool            any = false;
-    for (int i = 0; (c->mem.arena || c->mem.on) && i < n->n_out && i < TD_MAX_RESULTS;
-         i++) {
+    bool            any = false; /* of longer lists none: their results are allocated */
+    bool            few = n->n_out <= TD_MAX_RESULTS;
+    for (int i = 0; few && (c->mem.arena || c->mem.on) && i < n->n_out; i++) {
         const td_part       *p = td__parts_of(c, n->out[i]);
         const td_live_range *s = td__memory_range(c, p ? p->whole : n->out[i]);
-        in[i] = (td_result_place){s ? s->st : NULL, p ? &p->as : NULL};
+        in[i] = (td_result_place){.st = s ? s->st : NULL, .as = p ? &p->as : NULL};
         any |= s != NULL;
     }
     td__memory_lend(c, step);
@@ -345,14 +353,20 @@ static bool take_call(const td_native *c, td_replay *r, int step) {
     return ok;
 }
 
-/* For traces (TD_TRACE). */
-static void note_work(const td_native *c, const td_replay *r, const td_native_step *s) {
-    td_ctx *cx = c->g->cx;
-    td_work w = s->node ? td__call_work(c->g, s->node, r->bound)
-                        : td__launch_work(&c->launches[s->launch], true);
+static void note_work(td_ctx *cx, td_work w) {
     td__span_arg(cx, "read", w.read);
     td__span_arg(cx, "written", w.written);
     td__span_arg(cx, "flops", w.flops);
+}
+
+void td__native_note_launch(td_ctx *cx, const td_launch *k) {
+    if (TD_UNLIKELY(cx->spans.on)) note_work(cx, td__launch_work(k, true));
+}
+
+/* For traces (TD_TRACE). */
+static void note_step(const td_native *c, const td_replay *r, const td_native_step *s) {
+    if (s->node) note_work(c->g->cx, td__call_work(c->g, s->node, r->bound));
+    else td__native_note_launch(c->g->cx, &c->launches[s->launch]);
 }
 
 /* So that the span of a step has the time that it takes on the device. */
@@ -374,7 +388,7 @@ bool td__native_steps(const td_native *c, td_replay *r) {
         td__span_begin(cx, name);
         if (!(s->node ? take_call(c, r, i) : take_launch(c, r, k))) return false;
         if (TD_UNLIKELY(cx->spans.on)) {
-            note_work(c, r, s);
+            note_step(c, r, s);
             wait_for_device(c);
         }
         td__span_end(cx, name);

@@ -8,8 +8,10 @@
 
 #include "tandem/grad.h"
 #include "tandem/io.h"
+#include "tandem/object.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- building inputs ---------------------------------------------------- */
@@ -118,6 +120,24 @@ static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
                     td__type_str(v.u.t));
 }
 
+/* Input i of fn may be described as an object: then v, u8[0], becomes one of that type,
+ * unless it is one. Its data is an int64_t, 0 at first. False after td__fail. */
+static bool as_object(td_ctx *cx, const td_graph *fn, int i, td_value v) {
+    const td_desc *d = &fn->in_desc.v[i];
+    if (d->kind != TD_D_OBJECT || v.kind != TD_K_TENSOR || v.u.t->st->object)
+        return true;
+    td_object_opts o = {TD_OBJECT_OPTS, .type = d->name, .drop = free};
+    o.data = calloc(1, sizeof(int64_t));
+    td_tensor *t = o.data ? td_object(cx, &o) : td_nil(cx);
+    if (td_is_nil(t)) {
+        if (!o.data) return td__fail_memory(cx);
+        free(o.data);
+        return false;
+    }
+    td__tensor_set_storage(v.u.t, t->st);
+    return true;
+}
+
 /* The run's copy of a const of fn, since a run may write it; nil after td__fail. */
 static td_tensor *own_const(case_run *run, const td_graph *fn, int i) {
     td_ctx     *cx = run->file->cx;
@@ -157,7 +177,8 @@ static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
                             "@%s: argument %d is a list; functions of a case take "
                             "tensors and numbers",
                             s->fn->name, i);
-        if (!fits(run, s, i, in[i])) return false;
+        if (!fits(run, s, i, in[i]) || !as_object(run->file->cx, s->fn, i, in[i]))
+            return false;
     }
     return td__own_grads_read(s->fn, in) ||
            td__fail(run->file->cx, TD_E_ARG,

@@ -215,12 +215,19 @@ typedef struct td_meta {
 
 /* Where compiled code wants a result of the next op. */
 typedef struct td_result_place {
-    td_storage    *st; /* NULL: anywhere */
-    const td_meta *as; /* its strides and offset there; NULL: it is all of st */
+    td_storage    *st;  /* NULL: anywhere */
+    const td_meta *as;  /* its strides and offset there; NULL: it is all of st */
+    bool           own; /* strides of `as` that differ from the rule's are for kernels
+                         * that take any: pointwise ones */
 } td_result_place;
 
 /* NULL after td__fail. The result belongs to the innermost scope. */
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake); /* fresh storage */
+/* The same on the CPU, of row-major type m, for code that makes many of that type: n is
+ * its element count, which td__tensor_count has given for it, and m->stride is set. */
+td_tensor *td__tensor_counted(td_ctx *cx, const td_meta *m, int64_t n);
+/* That count, and sets m->stride; 0: only td__tensor_make can make one, or fails. */
+int64_t    td__tensor_count(td_meta *m);
 td_tensor *td__tensor_over(td_ctx *cx, td_storage *st,
                            const td_meta *m); /* shares st */
 td_tensor *td__tensor_alias(td_ctx    *cx,
@@ -541,7 +548,7 @@ struct td_ctx {
     struct td_callback *callback;    /* the innermost running callback; NULL: none */
     int                 n_typed;     /* live tensors of a type: 0 in most programs */
     bool                devices;     /* a device other than the CPU was used */
-    bool                complex;     /* a complex dtype was used */
+    bool                special;     /* a complex or stored dtype was used */
     int handling; /* functions of types that are running (ops/typed.c) */
     td_dim_list
             *sizes_seen; /* gets the sizes that depend on values; NULL: nothing does */

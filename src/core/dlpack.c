@@ -10,12 +10,10 @@
 static const struct {
     uint8_t code, bits;
 } types[TD_DTYPE_COUNT] = {
-    [TD_F64] = {kDLFloat, 64},   [TD_F32] = {kDLFloat, 32},
-    [TD_F16] = {kDLFloat, 16},   [TD_BF16] = {kDLBfloat, 16},
-    [TD_I64] = {kDLInt, 64},     [TD_I32] = {kDLInt, 32},
-    [TD_I16] = {kDLInt, 16},     [TD_I8] = {kDLInt, 8},
-    [TD_U8] = {kDLUInt, 8},      [TD_BOOL] = {kDLBool, 8},
-    [TD_C64] = {kDLComplex, 64}, [TD_C128] = {kDLComplex, 128},
+#define TD_DTYPE(id, text, bytes, klass, c, loop, npy, dlpack, ...) \
+    {kDL##dlpack, 8 * bytes},
+#include "core/dtype.def"
+#undef TD_DTYPE
 };
 
 /* ---- export ------------------------------------------------------------- */

@@ -8,13 +8,11 @@
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-static const struct {
-    const char *descr;
-    td_dtype    dt;
-} descrs[] = {
-    {"<f8", TD_F64},  {"<f4", TD_F32}, {"<f2", TD_F16},   {"<i8", TD_I64},
-    {"<i4", TD_I32},  {"<i2", TD_I16}, {"|i1", TD_I8},    {"|u1", TD_U8},
-    {"|b1", TD_BOOL}, {"<c8", TD_C64}, {"<c16", TD_C128},
+/* By dtype; NULL: the format has no such type. */
+static const char *const descrs[TD_DTYPE_COUNT] = {
+#define TD_DTYPE(id, text, bytes, klass, c, loop, npy, ...) npy,
+#include "core/dtype.def"
+#undef TD_DTYPE
 };
 
 /* ---- the header --------------------------------------------------------- */
@@ -136,10 +134,11 @@ static bool read_descr(reader *r) {
     const char *d = r->descr;
     bool        one = d[0] && d[1] && d[2] == '1' && !d[3];
     if (d[0] == '>' && !one) return refuse(r, "big-endian; save it as little-endian");
-    for (int i = 0; i < TD_COUNT(descrs); i++) {
-        bool order = one || d[0] == '=' || d[0] == descrs[i].descr[0];
-        if (!order || !d[0] || strcmp(d + 1, descrs[i].descr + 1) != 0) continue;
-        r->meta.dtype = descrs[i].dt;
+    for (int i = 0; i < TD_DTYPE_COUNT; i++) {
+        const char *of = descrs[i];
+        bool        order = of && (one || d[0] == '=' || d[0] == of[0]);
+        if (!order || !d[0] || strcmp(d + 1, of + 1) != 0) continue;
+        r->meta.dtype = (td_dtype)i;
         return true;
     }
     if (!strcmp(d + (d[0] != 0), "V2"))
@@ -241,12 +240,10 @@ static size_t make_front(const td_tensor *t, const char *descr, char *out, size_
 
 bool td_save_npy(const td_tensor *t, const char *path) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    const char *descr = NULL;
+    const char *descr = descrs[t->dtype];
     char        front[64 + 22 * TD_MAX_RANK + 64];
     td_out      o;
     if (!td__has(t->cx, "td_save_npy", "the path", path)) return false;
-    for (int i = 0; i < TD_COUNT(descrs); i++)
-        if (descrs[i].dt == (td_dtype)t->dtype) descr = descrs[i].descr;
     if (!descr)
         return td__fail(t->cx, TD_E_UNSUPPORTED,
                         "td_save_npy: %s: NumPy has no %s; save it as f32 or as "

@@ -13,22 +13,10 @@
 #define MAX_HEADER 100000000u /* the format's own bound */
 
 const td_st_type td__st_types[TD_ST_TYPES] = {
-    {"F64", 8, TD_F64},
-    {"F32", 4, TD_F32},
-    {"F16", 2, TD_F16},
-    {"BF16", 2, TD_BF16},
-    {"I64", 8, TD_I64},
-    {"I32", 4, TD_I32},
-    {"I16", 2, TD_I16},
-    {"I8", 1, TD_I8},
-    {"U8", 1, TD_U8},
-    {"BOOL", 1, TD_BOOL},
-    {"U64", 8, TD_DTYPE_NONE},
-    {"U32", 4, TD_DTYPE_NONE},
-    {"U16", 2, TD_DTYPE_NONE},
-    {"C64", 8, TD_C64},
-    {"F8_E4M3", 1, TD_DTYPE_NONE},
-    {"F8_E5M2", 1, TD_DTYPE_NONE},
+#define TD_DTYPE(id, text, bytes, klass, c, loop, npy, dlpack, st, ...) \
+    {st, bytes, TD_##id},
+#include "core/dtype.def"
+#undef TD_DTYPE
     {"F8_E8M0", 1, TD_DTYPE_NONE},
 };
 
@@ -103,7 +91,7 @@ static bool read_type(const td_safetensors *f, const cJSON *j, entry *e) {
     if (!cJSON_IsString(dtype))
         return wrong(f, e->name, "dtype is missing or no string");
     for (int i = 0; i < TD_ST_TYPES; i++)
-        if (!strcmp(td__st_types[i].name, dtype->valuestring))
+        if (td__st_types[i].name && !strcmp(td__st_types[i].name, dtype->valuestring))
             e->type = &td__st_types[i];
     return e->type || wrong(f, e->name, "an unknown dtype");
 }

@@ -204,7 +204,7 @@ static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m, int64_
         return NULL;
     }
     t->st = st;
-    cx->complex |= td__is_complex(m->dtype);
+    cx->special |= td__is_special(m->dtype);
     if (cx->inference) t->flags |= TD_TF_INFERENCE;
     if (!set_dims(t, m, n) || !td__scope_own(t)) {
         td__unref(t);
@@ -271,6 +271,47 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         return NULL;
     }
     return make_over(cx, st, m, n);
+}
+
+int64_t td__tensor_count(td_meta *m) {
+    int64_t n = 1;
+    if (m->strided || m->device || m->rank > TD_INLINE_RANK) return 0;
+    for (int i = 0; i < m->rank; i++) {
+        if (m->size[i] <= 0) return 0; /* empty, symbolic or an error */
+        n = td__dim_mul(n, m->size[i]);
+    }
+    if (n >= TD_DIM_HUGE / 16) return 0; /* the bytes could overflow */
+    td__strides_dense(m->rank, m->size, m->stride);
+    return n;
+}
+
+td_tensor *td__tensor_counted(td_ctx *cx, const td_meta *m, int64_t n) {
+    size_t      bytes = (size_t)n * td__dtype_bytes[m->dtype];
+    td_storage *st = td__storage_make(bytes, false);
+    if (!st) {
+        td__fail_memory_for(cx, bytes, m->dtype, m->rank, m->size);
+        return NULL;
+    }
+    td_tensor *t = take_struct(cx);
+    if (!t) {
+        td__storage_drop(st);
+        return NULL;
+    }
+    t->st = st;
+    t->stride = t->dims + TD_INLINE_RANK;
+    t->dtype = (uint8_t)m->dtype;
+    t->rank = (uint8_t)m->rank;
+    t->numel = n;
+    t->plain = true;
+    for (int i = 0; i < m->rank; i++) {
+        t->size[i] = m->size[i];
+        t->stride[i] = m->stride[i];
+    }
+    cx->special |= td__is_special(m->dtype);
+    if (cx->inference) t->flags |= TD_TF_INFERENCE;
+    if (td__scope_own(t)) return t;
+    td__unref(t);
+    return NULL;
 }
 
 td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {

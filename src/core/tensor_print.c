@@ -2,6 +2,7 @@
  * form if magnitudes differ much, summaries of large tensors, and a suffix for dtype,
  * sizes and history. */
 #include "core/device.h"
+#include "core/typed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,6 +49,8 @@ static void item_text(const printer *pr, const char *p, char *s) {
     td_dtype dt = (td_dtype)pr->t->dtype;
     if (dt == TD_BOOL) snprintf(s, ITEM_CAP, *p ? "True" : "False");
     else if (td__is_complex(dt)) complex_text(pr, p, s);
+    else if (dt == TD_U64)
+        snprintf(s, ITEM_CAP, "%llu", (unsigned long long)td__load_i(dt, p));
     else if (!td__is_float(dt))
         snprintf(s, ITEM_CAP, "%lld", (long long)td__load_i(dt, p));
     else float_text(pr, td__load_f(dt, p), s);
@@ -231,12 +234,13 @@ static void add_suffixes(printer *pr) {
     const td_tensor *t = pr->t;
     const char      *text = td__buf_str(&pr->text), *last = strrchr(text, '\n');
     int              used = (int)strlen(last ? last : text) + (last ? 1 : 2);
-    bool bare = t->numel == 0 || t->st->fake; /* no item from which the dtype follows */
+    bool             bare = t->numel == 0 || t->st->fake ||
+                t->typed; /* no item from which the dtype follows */
     bool plain = t->dtype == t->cx->default_dtype ||
                  (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL ||
                             t->dtype == td__complex_of(t->cx->default_dtype)));
     char s[24 * TD_MAX_RANK];
-    if (t->st->fake || (t->numel == 0 ? t->rank != 1 : pr->edge == 0)) {
+    if (!t->typed && (t->st->fake || (t->numel == 0 ? t->rank != 1 : pr->edge == 0))) {
         size_text(t, s, sizeof s);
         add_suffix(pr, s, &used);
     }
@@ -252,10 +256,42 @@ static void add_suffixes(printer *pr) {
     td__buf_add(&pr->text, ")");
 }
 
+static const char *make_text(const td_tensor *t, printer *pr);
+
+/* "name=tensor(...)", whose further lines begin below the first one. */
+static bool add_part(printer *pr, const td_tensor *part, const char *name) {
+    int         indent = (int)(strlen(PREFIX) + strlen(name) + 1);
+    printer     inner;
+    const char *s = make_text(part, &inner), *end;
+    if (s) td__buf_printf(&pr->text, "%s=", name);
+    for (; s && (end = strchr(s, '\n')); s = end + 1) {
+        td__buf_printf(&pr->text, "%.*s\n", (int)(end - s), s);
+        add_spaces(pr, indent);
+    }
+    if (s) td__buf_printf(&pr->text, "%s,\n", s);
+    td__buf_free(&inner.text);
+    if (s) add_spaces(pr, (int)strlen(PREFIX));
+    return s != NULL;
+}
+
+/* A tensor of a type: its inner tensors, sizes, type and metadata. */
+static bool add_inner(printer *pr) {
+    const td_tensor *t = pr->t;
+    const td_typed  *d = t->typed;
+    char             size[24 * TD_MAX_RANK];
+    for (int i = 0; i < d->n; i++)
+        if (!add_part(pr, d->inner[i], d->type->opts.inner[i])) return false;
+    size_text(t, size, sizeof size);
+    td__buf_printf(&pr->text, "%s, type=%s", size, d->type->opts.name);
+    if (d->metadata[0]) td__buf_printf(&pr->text, "(\"%.60s\")", d->metadata);
+    return true;
+}
+
 /* The elements, of a tensor on another device by a copy. False after td__fail. */
 static bool add_elements(printer *pr) {
     td_tensor *t = (td_tensor *)(uintptr_t)pr->t;
     pr->host = t;
+    if (TD_UNLIKELY(t->typed)) return add_inner(pr);
     if (TD_LIKELY(!t->st->device || t->st->fake)) return add_body(pr), true;
     if (!td__scope_push(t->cx)) return false;
     pr->host = td__on_host(t);

@@ -57,7 +57,8 @@ static bool check_opts(td_ctx *cx, const td_type_opts *o) {
 static bool same_opts(const td_type_opts *a, const td_type_opts *b) {
     bool same = a->n_inner == b->n_inner && a->call == b->call &&
                 a->plain == b->plain && a->pack == b->pack && a->coerce == b->coerce &&
-                a->version == b->version && a->env == b->env;
+                a->version == b->version && a->env == b->env &&
+                a->instead == b->instead && a->varies == b->varies;
     for (int i = 0; same && i < a->n_inner; i++)
         same = !strcmp(a->inner[i], b->inner[i]);
     return same;
@@ -82,23 +83,30 @@ static td_type *copy_opts(const td_type_opts *o) {
     return t;
 }
 
+/* Under the lock, where there is room. NULL: out of memory. */
+static const td_type *push_type(const td_type_opts *o) {
+    int      n = atomic_load(&types.n);
+    td_type *t = copy_opts(o);
+    if (!t) return NULL;
+    t->nr = n + 1;
+    atomic_store(&types.all[n], t);
+    atomic_store_explicit(&types.n, n + 1, memory_order_release);
+    return t;
+}
+
 /* Under the lock. NULL after td__fail. */
 static const td_type *add_type(td_ctx *cx, const td_type_opts *o) {
     const td_type *was = td__type_find(o->name);
-    int            n = atomic_load(&types.n);
     if (was && same_opts(&was->opts, o)) return was;
-    if (was || n == TD_MOST_TYPES) {
+    if (was || atomic_load(&types.n) == TD_MOST_TYPES) {
         td__fail(cx, TD_E_ARG,
                  was ? "td_register_type: there is another type %s already"
                      : "td_register_type: %s: no more types fit",
                  o->name);
         return NULL;
     }
-    td_type *t = copy_opts(o);
-    if (!t) return td__fail_memory(cx), NULL;
-    t->nr = n + 1;
-    atomic_store(&types.all[n], t);
-    atomic_store_explicit(&types.n, n + 1, memory_order_release);
+    const td_type *t = push_type(o);
+    if (!t) td__fail_memory(cx);
     return t;
 }
 
@@ -111,6 +119,14 @@ const td_type *td_register_type(td_ctx *cx, const td_type_opts *opts) {
         return NULL;
     pthread_mutex_lock(&types.lock);
     const td_type *t = add_type(cx, &o);
+    pthread_mutex_unlock(&types.lock);
+    return t;
+}
+
+const td_type *td__type_add(const td_type_opts *o) {
+    pthread_mutex_lock(&types.lock);
+    const td_type *t = td__type_find(o->name);
+    if (!t) t = push_type(o);
     pthread_mutex_unlock(&types.lock);
     return t;
 }

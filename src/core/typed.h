@@ -26,6 +26,8 @@ struct td_typed {
 
 /* The type of that name; NULL: none is registered. */
 const td_type *td__type_find(const char *name);
+/* Registers a type of the library, if it is not; NULL: out of memory. */
+const td_type *td__type_add(const td_type_opts *o);
 /* With aliases of the inner tensors. NULL after td__fail. */
 td_typed      *td__typed_make(td_ctx *cx, const td_type *type, td_tensor *const *inner,
                               const char *metadata);

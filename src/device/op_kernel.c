@@ -26,7 +26,7 @@ static void define_pointer(td_buf *to, int k, td_dtype dt) {
                    "#define P%d ((%s *)r->ptr[%d])\n"
                    "#define A%d %s\n",
                    k, c, k, c, k, k, a);
-    if (td__is_half(dt))
+    if (td__is_narrow(dt))
         td__buf_printf(to,
                        "#define GET%d(x) td_m_%s_to_f32(x)\n"
                        "#define PUT%d(x) td_m_f32_to_%s((float)(x))\n",
@@ -44,7 +44,7 @@ static void add_names(td_buf *names, const td_op_kernel *k) {
     td__buf_printf(names, "%s\ntd_k_double\n%s\n", k->name, k->uses ? k->uses : "");
     for (int i = 0; i < k->ptrs; i++) {
         const char *name = td__dtype_text[k->dtype[i]].suffix;
-        if (td__is_half((td_dtype)k->dtype[i]))
+        if (td__is_narrow((td_dtype)k->dtype[i]))
             td__buf_printf(names, "td_m_%s_to_f32\ntd_m_f32_to_%s\n", name, name);
     }
     const char *m = td__dtype_text[wide((td_dtype)k->dtype[0])].suffix;

@@ -52,7 +52,7 @@ static bool inner_obey(const td_tensor *g, const td_tensor *t) {
  * row-major. Dims that t lost under no_grad must have size 1. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
     if (TD_UNLIKELY(g->typed) && !inner_obey(g, t)) return false;
-    if (!td__is_packed(t->rank, t->size, t->stride))
+    if (!t->plain && !td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < g->rank; i++)
         if (g->size[i] != 1 &&
@@ -138,7 +138,8 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     leaf->ag->use |=
         (uint8_t)(came ? TD_GRAD_ACCUMULATED | TD_GRAD_READ : TD_GRAD_ACCUMULATED);
     if (!old) return first(leaf, g);
-    bool in_place = !td__recording(cx) && td__typed_same_inside(old->typed, g->typed);
+    bool in_place = !td__recording(cx) && td__typed_same_inside(old->typed, g->typed) &&
+                    !(old->typed && old->typed->type->opts.varies);
     td_tensor *sum =
         td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
     td__unref(g);

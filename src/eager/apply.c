@@ -236,7 +236,7 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_meta = f.list_meta};
     if (TD_UNLIKELY(n->def->flags & TD_OPF_NESTS) && !note_repeated(n)) return false;
     uint8_t device = td__make_on(n->cx, n->n_out ? n->out_type[0].device : 0);
-    bool    conj = TD_UNLIKELY(n->cx->complex) && conjugates(n);
+    bool    conj = TD_UNLIKELY(n->cx->special) && conjugates(n);
     bool    ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
               (!conj || conjugate_incoming(&f, n)) &&
               run_rule(&f, n, any_needed(n, need) ? rule_of(n) : NULL, grads) &&

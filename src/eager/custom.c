@@ -24,18 +24,34 @@ struct td_fcall {
     TD_VEC(td_tensor *) dirty;   /* inputs it wrote; borrowed during forward */
     TD_VEC(td_tensor *) plain;   /* results without gradient; borrowed */
     TD_VEC(td_tensor *) stash;   /* td_fcall_stash; referenced */
-    td_saved  *saved;            /* memory of node->saved */
-    bool       dry;              /* a capture calls forward and backward separately */
-    td_tensors kept;             /* dry: what backward reads: saved, then stashed */
-    int        n_saved;          /* dry: how many of these are saved */
+    /* In a trace: what backward reads in place of each stashed tensor, late; NULL: that
+     * itself. And the calls that stashed something, last first. */
+    td_tensor **now;
+    uint64_t    id; /* as those of hooks (td_ctx.last_hook); 0: not in the list */
+    td_fcall   *newer, *older;
+    td_saved   *saved;   /* memory of node->saved */
+    bool        dry;     /* a capture calls forward and backward separately */
+    td_tensors  kept;    /* dry: what backward reads: saved, then stashed */
+    int         n_saved; /* dry: how many of these are saved */
 };
 
 static void drop_list(td_tensor **v, int n) {
     for (int i = 0; i < n; i++) td__unref(v[i]);
 }
 
+static void leave_list(td_fcall *f) {
+    if (!f->id) return;
+    if (f->newer) f->newer->older = f->older;
+    else td__eager(f->cx)->stashers = f->older;
+    if (f->older) f->older->newer = f->newer;
+}
+
 /* Frees the call and destroys the payload. */
 static void free_call(td_fcall *f) {
+    leave_list(f);
+    for (int i = 0; f->now && i < f->stash.n; i++)
+        if (f->now[i]) td__unref(f->now[i]);
+    td__free(f->now);
     drop_list(f->to_save.v, f->to_save.n);
     drop_list(f->stash.v, f->stash.n);
     td__vec_free(&f->to_save);
@@ -104,9 +120,47 @@ td_tensor *td_fcall_saved(td_fcall *f, int i) {
     return t ? t : td_nil(f->cx);
 }
 
+/* In a trace of the joint graph, backward reads the tensor itself, as it is then. */
+static void join_list(td_fcall *f) {
+    td_eager *e = td__eager(f->cx);
+    if (!f->cx->fake || f->dry || f->id) return;
+    f->id = ++f->cx->last_hook;
+    f->older = e->stashers;
+    if (f->older) f->older->newer = f;
+    e->stashers = f;
+}
+
+static bool replace_stash(td_fcall *f, td_stand_in *by, void *env) {
+    for (int i = 0; i < f->stash.n; i++) {
+        td_tensor *to = by(env, f->stash.v[i]);
+        if (!td_ok(f->cx)) return false;
+        if (!to) continue;
+        size_t bytes = sizeof *f->now * (size_t)f->stash.n;
+        if (!f->now && !(f->now = td__zalloc(bytes))) return td__fail_memory(f->cx);
+        f->now[i] = td__ref(to);
+    }
+    return true;
+}
+
+bool td__stashes_replace(td_ctx *cx, uint64_t after, td_stand_in *by, void *env) {
+    bool ok = true;
+    for (td_fcall *f = td__eager(cx)->stashers; ok && f && f->id > after; f = f->older)
+        if (!f->now) ok = replace_stash(f, by, env);
+    return ok;
+}
+
+const td_tensor *td__stashes_written(const td_ctx *cx, uint64_t after) {
+    for (const td_fcall *f = td__eager(cx)->stashers; f && f->id > after; f = f->older)
+        for (int i = 0; f->now && i < f->stash.n; i++)
+            if (f->now[i] && f->now[i] != f->stash.v[i] && td__version(f->now[i]) > 0)
+                return f->stash.v[i];
+    return NULL;
+}
+
 bool td_fcall_stash(td_fcall *f, td_tensors kept) {
     if (!TD_ENTER(f, FCALL)) return false;
     if (!td__has_list(f->cx, f->fn.name, kept.v, kept.n)) return false;
+    if (kept.n) join_list(f);
     for (int i = 0; i < kept.n; i++) {
         if (!td__enter_in(f->cx, kept.v[i], TD_H_TENSOR, __func__)) return false;
         if (!td__vec_push(&f->stash, kept.v[i])) return td__fail_memory(f->cx);
@@ -119,6 +173,7 @@ td_tensor *td_fcall_stashed(td_fcall *f, int i) {
     if (!TD_ENTER(f, FCALL)) return TD_NIL_BY(f, TENSOR);
     if (f->dry && i >= 0 && i < f->kept.n - f->n_saved)
         return f->kept.v[f->n_saved + i];
+    if (f->now && i >= 0 && i < f->stash.n && f->now[i]) return td_op__late(f->now[i]);
     if (i >= 0 && i < f->stash.n) return td__history_copy(f->cx, f->stash.v[i]);
     return td_fail(f->cx, TD_E_ARG,
                    "%s: td_fcall_stashed: there is no stashed value %d", f->fn.name, i);

@@ -118,12 +118,17 @@ uint64_t     td__hooks_versions(const td_ctx *cx, uint64_t after, td_storage_tes
  * tensor t that they close over; NULL: t itself. False if `by` fails. */
 typedef td_tensor *td_stand_in(void *env, td_tensor *t);
 bool td__hooks_replace(td_ctx *cx, uint64_t after, td_stand_in *by, void *env);
+/* The same for tensors that custom functions have stashed (td_fcall_stash), which are
+ * saved without a version check. */
+bool td__stashes_replace(td_ctx *cx, uint64_t after, td_stand_in *by, void *env);
+/* A stashed tensor in place of which a backward wrote another; NULL: there is none. */
+const td_tensor *td__stashes_written(const td_ctx *cx, uint64_t after);
 /* Notes that st is the storage of an argument of the traced call: hooks registered
  * after `after` that read it do so in backward. */
-void td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
+void             td__hooks_note_given(td_ctx *cx, uint64_t after, const td_storage *st);
 /* Fails for such a hook that reads result nr: what it reads depends on the caller.
  * Always returns false. */
-bool td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
+bool             td__hooks_fail_result(td_ctx *cx, const td_tensor *t, int nr);
 /* Arguments of op `on_grad`, which a hook of a captured body becomes. */
 enum {
     TD_ON_GRAD_X,

@@ -69,6 +69,7 @@ typedef struct td_eager {
     td_hookrec     *hooks;         /* all hooks of the context */
     int             hooks_running; /* nesting of running hook lists */
     bool            hooks_removed; /* a hook was removed while others ran */
+    td_fcall       *stashers;      /* of traces: calls that stashed (custom.c) */
     td_arena        walks;         /* records of backward walks; nested ones on top */
     td_walk_lists   idle;          /* work lists of the last walk */
     const td_opdef *resize;        /* the row of resize_, which autograd refuses */

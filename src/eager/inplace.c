@@ -488,7 +488,7 @@ td_tensor *td_detach_(td_tensor *t) {
 }
 
 td_tensor *td__detach_in_place(td_tensor *t) {
-    if (t->cx->inference) return t;
+    if (t->cx->inference || td_is_inference(t)) return t;
     if (t->base)
         return td_fail(t->cx, TD_E_GRAD,
                        "detach_: a view cannot be detached in place; use td_detach");

@@ -82,9 +82,13 @@ static bool set_input(inferring *f, int i) {
                                                    : td_value_bool(true);
         return td__replay_set(&f->r, v, one);
     }
-    int32_t    nr;
-    td_tensor *t = fake_input(f, v->type, &nr);
+    int32_t        nr;
+    td_tensor     *t = fake_input(f, v->type, &nr);
+    const td_desc *d = &f->g->in_desc.v[i];
     if (!t) return false;
+    if (d->kind == TD_D_OBJECT &&
+        !(t->st->object = td__object_type(f->g->cx, d->name ? d->name : "")))
+        return false;
     const td_gtype *type = td__graph_type(f->g, t, v->type->grad, nr);
     if (!type) return false;
     v->type = type;

@@ -400,8 +400,9 @@ static bool set_inputs(td_replay *r, const td_value *in) {
             d->index < g->consts.n)
             v = td_value_tensor(g->consts.v[d->index]);
         if (v.kind == TD_K_TENSOR && td_is_nil(v.u.t)) return false;
-        if (!td__replay_set(r, g->inputs.v[i], v)) return false;
-        if (r->reads[g->inputs.v[i]->id] == 0) release(&r->val[g->inputs.v[i]->id]);
+        int32_t id = g->inputs.v[i]->id;
+        if (r->reads[id] > 0 || g->dims.n) td__replay_set(r, g->inputs.v[i], v);
+        if (r->reads[id] == 0) release(&r->val[id]);
     }
     return true;
 }
@@ -440,8 +441,12 @@ static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
     else
         for (int i = 0; ok && i < g->nodes.n; i++)
             ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
-    for (int i = 0; ok && i < g->outputs.n; i++)
-        ok = td__replay_arg(r, &g->outputs.v[i], &out[i]) && give_to_scope(r, &out[i]);
+    for (int i = 0; ok && i < g->outputs.n; i++) {
+        const td_garg *a = &g->outputs.v[i];
+        if (TD_LIKELY(a->kind == TD_G_VALUE)) out[i] = r->val[a->u.v->id];
+        else ok = td__replay_arg(r, a, &out[i]);
+        ok = ok && give_to_scope(r, &out[i]);
+    }
     return ok;
 }
 

@@ -174,7 +174,8 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     e.whole_shares = b->t->base && td__overlaps_itself(b->t->base);
     e.idle = c->info->op == TD_OP_requires_grad_
                  ? b->own == ((b->t->flags & TD_TF_NEEDS_GRAD) != 0)
-                 : c->info->op == TD_OP_detach_ && l->cx->inference;
+                 : c->info->op == TD_OP_detach_ &&
+                       (l->cx->inference || td_is_inference(b->t));
     e.late = b->accum && !flag && !same_sizes(b);
     e.leaf = td__needs_grad(e.t) && !td__has_node(e.t);
     if (meta && !copy_args(l, &e, c)) return false;

@@ -188,15 +188,19 @@ static uint64_t *note_results(td_joint_run *r) {
     return to;
 }
 
+static bool fail_result(const td_joint_run *r, int i) {
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: unsupported: the backward of a custom function writes "
+                    "result %d. Write a clone of it",
+                    r->program->name, i);
+}
+
 /* A custom backward may not write a result, for example a saved one: the caller has the
  * result by then. */
 static bool check_results(const td_joint_run *r, const uint64_t *was) {
     for (int i = 0; i < r->to->n_results; i++)
         if (own_storage(r, i) && td__version(r->out[i].u.t) != was[i])
-            return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "@%.60s: unsupported: the backward of a custom function "
-                            "writes result %d. Write a clone of it",
-                            r->program->name, i);
+            return fail_result(r, i);
     return true;
 }
 
@@ -371,7 +375,7 @@ bool td__joint_targets(td_joint_run *r) {
     return true;
 }
 
-/* ---- what hooks read ---------------------------------------------------- */
+/* ---- what hooks read, and custom functions have stashed ------------------ */
 
 bool td__joint_fail_hook(const td_joint_run *r, int i) {
     return td__fail(r->cx, TD_E_UNSUPPORTED,
@@ -397,27 +401,64 @@ static bool held_number(const td_joint_run *r, const td_tensor *t, int64_t *nr) 
     return false;
 }
 
-/* td_stand_in: a hook reads t, whose storage the caller or the epilogue may write
- * before backward. Unwritten arguments are saved as they are (op _late). */
-static td_tensor *stand_in(void *env, td_tensor *t) {
-    const td_joint_run *r = env;
-    int                 input = -1, result = -1;
-    int64_t             nr;
-    for (int i = 0; i < r->to->n_primals && input < 0; i++)
-        if (r->inputs[i].outer && r->inputs[i].outer->st == t->st) input = i;
-    for (int i = 0; i < r->to->n_results && result < 0; i++)
-        if (r->out[i].kind == TD_K_TENSOR && r->out[i].u.t->st == t->st) result = i;
+/* The argument and the result that share the storage of a tensor; -1: none does. */
+typedef struct sharers {
+    int  input, result;
+    bool written; /* the body writes the argument's */
+} sharers;
+
+static sharers sharers_of(const td_joint_run *r, const td_tensor *t) {
+    sharers s = {-1, -1, false};
+    for (int i = 0; i < r->to->n_primals && s.input < 0; i++)
+        if (r->inputs[i].outer && r->inputs[i].outer->st == t->st) s.input = i;
+    for (int i = 0; i < r->to->n_results && s.result < 0; i++)
+        if (r->out[i].kind == TD_K_TENSOR && r->out[i].u.t->st == t->st) s.result = i;
     const td_storage_summary *st = td__storage_summary(r, t->st);
-    if (input >= 0 ? !st || !st->changed : result < 0) return NULL;
-    if (!held_number(r, t, &nr)) {
-        if (input >= 0) td__joint_fail_hook(r, input);
-        else td__hooks_fail_result(r->cx, t, result);
-        return NULL;
-    }
+    s.written = s.input >= 0 && st && st->changed;
+    return s;
+}
+
+/* The value in place of which backward reads tensor t of the call. */
+static td_tensor *hold(const td_joint_run *r, td_tensor *t, int64_t nr) {
     td_tensor *to = td_op__held(t, t, nr);
     td_gnode  *n = r->to->g->nodes.v[r->to->g->nodes.n - 1];
     if (n->op == TD_OP__held) n->tags = TD_TAG(TD_MUST_SAVE, 0);
     return to;
+}
+
+/* td_stand_in: a hook reads t, whose storage the caller or the epilogue may write
+ * before backward. Unwritten arguments are saved as they are (op _late). */
+static td_tensor *stand_in(void *env, td_tensor *t) {
+    const td_joint_run *r = env;
+    sharers             s = sharers_of(r, t);
+    int64_t             nr;
+    if (s.input >= 0 ? !s.written : s.result < 0) return NULL;
+    if (held_number(r, t, &nr)) return hold(r, t, nr);
+    if (s.input >= 0) td__joint_fail_hook(r, s.input);
+    else td__hooks_fail_result(r->cx, t, s.result);
+    return NULL;
+}
+
+/* td_stand_in of what custom functions have stashed. Where neither the argument nor a
+ * tensor of the call can be read late, the value is saved as any other, and its version
+ * is checked. */
+static td_tensor *stashed(void *env, td_tensor *t) {
+    const td_joint_run *r = env;
+    sharers             s = sharers_of(r, t);
+    int64_t             nr;
+    if (t->typed || (s.input < 0 && s.result < 0)) return NULL;
+    if (s.input >= 0 && !s.written) return t;
+    return held_number(r, t, &nr) ? hold(r, t, nr) : NULL;
+}
+
+/* After the backward: what is held in place of a stashed tensor of the call must be as
+ * it was, for a write would not reach the tensor. */
+static bool check_stashed(const td_joint_run *r) {
+    const td_tensor *t = td__stashes_written(r->cx, r->cx->hooks_before);
+    if (TD_LIKELY(!t)) return true;
+    sharers s = sharers_of(r, t);
+    if (s.input >= 0) return td__joint_fail_twice(r, s.input);
+    return fail_result(r, s.result);
 }
 
 /* In a program, which may be a text, _held is a copy. */
@@ -430,7 +471,8 @@ static bool replace_hooked(td_joint_run *r) {
         n->n_in = 2;
     }
     return cx->last_hook == cx->hooks_before || r->opts.n_orders || r->opts.nested ||
-           td__hooks_replace(cx, cx->hooks_before, stand_in, r);
+           (td__hooks_replace(cx, cx->hooks_before, stand_in, r) &&
+            td__stashes_replace(cx, cx->hooks_before, stashed, r));
 }
 
 /* Appends the backward to the joint graph. If eager itself would fail, each tangent is
@@ -456,7 +498,8 @@ bool td__joint_differentiate(td_joint_run *r) {
     bool ok = td__joint_go_back(r, NULL, grads) ||
               (td__is_eagers(td__error(r->cx)) && find_broken(r, grads));
     ok = ok && check_geometry(r, geoms) && check_results(r, versions) &&
-         check_hooked(r, hooked) && put_grads(r, grads) && td__joint_add_late_writes(r);
+         check_hooked(r, hooked) && check_stashed(r) && put_grads(r, grads) &&
+         td__joint_add_late_writes(r);
     tag_backward(j->g, first);
     return ok;
 }

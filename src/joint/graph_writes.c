@@ -115,18 +115,20 @@ static bool count_storage(td_joint_run *r, int i) {
                              copies);
 }
 
+bool td__joint_fail_twice(const td_joint_run *r, int i) {
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: unsupported: input %d is written in forward, and in "
+                    "backward by a custom function or a hook. Pass a clone of "
+                    "it, or let one of the two write a clone",
+                    r->program->name, i);
+}
+
 /* Primals and tangents that the backward wrote are written by the backward half. */
 bool td__joint_add_late_writes(td_joint_run *r) {
     int n = r->to->n_primals;
     for (int i = 0; i < n; i++) {
         if (!is_late(r, i)) continue;
-        if (r->to->primals[i].written)
-            return td__fail(
-                r->cx, TD_E_UNSUPPORTED,
-                "@%.60s: unsupported: input %d is written in forward, and in "
-                "backward by a custom function or a hook. Pass a clone of "
-                "it, or let one of the two write a clone",
-                r->program->name, i);
+        if (r->to->primals[i].written) return td__joint_fail_twice(r, i);
         if (!add_late_write(r, i, r->inputs[i].nr)) return false;
     }
     for (int i = 0; i < r->to->n_tangents; i++) {

@@ -134,6 +134,8 @@ bool td__joint_choose_writes(td_joint_run *r);
 bool td__joint_add_writes(td_joint_run *r);
 /* Appends the writes of the backward itself: those after td_traced_input.before. */
 bool td__joint_add_late_writes(td_joint_run *r);
+/* Fails: forward writes input i, and so does backward. */
+bool td__joint_fail_twice(const td_joint_run *r, int i);
 
 /* ---- merge.c, slice.c, forward_outputs.c, epilogue.c: in this order ----- */
 

@@ -7,7 +7,7 @@
 #isa, {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa,    \
                td__loops_i64_##isa, td__loops_c64_##isa, td__loops_c128_##isa }, \
                td__convert_##isa, td__transpose_##isa, td__max_tap_##isa,        \
-               td__fft_##isa                                                     \
+               td__fft_##isa, &td__quant_##isa                                   \
     }
 
 /* By td_cpu_level. */

@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const uint8_t compute_of[TD_DTYPE_COUNT] = {
-    [TD_F64] = TD_COMPUTE_F64,  [TD_F32] = TD_COMPUTE_F32, [TD_F16] = TD_COMPUTE_F32,
-    [TD_BF16] = TD_COMPUTE_F32, [TD_I64] = TD_COMPUTE_I64, [TD_I32] = TD_COMPUTE_I32,
-    [TD_I16] = TD_COMPUTE_I32,  [TD_I8] = TD_COMPUTE_I32,  [TD_U8] = TD_COMPUTE_I32,
-    [TD_BOOL] = TD_COMPUTE_I32, [TD_C64] = TD_COMPUTE_C64, [TD_C128] = TD_COMPUTE_C128};
+#define TD_DTYPE(id, text, bytes, klass, c, loop, ...) [TD_##id] = TD_COMPUTE_##loop,
+#include "core/dtype.def"
+#undef TD_DTYPE
+};
 static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {
     [TD_COMPUTE_F32] = TD_F32, [TD_COMPUTE_F64] = TD_F64, [TD_COMPUTE_I32] = TD_I32,
     [TD_COMPUTE_I64] = TD_I64, [TD_COMPUTE_C64] = TD_C64, [TD_COMPUTE_C128] = TD_C128};

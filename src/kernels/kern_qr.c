@@ -261,6 +261,16 @@ static bool run_checked(td_opcall *c, decomposing *d, int64_t count, td_matrix_f
     return ok;
 }
 
+/* Is every element of an m x n matrix finite? */
+static bool is_finite(const decomposing *d, const char *a) {
+    td_dtype part = td__real_of(d->dt);
+    int64_t  size = td__dtype_bytes[part];
+    int64_t  n = (int64_t)d->m * d->n * (part == d->dt ? 1 : 2);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(td__load_f(part, a + i * size))) return false;
+    return true;
+}
+
 /* in: A, UPLO, compute_v; out: eigenvalues, eigenvectors. */
 bool td__kern_eigh(td_opcall *c) {
     bool        vectors = td__in_bool(c, 2);
@@ -282,17 +292,35 @@ bool td__kern_eigh(td_opcall *c) {
 
 /* Of a matrix without elements: unit vectors. */
 static void unit_matrix(const decomposing *d, char *x, int n) {
-    int64_t size = td__dtype_bytes[d->dt];
+    int64_t  size = td__dtype_bytes[d->dt];
+    td_dtype part = td__real_of(d->dt);
     if (n > 0) memset(x, 0, (size_t)((int64_t)n * n * size));
-    for (int64_t k = 0; k < n; k++) td__store_f(d->dt, x + k * (n + 1) * size, 1);
+    for (int64_t k = 0; k < n; k++) td__store_f(part, x + k * (n + 1) * size, 1);
 }
 
-/* Is every element of an m x n matrix finite? */
-static bool is_finite(const decomposing *d, const char *a) {
-    int64_t size = td__dtype_bytes[d->dt];
-    for (int64_t i = 0; i < (int64_t)d->m * d->n; i++)
-        if (!isfinite(td__load_f(d->dt, a + i * size))) return false;
-    return true;
+/* gesdd of a complex matrix, with its own work of real numbers. False: no memory. */
+static bool svd_complex(const decomposing *d, char *a, char *s, char *u, char *vt,
+                        int64_t i) {
+    int64_t k = least(d->m, d->n), most = d->m > d->n ? d->m : d->n;
+    int     ld = lead(d->m), ldvt = lead(*d->job == 'A' ? d->n : (int)k);
+    int     query = -1, lwork;
+    double  few[2] = {0}; /* the answer of a query */
+    int64_t reals = *d->job == 'N' ? 7 * k : k * (5 * k + 7 + 2 * (most + k));
+    size_t  bytes, real_bytes;
+    TD_LAPACK_COMPLEX(d->dt, gesdd, d->job, &d->m, &d->n, a, &ld, s, u, &ld, vt, &ldvt,
+                      few, &query, NULL, NULL, &d->info[i], 1);
+    lwork = td__lapack_work(d->dt, few);
+    char *work = td__lapack_block(d->dt, lwork, 0, &bytes);
+    char *rwork = td__lapack_block(td__real_of(d->dt), reals, 8 * k, &real_bytes);
+    if (work && rwork) {
+        int *iwork = (int *)(void *)(rwork + real_bytes - (size_t)(8 * k + 1) * 8);
+        TD_LAPACK_COMPLEX(d->dt, gesdd, d->job, &d->m, &d->n, a, &ld, s, u, &ld, vt,
+                          &ldvt, work, &lwork, rwork, iwork, &d->info[i], 1);
+    }
+    bool ok = work && rwork;
+    if (work) td__block_free(work, bytes);
+    if (rwork) td__block_free(rwork, real_bytes);
+    return ok;
 }
 
 /* x: U, y: S, z: Vh. Of an infinity LAPACK may search for ever, so that it is refused
@@ -311,6 +339,7 @@ static bool svd_one(void *job, int64_t i) {
     }
     if (!is_finite(d, a)) return d->info[i] = -4, true;
     char *s = d->y + i * d->y_item;
+    if (td__is_complex(d->dt)) return svd_complex(d, a, s, u, vt, i);
     TD_LAPACK(d->dt, gesdd, d->job, &d->m, &d->n, a, &ld, s, u, &ld, vt, &ldvt, &few,
               &query, NULL, &d->info[i], 1);
     lwork = td__lapack_work(d->dt, &few);
@@ -335,7 +364,7 @@ bool td__kern_svd(td_opcall *c) {
     d.x = td__ptr(c->out[0]);
     d.y = td__ptr(c->out[1]);
     d.z = td__ptr(c->out[2]);
-    d.y_item = bytes_of(&d, 1, k);
+    d.y_item = (int64_t)k * td__dtype_bytes[td__real_of(d.dt)];
     if (*d.job != 'N') {
         d.x_item = bytes_of(&d, d.m, full ? d.m : k);
         d.z_item = bytes_of(&d, full ? d.n : k, d.n);

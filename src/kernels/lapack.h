@@ -63,8 +63,26 @@ TD_LAPACK_ROUTINES(s)
 TD_LAPACK_ROUTINES(d)
 #undef TD_LAPACK_ROUTINES
 
-/* Those of complex dtypes: what orgqr and syevd are for real ones. */
+/* The eigenvalues of a real matrix are two lists, real parts and imaginary parts. */
+#define TD_LAPACK_EIG_ROUTINES(p)                                                     \
+    void p##geev_(const char *left, const char *right, const int *n, void *a,         \
+                  const int *lda, void *wr, void *wi, void *vl, const int *ldvl,      \
+                  void *vr, const int *ldvr, void *work, const int *lwork, int *info, \
+                  size_t, size_t);
+TD_LAPACK_EIG_ROUTINES(s)
+TD_LAPACK_EIG_ROUTINES(d)
+#undef TD_LAPACK_EIG_ROUTINES
+
+/* Those of complex dtypes: what orgqr, syevd, gesdd and geev are for real ones. */
 #define TD_LAPACK_COMPLEX_ROUTINES(p)                                                  \
+    void p##gesdd_(const char *job, const int *m, const int *n, void *a,               \
+                   const int *lda, void *s, void *u, const int *ldu, void *vt,         \
+                   const int *ldvt, void *work, const int *lwork, void *rwork,         \
+                   int *iwork, int *info, size_t);                                     \
+    void p##geev_(const char *left, const char *right, const int *n, void *a,          \
+                  const int *lda, void *w, void *vl, const int *ldvl, void *vr,        \
+                  const int *ldvr, void *work, const int *lwork, void *rwork,          \
+                  int *info, size_t, size_t);                                          \
     void p##ungqr_(const int *m, const int *n, const int *k, void *a, const int *lda,  \
                    const void *tau, void *work, const int *lwork, int *info);          \
     void p##heevd_(const char *job, const char *uplo, const int *n, void *a,           \

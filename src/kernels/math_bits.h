@@ -118,6 +118,49 @@ TD_M uint16_t td_m_f32_to_f16(float x) {
     return (uint16_t)(r | sign);
 }
 
+/* ---- eight bits ---------------------------------------------------------- */
+
+/* The upper byte of an f16. */
+TD_M float td_m_f8e5m2_to_f32(uint8_t b) { return td_m_f16_to_f32((uint16_t)(b << 8)); }
+
+/* As td_m_f16_to_f32; the only NaN is 0x7f. */
+TD_M float td_m_f8e4m3_to_f32(uint8_t b) {
+    uint32_t sign = (uint32_t)(b & 0x80u) << 24;
+    uint32_t body = (uint32_t)(b & 0x7fu) << 20;
+    float    low =
+        td_m_from_bits_f32(body + 0x3c800000u) - td_m_from_bits_f32(0x3c800000u);
+    uint32_t u = body < 0x00800000u ? td_m_bits_f32(low) : body + 0x3c000000u;
+    u = body == 0x07f00000u ? 0x7fc00000u : u;
+    return td_m_from_bits_f32(u | sign);
+}
+
+/* Nearest even; beyond 448, and for infinity, 448, as PyTorch's. Subnormals are those
+ * of td_m_f32_to_f16: adding 2^14 rounds to units of 2^-9. */
+TD_M uint8_t td_m_f32_to_f8e4m3(float x) {
+    uint32_t u = td_m_bits_f32(x);
+    uint32_t sign = (u >> 24) & 0x80u;
+    uint32_t a = u & 0x7fffffffu;
+    uint32_t norm = (a - 0x3c000000u + 0x7ffffu + ((a >> 20) & 1u)) >> 20;
+    uint32_t low = td_m_bits_f32(td_m_from_bits_f32(a) + 16384.0f) - 0x46800000u;
+    uint32_t r = a < 0x3c800000u ? low : norm;
+    r = a > 0x43e00000u ? 0x7eu : r;
+    r = a > 0x7f800000u ? 0x7fu : r;
+    return (uint8_t)(r | sign);
+}
+
+/* Nearest even; infinity from 61440 on. */
+TD_M uint8_t td_m_f32_to_f8e5m2(float x) {
+    uint32_t u = td_m_bits_f32(x);
+    uint32_t sign = (u >> 24) & 0x80u;
+    uint32_t a = u & 0x7fffffffu;
+    uint32_t norm = (a - 0x38000000u + 0xfffffu + ((a >> 21) & 1u)) >> 21;
+    uint32_t low = td_m_bits_f32(td_m_from_bits_f32(a) + 128.0f) - 0x43000000u;
+    uint32_t r = a < 0x38800000u ? low : norm;
+    r = a >= 0x47700000u ? 0x7cu : r;
+    r = a > 0x7f800000u ? 0x7fu : r;
+    return (uint8_t)(r | sign);
+}
+
 /* ---- float to integer ---------------------------------------------------- */
 
 /* Truncation toward zero. Outside the range, and for NaN, the result is the
@@ -159,6 +202,31 @@ TD_M int8_t td_m_f32_to_i8(float x) {
 TD_M int16_t td_m_f32_to_i16(float x) {
     return (int16_t)((uint32_t)td_m_f32_to_i32(x) & 0xffffu);
 }
+
+TD_M uint16_t td_m_f32_to_u16(float x) {
+    return (uint16_t)((uint32_t)td_m_f32_to_i32(x) & 0xffffu);
+}
+
+TD_M uint16_t td_m_f64_to_u16(double x) {
+    return (uint16_t)((uint32_t)td_m_f64_to_i32(x) & 0xffffu);
+}
+
+/* u32 wraps modulo 2^32 within the int64 range and is 0 beyond it. PyTorch's result
+ * beyond int32 below 0 depends on where in a tensor the number is. */
+TD_M uint32_t td_m_f64_to_u32(double x) {
+    return (uint32_t)((uint64_t)td_m_f64_to_i64(x) & 0xffffffffu);
+}
+
+TD_M uint32_t td_m_f32_to_u32(float x) { return td_m_f64_to_u32((double)x); }
+
+/* Below 0 it wraps; from 2^64 on, and for infinity, it is 0. */
+TD_M uint64_t td_m_f64_to_u64(double x) {
+    int      big = x >= 0x1p63;
+    uint64_t r = (uint64_t)td_m_f64_to_i64(big ? x - 0x1p63 : x);
+    return r ^ (uint64_t)big << 63;
+}
+
+TD_M uint64_t td_m_f32_to_u64(float x) { return td_m_f64_to_u64((double)x); }
 
 TD_M uint8_t td_m_f64_to_u8(double x) {
     return (uint8_t)((uint32_t)td_m_f64_to_i32(x) & 0xffu);

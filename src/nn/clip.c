@@ -1,5 +1,8 @@
 /* clip.c -- gradient clipping. */
 #include "nn/optim.h"
+#include "ops/ops.h"
+#include "tandem/sparse.h"
+#include "tandem/type.h"
 
 #include <math.h>
 
@@ -8,13 +11,21 @@
 /* A gradient exists: neither NULL nor nil. */
 static bool is_present(const td_tensor *t) { return t && !td_is_nil(t); }
 
+/* The elements of a gradient; of a sparse one the values, of which those of one place
+ * count as their sum. */
+static td_tensor *elements(td_tensor *g) {
+    if (!td_is_sparse(g) && !td_is_sparse_csr(g)) return g;
+    if (!td_is_sparse_csr(g) && !td_is_coalesced(g)) g = td_op_sparse_mask(g, g);
+    return td_type_inner(g, td_type_inner_count(g) - 1);
+}
+
 /* The p-norm of all gradients together, 0-d; zero if there are none. */
 static td_tensor *total_norm(td_ctx *cx, td_tensors grads, double p) {
     td_tensor **norms = td__alloc(sizeof *norms * ((size_t)grads.n + 1));
     int         n = 0;
     if (!norms) return td__fail_memory(cx), td_nil(cx);
     for (int i = 0; i < grads.n; i++)
-        if (is_present(grads.v[i])) norms[n++] = td_norm(grads.v[i], p);
+        if (is_present(grads.v[i])) norms[n++] = td_norm(elements(grads.v[i]), p);
     td_tensor *all = n == 0   ? td_zeros(cx, TD_SHAPE())
                      : n == 1 ? norms[0]
                               : td_norm(td_stack(td__nn_list(norms, n)), p);
@@ -50,6 +61,13 @@ bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
     if (!(most >= 0))
         return td__fail(cx, TD_E_ARG,
                         "td_clip_value: the bound is %g; it must be at least 0", most);
+    for (int i = 0; i < grads.n; i++)
+        if (is_present(grads.v[i]) && td_type_of(grads.v[i]))
+            return td__fail(cx, TD_E_GRAD,
+                            "td_clip_value: gradient %d is of type %s and cannot be "
+                            "clamped; clip the norm (td_clip_norm), or pass plain "
+                            "gradients",
+                            i, td_type_name(td_type_of(grads.v[i])));
     td_grad_mode was = td_no_grad_begin(cx);
     for (int i = 0; i < grads.n; i++)
         if (is_present(grads.v[i])) td_clamp_(grads.v[i], -most, most);

@@ -1,4 +1,4 @@
-/* nn/data.h -- token files, and the order of windows in them. */
+/* nn/data.h -- token files, the order of windows in them, and loaders. */
 #ifndef TD_DATA_ROOM_H
 #define TD_DATA_ROOM_H
 
@@ -35,8 +35,21 @@ int64_t td__tokens_read(const td_token_file *f, int64_t from, int64_t n, int64_t
                         int64_t *out);
 
 /* Element k of a permutation of 0..n-1 that depends on seed and epoch. */
-int64_t td__order_shuffled(uint64_t seed, int64_t epoch, int64_t k, int64_t n);
+int64_t  td__order_shuffled(uint64_t seed, int64_t epoch, int64_t k, int64_t n);
 /* Element k of a sequence of random numbers in 0..n-1. */
-int64_t td__order_random(uint64_t seed, int64_t epoch, int64_t k, int64_t n);
+int64_t  td__order_random(uint64_t seed, int64_t epoch, int64_t k, int64_t n);
+/* A seed for the random changes of element k. */
+uint64_t td__order_seed(uint64_t seed, int64_t epoch, int64_t k);
+
+/* A loader that reads `set`, which it takes over even on failure. `range`: with
+ * TD_ORDER_RANDOM indices are below it. nil after td__fail. */
+typedef struct td_loading {
+    const char     *who; /* the public function */
+    td_dataset      set;
+    td_dataset_opts o;
+    int64_t         tokens, range;
+    td_code         code; /* of an item that cannot be read */
+} td_loading;
+td_loader *td__loader_make(td_ctx *cx, const td_loading *by);
 
 #endif

@@ -1,5 +1,5 @@
-/* layers.c -- Linear, Embedding, PReLU, Bilinear: PyTorch's parameter names, shapes and
- * initial distributions. */
+/* layers.c -- Linear, PReLU, Bilinear: PyTorch's parameter names, shapes and initial
+ * distributions. */
 #include "nn/nn.h"
 
 /* ---- Linear ------------------------------------------------------------- */
@@ -34,57 +34,6 @@ td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
     if (l) {
         td__nn_param(&k, "weight", weight, &l->weight);
         td__nn_param(&k, "bias", bias, &l->bias);
-    }
-    return td__nn_end(&k);
-}
-
-/* ---- Embedding ---------------------------------------------------------- */
-
-/* weight [count, dim]. */
-typedef struct embedding {
-    td_tensor *weight;
-    int64_t    padding; /* row whose gradient is zero; -1: none */
-} embedding;
-
-static bool embedding_forward(td_module *m, td_call *c) {
-    const embedding *e = td_module_state(m);
-    return td_return(c, td_embedding(e->weight, td__nn_arg(m, c), e->padding));
-}
-
-static const td_module_type embedding_type = {.name = "Embedding",
-                                              .bytes = sizeof(embedding),
-                                              .forward = embedding_forward};
-
-/* Resolves a negative padding_idx. False after td__fail. */
-static bool embedding_padding(td_ctx *cx, int64_t count, const td_nn_embedding_opts *o,
-                              int64_t *padding) {
-    int64_t at = o->padding_idx < 0 ? o->padding_idx + count : o->padding_idx;
-    *padding = o->padded ? at : -1;
-    if (!o->padded || (at >= 0 && at < count)) return true;
-    return td__fail(
-        cx, TD_E_INDEX,
-        "Embedding: padding_idx is %lld; it must be a row, from %lld to %lld",
-        (long long)o->padding_idx, (long long)-count, (long long)(count - 1));
-}
-
-td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
-                           const td_nn_embedding_opts *opts) {
-    td_nn_embedding_opts o;
-    int64_t              padding;
-    if (!td__opts_take(td__ctx_of_any(cx), "Embedding", &o, sizeof o, opts,
-                       "TD_NN_EMBEDDING_OPTS"))
-        return TD_NIL(cx, MODULE);
-    if (!td__nn_positive(cx, "Embedding", "count", count) ||
-        !td__nn_positive(cx, "Embedding", "dim", dim) ||
-        !embedding_padding(cx, count, &o, &padding))
-        return TD_NIL(cx, MODULE);
-    td_making  k = td__nn_begin(cx, &embedding_type);
-    embedding *e = k.m ? td_module_state(k.m) : NULL;
-    td_tensor *weight = td_randn(cx, TD_SHAPE(count, dim));
-    if (o.padded) td_zero_(td_select(weight, 0, padding));
-    if (e) {
-        e->padding = padding;
-        td__nn_param(&k, "weight", weight, &e->weight);
     }
     return td__nn_end(&k);
 }

@@ -158,3 +158,25 @@ td_module *td_nn_sequential(td_ctx *cx, td_modules of) {
 td_module *td_nn_list(td_ctx *cx, td_modules of) {
     return make_holder(cx, &list_type, of);
 }
+
+/* ---- members without a forward ------------------------------------------- */
+
+static const td_module_type dict_type = {.name = "ModuleDict"};
+static const td_module_type parameters_type = {.name = "ParameterList"};
+
+td_module *td_nn_dict(td_ctx *cx) {
+    td_making k = td__nn_begin(cx, &dict_type);
+    return td__nn_end(&k);
+}
+
+td_module *td_nn_parameters(td_ctx *cx, td_tensors params) {
+    if (!td__has_list(td__ctx_of_any(cx), parameters_type.name, params.v, params.n))
+        return TD_NIL(cx, MODULE);
+    td_making k = td__nn_begin(cx, &parameters_type);
+    for (int i = 0; k.m && i < params.n && td_ok(cx); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        td_module_param(k.m, name, params.v[i]);
+    }
+    return td__nn_end(&k);
+}

@@ -397,7 +397,8 @@ static bool check_step(td_optim *o, const char *who) {
     for (int i = 0, at = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++, at++)
             if (o->grads.v[at] &&
-                !check_state(o, who, at, &o->groups.v[i].at.v[k], o->grads.v[at]))
+                (!check_state(o, who, at, &o->groups.v[i].at.v[k], o->grads.v[at]) ||
+                 !td__rule_takes(&o->groups.v[i].rule, who, at, o->grads.v[at])))
                 return false;
     return true;
 }

@@ -77,6 +77,9 @@ bool        td__same_type(const td_tensor *a, const td_tensor *b);
 unsigned td__rule_slots(const td_rule *r, const td_tensor *p);
 /* Are the rule's numbers in range? False after td__fail. */
 bool     td__rule_check(td_ctx *cx, const td_rule *r);
+/* Can the rule update parameter nr by this gradient? Sparse ones are not for all rules.
+ * False after td__fail. */
+bool     td__rule_takes(const td_rule *r, const char *who, int nr, const td_tensor *g);
 /* One step of a group; grads[i] belongs to its i-th parameter, NULL: skip it. Errors
  * are left in the context. */
 void     td__rule_step(const td_group *g, td_tensor *const *grads);

@@ -4,18 +4,21 @@
 #include "nn/nn.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_LAYERS = 32 };
 
 /* The weights of one direction of one layer: w_ih [gates*hidden, in], w_hh
- * [gates*hidden, hidden], biases [gates*hidden] or NULL. */
+ * [gates*hidden, out], biases [gates*hidden] or NULL, and w_hr [out, hidden] of an LSTM
+ * with projections, else NULL. */
 typedef struct side {
-    td_tensor *w_ih, *w_hh, *b_ih, *b_hh;
+    td_tensor *w_ih, *w_hh, *b_ih, *b_hh, *w_hr;
 } side;
 
 /* The state of all six modules; a cell has one layer and one direction. */
 typedef struct recurrent {
     int64_t in, hidden;
+    int64_t out;   /* size of h: hidden, or proj_size */
     int     gates; /* 4: LSTM, 3: GRU, 1: RNN */
     bool    relu;  /* RNN: not tanh */
     int     layers, sides;
@@ -24,7 +27,7 @@ typedef struct recurrent {
     side    at[2 * MAX_LAYERS]; /* layer by layer, forward before reverse */
 } recurrent;
 
-/* The hidden state h and, of an LSTM, the cell state c; [B, hidden]. */
+/* The hidden state h [B, out] and, of an LSTM, the cell state c [B, hidden]. */
 typedef struct memory {
     td_tensor *h, *c;
 } memory;
@@ -44,7 +47,8 @@ static memory lstm_step(const recurrent *r, const side *s, td_tensor *x, memory 
     split_gates(r, td_add(x, td_linear(m.h, s->w_hh, s->b_hh)), g);
     td_tensor *remembered = td_mul(td_sigmoid(g[1]), m.c);
     td_tensor *c = td_add(remembered, td_mul(td_sigmoid(g[0]), td_tanh(g[2])));
-    return (memory){td_mul(td_sigmoid(g[3]), td_tanh(c)), c};
+    td_tensor *h = td_mul(td_sigmoid(g[3]), td_tanh(c));
+    return (memory){s->w_hr ? td_linear(h, s->w_hr) : h, c};
 }
 
 /* Order of gates: reset, update, new. As in PyTorch, the reset gate scales h's part
@@ -139,7 +143,7 @@ static memory kept(memory now, memory was, td_tensor *inside) {
     return now;
 }
 
-/* One direction of one layer: [T,B,hidden]. *m is the first state and becomes the last.
+/* One direction of one layer: [T,B,out]. *m is the first state and becomes the last.
  */
 static td_tensor *run_side(const recurrent *r, const side *s, const sequence *q,
                            memory *m, bool reverse) {
@@ -217,12 +221,14 @@ static bool layers_forward(td_module *m, td_call *c) {
     bool single = td_rank(x) == 2;
     int  n = r->layers * r->sides;
     x = with_batch(x, single, r->batch_first);
-    td_ints    sizes = TD_SHAPE(n, td_sym_size(x, 1), r->hidden);
-    td_tensor *zero = td_zeros(cx, sizes, td_dtype_of(x));
+    td_ints    sizes = TD_SHAPE(n, td_sym_size(x, 1), r->out);
+    td_tensor *zero = td_zeros(cx, sizes, td_dtype_of(x)), *zero_c = zero;
+    sizes = TD_SHAPE(n, td_sym_size(x, 1), r->hidden);
+    if (r->out != r->hidden) zero_c = td_zeros(cx, sizes, td_dtype_of(x));
     td_tensor *h = with_batch(optional(c, 1), single, false);
     td_tensor *cell = r->gates == 4 ? with_batch(optional(c, 2), single, false) : NULL;
     memory     first = {read_state(m, h, zero),
-                    r->gates == 4 ? read_state(m, cell, zero) : NULL};
+                    r->gates == 4 ? read_state(m, cell, zero_c) : NULL};
     td_tensor *lengths = optional(c, r->gates == 4 ? 3 : 2);
     sequence   q = {.x = x, .inside = steps_inside(m, lengths, x)};
     if (!td_ok(cx)) return false;
@@ -259,15 +265,17 @@ static void add_weight(td_making *k, const char *what, const char *suffix,
     td__nn_param(k, name, t, slot);
 }
 
-/* Registers the four tensors of one direction. */
+/* Registers the tensors of one direction. */
 static void add_side(td_making *k, side *s, const char *suffix, int64_t in, bool bias) {
     const recurrent *r = td_module_state(k->m);
     int64_t          rows = r->gates * r->hidden;
     td_ints          b = bias ? TD_SHAPE(rows) : TD_SHAPE();
     add_weight(k, "weight_ih", suffix, TD_SHAPE(rows, in), &s->w_ih);
-    add_weight(k, "weight_hh", suffix, TD_SHAPE(rows, r->hidden), &s->w_hh);
+    add_weight(k, "weight_hh", suffix, TD_SHAPE(rows, r->out), &s->w_hh);
     add_weight(k, "bias_ih", suffix, b, &s->b_ih);
     add_weight(k, "bias_hh", suffix, b, &s->b_hh);
+    if (r->out != r->hidden)
+        add_weight(k, "weight_hr", suffix, TD_SHAPE(r->out, r->hidden), &s->w_hr);
 }
 
 /* Are the options in range? False after td__fail. */
@@ -277,6 +285,12 @@ static bool check_opts(td_ctx *cx, const char *who, int64_t in, int64_t hidden,
         !td__nn_positive(cx, who, "hidden", hidden) ||
         !td__nn_fraction(cx, who, "dropout", o->dropout))
         return false;
+    if (o->proj_size && strcmp(who, "LSTM") != 0)
+        return td__fail(cx, TD_E_ARG, "%s: proj_size is for LSTM layers only", who);
+    if (o->proj_size < 0 || o->proj_size >= hidden)
+        return td__fail(cx, TD_E_ARG,
+                        "%s: proj_size is %lld; it must be 0 to %lld, less than hidden",
+                        who, (long long)o->proj_size, (long long)hidden - 1);
     return (o->layers >= 0 && o->layers <= MAX_LAYERS) ||
            td__fail(cx, TD_E_ARG, "%s: layers is %lld; it must be 1 to %d", who,
                     (long long)o->layers, MAX_LAYERS);
@@ -297,6 +311,7 @@ static td_module *make(td_ctx *cx, const td_module_type *type, int64_t in,
     if (!r) return td__nn_end(&k);
     r->in = in;
     r->hidden = hidden;
+    r->out = o.proj_size ? o.proj_size : hidden;
     r->gates = type == &lstm_type || type == &lstm_cell_type ? 4
                : type == &gru_type || type == &gru_cell_type ? 3
                                                              : 1;
@@ -307,7 +322,7 @@ static td_module *make(td_ctx *cx, const td_module_type *type, int64_t in,
     r->batch_first = o.batch_first;
     for (int i = 0; i < r->layers * r->sides; i++) {
         char    suffix[32] = "";
-        int64_t below = i < r->sides ? in : hidden * r->sides;
+        int64_t below = i < r->sides ? in : r->out * r->sides;
         if (!cell)
             snprintf(suffix, sizeof suffix, "_l%d%s", i / r->sides,
                      i % r->sides ? "_reverse" : "");

@@ -3,6 +3,7 @@
  * small f64 tensors, so that a captured step stays valid; all others are constants of
  * the rule. rules_adam.c and rules_sgd.c have the updates. */
 #include "nn/rules.h"
+#include "tandem/sparse.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -186,6 +187,12 @@ td_rule td_lbfgs(double lr) {
     return r;
 }
 
+td_rule td_sparse_adam(double lr) {
+    td_rule r = td_adam(lr);
+    r.kind = TD_RULE_SPARSE_ADAM;
+    return r;
+}
+
 td_rule td_lion(double lr) {
     td_rule r = td_sgd(lr);
     r.kind = TD_RULE_LION;
@@ -232,12 +239,15 @@ static const struct kind {
     td_update_fn *update;
     bool          decoupled; /* weight decay scales the parameter, not the gradient */
     bool          counts;    /* the update reads the step count */
+    td_update_fn *sparse;    /* by a sparse gradient; NULL: not supported */
 } kinds[TD_RULE_COUNT] = {
-    [TD_RULE_SGD] = {"SGD", td__share_sgd, td__step_sgd, false},
+    [TD_RULE_SGD] = {"SGD", td__share_sgd, td__step_sgd, false,
+                     .sparse = td__sparse_sgd},
     [TD_RULE_ADAM] = {"Adam", td__share_adam, td__step_adam, false},
     [TD_RULE_ADAMW] = {"AdamW", td__share_adam, td__step_adam, true},
     [TD_RULE_RMSPROP] = {"RMSprop", NULL, td__step_rmsprop, false},
-    [TD_RULE_ADAGRAD] = {"Adagrad", td__share_adagrad, td__step_adagrad, false},
+    [TD_RULE_ADAGRAD] = {"Adagrad", td__share_adagrad, td__step_adagrad, false,
+                         .sparse = td__sparse_adagrad},
     [TD_RULE_LION] = {"Lion", NULL, td__step_lion, true},
     [TD_RULE_MUON] = {"Muon", NULL, td__step_muon, true},
     [TD_RULE_ADADELTA] = {"Adadelta", NULL, td__step_adadelta, false},
@@ -248,6 +258,8 @@ static const struct kind {
     [TD_RULE_ASGD] = {"ASGD", NULL, td__step_asgd, false, .counts = true},
     [TD_RULE_RPROP] = {"Rprop", NULL, td__step_rprop, false, .counts = true},
     [TD_RULE_LBFGS] = {"LBFGS", NULL, NULL, false}, /* lbfgs.c */
+    [TD_RULE_SPARSE_ADAM] = {"SparseAdam", td__share_sparse_adam, NULL, false,
+                             .sparse = td__sparse_adam},
 };
 
 /* The set with these members. */
@@ -268,6 +280,7 @@ unsigned td__rule_slots(const td_rule *r, const td_tensor *p) {
     case TD_RULE_ADADELTA: return BIT(SQUARE_AVG) | BIT(ACC_DELTA);
     case TD_RULE_ADAMAX: return BIT(EXP_AVG) | BIT(EXP_INF);
     case TD_RULE_NADAM: return BIT(EXP_AVG) | BIT(EXP_AVG_SQ) | BIT(MU_PRODUCT);
+    case TD_RULE_SPARSE_ADAM:
     case TD_RULE_RADAM: return BIT(EXP_AVG) | BIT(EXP_AVG_SQ);
     case TD_RULE_ADAFACTOR:
         return p->rank > 1 ? BIT(ROW_VAR) | BIT(COL_VAR) : BIT(VARIANCE);
@@ -367,6 +380,30 @@ bool td__rule_check(td_ctx *cx, const td_rule *r) {
     return check_bounds(cx, r) && check_kind(cx, r);
 }
 
+/* Can the rule update a parameter by this gradient? False after td__fail. */
+bool td__rule_takes(const td_rule *r, const char *who, int nr, const td_tensor *g) {
+    const char *name = kinds[r->kind].name;
+    bool        sparse = td_is_sparse(g), lbfgs = r->kind == TD_RULE_LBFGS;
+    if (td_is_sparse_csr(g) || (sparse && !kinds[r->kind].sparse))
+        return td__fail(
+            g->cx, TD_E_GRAD,
+            "%s: %s does not support sparse gradients, and parameter %d has "
+            "one; use SparseAdam (td_sparse_adam), SGD or Adagrad, or make "
+            "the gradient plain (td_to_dense)",
+            who, name, nr);
+    if (sparse && r->weight_decay != 0)
+        return td__fail(g->cx, TD_E_GRAD,
+                        "%s: weight_decay of %s is not compatible with sparse "
+                        "gradients, and parameter %d has one; set it to 0",
+                        who, name, nr);
+    return sparse || lbfgs || kinds[r->kind].update ||
+           td__fail(
+               g->cx, TD_E_GRAD,
+               "%s: %s does not support dense gradients, and parameter %d has one; "
+               "use Adam (td_adam)",
+               who, name, nr);
+}
+
 /* ---- a step ------------------------------------------------------------- */
 
 /* Entry i of a vector; a 0-d tensor or NULL is shared by all. */
@@ -413,7 +450,8 @@ void td__rule_step(const td_group *g, td_tensor *const *grads) {
             cx,
             NULL); /* frees temporaries, so that the next update reuses their memory */
         if (r->maximize) u.g = td_neg(u.g);
-        k->update(&u);
+        if (td_is_sparse(u.g)) k->sparse(&u);
+        else k->update(&u);
         td_scope_end(cx, NULL, NULL);
     }
 }

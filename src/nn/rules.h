@@ -40,5 +40,8 @@ td_update_fn td__step_sgd, td__step_adam, td__step_rmsprop, td__step_adagrad;
 td_update_fn td__step_lion, td__step_muon, td__step_adadelta, td__step_adamax;
 td_update_fn td__step_nadam, td__step_radam, td__step_adafactor, td__step_asgd;
 td_update_fn td__step_rprop;
+/* By sparse gradients (rules_sparse.c). */
+td_share_fn  td__share_sparse_adam;
+td_update_fn td__sparse_sgd, td__sparse_adagrad, td__sparse_adam;
 
 #endif

@@ -188,3 +188,7 @@ int64_t td__order_shuffled(uint64_t seed, int64_t epoch, int64_t k, int64_t n) {
 int64_t td__order_random(uint64_t seed, int64_t epoch, int64_t k, int64_t n) {
     return (int64_t)(mix(key_of(seed, epoch) + mix((uint64_t)k)) % (uint64_t)n);
 }
+
+uint64_t td__order_seed(uint64_t seed, int64_t epoch, int64_t k) {
+    return mix(key_of(seed, epoch) ^ mix((uint64_t)k + 0x5851f42d4c957f2du));
+}

@@ -266,7 +266,7 @@ static int check_arg(td_opcall *c, int i) {
         return -1;
     }
     if (v->kind == TD_K_FLOAT) return check_number(c, p, v->u.f);
-    if (v->kind == TD_K_DTYPE) c->cx->complex |= td__is_complex(v->u.dt);
+    if (v->kind == TD_K_DTYPE) c->cx->special |= td__is_special(v->u.dt);
     return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
 }
 
@@ -339,7 +339,7 @@ static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
     td_ctx *cx = c->cx;
-    if (TD_UNLIKELY(cx->n_typed > 0) && m->flat) {
+    if (TD_UNLIKELY(cx->n_typed > 0 || c->def->typed_fn) && m->flat) {
         if (td__inner_is_known(m, c)) return td__exec(c);
         if (td__call_is_typed(c)) return td__exec_typed(c, true);
     }
@@ -390,14 +390,14 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
     return to;
 }
 
-/* ---- complex tensors ------------------------------------------------------ */
+/* ---- complex and stored tensors -------------------------------------------- */
 
-/* The first complex tensor of argument i; NULL: there is none. */
-static const td_tensor *complex_in(const td_value *v) {
+/* The first tensor of argument i of a complex or stored dtype; NULL: there is none. */
+static const td_tensor *special_in(const td_value *v) {
     td_tensor *const *t = v->kind == TD_K_TENSORS ? v->u.ts : &v->u.t;
     int               n = v->kind == TD_K_TENSORS ? (int)v->n : v->kind == TD_K_TENSOR;
     for (int k = 0; k < n; k++)
-        if (t[k] && td__is_complex((td_dtype)t[k]->dtype)) return t[k];
+        if (t[k] && td__is_special((td_dtype)t[k]->dtype)) return t[k];
     return NULL;
 }
 
@@ -412,21 +412,46 @@ static bool refuse_complex(td_opcall *c, int i, const td_tensor *t) {
           : "a real dtype");
 }
 
+/* Does the op take tensors of stored dtypes? Composites leave the answer to their
+ * parts. */
+static bool takes_stored(const td_opcall *c, const td_opinfo *row) {
+    const char *how = row->def->complex;
+    if (c->def->flags & (TD_OPF_VIEW | TD_OPF_META | TD_OPF_CUTS)) return true;
+    return how &&
+           (!strcmp(how, TD_MOVES) || (row->composite && !strcmp(how, TD_COMPLEX)));
+}
+
+static bool refuse_stored(td_opcall *c, int i, const td_tensor *t) {
+    td_dtype dt = t ? (td_dtype)t->dtype : c->in[i].u.dt;
+    return td__op_fail(
+        c, TD_E_DTYPE,
+        "argument %s is %s; ops move and cast elements of %s and do not compute with "
+        "them. %s, e.g. %s",
+        c->info->s.in[i].name, t ? td__type_str(t) : td_dtype_name(dt),
+        td_dtype_name(dt),
+        t ? "Cast it to a dtype that computes" : "Pass another dtype",
+        td__is_float(dt) ? "td_to(t, TD_F32)" : "td_to(t, TD_I64)");
+}
+
 /* The row whose .complex counts for the call: of a writer its twin's. */
-static const td_opinfo *complex_row(const td_opcall *c) {
+static const td_opinfo *special_row(const td_opcall *c) {
     return c->info->pure == TD_OP_COUNT || c->def->complex ? c->info
                                                            : td__opinfo(c->info->pure);
 }
 
-/* Is an argument complex? -1: and the row does not take it. *parts: a formula computes
- * the op. */
-static int check_complex(td_opcall *c, bool *parts) {
-    const td_opinfo *row = complex_row(c);
+/* Is an argument complex or of a stored dtype? -1: and the row does not take it.
+ * *parts: a formula computes the op. */
+static int check_special(td_opcall *c, bool *parts) {
+    const td_opinfo *row = special_row(c);
     int              any = 0;
     for (int i = 0; i < c->n_in; i++) {
-        const td_tensor *t = complex_in(&c->in[i]);
-        bool asked = c->in[i].kind == TD_K_DTYPE && td__is_complex(c->in[i].u.dt);
+        const td_tensor *t = special_in(&c->in[i]);
+        bool asked = c->in[i].kind == TD_K_DTYPE && td__is_special(c->in[i].u.dt);
         if (!t && !asked) continue;
+        if (td__is_stored(t ? (td_dtype)t->dtype : c->in[i].u.dt)) {
+            if (!takes_stored(c, row)) return refuse_stored(c, i, t), -1;
+            continue;
+        }
         any = 1;
         if (!row->def->complex) return refuse_complex(c, i, t), -1;
     }
@@ -464,6 +489,7 @@ static bool takes(td_opcall *c) {
 /* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
  * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
+    if (TD_UNLIKELY(c->cx->n_typed > 0)) op = td__typed_instead(op, in, n_in);
     c->info = td__opinfo(op);
     c->def = c->info->def;
     c->n_in = c->info->s.n_in;
@@ -477,7 +503,7 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     if (state) return state == 1 ? NIL : FAILED;
     if (TD_UNLIKELY(c->cx->fake | c->cx->takes_fakes) && !takes(c)) return FAILED;
     bool parts = false;
-    if (TD_UNLIKELY(c->cx->complex) && check_complex(c, &parts) < 0) return FAILED;
+    if (TD_UNLIKELY(c->cx->special) && check_special(c, &parts) < 0) return FAILED;
     c->device = 0;
     if (TD_UNLIKELY(c->cx->devices | (op == TD_OP_to_device)) && !td__call_device(c))
         return FAILED;

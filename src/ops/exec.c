@@ -62,9 +62,19 @@ static bool take_whole(td_opcall *c) {
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
+/* Has a fresh result of m the strides of `as`? */
+static bool same_strides(const td_meta *as, const td_meta *m) {
+    size_t n = sizeof *m->stride * (size_t)m->rank;
+    if (as->rank != m->rank) return false;
+    return m->strided ? m->offset == 0 && !memcmp(as->stride, m->stride, n)
+                      : td__is_dense(m->rank, as->size, as->stride);
+}
+
 /* Without gaps, and as large as the storage; or of the sizes that the place is for. */
-static bool fits(const td_result_place *p, const td_meta *m) {
+static bool fits(const td_opdef *def, const td_result_place *p, const td_meta *m) {
     int64_t bytes = td__numel(m->rank, m->size) * td__dtype_bytes[m->dtype];
+    if (p->own && !(def->flags & TD_OPF_POINTWISE) && !same_strides(p->as, m))
+        return false;
     if (p->as)
         return p->as->dtype == m->dtype && p->as->rank == m->rank &&
                !memcmp(p->as->size, m->size, sizeof *m->size * (size_t)m->rank);
@@ -79,7 +89,7 @@ static bool make_results(td_opcall *c, bool fake) {
     c->cx->results_in = NULL;
     for (int i = 0; i < c->n_out; i++) {
         td_storage *st = to && !fake ? to[i].st : NULL;
-        bool        there = st && st->device == c->device && fits(&to[i], &c->meta[i]);
+        bool there = st && st->device == c->device && fits(c->def, &to[i], &c->meta[i]);
         c->out[i] = there
                         ? td__tensor_over(c->cx, st, to[i].as ? to[i].as : &c->meta[i])
                         : td__tensor_make(c->cx, &c->meta[i], fake);
@@ -326,7 +336,7 @@ bool td__exec_meta_write(td_opcall *c) { return exec_write(c); }
 
 /* cx->making names the op in error messages of allocations. */
 bool td__exec(td_opcall *c) {
-    if (TD_UNLIKELY(c->cx->n_typed > 0) && td__call_is_typed(c))
+    if (TD_UNLIKELY(c->cx->n_typed > 0 || c->def->typed_fn) && td__call_is_typed(c))
         return td__exec_typed(c, false);
     const char *outer = c->cx->making;
     c->cx->making = td__op_name(c);

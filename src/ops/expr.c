@@ -16,12 +16,10 @@ const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {
     {"c128", "double _Complex", "f", false, "double"}};
 
 const td_dtype_text td__dtype_text[TD_DTYPE_COUNT] = {
-    [TD_F64] = {"f64", "double"},         [TD_F32] = {"f32", "float"},
-    [TD_F16] = {"f16", "uint16_t"},       [TD_BF16] = {"bf16", "uint16_t"},
-    [TD_I64] = {"i64", "int64_t"},        [TD_I32] = {"i32", "int32_t"},
-    [TD_I16] = {"i16", "int16_t"},        [TD_I8] = {"i8", "int8_t"},
-    [TD_U8] = {"u8", "uint8_t"},          [TD_BOOL] = {"bool", "uint8_t"},
-    [TD_C64] = {"c64", "float _Complex"}, [TD_C128] = {"c128", "double _Complex"}};
+#define TD_DTYPE(id, text, bytes, klass, c, ...) [TD_##id] = {text, c, bytes},
+#include "core/dtype.def"
+#undef TD_DTYPE
+};
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
@@ -134,9 +132,9 @@ void td__expr_wrap(td_buf *b, const char *text, int column) {
 
 /* ---- casts --------------------------------------------------------------- */
 
-/* The value of `s` as float where it is a half, else as it is. */
+/* The value of `s` as float where it is a narrow float, else as it is. */
 static const char *widened(td_dtype from, const char *s, char *buf, size_t cap) {
-    if (!td__is_half(from)) return s;
+    if (!td__is_narrow(from)) return s;
     snprintf(buf, cap, "td_m_%s_to_f32(%s)", td__dtype_text[from].suffix, s);
     return buf;
 }
@@ -156,8 +154,8 @@ static void complex_text(td_dtype from, td_dtype to, const char *s, char *out,
     }
 }
 
-/* Half floats go through float, floats to narrow integers through td_m_..., which round
- * and wrap as ATen does. */
+/* Narrow floats go through float, floats to narrow integers through td_m_..., which
+ * round and wrap as ATen does. */
 void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t cap) {
     char        wide[96];
     const char *x = widened(from, s, wide, sizeof wide), *d = td__dtype_text[to].suffix;
@@ -166,7 +164,7 @@ void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t 
     else if (td__is_complex(from) || td__is_complex(to))
         complex_text(from, to, s, out, cap);
     else if (to == TD_BOOL) snprintf(out, cap, "%s != 0", x);
-    else if (td__is_half(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
+    else if (td__is_narrow(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
     else if (td__is_float(from) && !td__is_float(to))
         snprintf(out, cap, "td_m_%s_to_%s(%s)", f, d, x);
     else snprintf(out, cap, "(%s)%s", td__dtype_text[to].c, x);

@@ -15,9 +15,10 @@ typedef struct td_expr_type {
 } td_expr_type;
 extern const td_expr_type td__expr_types[TD_COMPUTE_COUNT];
 
-/* A dtype in memory: its name in functions, and its C type. */
+/* A dtype in memory: its name in functions, its C type and the size of that. */
 typedef struct td_dtype_text {
     const char *suffix, *c;
+    int         bytes;
 } td_dtype_text;
 extern const td_dtype_text td__dtype_text[TD_DTYPE_COUNT];
 

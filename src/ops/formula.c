@@ -400,6 +400,26 @@ static bool step(machine *m, const instr *in) {
     return true;
 }
 
+/* The most results of an op that a formula calls for its list. */
+enum { MOST_LISTED = 1024 };
+
+td_tensor *const *td__formula_list(const td_formula *f, const td_vjp *v, int *n) {
+    machine         m = {.v = v};
+    const instr    *last = &f->code[f->n - 1];
+    const td_value *in = last->kind == PUSH_IN ? &v->in[last->a] : NULL;
+    const td_param *out = last->kind == CALL ? td__opinfo((td_op)last->a)->s.out : NULL;
+    *n = -1;
+    if (in && in->kind == TD_K_TENSORS) return *n = (int)in->n, in->u.ts;
+    if (!out || out->type != TD_T_TENSORS) return NULL;
+    td_tensor **to = td__arena_zalloc(&v->cx->scratch, sizeof *to * MOST_LISTED);
+    if (!to) return td__fail_memory(v->cx), NULL;
+    for (int i = 0; i < f->n - 1; i++)
+        if (!step(&m, &f->code[i])) return NULL;
+    m.n -= last->b;
+    *n = td__call_list(v->cx, (td_op)last->a, m.stack + m.n, last->b, to, MOST_LISTED);
+    return *n < 0 ? NULL : to;
+}
+
 /* NULL without an error means: the gradient is zero. */
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v) {
     machine m = {.v = v};

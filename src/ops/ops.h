@@ -101,7 +101,7 @@ enum {
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
- * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, pure, or VIEW
+ * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, typed_fn, pure, or VIEW
  * says how it is computed; exactly one of vjp, vjp_fn, or a reason for none. */
 #ifndef TD_TABLE_TEXT
 #define TD_ROW_FN(type) type *
@@ -119,6 +119,10 @@ struct td_opdef {
     TD_ROW_FN(td_vjp_fn) vjp_fn;
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
+    /* Below autograd: computes an op of which an argument or the result is of a type of
+     * the library, by ops on inner tensors (sparse tensors); some arguments may be
+     * plain. */
+    TD_ROW_FN(td_decomp_fn) typed_fn;
     TD_ROW_FN(td_decomp_fn)
     split_fn;            /* in a joint trace: calls an op that hands values
                                        * to its backward, where there is one */
@@ -132,7 +136,8 @@ struct td_opdef {
     const char *idle;    /* "p=0 train=0": where one holds, it draws, writes nothing */
     const char *expr;    /* C over $args, for loops and code generation */
     /* On complex tensors: of pointwise ops C over $args; TD_COMPLEX, the kernel or the
-     * parts take them; a formula that computes the op of other ops; NULL: an error. */
+     * parts take them; a formula that computes the op of other ops; NULL: an error.
+     * TD_MOVES: it takes stored dtypes too, as views and composites of TD_COMPLEX. */
     const char *complex;
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;    /* TD_OPF_... */
@@ -212,7 +217,8 @@ typedef enum td_element {
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
 #define TD_VIA_DECOMP "@decomp" /* differentiate the parts */
 #define TD_VIA_PURE "@pure"     /* differentiate the functional twin */
-#define TD_COMPLEX "="          /* moves complex elements, or its parts take them */
+#define TD_COMPLEX "="          /* its kernel or its parts take complex elements */
+#define TD_MOVES "=="           /* moves elements of any dtype, computes nothing */
 #define TD_WRITES(twin)                               \
     TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE, \
           .doc = "Writes the result of " #twin " into its first argument.")
@@ -497,6 +503,10 @@ struct td_vjp {
     const td_meta *const *out_meta;  /* by result: sizes, dtype */
 };
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v); /* NULL on failure */
+/* Of a formula that is an argument with a list, or calls an op that returns one: the *n
+ * tensors, in the scratch of the call. NULL after td__fail, or, without an error, for
+ * any other formula. */
+td_tensor *const *td__formula_list(const td_formula *f, const td_vjp *v, int *n);
 
 /* ---- generated from the rows -------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * builds it; a mistake in a row is found then, and every later call reports it
  * (td__table_why), because no op could be trusted. */
 #include "ops/ops.h"
+#include "ops/sparse.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -181,7 +182,7 @@ static bool add_saved(td_opinfo *info, int of, const char *name, size_t n) {
     uint32_t in = arg >= 0 ? 1u << arg : 0, out = 0;
     for (int i = 0; i < info->s.n_out && !in && !out; i++)
         if (strlen(info->s.out[i].name) == n && !strncmp(info->s.out[i].name, name, n))
-            out = 1u << i;
+            out = info->s.out[i].type == TD_T_TENSORS ? UINT32_MAX : 1u << i;
     for (int i = 0; i < info->s.n_in; i++) {
         if (of >= 0 && i != of) continue;
         info->term[i].reads_in |= in;
@@ -229,7 +230,7 @@ static bool init_rules(td_op op) {
             td__formula_parse(def->simpler, &info->s, false, msg, sizeof msg);
         if (!info->simpler) return wrong(op, msg);
     }
-    if (def->complex && strcmp(def->complex, TD_COMPLEX) != 0 &&
+    if (def->complex && def->complex[0] != TD_COMPLEX[0] &&
         !(def->flags & TD_OPF_POINTWISE)) {
         info->of_complex =
             td__formula_parse(def->complex, &info->s, false, msg, sizeof msg);
@@ -289,7 +290,10 @@ bool td__table_add(td_op op, char *msg, size_t cap) {
 bool td__table_init(void) {
     if (atomic_load_explicit(&ready, memory_order_acquire)) return true;
     pthread_mutex_lock(&lock);
-    if (!ready) ready = init_all();
+    if (!ready && init_all()) {
+        ready = td__sparse_init();
+        if (!ready) snprintf(why, sizeof why, "op table: out of memory");
+    }
     pthread_mutex_unlock(&lock);
     return ready;
 }

@@ -29,7 +29,28 @@ static td_tensor *first_typed(const td_opcall *c) {
  * of an op take tensors of a type, and their ops are computed by it. */
 bool td__call_is_typed(const td_opcall *c) {
     uint32_t any = TD_OPF_TYPED | TD_OPF_TAPE | TD_OPF_NESTS;
-    return !(c->def->flags & any) && first_typed(c);
+    return c->def->typed_fn || (!(c->def->flags & any) && first_typed(c));
+}
+
+/* The op that stands for `name` in the list of a type; `op`: none does. */
+static td_op instead_of(td_op op, const char *const *pair) {
+    const char *name = td__row(op)->name;
+    for (; pair && pair[0]; pair += 2)
+        if (!strcmp(pair[0], name)) {
+            td_op other = td__op_find(pair[1]);
+            return other == TD_OP_COUNT ? op : other;
+        }
+    return op;
+}
+
+/* Arguments are not checked yet: some may be nil or freed. */
+td_op td__typed_instead(td_op op, const td_value *in, int n_in) {
+    for (int i = 0; i < n_in; i++) {
+        const td_tensor *t = in[i].kind == TD_K_TENSOR ? in[i].u.t : NULL;
+        if (t && td__is_live(t, TD_H_TENSOR) && t->typed)
+            return instead_of(op, t->typed->type->opts.instead);
+    }
+    return op;
 }
 
 /* Payloads begin with the mode that owns them. */
@@ -58,9 +79,23 @@ static bool check_answers(td_opcall *c, const td_type *type) {
     return true;
 }
 
+/* The row's own function computes c->out; errors of the ops that it calls name the
+ * row. */
+static bool call_row(td_opcall *c) {
+    const td_opinfo *outer = c->cx->composite;
+    if (!outer) c->cx->composite = c->info;
+    c->cx->handling++;
+    bool ok = c->def->typed_fn(c);
+    c->cx->handling--;
+    c->cx->composite = outer;
+    for (int i = 0; i < c->n_out && ok; i++) ok = c->out[i] && !td_is_nil(c->out[i]);
+    return ok && td_ok(c->cx);
+}
+
 /* Has the function compute c->out. Ops that it calls begin at cx->top: the kernels, or
  * a recorder that sees ops on inner tensors. */
 static bool call_type(td_opcall *c, const td_type *type) {
+    if (c->def->typed_fn) return call_row(c);
     td_ctx      *cx = c->cx;
     td_mode_call h = {.handle = TD_LIVE(MODE_CALL, cx), .type = type, .c = c};
     bool         ok;
@@ -86,8 +121,8 @@ static bool check_result(td_opcall *c, const td_type *type, int i) {
            td__op_fail(c, TD_E_SHAPE,
                        "the function of type %s gave %s for result %d, which "
                        "is %s%s",
-                       type->opts.name, td__type_str(t), i, td_dtype_name(m->dtype),
-                       td__sizes_str(m->rank, m->size));
+                       type ? type->opts.name : "none", td__type_str(t), i,
+                       td_dtype_name(m->dtype), td__sizes_str(m->rank, m->size));
 }
 
 /* ---- kinds of ops ------------------------------------------------------- */
@@ -291,7 +326,8 @@ static bool exec_typed_write(td_opcall *c, const td_type *type) {
 }
 
 bool td__exec_typed(td_opcall *c, bool flat) {
-    const td_type *type = first_typed(c)->typed->type;
+    const td_tensor *first = first_typed(c); /* NULL: the row makes one */
+    const td_type   *type = first ? first->typed->type : NULL;
     if (!td__scope_push(c->cx)) return false;
     bool ok = c->info->writes               ? exec_typed_write(c, type)
               : c->def->flags & TD_OPF_VIEW ? exec_typed_view(c, type, flat)

@@ -43,6 +43,29 @@ static td_tensor *fake_of(td_opcall *c, td_tensor *t) {
     return td__tensor_make(c->cx, &m, true);
 }
 
+/* The entries of a list of results begin behind the token of a token form. */
+static bool reserve_results(td_opcall *c, int n) {
+    const td_user_op *u = of_call(c->def);
+    td_meta           token = c->meta[0];
+    if (!td__call_results(c, n + u->token)) return false;
+    if (u->token) c->meta[0] = token;
+    return true;
+}
+
+/* The formula of a list of results. */
+static bool list_by_formula(td_opcall *c, const td_user_op *u, const td_vjp *v) {
+    int               n;
+    td_tensor *const *like = td__formula_list(u->shape[0], v, &n);
+    if (n < 0 && td_ok(c->cx))
+        return td__op_fail(c, TD_E_ARG,
+                           "the shape \"%s\" gives no list; name an argument of type "
+                           "Tensor[], or call an op that returns a list",
+                           u->opts.shape);
+    if (n < 0 || !reserve_results(c, n)) return false;
+    for (int i = 0; i < n; i++) td__tensor_meta(like[i], &c->meta[i + u->token]);
+    return true;
+}
+
 /* Computes the formulas on fake arguments. */
 static bool run_shapes(td_opcall *c, const td_user_op *u) {
     td_value       in[TD_MAX_ARGS];
@@ -56,6 +79,7 @@ static bool run_shapes(td_opcall *c, const td_user_op *u) {
     }
     td_vjp v = {
         .cx = c->cx, .def = c->def, .info = c->info, .in = in, .in_meta = in_meta};
+    if (ok && td__user_op_lists(u)) return list_by_formula(c, u, &v);
     for (int i = u->token; ok && i < c->n_out; i++) {
         td_tensor *t = td__formula_eval(u->shape[i], &v);
         ok = t && !td_is_nil(t);
@@ -84,17 +108,43 @@ static bool call_user(td_opcall *c, td_op_fn *fn, const td_op_run *r,
     return ok && td_ok(c->cx);
 }
 
+/* A call of a shape_fn. */
+typedef struct shape_call {
+    td_opcall    *c;
+    td_op_result *to; /* by result, without the token; NULL: no list yet */
+} shape_call;
+
+td_op_result *td_op_results(const td_op_run *r, int n) {
+    if (!r || !r->call) return NULL;
+    shape_call *s = r->call;
+    if (n < 0) {
+        td__op_fail(s->c, TD_E_ARG, "td_op_results: %d results", n);
+        return NULL;
+    }
+    s->to = td__arena_zalloc(&s->c->cx->scratch, sizeof *s->to * ((size_t)n + 1));
+    if (!s->to) td__fail_memory(s->c->cx);
+    return s->to && reserve_results(s->c, n) ? s->to : NULL;
+}
+
 static bool shapes_by_function(td_opcall *c, const td_user_op *u) {
-    td_op_result *to =
-        td__arena_zalloc(&c->cx->scratch, sizeof *to * (size_t)(c->n_out + 1));
-    if (!to) return td__fail_memory(c->cx);
-    td_op_run r = {.cx = c->cx,
-                   .env = u->opts.env,
-                   .in = c->in + u->token,
-                   .n_in = c->n_in - u->token,
-                   .n_out = c->n_out - u->token,
-                   .result = to + u->token};
+    shape_call s = {.c = c};
+    td_op_run  r = {.cx = c->cx,
+                    .env = u->opts.env,
+                    .in = c->in + u->token,
+                    .n_in = c->n_in - u->token};
+    if (td__user_op_lists(u)) r.call = &s;
+    else {
+        r.n_out = c->n_out - u->token;
+        s.to = td__arena_zalloc(&c->cx->scratch, sizeof *s.to * (size_t)(r.n_out + 1));
+        if (!s.to) return td__fail_memory(c->cx);
+        r.result = s.to;
+    }
     if (!call_user(c, u->opts.shape_fn, &r, "its shape_fn")) return false;
+    if (!s.to)
+        return td__op_fail(c, TD_E_ARG,
+                           "its shape_fn did not call td_op_results, which says how "
+                           "many results the list has");
+    const td_op_result *to = s.to - u->token;
     for (int i = u->token; i < c->n_out; i++) {
         td_meta *m = &c->meta[i];
         if (to[i].rank < 0 || to[i].rank > TD_MAX_RANK ||
@@ -175,7 +225,9 @@ static void set_versions(const td_opcall *c, uint64_t *v, bool back) {
 bool td__user_op_kernel(td_opcall *c) {
     const td_user_op *u = of_call(c->def);
     td_value          in[TD_MAX_ARGS];
-    uint64_t          versions[TD_MAX_RESULTS];
+    uint64_t         *versions =
+        td__arena_alloc(&c->cx->scratch, sizeof *versions * (size_t)(c->n_out + 1));
+    if (!versions) return td__fail_memory(c->cx);
     if (!td__scope_push(c->cx)) return false;
     td_op_run     r = {.cx = c->cx,
                        .env = u->opts.env,

@@ -88,12 +88,19 @@ static bool check_schema(td_ctx *cx, const td_schema *s, const td_op_opts *o) {
                             "tensors, or a list of them (Tensor[])",
                             who, name, s->in[i].name);
     }
-    for (int i = 0; i < s->n_out; i++)
-        if (s->out[i].type != TD_T_TENSOR || s->out[i].alias)
+    for (int i = 0; i < s->n_out; i++) {
+        bool list = s->out[i].type == TD_T_TENSORS;
+        if ((list && s->n_out > 1) || s->out[i].alias)
             return td__fail(cx, TD_E_ARG,
-                            "%s: %s: result %d must be a new tensor, not a list or an "
-                            "alias",
+                            "%s: %s: result %d must be a new tensor, not an alias; a "
+                            "list (Tensor[]) must be the only result",
                             who, name, i);
+        if (list && o->derivative)
+            return td__fail(cx, TD_E_ARG,
+                            "%s: %s: the gradients of a list of results have no name "
+                            "in .derivative; set .backward, which gets them as r->g",
+                            who, name);
+    }
     if (!o->kernel || (s->n_out && !o->shape == !o->shape_fn))
         return td__fail(cx, TD_E_ARG,
                         "%s: %s: set .kernel, and one of .shape and .shape_fn", who,
@@ -106,8 +113,8 @@ static bool check_schema(td_ctx *cx, const td_schema *s, const td_op_opts *o) {
     if (o->derivative && o->backward)
         return td__fail(cx, TD_E_ARG, "%s: %s: set one of .derivative and .backward",
                         who, name);
-    if (o->in_place &&
-        (s->n_out != 1 || !s->n_in || s->in[0].type != TD_T_TENSOR || o->effect))
+    if (o->in_place && (s->n_out != 1 || s->out[0].type != TD_T_TENSOR || !s->n_in ||
+                        s->in[0].type != TD_T_TENSOR || o->effect))
         return td__fail(
             cx, TD_E_ARG,
             "%s: %s: .in_place needs a tensor as first argument, one result "
@@ -184,14 +191,17 @@ static td_user_op *make_writer(const td_user_op *of) {
 }
 
 /* The schema of the token form: "f(Tensor x) -> Tensor" is "f_with_token(Tensor token,
- * Tensor x) -> (Tensor token, Tensor out)". s is the parsed schema. */
+ * Tensor x) -> (Tensor token, Tensor out)". In a list of results the token is the
+ * first. s is the parsed schema. */
 static void token_schema(char *to, size_t cap, const char *schema, const td_schema *s) {
     const char *args = strchr(schema, '(') + 1, *out = schema, *next;
     while ((next = strstr(out, "->"))) out = next + 2;
     int n_args = (int)(out - 2 - args);
     while (args[n_args - 1] != ')') n_args--; /* blanks before the arrow */
-    snprintf(to, cap, "%s%s(Tensor token%s%.*s -> (Tensor token", s->name, token_suffix,
-             s->n_in ? ", " : "", n_args, args);
+    bool list = s->n_out && s->out[0].type == TD_T_TENSORS;
+    snprintf(to, cap, "%s%s(Tensor token%s%.*s -> %s", s->name, token_suffix,
+             s->n_in ? ", " : "", n_args, args, list ? "Tensor[]" : "(Tensor token");
+    if (list) return;
     to += strlen(to);
     for (int i = 0; i < s->n_out; i++) to += sprintf(to, ", Tensor %s", s->out[i].name);
     strcpy(to, ")");
@@ -218,9 +228,14 @@ static td_user_op *make_token_form(const td_op_opts *o, const td_schema *s) {
     return u;
 }
 
-/* One formula for each result, separated by `;`. */
+/* One formula for each result, separated by `;`; of a list of results, one in all. */
 static bool parse_shapes(td_user_op *u, char *msg, size_t cap) {
     const char *p = u->opts.shape;
+    bool        list = td__user_op_lists(u);
+    if (list && p) {
+        u->shape[0] = td__formula_parse(p, &u->info.s, false, msg, cap);
+        return u->shape[0] != NULL;
+    }
     for (int i = u->token; p && i < u->info.s.n_out; i++) {
         char   text[256];
         size_t n = strcspn(p, ";");
@@ -322,33 +337,44 @@ bool(td_register_op)(td_ctx *cx, const td_op_opts *opts) {
 
 /* ---- calling ------------------------------------------------------------ */
 
+td_op td__op_named(td_ctx *cx, const char *who, const char *name, td_values args,
+                   int n_out) {
+    if (!td__has(cx, who, "the name", name) || !td__has_list(cx, who, args.v, args.n))
+        return TD_OP_COUNT;
+    if (!td__table_init())
+        return td__fail(cx, TD_E_ARG, "%s", td__table_why()), TD_OP_COUNT;
+    td_op op = td__op_find(name);
+    if (op == TD_OP_COUNT) {
+        const char *near = td__op_near(name);
+        td__fail(cx, TD_E_ARG, "%s: there is no op %.60s%s%s", who, name,
+                 near ? "; did you mean " : "", near ? near : "");
+        return TD_OP_COUNT;
+    }
+    const td_schema *s = &td__opinfo(op)->s;
+    bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
+    if (td__row(op)->flags & TD_OPF_NESTS)
+        td__fail(cx, TD_E_ARG,
+                 "%s: op %s takes graphs; call td_cond, td_while or td_function", who,
+                 name);
+    else if (args.n > s->n_in || (!list && n_out != s->n_out))
+        td__fail(cx, TD_E_ARG,
+                 "%s: %s: arguments: %d, at most %d are allowed; results: %d, and out "
+                 "is for %d",
+                 who, s->name, args.n, s->n_in, s->n_out, n_out);
+    else return op;
+    return TD_OP_COUNT;
+}
+
 bool(td_call_op)(td_ctx *cx, const char *name, td_values args, td_tensor **out,
                  int n_out) {
     static const char who[] = "td_call_op";
     td__nil_tensors(cx, out, n_out);
-    if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has(cx, who, "the name", name) ||
-        !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
+    if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has_room(cx, who, out, n_out))
         return false;
-    if (!td__table_init()) return td__fail(cx, TD_E_ARG, "%s", td__table_why());
-    td_op op = td__op_find(name);
-    if (op != TD_OP_COUNT && td__row(op)->flags & TD_OPF_NESTS)
-        return td__fail(cx, TD_E_ARG,
-                        "td_call_op: op %s takes graphs; call td_cond, td_while or "
-                        "td_function",
-                        name);
-    if (op == TD_OP_COUNT) {
-        const char *near = td__op_near(name);
-        return td__fail(cx, TD_E_ARG, "td_call_op: there is no op %.60s%s%s", name,
-                        near ? "; did you mean " : "", near ? near : "");
-    }
+    td_op op = td__op_named(cx, who, name, args, n_out);
+    if (op == TD_OP_COUNT) return false;
     const td_schema *s = &td__opinfo(op)->s;
     bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
-    if (args.n > s->n_in || (!list && n_out != s->n_out))
-        return td__fail(
-            cx, TD_E_ARG,
-            "td_call_op: %s: arguments: %d, at most %d are allowed; results: "
-            "%d, and out is for %d",
-            s->name, args.n, s->n_in, s->n_out, n_out);
     return list ? td__call_list(cx, op, args.v, args.n, out, n_out) >= 0
                 : td__call(cx, op, args.v, args.n, out, n_out);
 }

@@ -24,6 +24,16 @@ typedef struct td_user_op {
     atomic_int other; /* the op of the token form, or that it is one of; 0: none */
 } td_user_op;
 
+/* Is its result a list? Then the token of a token form is the first entry. */
+static inline bool td__user_op_lists(const td_user_op *u) {
+    return u->info.s.n_out == 1 && u->info.s.out[0].type == TD_T_TENSORS;
+}
+
+/* The op that a user calls by its name, with these arguments and so many results;
+ * TD_OP_COUNT after td__fail. */
+td_op td__op_named(td_ctx *cx, const char *who, const char *name, td_values args,
+                   int n_out);
+
 /* Shape rule, kernel and derivatives of every registered op. They find the op by the
  * row of the call. */
 bool td__user_op_shape(td_opcall *c);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { OFFSETS = 2, BY_FREQ, MODE, WEIGHTS, LAST, PADDING };
+enum { OFFSETS = 2, BY_FREQ, MODE, WEIGHTS, LAST, PADDING, SPARSE };
 
 /* What the two forms share. */
 typedef struct bags {
@@ -23,7 +23,8 @@ static td_tensor *zero_where_empty(td_tensor *t) {
 /* The rows of the table, weighted, with the padding taken out. */
 static bool read_rows(td_opcall *c, bags *b) {
     td_tensor *w = td__in(c, 0), *at = td__in(c, 1), *k = td__in(c, WEIGHTS);
-    b->rows = t_wide(td_op_embedding(w, at, -1, td__in_bool(c, BY_FREQ)));
+    b->rows = t_wide(
+        td_op_embedding(w, at, -1, td__in_bool(c, BY_FREQ), td__in_bool(c, SPARSE)));
     if (k) b->rows = t_mul(b->rows, td_op_unsqueeze(t_wide(k), -1));
     if (td__in_none(c, PADDING)) return true;
     int64_t pad = td__in_int(c, PADDING), n = td__dim_fixed(w->size[0]);
@@ -143,7 +144,7 @@ static bool want(td_opcall *c, bags *b) {
 }
 
 /* in: weight, indices, offsets, scale_grad_by_freq, mode, per_sample_weights,
- * include_last_offset, padding_idx. */
+ * include_last_offset, padding_idx, sparse. */
 bool td__decomp_embedding_bag(td_opcall *c) {
     bags b = {0};
     if (!want(c, &b) || !read_rows(c, &b)) return false;

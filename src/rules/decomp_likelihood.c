@@ -36,7 +36,9 @@ bool td__decomp_poisson_nll_loss(td_opcall *c) {
         td_tensor *stirling = t_sub(t_mul(y, td_op_log(y)), y);
         stirling = t_add(stirling, t_scale(td_op_log(t_scale(y, 2 * PI)), 0.5));
         td_tensor *small = td_op_le(y, td_value_int(1));
-        loss = t_add(loss, td_op_masked_fill(stirling, small, td_value_int(0)));
+        stirling = td_op_masked_fill(stirling, small, td_value_int(0));
+        /* PyTorch adds in place. */
+        loss = t_as(t_add(loss, stirling), (td_dtype)loss->dtype);
     }
     c->out[0] = reduce(loss, c->in[5].u.s);
     return true;
@@ -67,12 +69,12 @@ static td_tensor *spread(td_opcall *c) {
  * derivative. */
 bool td__decomp_gaussian_nll_loss(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
-    if (!check_reduction(c, 5, false)) return false;
+    if (!check_reduction(c, 5, false) || !check_float(c, 2)) return false;
     td_tensor *var = spread(c);
     if (!var) return false;
     var = td_op__expect_range(var, 0, (double)INFINITY, "a variance in var");
-    td_tensor *least = td_op_clamp_min(var, td_value_float(td__in_f(c, 4)));
-    var = t_add(var, td_op_detach(t_sub(least, var)));
+    td_tensor *lift = td_op_rsub(var, td_value_float(td__in_f(c, 4)), td_value_int(1));
+    var = t_add(var, td_op_detach(td_op_clamp_min(lift, td_value_int(0))));
     td_tensor *loss = t_div(td_op_square(t_sub(x, y)), var);
     loss = t_scale(t_add(td_op_log(var), loss), 0.5);
     if (td__in_bool(c, 3))

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-/* max(t, least), with the gradient of t. */
+/* max(t, least), with the gradient of t. An infinite t needs no lift. */
 static td_tensor *lifted(td_tensor *t, double least) {
-    td_tensor *lift = t_sub(td_op_clamp_min(t, td_value_float(least)), t);
-    return t_add(t, td_op_detach(lift));
+    td_tensor *lift = td_op_rsub(t, td_value_float(least), td_value_int(1));
+    return t_add(t, td_op_detach(td_op_clamp_min(lift, td_value_int(0))));
 }
 
 /* k - t. */
@@ -17,9 +17,16 @@ static td_tensor *from(double k, td_tensor *t) {
     return td_op_rsub(t, td_value_float(k), td_value_int(1));
 }
 
+/* margin - t in the dtype of t: for integers without the margin's fraction. */
+static td_tensor *margin_less(double margin, td_tensor *t) {
+    if (td__is_float((td_dtype)t->dtype)) return from(margin, t);
+    td_ints none = {NULL, 0};
+    return t_sub(td_op_new_full(t, none, td_value_float(margin), TD_DTYPE_NONE), t);
+}
+
 /* t where the condition holds, else 0. */
 static td_tensor *where_zero(td_tensor *condition, td_tensor *t) {
-    return td_op_where(condition, T(t), td_value_float(0));
+    return td_op_where(condition, T(t), td_value_int(0));
 }
 
 /* ---- distances of pairs ------------------------------------------------- */
@@ -44,7 +51,8 @@ bool td__decomp_cosine_similarity(td_opcall *c) {
     if (td_op_broadcast_tensors((td_tensors){(td_tensor *[]){a, b}, 2}, pair, 2) != 2)
         return false;
     for (int i = 0; i < 2; i++) {
-        td_tensor *t = t_as(pair[i], dt);
+        td_tensor *t = pair[i];
+        if (!td__is_float((td_dtype)t->dtype)) t = t_as(t, dt);
         pair[i] = t_div(t, lifted(length(t, dim), td__in_f(c, 3)));
     }
     c->out[0] = t_sum(t_mul(pair[0], pair[1]), TD_DIMS(dim), false);
@@ -100,7 +108,7 @@ static td_tensor *by_target(td_tensor *target, td_tensor *one, td_tensor *minus_
 bool td__decomp_hinge_embedding_loss(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
     if (!check_reduction(c, 3, false)) return false;
-    td_tensor *far = td_op_clamp_min(from(td__in_f(c, 2), x), td_value_int(0));
+    td_tensor *far = td_op_clamp_min(margin_less(td__in_f(c, 2), x), td_value_int(0));
     td_tensor *loss = t_add(where_zero(td_op_ne(y, td_value_int(1)), far),
                             where_zero(td_op_ne(y, td_value_int(-1)), x));
     c->out[0] = reduce(loss, c->in[3].u.s);

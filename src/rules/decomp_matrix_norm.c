@@ -228,11 +228,12 @@ bool td__decomp_cond_str(td_opcall *c) {
 /* in: self, atol, rtol, hermitian. */
 td_tensor *td__rank_tolerance(td_opcall *c, td_tensor *s) {
     const td_tensor *t = td__in(c, 0);
-    double           eps = t->dtype == TD_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    bool             has_atol = !td__in_none(c, 1), has_rtol = !td__in_none(c, 2);
-    td_tensor       *most = td_op_amax(s, TD_DIMS(-1), true), *rel;
-    int64_t          size = td__dim_max(t_last(t, 1), t_last(t, 2));
-    double           atol = has_atol ? td__in_f(c, 1) : 0;
+    double           eps =
+        td__real_of((td_dtype)t->dtype) == TD_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    bool       has_atol = !td__in_none(c, 1), has_rtol = !td__in_none(c, 2);
+    td_tensor *most = td_op_amax(s, TD_DIMS(-1), true), *rel;
+    int64_t    size = td__dim_max(t_last(t, 1), t_last(t, 2));
+    double     atol = has_atol ? td__in_f(c, 1) : 0;
     if (has_rtol) rel = td_op_mul(most, td_value_float(td__in_f(c, 2)));
     else if (has_atol && atol > 0) rel = t_scale(most, 0);
     else rel = t_scale(td_op_mul(most, td_value_int(size)), eps);

@@ -60,9 +60,11 @@ static bool split_dims(td_opcall *c, const td_tensor *t, td_ints dims, bool sum_
     return true;
 }
 
-/* The sum along dim, which stays, in t's own dtype. */
+/* The sum along dim, which stays, in t's own dtype: integers would become i64. */
 static td_tensor *sum_in(td_tensor *t, int64_t dim) {
-    return td_op_sum(t, (td_ints){&dim, 1}, true, (td_dtype)t->dtype);
+    td_dtype dt = (td_dtype)t->dtype;
+    return td_op_sum(t, (td_ints){&dim, 1}, true,
+                     td__is_differentiable(dt) ? TD_DTYPE_NONE : dt);
 }
 
 /* A summed dim of size 1 on one side stands for any size: the other side is summed
@@ -322,8 +324,26 @@ bool td__decomp_matrix_power(td_opcall *c) {
 }
 
 /* in: self. Halves are computed in f32. */
+/* exp(X + i Y) by the exponential of the real matrix [[X, -Y], [Y, X]], whose first
+ * columns are its real part and its imaginary part. */
+static td_tensor *complex_exp(td_tensor *t) {
+    td_tensor *re = td_op_real(t), *im = td_op_imag(t), *rows[2], *half[2];
+    int64_t    n = t->size[t->rank - 1];
+    half[0] = re, half[1] = td_op_neg(im);
+    rows[0] = td_op_cat((td_tensors){half, 2}, -1);
+    half[0] = im, half[1] = re;
+    rows[1] = td_op_cat((td_tensors){half, 2}, -1);
+    td_tensor *e = td_op__matrix_exp(td_op_cat((td_tensors){rows, 2}, -2));
+    e = td_op_narrow(e, -1, 0, n);
+    return td_op_complex(td_op_narrow(e, -2, 0, n), td_op_narrow(e, -2, n, n));
+}
+
 bool td__decomp_matrix_exp(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
+    if (td__is_complex((td_dtype)t->dtype)) {
+        if (!td__want_square(c, 0)) return false;
+        return c->out[0] = complex_exp(t), true;
+    }
     if (!td__is_float((td_dtype)t->dtype))
         return td__op_fail(c, TD_E_DTYPE, "self must be floating point, got %s",
                            td__type_str(t));

@@ -136,6 +136,17 @@ bool td__decomp_eigvalsh(td_opcall *c) {
     return true;
 }
 
+/* in: self. */
+bool td__decomp_eig(td_opcall *c) {
+    c->out[0] = td_op__linalg_eig(td__in(c, 0), true, &c->out[1]);
+    return true;
+}
+bool td__decomp_eigvals(td_opcall *c) {
+    td_tensor *t = td__in(c, 0), *vectors;
+    c->out[0] = td_op__linalg_eig(t, t->flags & TD_TF_NEEDS_GRAD, &vectors);
+    return true;
+}
+
 /* in: A, full_matrices. */
 bool td__decomp_linalg_svd(td_opcall *c) {
     c->out[0] = td_op__linalg_svd(td__in(c, 0), td__in_bool(c, 1), true, &c->out[1],
@@ -156,7 +167,7 @@ bool td__decomp_svd(td_opcall *c) {
     if (!td__want_matrix(c, 0)) return false;
     if (uv) {
         c->out[0] = td_op__linalg_svd(t, !some, true, &c->out[1], &vh);
-        c->out[2] = t_mT(vh);
+        c->out[2] = t_mH(vh);
         return true;
     }
     int64_t size[TD_MAX_RANK], *last = size + t->rank - 2;
@@ -331,11 +342,11 @@ bool td__decomp_pinv(td_opcall *c) {
         s = td_op__linalg_eigh(a, "L", true, &u);
         td_tensor *size = td_op_abs(s);
         s = inverted(s, size, td__rank_tolerance(c, size));
-        p = t_mm(t_mul(u, t_row(s)), t_mT(u));
+        p = t_mm(t_mul(u, t_row(s)), t_mH(u));
     } else {
         u = td_op__linalg_svd(a, false, true, &s, &vh);
         s = inverted(s, s, td__rank_tolerance(c, s));
-        p = t_mm(t_mul(t_mT(vh), t_row(s)), t_mT(u));
+        p = t_mm(t_mul(t_mH(vh), t_row(s)), t_mH(u));
     }
     td_dtype product = (td_dtype)p->dtype; /* under autocast that of the region */
     p = td_op__pinv_of(t, td_op_to(p, (td_dtype)t->dtype, false));

@@ -172,6 +172,24 @@ static bool cat_add(td_opcall *c, td_meta *m, uint32_t nr, int dim) {
     return true;
 }
 
+/* The dtype of tensors that are joined; NONE after td__op_fail: a stored dtype has none
+ * in common with another. */
+static td_dtype joined_dtype(td_opcall *c) {
+    td_value list = c->in[0];
+    td_dtype all = (td_dtype)list.u.ts[0]->dtype;
+    for (uint32_t i = 1; i < list.n; i++) {
+        td_dtype dt = (td_dtype)list.u.ts[i]->dtype, next = td__promote(all, dt);
+        if (next == TD_DTYPE_NONE)
+            return td__op_fail(c, TD_E_DTYPE,
+                               "tensor %u is %s, and those before it are %s; the two "
+                               "have no common dtype. Cast one (td_to)",
+                               i, td_dtype_name(dt), td_dtype_name(all)),
+                   TD_DTYPE_NONE;
+        all = next;
+    }
+    return td__result_type(c->cx, &list, 1);
+}
+
 /* At least one tensor, each with dims. */
 static bool cat_list(td_opcall *c) {
     td_value list = c->in[0];
@@ -190,7 +208,9 @@ bool td__shape_cat(td_opcall *c) {
     int      dim = 0;
     bool     begun = false;
     if (!cat_list(c)) return false;
-    td__meta_dense(m, td__result_type(c->cx, &list, 1), 1, list.u.ts[0]->size);
+    td_dtype dt = joined_dtype(c);
+    if (dt == TD_DTYPE_NONE) return false;
+    td__meta_dense(m, dt, 1, list.u.ts[0]->size);
     if (skipped(list.u.ts[0])) m->size[0] = 0;
     for (uint32_t i = 0; i < list.n; i++) {
         const td_tensor *t = list.u.ts[i];
@@ -251,7 +271,9 @@ bool td__shape_stack(td_opcall *c) {
                            "tensors of type %s have %d dims; the result has one more, "
                            "and at most %d are supported",
                            td__type_str(first), first->rank, TD_MAX_RANK);
-    td__meta_dense(m, td__result_type(c->cx, &list, 1), first->rank, first->size);
+    td_dtype dt = joined_dtype(c);
+    if (dt == TD_DTYPE_NONE) return false;
+    td__meta_dense(m, dt, first->rank, first->size);
     for (uint32_t i = 1; i < list.n; i++)
         if (!same_sizes(list.u.ts[i], m))
             return td__op_fail(

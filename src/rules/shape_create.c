@@ -44,10 +44,10 @@ void td__create_like(td_opcall *c) {
 }
 
 /* A fill value, where the op has one, must fit the dtype of the result; a single
- * 16-bit float may overflow to infinity, as in ATen. */
+ * narrow float may overflow, as in ATen. */
 static bool check_fill(td_opcall *c) {
     const td_meta *m = &c->meta[0];
-    if (td__is_half(m->dtype) && td__dim_eq(td__numel(m->rank, m->size), 1))
+    if (td__is_narrow(m->dtype) && td__dim_eq(td__numel(m->rank, m->size), 1))
         return true;
     for (int i = 0; i < c->n_in; i++)
         if (c->info->s.in[i].type == TD_T_SCALAR)

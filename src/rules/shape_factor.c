@@ -265,13 +265,25 @@ bool td__shape_eigh(td_opcall *c) {
     return true;
 }
 
+/* in: A, compute_v. */
+bool td__shape_eig(td_opcall *c) {
+    const td_tensor *t = td__in(c, 0);
+    if (!td__want_square(c, 0)) return false;
+    td_dtype dt = td__complex_of((td_dtype)t->dtype);
+    meta_stack(c, 0, t, 1, -1, dt);
+    if (td__in_bool(c, 1)) meta_like(c, 1, t);
+    else td__meta_none(&c->meta[1], dt);
+    c->meta[1].dtype = dt;
+    return true;
+}
+
 /* in: A, full_matrices, compute_uv. */
 bool td__shape_svd(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     if (!td__want_matrix(c, 0)) return false;
     int64_t m = t_last(t, 2), n = t_last(t, 1), k = td__dim_min(m, n);
     bool    full = td__in_bool(c, 1);
-    meta_stack(c, 1, t, 2, k, (td_dtype)t->dtype);
+    meta_stack(c, 1, t, 2, k, td__real_of((td_dtype)t->dtype));
     if (td__in_bool(c, 2)) {
         meta_matrices(c, 0, t, m, full ? m : k);
         meta_matrices(c, 2, t, full ? n : k, n);

@@ -411,8 +411,8 @@ bool td__shape_masked_scatter_backward(td_opcall *c) {
     return true;
 }
 
-/* in: weight [n, d], indices, padding_idx, scale_grad_by_freq. The sizes of indices,
- * then d. */
+/* in: weight [n, d], indices, padding_idx, scale_grad_by_freq, sparse. The sizes of
+ * indices, then d. */
 bool td__shape_embedding(td_opcall *c) {
     const td_tensor *weight = td__in(c, 0), *indices = td__in(c, 1);
     td_meta         *m = &c->meta[0];
@@ -420,6 +420,10 @@ bool td__shape_embedding(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE, "weight must have 2 dims, got %s",
                            td__type_str(weight));
     if (!td__index_dtype(c, indices, "indices", true)) return false;
+    if (td__in_bool(c, 3) && td__in_bool(c, 4))
+        return td__op_fail(c, TD_E_ARG,
+                           "scale_grad_by_freq is not supported with sparse gradients; "
+                           "set one of the two");
     if (indices->rank == TD_MAX_RANK)
         return td__op_fail(c, TD_E_SHAPE,
                            "indices %s has %d dims; the result has one more, and at "

@@ -99,6 +99,11 @@ static double largest(td_dtype dt) {
     case TD_I32: return INT32_MAX;
     case TD_I16: return INT16_MAX;
     case TD_I8: return INT8_MAX;
+    case TD_U16: return UINT16_MAX;
+    case TD_U32: return UINT32_MAX;
+    case TD_U64: return 0x1p64;
+    case TD_F8E4M3: return 448;
+    case TD_F8E5M2: return 57344;
     default: return UINT8_MAX;
     }
 }
@@ -109,8 +114,11 @@ bool td__dtype_holds(td_dtype dt, td_value v) {
     if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i)) return true;
     double x = td__value_f(v), top = largest(dt);
     if (dt == TD_BOOL) return true;
+    if (dt == TD_F8E4M3 && isinf(x)) return false; /* has no infinity */
+    if (dt == TD_U64) return v.kind != TD_K_FLOAT || (x >= 0 && x < top);
     if (td__is_differentiable(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
-    if (dt == TD_U8) return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
+    if (dt == TD_U8 || td__is_stored(dt))
+        return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
     if (dt == TD_I64) return v.kind != TD_K_FLOAT || (x >= -top && x < top);
     return x >= -top - 1 && x < top + 1;
 }

@@ -244,9 +244,28 @@ bool td__vjp_eigh(td_vjp *v) {
     return give(v, 0, t_mm(m, t_mH(vec)));
 }
 
-/* The part of gU outside of the span of U, over S: (I - U U^T) G_U / S. */
+/* A = V diag(w) V^-1 with columns of V of length 1. With gaps E,
+ * G_A = V^-H (diag(G_w) + (V^H G_V - V^H V diag(Re V^H G_V)) / E^*) V^H. */
+bool td__vjp_eig(td_vjp *v) {
+    td_tensor *w = v->out[0], *vec = v->out[1], *gw = v->g[0], *gv = v->g[1], *m = NULL;
+    if (!gw && !gv) return true;
+    if (v->in[1].u.i == 0)
+        return td__fail(v->cx, TD_E_GRAD,
+                        "_linalg_eig: the derivative needs "
+                        "eigenvectors; pass compute_v=true");
+    td_tensor *vh = t_mH(vec);
+    if (gv) {
+        m = t_mm(vh, gv);
+        td_tensor *own = td_op_real(td_op_diagonal(m, 0, -2, -1));
+        m = t_div(t_sub(m, t_mm(vh, t_mul(vec, t_row(own)))), td_op_conj(gaps(w)));
+    }
+    if (gw) m = t_join(m, td_op_diag_embed(gw, 0, -2, -1));
+    return give(v, 0, td_op_linalg_solve(vh, t_mm(m, vh), true));
+}
+
+/* The part of gU outside of the span of U, over S: (I - U U^H) G_U / S. */
 static td_tensor *outside(td_tensor *u, td_tensor *gu, td_tensor *s) {
-    return t_div(t_sub(gu, t_mm(u, t_mm(t_mT(u), gu))), t_row(s));
+    return t_div(t_sub(gu, t_mm(u, t_mm(t_mH(u), gu))), t_row(s));
 }
 
 /* The first k singular vectors, where there are more. */
@@ -255,8 +274,10 @@ static td_tensor *first(td_tensor *t, int dim, int64_t k, bool full) {
 }
 
 /* A = U diag(S) Vh: with gaps E of S^2,
- * G_A = U (skew(U^T G_U) / E S + S skew(V^T G_V) / E + diag(G_S)) Vh, and what leaves
- * the spans of U and V. */
+ * G_A = U (skew(U^H G_U) / E S + S skew(V^H G_V) / E + diag(G_S)) Vh, and what leaves
+ * the spans of U and V. The vectors of a complex A are defined up to common phases of
+ * u_i and v_i, so that the diagonals of both skew parts cancel; half of each remains:
+ * diag(skew(U^H G_U)) / (2 S). */
 bool td__vjp_svd(td_vjp *v) {
     bool       full = v->in[1].u.i != 0;
     td_tensor *s = v->out[1], *gs = v->g[1], *m = NULL;
@@ -269,13 +290,18 @@ bool td__vjp_svd(td_vjp *v) {
     td_tensor *u = first(v->out[0], -1, k, full), *vh = first(v->out[2], -2, k, full);
     td_tensor *gu = first(v->g[0], -1, k, full), *gvh = first(v->g[2], -2, k, full);
     td_tensor *e = gu || gvh ? gaps(t_mul(s, s)) : NULL;
-    if (gu) m = t_mul(t_div(skew(t_mm(t_mT(u), gu)), e), t_row(s));
-    if (gvh) m = t_join(m, t_mul(t_col(s), t_div(skew(t_mm(vh, t_mT(gvh))), e)));
+    td_tensor *turn = gu ? skew(t_mm(t_mH(u), gu)) : NULL;
+    if (gu) m = t_mul(t_div(turn, e), t_row(s));
+    if (gvh) m = t_join(m, t_mul(t_col(s), t_div(skew(t_mm(vh, t_mH(gvh))), e)));
+    if (gu && gvh && td__is_complex((td_dtype)u->dtype)) {
+        td_tensor *own = td_op_diagonal(turn, 0, -2, -1);
+        m = t_join(m, td_op_diag_embed(t_div(own, t_scale(s, 2)), 0, -2, -1));
+    }
     td_tensor *x = m ? t_mm(u, m) : NULL;
     if (gs) x = t_join(x, t_mul(u, t_row(gs)));
     if (gu && td__dim_lt(k, t_last(u, 2))) x = t_join(x, outside(u, gu, s));
     x = x ? t_mm(x, vh) : NULL;
     if (gvh && td__dim_lt(k, t_last(vh, 1)))
-        x = t_join(x, t_mm(u, t_mT(outside(t_mT(vh), t_mT(gvh), s))));
+        x = t_join(x, t_mm(u, t_mH(outside(t_mH(vh), t_mH(gvh), s))));
     return give(v, 0, x);
 }

@@ -88,8 +88,13 @@ bool td__vjp_masked_select(td_vjp *v) {
 
 /* ---- tables ------------------------------------------------------------- */
 
-/* in: weight, indices, padding_idx, scale_grad_by_freq. */
+/* in: weight, indices, padding_idx, scale_grad_by_freq, sparse. */
 bool td__vjp_embedding(td_vjp *v) {
+    if (v->in[4].u.i)
+        return give(v, 0,
+                    td_op_embedding_sparse_backward(v->g[0], v->in[1].u.t,
+                                                    v->in_meta[0]->size[0],
+                                                    v->in[2].u.i));
     return give(v, 0,
                 td_op_embedding_dense_backward(v->g[0], v->in[1].u.t,
                                                v->in_meta[0]->size[0], v->in[2].u.i,
@@ -113,7 +118,7 @@ static td_tensor *frequencies(td_tensor *g, td_tensor *indices, int64_t rows) {
 bool td__vjp_embedding_dense_backward(td_vjp *v) {
     td_tensor *g = v->g[0], *indices = v->in[1].u.t;
     int64_t    pad = td__dim_fixed(v->in[3].u.i);
-    td_tensor *rows = td_op_embedding(g, indices, -1, false);
+    td_tensor *rows = td_op_embedding(g, indices, -1, false, false);
     if (pad >= 0) {
         td_tensor *mask = td_op_unsqueeze(td_op_eq(indices, td_value_int(pad)), -1);
         rows = td_op_masked_fill(rows, mask, td_value_int(0));

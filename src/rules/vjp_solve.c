@@ -139,12 +139,12 @@ bool td__vjp_slogdet(td_vjp *v) {
 
 /* dP = -P dA P + P P^T dA^T (I - A P) + (I - P A) dA^T P^T P (Golub and Pereyra 1973),
  * transposed: with K = G^T P,
- * G_A = -(P K)^T + (K - A P K) P^T + P^T P (G^T - K A). */
+ * G_A = -(P K)^T + (K - A P K) P^T + P^T P (G^T - K A). T conjugates complex ones. */
 static td_tensor *pinv_grad(td_tensor *a, td_tensor *p, td_tensor *g) {
-    td_tensor *pt = t_mT(p), *k = t_mm(t_mT(g), p);
+    td_tensor *pt = t_mH(p), *k = t_mm(t_mH(g), p);
     td_tensor *first = t_mm(t_sub(k, t_mm(a, t_mm(p, k))), pt);
-    td_tensor *second = t_mm(pt, t_mm(p, t_sub(t_mT(g), t_mm(k, a))));
-    return t_sub(t_add(first, second), t_mT(t_mm(p, k)));
+    td_tensor *second = t_mm(pt, t_mm(p, t_sub(t_mH(g), t_mm(k, a))));
+    return t_sub(t_add(first, second), t_mH(t_mm(p, k)));
 }
 
 /* in: self, pinv. */

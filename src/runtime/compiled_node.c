@@ -29,9 +29,9 @@ static bool saved_value(td_node *n, const td_back *b, int i, td_value *to) {
     td_tensor *t = td__unpack(n, &n->saved[i]);
     if (t && f->p->saves[i].late && !td__is_type(t, saved_type(f, i)))
         return td__fail(n->cx, TD_E_UNSUPPORTED,
-                        "%s: a gradient hook of the body reads saved value %d, which "
-                        "is %s now: its type changed after the call. Let the hook read "
-                        "td_clone of it",
+                        "%s: a gradient hook or custom function of the body reads "
+                        "saved value %d, which is %s now: its type changed after the "
+                        "call. Let it read td_clone of the tensor",
                         n->name, i, td__type_str(t));
     if (t && (n->saved[i].pack || f->p->saves[i].late))
         t = td__fit_unpacked(n, i, t, saved_type(f, i), saved_typed(f, i),

@@ -47,13 +47,21 @@ static uint32_t dims_shown(td_tensor *t) {
     return s.dims;
 }
 
+/* The bit of marks that makes sizes of inner tensors symbols, whatever the sizes of t
+ * are; 0: the type has none. */
+static uint32_t inner_bit(const td_tensor *t) {
+    return t->typed->type->opts.varies && !td__own_grad((td_tensor *)(uintptr_t)t)
+               ? TD_SYM_INNER
+               : 0;
+}
+
 /* Which dims of argument number a->n become symbols. */
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.marks ? a->plan.marks[a->n] : t->marks | t->maybe;
     if (a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
     if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
-    if (t->typed) dims &= dims_shown(t);
+    if (t->typed) dims &= dims_shown(t) | inner_bit(t);
     bool all = a->plan.dynamic == TD_DYNAMIC_ALL, number = t->flags & TD_TF_NUMBER;
     bool duck = !number && (a->plan.duck || (all && !a->plan.no_duck) || t->typed);
     return (td_symhow){dims, duck, number, t->bounds, 0};
@@ -92,7 +100,8 @@ static td_symhow how_inner(const td_symargs *a, const td_tensor *t, td_symhow ho
         for (int k = 0; k < inner->rank; k++)
             if (how.dims >> d & 1 && t->size[d] == inner->size[k])
                 dims |= (uint32_t)1 << k;
-    if (how.dims && a->plan.dynamic == TD_DYNAMIC_ALL) dims = UINT32_MAX;
+    if (how.dims & (a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : inner_bit(t)))
+        dims = UINT32_MAX;
     if (inner->typed) dims &= dims_shown(inner);
     return (td_symhow){dims, true, false, NULL, 0};
 }

@@ -18,6 +18,10 @@ typedef struct td_symplan {
     const bool *fixed; /* by argument: sizes stay numbers (parameters); NULL: none */
 } td_symplan;
 
+/* In marks: all sizes of inner tensors, of a type whose tensors vary in them
+ * (td_type_opts.varies). */
+#define TD_SYM_INNER (1u << 31)
+
 /* Fake copies of a call's tensor arguments, with symbolic sizes; other values
  * unchanged. */
 typedef struct td_symargs {

@@ -146,6 +146,10 @@ typedef struct prog_taste {
 
 extern int64_t prog_calls[TD_OP_LIMIT]; /* ops that made it into programs */
 
+/* Adds an object to the values of a case, in prog_user_ops.c as well: a value u8[0]
+ * that becomes an object of this type where the function takes it. */
+#define PROG_OBJECT "fz_counter"
+void  prog_object_leaf(prog_world *w);
 /* Registers ops for PROG_USER (prog_user_ops.c), and one of them. */
 bool  prog_register_ops(td_ctx *cx);
 td_op prog_user_op(prog_world *w);

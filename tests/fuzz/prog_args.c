@@ -445,9 +445,21 @@ static bool scalar_arg(prog_call *c, const td_param *p, td_value *v) {
     }
 }
 
+static bool some_object(prog_call *c, td_value *to) {
+    for (int i = 0; i < c->w->vals.n; i++) {
+        const prog_val *v = &c->w->vals.v[i];
+        if (!v->t->st->object) continue;
+        *to = td_value_tensor(v->t);
+        td__buf_add(&c->text, v->name);
+        return true;
+    }
+    return false;
+}
+
 static bool one_arg(prog_call *c, int i, const td_param *p) {
     td_value *v = &c->in[i];
     switch ((td_arg_type)p->type) {
+    case TD_T_OBJECT: return some_object(c, v);
     case TD_T_OPERAND:
         if (i > 0 && prog_chance(&c->w->r, 40)) return *v = some_scalar(c), true;
         /* fall through */

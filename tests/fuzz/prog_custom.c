@@ -23,6 +23,14 @@ static const form forms[] = {
     /* saves its result */
     {"", 1, "      %z = tanh(%a)\n      return %z, %z <saved 0>\n", "%z: T <saved 0>, ",
      "      %h = mul(%g, %z)\n      return %h <grad 0>\n"},
+    /* the same three, stashed: read as they are then */
+    {", stash=[0]", 2,
+     "      %t = sin(%a)\n      %z = mul(%a, %t)\n      return %z, %t <saved 0>\n",
+     "%t: T <saved 0>, ", "      %h = mul(%g, %t)\n      return %h <grad 0>\n"},
+    {", stash=[0]", 1, "      %z = mul(%a, 3.0)\n      return %z, %a <saved 0>\n",
+     "%a: T <saved 0>, ", "      %h = mul(%g, %a)\n      return %h <grad 0>\n"},
+    {", stash=[0]", 1, "      %z = mul(%a, 2.0)\n      return %z, %z <saved 0>\n",
+     "%z: T <saved 0>, ", "      %h = mul(%g, %z)\n      return %h <grad 0>\n"},
     /* writes its input */
     {", dirty=[0]", 1, "      mul_(%a, 2.0)\n      return %a\n", "",
      "      %h = mul(%g, 2.0)\n      return %h <grad 0>\n"},

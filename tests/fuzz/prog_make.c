@@ -39,6 +39,8 @@ static void make_inputs(prog_maker *m) {
         prog_statement(w, &often);
     }
     prog_regions(w, true);
+    if (prog_with & PROG_USER && !prog_public && prog_chance(&w->r, 50))
+        prog_object_leaf(w);
 }
 
 static void print_type(td_buf *b, const td_tensor *t, bool all);
@@ -108,16 +110,20 @@ static void choose_args(prog_maker *m) {
         m->closed[i] = prog_with & PROG_CLOSED && prog_chance(&w->r, 40);
         if (m->closed[i] && i && prog_chance(&w->r, 40)) /* passed as an argument too */
             m->arg[i] = m->arg[prog_upto(&w->r, i)];
+        bool object = m->arg[i].t->st->object != NULL;
+        m->closed[i] &= !object;
         td__tensor_meta(m->arg[i].t, &m->was[i]);
         m->version[i] = td_version(m->arg[i].t);
         m->grad[i] = td_requires_grad(m->arg[i].t);
         prog_val p = {.t = m->arg[i].t};
         snprintf(p.name, sizeof p.name, "%%p%d", i);
         td__buf_printf(b, i ? ", %s" : "%s", p.name);
-        if (m->types) td__buf_add(b, ": ");
-        if (m->types) print_type(b, p.t, m->types == 2);
+        bool typed = m->types || object;
+        if (typed) td__buf_add(b, ": ");
+        if (typed) print_type(b, p.t, m->types == 2);
         if (m->types == 2) td__buf_printf(b, " @%d", storage_number(m, i));
         if (m->closed[i]) td__buf_add(b, " <const>");
+        if (object) td__buf_printf(b, " <object \"%s\">", PROG_OBJECT);
         td__vec_push(&m->body.vals, p);
         m->n_args++;
     }

@@ -65,7 +65,8 @@ static void check_inverse(td_ctx *cx, report *r, const inputs *plain) {
     if (!def->inverse || plain->n_out != 1 || td_numel(plain->out[0]) == 0) return;
     if (!strcmp(def->inverse, "as_strided_scatter") &&
         td__overlaps_itself(plain->out[0]))
-        return; /* refused */
+        return;                                            /* refused */
+    if (td__is_stored(td_dtype_of(plain->out[0]))) return; /* nothing negates them */
     td_tensor *view = plain->out[0], *changed, *whole;
     td_op      op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
     td_value   v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};

@@ -29,6 +29,7 @@ static tolerance plain_tolerance(const sample *s, td_dtype dt) {
                                          {.rel = 2e-3, .abs = 1e-4},
                                          {.rel = 1.6e-2, .abs = 1e-3}};
     if (!td_dtype_is_float(dt) || (s->src->tags & TAG_EXACT)) return (tolerance){0};
+    if (td__is_f8(dt)) return (tolerance){.rel = dt == TD_F8E4M3 ? 0x1p-3 : 0x1p-2};
     tolerance t = by_dtype[dt];
     if (s->src->tags & TAG_LOOSE) t.rel *= 16, t.abs *= 16;
     return t;
@@ -41,7 +42,8 @@ static tolerance sum_tolerance(const sample *s, td_dtype dt, const sum_size *sum
                                          {.rel = 0x1p-23, .of_sum = 0x1p-22},
                                          {.rel = 0x1p-9, .of_sum = 0x1p-22},
                                          {.rel = 0x1p-6, .of_sum = 0x1p-22}};
-    if (!td_dtype_is_float(dt) || !sum || !sum->v || s->src->tags & TAG_EXACT)
+    if (!td_dtype_is_float(dt) || td__is_f8(dt) || !sum || !sum->v ||
+        s->src->tags & TAG_EXACT)
         return plain_tolerance(s, dt);
     tolerance t = by_dtype[dt];
     if (s->src->tags & TAG_LOOSE) t.of_sum = fmax(t.of_sum, t.rel);

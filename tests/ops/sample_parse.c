@@ -148,7 +148,7 @@ static int tensor(parser *p, td_dtype dt) {
     if (p->s->n_leaves == MAX_LEAVES) return fail(p, "too many tensors");
     p->s->nodes[at].i = p->s->n_leaves;
     leaf *l = &p->s->leaves[p->s->n_leaves++];
-    *l = (leaf){.dt = dt, .grad = td_dtype_is_float(dt) || td_dtype_is_complex(dt)};
+    *l = (leaf){.dt = dt, .grad = td__is_differentiable(dt) && !td__is_f8(dt)};
     l->rank = ints(p, "]", l->size);
     if (l->rank < 0) return -1;
     if (take(p, "{")) {

@@ -29,11 +29,15 @@ static uint64_t draw(uint64_t seed, int leaf_nr, int64_t i) {
     return x ^ (x >> 31);
 }
 
+static bool is_unsigned(td_dtype dt) {
+    return dt == TD_U8 || (dt >= TD_U16 && dt <= TD_U64);
+}
+
 /* Without a hint: an odd fraction in (-4, 4) exact in dt, or a small integer. */
 static double plain(td_dtype dt, uint64_t h) {
-    static const int bits[] = {20, 20, 10, 7};
+    static const int bits[] = {20, 20, 10, 7, [TD_F8E4M3] = 3, [TD_F8E5M2] = 2};
     if (dt == TD_BOOL) return (double)(h & 1);
-    if (dt == TD_U8) return (double)(h % 20);
+    if (is_unsigned(dt)) return (double)(h % 20);
     if (!td_dtype_is_float(dt)) return (double)(h % 19) - 9;
     int    b = bits[dt];
     double range = (double)(1u << (b + 1));
@@ -68,12 +72,12 @@ static double hinted(const leaf *l, td_dtype dt, uint64_t h) {
     if (!strcmp(k, "pos")) return v < 0 ? -v : v;
     if (!strcmp(k, "unit")) return (v < 0 ? -v : v) / 4;
     if (!strcmp(k, "sym")) return v / 4;
-    if (!strcmp(k, "int")) return (double)(h % 9) - (dt == TD_U8 ? 0 : 4);
+    if (!strcmp(k, "int")) return (double)(h % 9) - (is_unsigned(dt) ? 0 : 4);
     if (!strcmp(k, "zeros")) return 0;
     if (!strcmp(k, "ones")) return 1;
     if (!strcmp(k, "x16")) return v * 16;
     if (!strcmp(k, "nz")) {
-        bool minus = ((h >> 32) & 1) && dt != TD_U8 && dt != TD_BOOL;
+        bool minus = ((h >> 32) & 1) && !is_unsigned(dt) && dt != TD_BOOL;
         return ((double)(h % 9) + 1) * (minus ? -1 : 1);
     }
     return v;
@@ -110,7 +114,7 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
     if (!strcmp(l->hint, "distinct")) {
         int64_t n = leaf_numel(l), r = rank_of(s->seed, nr, n, i);
         *f = (double)(4 * r + 1 - 2 * n) / 32;
-        *k = dt == TD_U8 ? r : r - n / 2;
+        *k = is_unsigned(dt) ? r : r - n / 2;
         return;
     }
     *f = leaf_is_mirrored(l) ? mirrored(s, nr, dt, i)

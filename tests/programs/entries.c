@@ -186,6 +186,9 @@ static td_graph *A_td_graph_p(world *w, int k) {
 enum { N_td_graph_p = N_HANDLE };
 
 static td_tensor *no_loss(void *env) { return (void)env, NULL; }
+static td_tensor *no_distance(void *env, td_tensor *a, td_tensor *b) {
+    return (void)env, (void)b, a;
+}
 
 static td_flat *A_td_flat_p(world *w, int k) {
     td_flat *f = k == 1 ? NULL : td_module_flat(k == 2 ? NULL : module_of(w));
@@ -281,6 +284,7 @@ POINTER(td_post_hook, td_post_hook_p, on_post)
 POINTER(td_log_fn, td_log_fn_p, on_log)
 POINTER(td_param_filter, td_param_filter_p, td_param_is_matrix)
 POINTER(td_loss_fn, td_loss_fn_p, no_loss)
+POINTER(td_distance_fn, td_distance_fn_p, no_distance)
 
 static td_rule A_td_rule(world *w, int k) {
     return (void)w, k ? (td_rule){0} : td_sgd(0.1);

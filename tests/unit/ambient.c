@@ -83,6 +83,7 @@ static const field_row eager_rows[] = {
     {"hooks", "belong to tensors and nodes, not to the context"},
     {"hooks_running", "hooks further up the stack; removals wait for their end"},
     {"hooks_removed", "goes with hooks_running"},
+    {"stashers", "belong to nodes of traces; numbers say of which trace"},
     {"walks", "memory: of backward walks further up the stack"},
     {"idle", "memory: for the next walk"},
     {"resize", "a constant"},

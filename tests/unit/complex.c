@@ -148,6 +148,12 @@ TEST(only_named_ops_give_real_numbers) {
                                        "fft_hfft2",
                                        "fft_hfftn",
                                        "istft",
+                                       "linalg_svdvals",
+                                       "linalg_svd",
+                                       "svd",
+                                       "_linalg_svd",
+                                       "linalg_matrix_rank",
+                                       "linalg_cond",
                                        "_linalg_eigh",
                                        "linalg_eigh",
                                        "linalg_eigvalsh",
@@ -358,6 +364,103 @@ TEST(systems_have_gradients_of_first_and_second_order) {
                   td_message(cx));
     TD_CHECK_THAT(td_gradgradcheck(cx, systems, NULL, TD_LIST(z), 2, NULL), "%s",
                   td_message(cx));
+    td_close(cx);
+}
+
+enum { ROOT, SPAN, PINV, SINE, LENGTHS, EXP, VALUES, SPECTRA };
+
+/* A function of singular vectors or eigenvectors that no phase changes. */
+static td_tensor *spectrum(td_tensor *z, int which) {
+    td_tensor *wide = td_narrow(z, 0, 0, 2), *s, *vh, *v;
+    td_tensor *u = td_linalg_svd(wide, false, &s, &vh), *w = td_linalg_eig(z, &v);
+    switch (which) {
+    case ROOT: return td_matmul(td_mul(u, td_sqrt(s)), vh);
+    case SPAN: return td_matmul(td_mT(td_conj(vh)), vh);
+    case PINV: return td_linalg_pinv(wide);
+    case SINE: return td_matmul(td_mul(v, td_sin(w)), td_linalg_inv(v));
+    case LENGTHS: return td_abs(td_mul(v, w));
+    case EXP: return td_linalg_matrix_exp(z);
+    default: return td_linalg_svdvals(z);
+    }
+}
+
+static bool spectra(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
+    td_tensor *y = spectrum(in[0], *(int *)env);
+    out[0] = td_sum(td_mul(y, y));
+    (void)n_in, (void)n_out;
+    return td_ok(td_ctx_of(y));
+}
+
+/* The same of a real matrix with two complex eigenvalues. */
+static bool real_spectrum(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                          int n_out) {
+    td_tensor *v, *w = td_linalg_eig(in[0], &v);
+    td_tensor *f = td_matmul(td_mul(v, td_exp(w)), td_linalg_inv(v));
+    out[0] = td_sum(td_mul(td_real(f), td_abs(v)));
+    out[1] = td_sum(td_abs(td_linalg_eigvals(in[0])));
+    (void)env, (void)n_in, (void)n_out;
+    return td_ok(td_ctx_of(w));
+}
+
+TEST(spectra_have_gradients_of_first_and_second_order) {
+    td_ctx    *cx = td_open();
+    td_tensor *wave = td_sin(td_mul(ramp(cx, TD_C128, TD_SHAPE(3, 3)), 0.1));
+    td_tensor *z = td_requires_grad_(td_add(wave, td_diag(td_tensor1(cx, 1, 2, 4))));
+    td_tensor *x = td_requires_grad_(
+        td_add(td_to(td_reshape(td_tensor1(cx, 1, -2, 3, 1.5), TD_SHAPE(2, 2)), TD_F64),
+               0.25));
+
+    for (int i = 0; i < SPECTRA; i++) {
+        TD_CHECK_THAT(td_gradcheck(cx, spectra, &i, TD_LIST(z), 1, NULL), "%d: %s", i,
+                      td_message(cx));
+        td_clear(cx);
+        TD_CHECK_THAT(td_gradgradcheck(cx, spectra, &i, TD_LIST(z), 1, NULL), "%d: %s",
+                      i, td_message(cx));
+        td_clear(cx);
+    }
+    TD_CHECK_THAT(td_gradcheck(cx, real_spectrum, NULL, TD_LIST(x), 2, NULL), "%s",
+                  td_message(cx));
+    TD_CHECK_THAT(td_gradgradcheck(cx, real_spectrum, NULL, TD_LIST(x), 2, NULL), "%s",
+                  td_message(cx));
+    td_close(cx);
+}
+
+static double apart_of(td_tensor *a, td_tensor *b) {
+    return td_item(td_amax(td_abs(td_sub(a, b)), TD_ALL));
+}
+
+/* Of matrices of several forms and dtypes: A V = V diag(w), A = U S Vh. */
+TEST(eigenvectors_and_singular_vectors_satisfy_their_equations) {
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_C64, TD_C128};
+    td_ctx               *cx = td_open();
+    for (int i = 0; i < 4; i++)
+        for (int n = 1; n < 9; n++) {
+            double     near = dtypes[i] == TD_F32 || dtypes[i] == TD_C64 ? 2e-4 : 1e-11;
+            td_tensor *a = td_to(td_randn(cx, TD_SHAPE(2, n, n), TD_F64), dtypes[i]);
+            td_tensor *b = td_to(td_randn(cx, TD_SHAPE(n, 5), TD_F64), dtypes[i]);
+            if (i > 1) {
+                a = td_mul(a, td_exp(td_mul(a, td_complex(td_tensor1(cx, 0),
+                                                          td_tensor1(cx, 1)))));
+                b = td_mul(b, td_exp(td_mul(b, td_complex(td_tensor1(cx, 0),
+                                                          td_tensor1(cx, 2)))));
+            }
+            td_tensor *v, *w = td_linalg_eig(a, &v), *s, *vh;
+            CHECK(td_dtype_of(w) == td_dtype_of(v));
+            CHECK(td_dtype_is_complex(td_dtype_of(w)));
+            td_tensor *av = td_matmul(td_to(a, td_dtype_of(v)), v);
+            CHECK(apart_of(av, td_mul(v, td_unsqueeze(w, -2))) < near);
+            td_tensor *u = td_linalg_svd(b, true, &s, &vh);
+            td_tensor *us = td_mul(td_narrow(u, 1, 0, td_size(s, 0)), s);
+            CHECK(apart_of(td_matmul(us, td_narrow(vh, 0, 0, td_size(s, 0))), b) <
+                  near);
+            td_tensor *p = td_linalg_pinv(b);
+            CHECK(apart_of(td_matmul(td_matmul(b, p), b), b) < near);
+            CHECK_OK(cx);
+        }
+    td_tensor *bad = td_full(cx, TD_SHAPE(2, 2), INFINITY, TD_F64);
+    CHECK(td_is_nil(td_linalg_eigvals(bad)));
+    CHECK(says(cx, TD_E_ARG, "did not converge; is an element not finite?"));
     td_close(cx);
 }
 

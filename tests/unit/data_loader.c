@@ -351,3 +351,178 @@ TEST(a_token_outside_the_vocabulary_is_named) {
     files_end();
     td_close(cx);
 }
+
+/* ---- datasets ----------------------------------------------------------- */
+
+enum { ITEMS = 23 };
+
+/* Item i is the vector (i, i + 0.5) and the label 10 * i. */
+typedef struct items {
+    int64_t  bad; /* this one fails */
+    bool     dropped;
+    uint64_t seeds[ITEMS];
+} items;
+
+static bool read_item(void *env, const td_sample *s) {
+    items  *it = env;
+    float  *v = s->out[0];
+    int64_t label = 10 * s->index;
+    v[0] = (float)s->index;
+    v[1] = v[0] + 0.5f;
+    memcpy(s->out[1], &label, sizeof label);
+    it->seeds[s->index] = s->seed;
+    if (s->index == it->bad) snprintf(s->why, s->why_size, "no such picture");
+    return s->index != it->bad;
+}
+static void drop_items(void *env) { ((items *)env)->dropped = true; }
+
+static td_loader *items_open(td_ctx *cx, items *it, td_dataset_opts o) {
+    td_dataset set = {.length = ITEMS,
+                      .fields = {{TD_F32, TD_SHAPE(2)}, {TD_I64, TD_SHAPE()}},
+                      .n_fields = 2,
+                      .read = read_item,
+                      .env = it,
+                      .drop = drop_items};
+    return td_loader_dataset(cx, &set, &o);
+}
+
+/* The items of a batch; returns their number, 0 after a failure. */
+static int items_next(td_ctx *cx, td_loader *l, int64_t *which) {
+    td_tensor *t[2];
+    int64_t    labels[ITEMS];
+    float      v[2 * ITEMS];
+    td_scope_begin(cx, "batch");
+    int n = td_loader_next_fields(l, t, 2) ? (int)td_size(t[0], 0) : 0;
+    if (n) {
+        CHECK(td_rank(t[0]) == 2 && td_rank(t[1]) == 1 && td_size(t[1], 0) == n);
+        CHECK(td_read(t[0], TD_F32, v, sizeof *v * 2 * (size_t)n) &&
+              td_read(t[1], TD_I64, labels, sizeof *labels * (size_t)n));
+    }
+    for (int i = 0; i < n; i++) {
+        which[i] = labels[i] / 10;
+        CHECK(v[2 * i] == (float)which[i] && v[2 * i + 1] == v[2 * i] + 0.5f);
+    }
+    td_scope_end(cx, "batch", NULL);
+    return n;
+}
+
+/* Reads an epoch and checks that no item comes twice. Returns its first two items as
+ * one number. */
+static int64_t epoch_of(td_ctx *cx, td_loader *l, bool drop) {
+    int64_t which[ITEMS], first = -1;
+    int     seen[ITEMS] = {0}, all = 0;
+    for (int b = 0; b < 5 - drop; b++) {
+        int n = items_next(cx, l, which);
+        CHECK(n == (b == 4 ? 3 : 5));
+        for (int i = 0; i < n; i++, all++) seen[which[i]]++;
+        if (b == 0) first = which[0] * ITEMS + which[1];
+    }
+    CHECK(all == (drop ? 20 : ITEMS));
+    for (int i = 0; i < ITEMS; i++) CHECK(seen[i] <= 1);
+    return first;
+}
+
+static void check_epochs(int ahead, bool drop) {
+    td_ctx         *cx = td_open();
+    items           it = {.bad = -1};
+    td_dataset_opts o = {TD_DATASET_OPTS, .batch = 5, .seed = 3, .drop_last = drop,
+                         .ahead = ahead};
+    td_loader      *l = items_open(cx, &it, o);
+    CHECK(td_loader_items(l) == ITEMS && td_loader_batches(l) == 5 - drop);
+    CHECK(td_loader_tokens(l) == 0);
+    int64_t first = epoch_of(cx, l, drop);
+    CHECK(first != epoch_of(cx, l, drop) && !it.dropped);
+    td_loader_close(l);
+    CHECK(it.dropped);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(a_dataset_gives_each_item_once_per_epoch) {
+    for (int ahead = -1; ahead < 4; ahead++) {
+        check_epochs(ahead, false);
+        check_epochs(ahead, true);
+    }
+}
+
+TEST(a_dataset_goes_on_from_a_place_with_the_same_items_and_seeds) {
+    td_ctx         *cx = td_open();
+    td_dataset_opts o = {TD_DATASET_OPTS, .batch = 4, .seed = 9};
+    items           it = {.bad = -1}, again = it;
+    td_loader      *l = items_open(cx, &it, o);
+    int64_t         a[ITEMS], b[ITEMS];
+    o.ahead = -1;
+    td_loader *m = items_open(cx, &again, o);
+    for (int i = 0; i < 8; i++) items_next(cx, l, a);
+    td_loader_place at = td_loader_tell(l);
+    int             n = items_next(cx, l, a);
+    CHECK(at.epoch == 1 && at.batch == 2 && td_loader_seek(m, at));
+    CHECK(items_next(cx, m, b) == n && !memcmp(a, b, sizeof *a * (size_t)n));
+    for (int i = 0; i < n; i++) CHECK(again.seeds[b[i]] != 0);
+    CHECK(again.seeds[b[0]] != again.seeds[b[1]]);
+    td_loader_close(l);
+    for (int i = 0; i < n; i++) CHECK(it.seeds[a[i]] == again.seeds[a[i]]);
+    CHECK_OK(cx);
+    td_close(cx); /* closes the other one */
+    CHECK(again.dropped);
+}
+
+TEST(an_item_that_cannot_be_read_is_named_and_tried_again) {
+    for (int ahead = -1; ahead < 1; ahead++) {
+        td_ctx    *cx = td_open();
+        items      it = {.bad = 6};
+        int64_t    which[ITEMS];
+        td_loader *l =
+            items_open(cx, &it,
+                       (td_dataset_opts){TD_DATASET_OPTS, .batch = 4,
+                                         .order = TD_ORDER_SEQUENTIAL, .ahead = ahead});
+        CHECK(items_next(cx, l, which) == 4 && items_next(cx, l, which) == 0);
+        CHECK(says(cx, TD_E_IO, "td_loader_next: item 6: no such picture"));
+        CHECK(items_next(cx, l, which) == 0);
+        CHECK(says(cx, TD_E_IO, "item 6: no such picture"));
+        td_loader_place at = {0, 2};
+        CHECK(td_loader_seek(l, at) && items_next(cx, l, which) == 4 && which[0] == 8);
+        CHECK_OK(cx);
+        td_close(cx);
+    }
+}
+
+TEST(wrong_datasets_are_refused_and_dropped) {
+    td_ctx    *cx = td_open();
+    items      it = {.bad = -1};
+    td_dataset set = {.length = 3,
+                      .fields = {{TD_F32, TD_SHAPE(2)}},
+                      .n_fields = 1,
+                      .read = read_item,
+                      .env = &it,
+                      .drop = drop_items};
+    td_tensor *x, *y;
+
+    CHECK(td_is_nil(td_loader_dataset(cx, NULL, NULL)));
+    CHECK(says(cx, TD_E_ARG, "td_loader_dataset: the dataset is NULL"));
+    td_dataset_opts large = {TD_DATASET_OPTS, .batch = 4, .drop_last = true};
+    CHECK(td_is_nil(td_loader_dataset(cx, &set, &large)) && it.dropped);
+    CHECK(says(cx, TD_E_ARG, "the dataset has 3 items, less than a batch, 4"));
+    set.length = 0;
+    CHECK(td_is_nil(td_loader_dataset(cx, &set, NULL)));
+    CHECK(says(cx, TD_E_ARG, "td_loader_dataset: length is 0; it must be at least 1"));
+    set.length = 3;
+    set.n_fields = 9;
+    CHECK(td_is_nil(td_loader_dataset(cx, &set, NULL)));
+    CHECK(says(cx, TD_E_ARG, "there are 1 to 8 fields"));
+    set.n_fields = 2;
+    set.fields[1] = (td_field){TD_F32, TD_SHAPE(0)};
+    CHECK(td_is_nil(td_loader_dataset(cx, &set, NULL)));
+    CHECK(says(cx, TD_E_ARG, "a size of a field is 0; it must be at least 1"));
+    set.n_fields = 1;
+    set.drop = NULL;
+    set.read = NULL;
+    CHECK(td_is_nil(td_loader_dataset(cx, &set, NULL)));
+    CHECK(says(cx, TD_E_ARG, "the function that reads is NULL"));
+    td_loader *l = items_open(cx, &it, (td_dataset_opts){TD_DATASET_OPTS});
+    CHECK(!td_loader_next_fields(l, &x, 1) && td_is_nil(x));
+    CHECK(says(cx, TD_E_ARG, "n is 1; the loader has 2 fields"));
+    CHECK(td_loader_next(l, &x, &y) && td_size(x, 0) == 1);
+    CHECK_OK(cx);
+    td_close(cx);
+}

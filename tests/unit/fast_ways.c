@@ -32,7 +32,8 @@ TEST(rows_chosen_by_an_index_move_and_add_up_alike) {
         td_tensor *gx = gappy(x), *gs = gappy(s);
         td_value   two = td_value_int(2);
         CHECK(same(td_op_index_select(x, 0, i), td_op_index_select(gx, 0, i)));
-        CHECK(same(td_op_embedding(x, i, -1, false), td_op_index_select(x, 0, i)));
+        CHECK(
+            same(td_op_embedding(x, i, -1, false, false), td_op_index_select(x, 0, i)));
         CHECK(same(td_op_index_copy(x, 0, i, s), td_op_index_copy(gx, 0, i, gs)));
         CHECK(
             same(td_op_index_add(x, 0, i, s, two), td_op_index_add(gx, 0, i, gs, two)));

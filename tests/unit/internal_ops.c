@@ -110,6 +110,7 @@ static const char *const bad[] = {
     "_linalg_solve_ex(%a, %b)",
     "_linalg_lstsq(%b, %b, none, \"gels\")",
     "_linalg_det(%a)",
+    "_linalg_eig(%a)",
     "_linalg_slogdet(%a)",
     "_lu_permutation(%a, 3)",
     "_searchsorted(%a, %x, false, false, none)",

@@ -176,6 +176,125 @@ TEST(layers_without_parameters_do_what_their_op_does) {
     td_close(cx);
 }
 
+/* PyTorch's gradient of CTC holds for log-softmax of something only
+ * (docs/differences.md), so this one is no row of tests/nn. */
+TEST(a_ctc_layer_is_the_op_with_its_options) {
+    td_ctx         *cx = td_open();
+    td_nn_loss_opts o = {TD_NN_LOSS_OPTS, .blank = 1, .zero_infinity = true,
+                         .reduction = "sum"};
+    td_module      *m = td_nn_ctc_loss(cx, &o);
+    td_tensor      *p = td_log_softmax(td_randn(cx, TD_SHAPE(6, 2, 4)), 2);
+    td_tensor      *t =
+        td_reshape(td_to(td_tensor1(cx, 0, 2, 3, 2, 2, 0), TD_I64), TD_SHAPE(2, 3));
+    td_tensor *in = td_to(td_tensor1(cx, 6, 5), TD_I64);
+    td_tensor *n = td_to(td_tensor1(cx, 3, 2), TD_I64);
+    td_tensor *y = td_module_call(m, TD_ARGS(p, t, in, n));
+    CHECK(nn_apart(y, td_ctc_loss(p, t, in, n, 1, "sum", true)) == 0);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(random_layers_draw_in_training_only) {
+    td_ctx               *cx = td_open();
+    td_nn_fractional_opts f = {TD_NN_FRACTIONAL_OPTS, .output_size = TD_DIMS(4)};
+    td_tensor            *x = td_randn(cx, TD_SHAPE(2, 8, 9, 9));
+    td_module            *row[] = {td_nn_dropout1d(cx, 0.5),
+                                   td_nn_dropout2d(cx, 0.5),
+                                   td_nn_dropout3d(cx, 0.5),
+                                   td_nn_alpha_dropout(cx, 0.5),
+                                   td_nn_feature_alpha_dropout(cx, 0.5),
+                                   td_nn_rrelu(cx, 0.1, 0.3)};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        td_tensor *in = i == 0 ? td_select(x, 0, 0) : i == 2 ? td_unsqueeze(x, 0) : x;
+        CHECK(nn_apart(td_module_call(row[i], TD_ARGS(in)), in) > 0.1);
+        td_module_train(row[i], false);
+        td_tensor *want = i == 5 ? td_leaky_relu(in, 0.2) : in;
+        CHECK(nn_apart(td_module_call(row[i], TD_ARGS(in)), want) < 1e-6);
+        td_module_free(row[i]);
+    }
+    td_module *m = td_nn_fractional_max_pool2d(cx, TD_SHAPE(2), &f);
+    td_tensor *y = td_module_call(m, TD_ARGS(x)), *z = td_module_call(m, TD_ARGS(x));
+    CHECK(td_size(y, 2) == 4 && td_size(y, 3) == 4 && nn_apart(y, z) > 0);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(pads_of_all_kinds_and_dims_are_those_of_the_op) {
+    typedef td_module *pad_fn(td_ctx * cx, td_ints by);
+    static const struct {
+        const char *mode;
+        pad_fn     *make[3];
+    } row[] = {
+        {"constant", {td_nn_zero_pad1d, td_nn_zero_pad2d, td_nn_zero_pad3d}},
+        {"reflect",
+         {td_nn_reflection_pad1d, td_nn_reflection_pad2d, td_nn_reflection_pad3d}},
+        {"replicate",
+         {td_nn_replication_pad1d, td_nn_replication_pad2d, td_nn_replication_pad3d}},
+        {"circular",
+         {td_nn_circular_pad1d, td_nn_circular_pad2d, td_nn_circular_pad3d}}};
+    td_ctx       *cx = td_open();
+    const int64_t by[6] = {1, 2, 0, 1, 2, 1};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (int d = 1; d <= 3; d++) {
+            int64_t    size[5] = {2, 3, 4, 5, 3};
+            td_tensor *x = td_randn(cx, ((td_ints){size, d + 2}));
+            td_module *m = row[i].make[d - 1](cx, (td_ints){by, 2 * d});
+            td_tensor *want = td_pad(x, ((td_ints){by, 2 * d}), row[i].mode);
+            CHECK(nn_apart(td_module_call(m, TD_ARGS(x)), want) == 0);
+            td_module_free(m);
+        }
+    td_module *m = td_nn_constant_pad3d(cx, TD_SHAPE(1), 2);
+    td_tensor *y = td_module_call(m, TD_ARGS(td_zeros(cx, TD_SHAPE(1, 1, 1, 1))));
+    CHECK(td_numel(y) == 27 && td_item(td_sum(y)) == 52);
+    td_module_free(m);
+    m = td_nn_constant_pad2d(cx, TD_SHAPE(1), 2);
+    y = td_module_call(m, TD_ARGS(td_zeros(cx, TD_SHAPE(1, 1, 1))));
+    CHECK(td_numel(y) == 9 && td_item(td_sum(y)) == 16);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(adaptive_softmax_has_all_log_probabilities) {
+    td_ctx    *cx = td_open();
+    td_module *m =
+        td_nn_adaptive_log_softmax_with_loss(cx, 16, 10, TD_SHAPE(2, 5), NULL);
+    td_tensor *x = td_randn(cx, TD_SHAPE(4, 16)), *p = td_nn_adaptive_log_prob(m, x);
+    td_tensor *t = td_to(td_tensor1(cx, 0, 9, 3, 5), TD_I64);
+    CHECK(td_size(p, 1) == 10);
+    CHECK(nn_apart(td_sum(td_exp(p), TD_SHAPE(1)), td_ones(cx, TD_SHAPE(4))) < 1e-5);
+    td_tensor *y = td_module_call(m, TD_ARGS(x, t));
+    CHECK(nn_apart(y, td_squeeze_dim(td_gather(p, 1, td_unsqueeze(t, 1)), 1)) < 1e-6);
+    CHECK(nn_apart(td_nn_adaptive_predict(m, x), td_argmax(p, 1)) == 0);
+    CHECK_OK(cx);
+    td_tensor *far = td_to(td_tensor1(cx, 0, 1, 10, 2), TD_I64);
+    CHECK(td_is_nil(td_module_call(m, TD_ARGS(x, far))) && td_error(cx) == TD_E_INDEX);
+    td_clear(cx);
+    CHECK(td_is_nil(td_module_call(m, TD_ARGS(t, t))) &&
+          says(cx, TD_E_SHAPE, "AdaptiveLogSoftmaxWithLoss: the input is i64[4]"));
+    td_module_free(m);
+    CHECK(td_is_nil(
+        td_nn_adaptive_log_softmax_with_loss(cx, 16, 10, TD_SHAPE(5, 5), NULL)));
+    CHECK(says(cx, TD_E_ARG, "cutoff 1 is 5; cutoffs must ascend"));
+    td_close(cx);
+}
+
+TEST(dicts_and_lists_of_parameters_hold_names) {
+    td_ctx    *cx = td_open();
+    td_module *m = td_nn_dict(cx);
+    td_nn_add(m, "up", td_nn_linear(cx, 2, 3, NULL));
+    td_nn_add(m, "scales",
+              td_nn_parameters(cx, TD_LIST(td_ones(cx, TD_SHAPE(2)),
+                                           td_zeros(cx, TD_SHAPE(3)))));
+    CHECK(td_size(td_module_get(m, "scales.1"), 0) == 3);
+    CHECK(td_module_parameters(m, NULL, 0) == 4);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
 /* ---- mistakes ----------------------------------------------------------- */
 
 TEST(wrong_options_are_refused_with_the_layers_name) {
@@ -207,7 +326,42 @@ TEST(wrong_options_are_refused_with_the_layers_name) {
     CHECK(td_is_nil(td_nn_gru(cx, 1, 1, &deep)) &&
           says(cx, TD_E_ARG, "GRU: layers is 99"));
     CHECK(td_is_nil(td_nn_max_pool2d(cx, TD_DIMS(1, 2, 3), TD_ALL, TD_ALL)));
-    CHECK(says(cx, TD_E_ARG, "MaxPool2d: kernel, stride or padding has 3 entries"));
+    CHECK(says(cx, TD_E_ARG, "MaxPool2d: kernel has 3 entries; it must have 1 or 2"));
+    td_nn_pool_opts       wide = {TD_NN_POOL_OPTS, .padding = TD_DIMS(1, 2, 3)};
+    td_nn_upsample_opts   both = {TD_NN_UPSAMPLE_OPTS, .output_size = TD_DIMS(3),
+                                  .scale_factor = 2};
+    td_nn_upsample_opts   mode = {TD_NN_UPSAMPLE_OPTS, .scale_factor = 2,
+                                  .mode = "cubic"};
+    td_nn_fractional_opts ratio = {TD_NN_FRACTIONAL_OPTS, .output_ratio = {1.5}};
+    td_nn_rnn_opts        proj = {TD_NN_RNN_OPTS, .proj_size = 4};
+    td_nn_embedding_opts  bag = {TD_NN_EMBEDDING_OPTS, .mode = "min"};
+    td_nn_loss_opts       reduce = {TD_NN_LOSS_OPTS, .reduction = "all"};
+    td_nn_loss_opts       batch = {TD_NN_LOSS_OPTS, .reduction = "batchmean"};
+    CHECK(td_is_nil(td_nn_unfold(cx, TD_SHAPE(2), &wide)));
+    CHECK(says(cx, TD_E_ARG, "Unfold: padding has 3 entries; it must have 1 or 2"));
+    CHECK(td_is_nil(td_nn_upsample(cx, &both)));
+    CHECK(says(cx, TD_E_ARG, "Upsample: pass either a size of 1 to 3 numbers, or a"));
+    CHECK(td_is_nil(td_nn_upsample(cx, &mode)));
+    CHECK(says(cx, TD_E_ARG, "Upsample: mode is \"cubic\"; it must be nearest"));
+    CHECK(td_is_nil(td_nn_zero_pad2d(cx, TD_SHAPE(1, 2))));
+    CHECK(says(cx, TD_E_ARG, "ZeroPad2d: padding has 2 entries; it must have 1 or 4"));
+    CHECK(td_is_nil(td_nn_fractional_max_pool3d(cx, TD_SHAPE(2), &ratio)));
+    CHECK(says(cx, TD_E_ARG, "FractionalMaxPool3d: output_ratio is 1.5; it must be"));
+    CHECK(td_is_nil(td_nn_fractional_max_pool2d(cx, TD_SHAPE(2), NULL)));
+    CHECK(says(cx, TD_E_ARG, "pass either output_size or output_ratio; neither is"));
+    CHECK(td_is_nil(td_nn_lstm(cx, 3, 4, &proj)));
+    CHECK(says(cx, TD_E_ARG, "LSTM: proj_size is 4; it must be 0 to 3, less than"));
+    proj.proj_size = 2;
+    CHECK(td_is_nil(td_nn_gru(cx, 3, 4, &proj)));
+    CHECK(says(cx, TD_E_ARG, "GRU: proj_size is for LSTM layers only"));
+    CHECK(td_is_nil(td_nn_embedding_bag(cx, 3, 4, &bag)));
+    CHECK(says(cx, TD_E_ARG, "EmbeddingBag: mode is \"min\"; it must be mean, sum"));
+    CHECK(td_is_nil(td_nn_mse_loss(cx, &reduce)));
+    CHECK(says(cx, TD_E_ARG, "MSELoss: reduction is \"all\"; it must be mean, sum or"));
+    CHECK(td_is_nil(td_nn_nll_loss(cx, &batch)));
+    CHECK(says(cx, TD_E_ARG, "NLLLoss: reduction is \"batchmean\"; it must be mean"));
+    CHECK(td_is_nil(td_nn_channel_shuffle(cx, 0)));
+    CHECK(says(cx, TD_E_ARG, "ChannelShuffle: groups is 0; it must be at least 1"));
     CHECK(living(cx) == 0);
     td_close(cx);
 }

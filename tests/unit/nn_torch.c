@@ -62,17 +62,20 @@ static bool check_layer(td_safetensors *f, td_module *m, const char *layer, td_f
         args[i] = t ? td_value_tensor(t) : TD_NONE;
         if (t) n = i + 1;
     }
-    while (stored(f, layer, "out", n_out)) n_out++;
+    while (n_out < 3 && stored(f, layer, "out", n_out)) n_out++;
     int got = fn ? td_invoke_values(fn, (td_values){args, n}, out, n_out)
                  : td_module_call_values(m, (td_values){args, n}, out, n_out);
     if (got != n_out) return fprintf(stderr, "%s: %s\n", layer, td_message(cx)), false;
+    int n_roots = 0; /* indices have no tangent */
     for (int i = 0; i < n_out; i++) {
+        td_tensor *tangent = stored(f, layer, "tangent", i);
         k.ok &= near(out[i].u.t, stored(f, layer, "out", i), layer, "out");
-        roots[i] = out[i].u.t;
-        grads[i] = stored(f, layer, "tangent", i);
+        if (!tangent) continue;
+        roots[n_roots] = out[i].u.t;
+        grads[n_roots++] = tangent;
     }
-    k.ok &=
-        td_backward_with((td_tensors){roots, n_out}, (td_tensors){grads, n_out}, NULL);
+    k.ok &= td_backward_with((td_tensors){roots, n_roots}, (td_tensors){grads, n_roots},
+                             NULL);
     for (int i = 0; i < n; i++)
         if (stored(f, layer, "gin", i))
             k.ok &=
@@ -98,7 +101,7 @@ static void check_all(bool compiled) {
     }
 
     CHECK_OK(cx);
-    CHECK(ok && td_module_children(m) == 54);
+    CHECK(ok && td_module_children(m) == 111);
     td_safetensors_close(f);
     td_module_free(m);
     td_close(cx);

@@ -33,7 +33,7 @@ TEST(every_dtype_is_read_back) {
     files_begin();
 
     for (int dt = 0; dt < TD_DTYPE_COUNT; dt++) {
-        if (dt == TD_BF16) continue;
+        if (dt == TD_BF16 || td__is_f8((td_dtype)dt)) continue; /* not in NumPy */
         td_tensor *x = td_to(td_arange(cx, 0, 6), (td_dtype)dt);
         double     a[12], b[12]; /* as complex numbers, which hold all dtypes */
         CHECK(td_save_npy(td_reshape(x, TD_SHAPE(2, 3)), files_path("x.npy")));

@@ -94,6 +94,30 @@ TEST(a_compiled_backward_keeps_the_object_alive) {
     CHECK(c.dropped == 1);
 }
 
+static int copy_pack(void *env, const td_saved_at *at, td_tensor *t, td_tensor **to) {
+    (void)env, (void)at;
+    to[0] = td_clone(t);
+    return 1;
+}
+static td_tensor *copy_unpack(void *env, const td_saved_at *at, td_tensor *const *v,
+                              int n) {
+    (void)env, (void)at, (void)n;
+    return td_clone(v[0]);
+}
+
+TEST(an_object_is_not_packed) {
+    td_ctx     *cx = td_open();
+    counter     c = {0};
+    td_aot_opts o = {TD_AOT_OPTS, .saved = {.pack = copy_pack, .unpack = copy_unpack}};
+    CHECK(open_ops(cx));
+    td_fn     *f = td_aot_function(cx, counts, NULL, &o);
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3))), *y = NULL;
+    CHECK(td_invoke(f, TD_ARGS(x, counter_of(cx, &c)), &y, 1));
+    CHECK(td_backward(td_sum(y)) && c.n == 4);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 TEST(types_and_keys_of_objects_select_code) {
     td_ctx *cx = td_open();
     counter c = {0};

@@ -371,3 +371,30 @@ TEST(bad_parameters_are_refused_before_anything_is_drawn) {
     CHECK(td_version(x) == 0 && td_rng_offset(cx) == offset);
     td_close(cx);
 }
+
+static void check_constants(td_ctx *cx, td_tensor *x, td_tensor *y) {
+    td_tensor   *g, *one = td_ones_like(y);
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .grads = {&one, 1}};
+    CHECK(td_grad((td_tensors){&y, 1}, (td_tensors){&x, 1}, &g, &o));
+    CHECK(td_ok(cx) && !td_requires_grad(g));
+}
+
+TEST(what_a_dropout_or_rrelu_draws_is_a_constant_of_its_gradient) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_randn(cx, TD_SHAPE(2, 3, 4));
+    td_set_requires_grad(x, true);
+    check_constants(cx, x, td_alpha_dropout(x, 0.5, true));
+    check_constants(cx, x, td_feature_alpha_dropout(x, 0.5, true));
+    check_constants(cx, x, td_dropout1d(x, 0.5, true));
+    check_constants(cx, x, td_rrelu(x, 0.125, 0.5, true));
+    td_close(cx);
+}
+
+TEST(dropout_of_one_sample_that_drops_nothing_is_a_view) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_zeros(cx, TD_SHAPE(3, 4));
+    td_tensor *y = td_dropout1d(x, 0.5, false), *z = td_feature_dropout(x, 0.5, false);
+    CHECK(y != x && td_is_view(y) && td_same_storage(x, y));
+    CHECK(z == x);
+    td_close(cx);
+}

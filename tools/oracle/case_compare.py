@@ -14,9 +14,12 @@ import torch
 from torch_code import DT
 
 PARTS = {"inputs": "input", "outputs": "output", "inputs_after": "argument",
-         "gradients": "gradient", "tangents": "tangent"}
+         "tangents": "tangent", "gradients": "gradient"}
 
-EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}
+EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7,
+       "c64": 2.0 ** -23, "c128": 2.0 ** -52}
+# Elements of complex tensors are pairs.
+REAL = {**DT, "c64": torch.float32, "c128": torch.float64}
 
 NAMES = set()  # grad_fn names that differ: PyTorch's, Tandem's
 
@@ -34,19 +37,19 @@ class Exactly:
         if isinstance(a, str) or isinstance(b, str):
             return a == b
         if dtype in EPS:
-            a, b = (torch.tensor(v, dtype=DT[dtype]).item() for v in (a, b))
+            a, b = (torch.tensor(v, dtype=REAL[dtype]).item() for v in (a, b))
         return a == b or (self.units and abs(a - b) <= self.units * EPS.get(dtype, 0) *
                           max(1, abs(a), abs(b)))
 
 
 class Loosely:
     """Values agree to some units of their own precision."""
-    UNITS = {"f64": 64, "f32": 64, "f16": 8, "bf16": 4}
+    UNITS = {"f64": 64, "f32": 64, "f16": 8, "bf16": 4, "c64": 64, "c128": 64}
 
     def near(self, a, b, dtype):
         a, b = float(a) if isinstance(a, str) else a, float(b) if isinstance(b, str) else b
         if dtype in EPS and math.isfinite(a) and math.isfinite(b):
-            a, b = (torch.tensor(v, dtype=DT[dtype]).item() for v in (a, b))
+            a, b = (torch.tensor(v, dtype=REAL[dtype]).item() for v in (a, b))
         if a == b or dtype not in EPS:
             return a == b
         if not (math.isfinite(a) and math.isfinite(b)):

@@ -223,6 +223,7 @@ def judge_rounding(p, got, classes, **how):
     within = Within(runs)
     within.settle(got, p.theirs)
     notes = got["notes"] + ["sizes-of-rounded"] * (not sizes_agree([got] + runs))
+    notes += ["bits-of-rounded"] * within.used
     found = list(differences(got, p.theirs, Loosely()))
     if within.used:
         found.insert(0, Difference("elements", "rounded otherwise", 0, "last-bits"))

@@ -52,6 +52,12 @@ def lstsq_padded(a, b, rcond, driver):
     return x, residuals, rank, values
 
 
+def eig(a, vectors=True):
+    return linalg.eig(a) if vectors else (linalg.eigvals(a), a.new_empty(0).to(torch.complex128
+                                          if a.dtype in (torch.float64, torch.complex128)
+                                          else torch.complex64))
+
+
 def permutation(pivots, rows):
     """The exchanges applied to 0, 1, 2.. in order."""
     if pivots.dtype != torch.int32 or pivots.shape[-1] > rows:
@@ -66,7 +72,7 @@ def permutation(pivots, rows):
 
 
 OPS = {
-    "_linalg_lstsq": lstsq_padded, "_lu_permutation": permutation,
+    "_linalg_eig": eig, "_linalg_lstsq": lstsq_padded, "_lu_permutation": permutation,
     "linalg_vecdot": flags(linalg.vecdot, dim=-1),
     "linalg_cross": flags(linalg.cross, dim=-1),
     "linalg_vander": lambda x, n=None: linalg.vander(x, N=n),

@@ -22,6 +22,12 @@ def ctc_loss(p, t, il, tl, blank=0, reduction="mean", zero_infinity=False):
     return F.ctc_loss(p, t, il, tl, blank, reduction, zero_infinity)
 
 
+def local_response_norm(x, *rest):
+    """PyTorch returns an input without elements itself."""
+    y = F.local_response_norm(x, *rest)
+    return y.clone() if y is x else y
+
+
 OPS = {
     "_binary_cross_entropy": lambda x, y: F.binary_cross_entropy(x, y, reduction="none"),
     "binary_cross_entropy": reduction_of("binary_cross_entropy", "weight"),
@@ -41,7 +47,7 @@ OPS = {
     "cosine_embedding_loss": reduction_of("cosine_embedding_loss", "margin", tensors=3),
     "cosine_similarity": named(F.cosine_similarity, "dim", "eps"),
     "pairwise_distance": named(F.pairwise_distance, "p", "eps", "keepdim"),
-    "normalize": F.normalize, "local_response_norm": F.local_response_norm,
+    "normalize": F.normalize, "local_response_norm": local_response_norm,
     "softmin": lambda x, dim, dtype=None: F.softmin(x, dim, dtype=dtype),
     **{n: getattr(F, n) for n in ("dropout1d", "dropout2d", "dropout3d")},
     "feature_dropout": lambda x, p=0.5, train=True: torch.feature_dropout(x, p, train),

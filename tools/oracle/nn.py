@@ -131,6 +131,94 @@ LAYERS = {
     "peaks1": (nn.AdaptiveMaxPool1d(3), [torch.randn(2, 3, 7)]),
     "peaks2": (nn.AdaptiveMaxPool2d((2, 3)), [torch.randn(2, 2, 4, 5)]),
     "peaks3": (nn.AdaptiveMaxPool3d(2), [torch.randn(1, 2, 4, 3, 5)]),
+    "bag": (nn.EmbeddingBag(6, 3), [ints(6, 2, 4)]),
+    "bag_sum": (nn.EmbeddingBag(6, 3, mode="sum", padding_idx=2, include_last_offset=True,
+                                scale_grad_by_freq=False),
+                [torch.tensor([0, 2, 4, 1, 5]), torch.tensor([0, 3, 5]), torch.rand(5)]),
+    "bag_max": (nn.EmbeddingBag(6, 3, mode="max"),
+                [torch.tensor([0, 2, 4, 1]), torch.tensor([0, 1])]),
+    "short_rows": (nn.Embedding(5, 3, max_norm=0.5, scale_grad_by_freq=True),
+                   [torch.tensor([[0, 1, 4], [1, 1, 3]])]),
+    "lstm_proj": (nn.LSTM(3, 5, 2, bidirectional=True, proj_size=2),
+                  [torch.randn(4, 2, 3), torch.randn(4, 2, 2), torch.randn(4, 2, 5)],
+                  lambda m, q, h, c: (lambda y, s: (y, *s))(*m(q, (h, c)))),
+    "upsample": (nn.Upsample(scale_factor=2, mode="bilinear"), [torch.randn(1, 2, 3, 4)]),
+    "upsample_size": (nn.Upsample(5), [torch.randn(1, 2, 3, 4)]),
+    "upsample_corners": (nn.Upsample((5, 2, 3), mode="trilinear", align_corners=True),
+                         [torch.randn(1, 2, 3, 4, 2)]),
+    "nearest": (nn.UpsamplingNearest2d(scale_factor=2), [torch.randn(1, 2, 3, 2)]),
+    "bilinear2": (nn.UpsamplingBilinear2d((5, 3)), [torch.randn(1, 2, 3, 2)]),
+    "unfold": (nn.Unfold((2, 3), dilation=(1, 2), padding=1, stride=(2, 1)),
+               [torch.randn(2, 3, 4, 6)]),
+    "fold": (nn.Fold((4, 5), (2, 2), padding=(1, 0)), [torch.randn(1, 8, 20)]),
+    "constant": (nn.ConstantPad1d((1, 2), 3.5), [torch.randn(2, 3, 4)]),
+    "zero": (nn.ZeroPad2d((1, 0, 2, -1)), [torch.randn(2, 3, 4, 3)]),
+    "reflect": (nn.ReflectionPad3d(1), [torch.randn(1, 2, 3, 2, 4)]),
+    "replicate": (nn.ReplicationPad2d((3, 1, 2, 0)), [torch.randn(2, 3, 4, 3)]),
+    "circular": (nn.CircularPad2d((1, 2, 0, 1)), [torch.randn(1, 2, 3, 4)]),
+    "lrn": (nn.LocalResponseNorm(3, 0.1, 0.5, 2.0), [torch.randn(2, 5, 3)]),
+    "similar": (nn.CosineSimilarity(2), [torch.randn(2, 3, 4), torch.randn(2, 3, 4)]),
+    "apart": (nn.PairwiseDistance(3.0, keepdim=True), [torch.randn(4, 3), torch.randn(4, 3)]),
+    "shuffle": (nn.ChannelShuffle(2), [torch.randn(1, 6, 2, 2)]),
+    "unflatten": (nn.Unflatten(1, (2, 3)), [torch.randn(2, 6, 2)]),
+    "softmax2d": (nn.Softmax2d(), [torch.randn(2, 3, 2, 2)]),
+    "lp1": (nn.LPPool1d(3, 2, ceil_mode=True), [torch.rand(2, 3, 7)]),
+    "lp2": (nn.LPPool2d(2, (3, 2), stride=(2, 1)), [torch.randn(2, 3, 7, 4)]),
+    "lp3": (nn.LPPool3d(1.5, 2), [torch.rand(1, 2, 4, 2, 4)]),
+    "max_all": (nn.MaxPool2d(3, 2, 1, 1, True, True), [torch.randn(1, 2, 6, 5)]),
+    "max_dilated": (nn.MaxPool1d(2, 1, dilation=2), [torch.randn(1, 2, 6)]),
+    "avg_ceil": (nn.AvgPool2d(3, 2, 1, True, False), [torch.randn(1, 2, 6, 5)]),
+    "avg_by": (nn.AvgPool3d(2, 1, divisor_override=3), [torch.randn(1, 2, 3, 2, 3)]),
+    "unpool": (nn.MaxUnpool2d(2), [torch.randn(1, 2, 2, 2), torch.tensor([[[[0, 3], [9, 14]], [[1, 6], [8, 15]]]])]),
+    "unpool_like": (nn.MaxUnpool1d(2, 2), [torch.randn(1, 2, 3), torch.tensor([[[0, 3, 6], [1, 2, 4]]]),
+                                           ints(2, 1, 2, 7)],
+                    lambda m, q, i, like: m(q, i, output_size=like.shape)),
+    "fraction": (nn.FractionalMaxPool2d(2, output_ratio=(0.7, 0.5), return_indices=True,
+                                        _random_samples=torch.rand(2, 3, 2)),
+                 [torch.randn(2, 3, 6, 6)]),
+    "fraction3": (nn.FractionalMaxPool3d((2, 2, 3), output_size=(2, 3, 2),
+                                         _random_samples=torch.rand(1, 2, 3)),
+                  [torch.randn(1, 2, 5, 6, 7)]),
+    "ce": (nn.CrossEntropyLoss(torch.rand(4), ignore_index=0, label_smoothing=0.1),
+           [torch.randn(5, 4), torch.tensor([1, 0, 3, 2, 1])]),
+    "ce_none": (nn.CrossEntropyLoss(reduction="none"), [torch.randn(2, 4, 3), ints(4, 2, 3)]),
+    "nll": (nn.NLLLoss(torch.rand(4)), [torch.randn(5, 4), ints(4, 5)]),
+    "l1": (nn.L1Loss(), [torch.randn(2, 3), torch.randn(2, 3)]),
+    "mse": (nn.MSELoss(reduction="sum"), [torch.randn(2, 3), torch.randn(2, 3)]),
+    "smooth": (nn.SmoothL1Loss(beta=0.5), [torch.randn(2, 3), torch.randn(2, 3)]),
+    "huber": (nn.HuberLoss(delta=0.7), [torch.randn(2, 3), torch.randn(2, 3)]),
+    "bce": (nn.BCELoss(torch.rand(3)), [torch.rand(2, 3), torch.rand(2, 3)]),
+    "bce_logits": (nn.BCEWithLogitsLoss(torch.rand(3), pos_weight=torch.rand(3)),
+                   [torch.randn(2, 3), torch.rand(2, 3)]),
+    "kl": (nn.KLDivLoss(reduction="batchmean", log_target=True),
+           [torch.randn(2, 3), torch.randn(2, 3)]),
+    "poisson": (nn.PoissonNLLLoss(log_input=False, full=True, eps=1e-3),
+                [torch.rand(2, 3), ints(4, 2, 3).float() + 1]),
+    "gaussian": (nn.GaussianNLLLoss(full=True),
+                 [torch.randn(2, 3), torch.randn(2, 3), torch.rand(2, 3) + 0.1]),
+    "ranking": (nn.MarginRankingLoss(0.5),
+                [torch.randn(4), torch.randn(4), torch.tensor([1, -1, 1, -1])]),
+    "hinge": (nn.HingeEmbeddingLoss(0.7), [torch.randn(4), torch.tensor([1, -1, 1, -1])]),
+    "soft_margin": (nn.SoftMarginLoss(), [torch.randn(4), torch.tensor([1, -1, 1, -1])]),
+    "multi_margin": (nn.MultiMarginLoss(2, 0.8, torch.rand(4)), [torch.randn(3, 4), ints(4, 3)]),
+    "multilabel": (nn.MultiLabelMarginLoss(),
+                   [torch.randn(2, 4), torch.tensor([[3, 0, -1, 1], [1, -1, 0, 2]])]),
+    "multilabel_soft": (nn.MultiLabelSoftMarginLoss(torch.rand(4)),
+                        [torch.randn(2, 4), ints(2, 2, 4).float()]),
+    "triplet": (nn.TripletMarginLoss(0.7, 1.0, swap=True),
+                [torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)]),
+    "triplet_by": (nn.TripletMarginWithDistanceLoss(
+                       distance_function=lambda a, b: (a - b).square().sum(-1), swap=True,
+                       margin=2.0, reduction="sum"),
+                   [torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)]),
+    "cosine": (nn.CosineEmbeddingLoss(0.2),
+               [torch.randn(3, 4), torch.randn(3, 4), torch.tensor([1, -1, -1])]),
+    "linear_ce": (nn.LinearCrossEntropyLoss(5, 4, out_features=(3, 2), bias=True,
+                                            weight=torch.rand(4)),
+                  [torch.randn(2, 5), ints(4, 2, 3, 2)]),
+    "adaptive": (nn.AdaptiveLogSoftmaxWithLoss(6, 12, [3, 7, 9], 1.5, True),
+                 [torch.randn(7, 6), torch.tensor([0, 11, 4, 8, 2, 6, 10])],
+                 lambda m, q, t: tuple(m(q, t))),
 }
 
 
@@ -140,8 +228,9 @@ def run(name, layer, inputs, call=None):
             for a in inputs]
     got = call(layer, *args) if call else layer(*args)
     got = list(got) if isinstance(got, tuple) else [got]
-    tangents = [torch.randn_like(g) for g in got]
-    torch.autograd.backward(got, tangents)
+    tangents = [torch.randn_like(g) if g.is_floating_point() else None for g in got]
+    torch.autograd.backward([g for g in got if g.is_floating_point()],
+                            [t for t in tangents if t is not None])
     for i, a in enumerate(inputs):
         if a is None:
             continue
@@ -150,7 +239,8 @@ def run(name, layer, inputs, call=None):
             out[f"{name}.gin{i}"] = a.grad
     for i, g in enumerate(got):
         out[f"{name}.out{i}"] = g.detach()
-        out[f"{name}.tangent{i}"] = tangents[i]
+        if tangents[i] is not None:
+            out[f"{name}.tangent{i}"] = tangents[i]
     for n, p in layer.named_parameters():
         out[f"{name}.grad.{n}"] = p.grad
     for n, b in layer.named_buffers():

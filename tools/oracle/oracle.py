@@ -24,7 +24,9 @@ OPS = os.path.normpath(os.path.join(HERE, "..", "..", "tests", "ops"))
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
       "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
-      "c64": torch.complex64, "c128": torch.complex128}
+      "c64": torch.complex64, "c128": torch.complex128, "u16": torch.uint16,
+      "u32": torch.uint32, "u64": torch.uint64, "f8e4m3": torch.float8_e4m3fn,
+      "f8e5m2": torch.float8_e5m2}
 DT_NR = {DT[name]: i for i, name in enumerate(samples.DTYPES)}
 
 OK, ERROR, LACKS = 0, 1, 2
@@ -84,7 +86,7 @@ def fill(seed, leaf, dtype, size, hint=None, mod=None, values=None):
     if dtype in samples.PARTS:
         pairs = torch.tensor([float(x) for x in v], dtype=torch.float64).view(-1, 2)
         t = torch.view_as_complex(pairs).to(DT[dtype])
-    elif dtype in ("f64", "f32", "f16", "bf16"):
+    elif dtype in samples.BITS or dtype in samples.EIGHT:
         t = torch.tensor([float(x) for x in v], dtype=torch.float64).to(DT[dtype])
     else:
         t = torch.tensor([int(x) for x in v], dtype=torch.int64).to(DT[dtype])
@@ -174,6 +176,8 @@ def geometry(t):
 def same(a, b):
     if a.size() != b.size():
         return False
+    if a.dtype.itemsize == 1:
+        a, b = a.view(torch.uint8), b.view(torch.uint8)
     eq = (a == b) | ((a != a) & (b != b))
     return bool(eq.all())
 

@@ -8,9 +8,11 @@ import re
 
 MASK = (1 << 64) - 1
 DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool",
-          "c64", "c128"]
+          "c64", "c128", "u16", "u32", "u64", "f8e4m3", "f8e5m2"]
 PARTS = {"c64": "f32", "c128": "f64"}  # a complex element is two numbers
 BITS = {"f64": 20, "f32": 20, "f16": 10, "bf16": 7}
+EIGHT = {"f8e4m3": 3, "f8e5m2": 2}  # floats without gradients
+UNSIGNED = ("u8", "u16", "u32", "u64")
 
 
 class Leaf:
@@ -211,11 +213,11 @@ def plain(dtype, h):
     """The number of hash h without a hint: an odd fraction in (-4, 4), never 0."""
     if dtype == "bool":
         return h & 1
-    if dtype == "u8":
+    if dtype in UNSIGNED:
         return h % 20
-    if dtype not in BITS:
+    b = BITS.get(dtype) or EIGHT.get(dtype)
+    if not b:
         return h % 19 - 9
-    b = BITS[dtype]
     return (2 * (h % (1 << (b + 1))) + 1 - (1 << (b + 1))) / (1 << (b - 1))
 
 
@@ -242,14 +244,14 @@ def numbers(seed, leaf, dtype, n, hint=None, mod=None, size=None):
     """n numbers for leaf number `leaf` of the sample with this seed."""
     if dtype in PARTS:
         dtype, n = PARTS[dtype], 2 * n
-    fl = dtype in BITS
+    fl = dtype in BITS or dtype in EIGHT
     if hint in ("mirror", "spd"):
         return mirrored(seed, leaf, dtype, size, n, hint)
     if hint == "distinct":
         r = ranks(seed, leaf, n)
         if fl:
             return [(4 * x + 1 - 2 * n) / 32 for x in r]
-        return [x if dtype == "u8" else x - n // 2 for x in r]
+        return [x if dtype in UNSIGNED else x - n // 2 for x in r]
     out = []
     for i in range(n):
         h = draw(seed, leaf, i)
@@ -263,10 +265,10 @@ def numbers(seed, leaf, dtype, n, hint=None, mod=None, size=None):
         elif hint == "sym":
             v = v / 4
         elif hint == "int":
-            v = h % 9 if dtype == "u8" else h % 9 - 4
+            v = h % 9 if dtype in UNSIGNED else h % 9 - 4
         elif hint == "nz":
             v = h % 9 + 1
-            if (h >> 32) & 1 and dtype not in ("u8", "bool"):
+            if (h >> 32) & 1 and dtype not in UNSIGNED + ("bool",):
                 v = -v
         elif hint == "zeros":
             v = 0

@@ -31,7 +31,8 @@ def bucketize(x, edges, out_int32=False, right=False):
 
 
 def isin(a, b, unique=False, invert=False):
-    return torch.isin(a, b, assume_unique=unique, invert=invert)
+    """With assume_unique PyTorch's result is wrong where elements are not unique."""
+    return torch.isin(a, b, invert=invert)
 
 
 def histogram(x, bins=100, low=None, high=None, weight=None, density=False):
@@ -59,9 +60,24 @@ def sorted_at(x, dim, ranks):
     return x.gather(dim, order), order
 
 
+def places_in_order(x):
+    """For each element its place in the order of all; every NaN is one of its own, behind."""
+    known = ~x.isnan()
+    place = torch.empty(x.shape, dtype=torch.int64)
+    values, of = x[known].unique(return_inverse=True)
+    place[known] = of
+    place[~known] = torch.arange(int((~known).sum())) + len(values)
+    return place
+
+
 def mode(x, dim=-1, keepdim=False):
-    """The index of the last of equal elements, which PyTorch leaves open."""
+    """The index of the last of equal elements, which PyTorch leaves open, as it does the order
+    of NaNs."""
     values, index = torch.mode(x, dim, keepdim)
+    if x.is_floating_point() and x.dim() and x.detach().isnan().any():
+        index.data.copy_(mode(places_in_order(x.detach()), dim, keepdim)[1])
+        values = x.gather(dim, index if keepdim else index.unsqueeze(dim))
+        return values if keepdim else values.squeeze(dim), index
     if x.dim() and x.numel():
         have = (values if keepdim else values.unsqueeze(dim)).detach()
         at = torch.arange(x.size(dim)).view([-1 if d == dim % x.dim() else 1 for d in range(x.dim())])

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from case_compare import is_done
 from td_text import Dtype, Ref, Size
 from torch_code import (DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, on_grad,
-                        is_closed_over, is_own_grad, is_zeroed)
+                        is_closed_over, is_float, is_own_grad, is_zeroed)
 from torch_watch import Watch
 
 DT_NAME = {v: k for k, v in DT.items()}
@@ -38,7 +38,7 @@ def number(t, v):
         return v
     if math.isnan(v) or math.isinf(v):
         return "nan" if math.isnan(v) else "inf" if v > 0 else "-inf"
-    if t.dtype == torch.float32:
+    if t.dtype in (torch.float32, torch.complex64):
         return float(str(numpy.float32(v)))
     return v
 
@@ -46,6 +46,9 @@ def number(t, v):
 def as_tensor(report):
     """The tensor of a report, row-major."""
     dt = DT[report["dtype"]]
+    if dt.is_complex:
+        pairs = as_tensor(dict(report, dtype=DT_NAME[dt.to_real()], sizes=[*report["sizes"], 2]))
+        return torch.view_as_complex(pairs)
     exact = torch.float64 if dt.is_floating_point else torch.int64
     convert = float if dt.is_floating_point else int
     values = [convert(v) for v in report["elements"]]
@@ -98,7 +101,7 @@ def named_failures():
 
 def wants_grad(v):
     """Integers never do: PyTorch may track one, or refuse to bring its history up to date."""
-    return isinstance(v, torch.Tensor) and v.is_floating_point() and v.requires_grad
+    return isinstance(v, torch.Tensor) and is_float(v) and v.requires_grad
 
 
 def take_grads(out, args):
@@ -160,6 +163,8 @@ class Case:
         flat = t.detach().reshape(-1)
         flat = torch.zeros_like(flat) if t._is_zerotensor() else flat
         flat = flat.double() if flat.dtype == torch.bfloat16 else flat
+        if flat.is_complex():  # pairs
+            flat = torch.view_as_real(flat.resolve_conj()).reshape(-1)
         r["elements"] = [number(t, v) for v in flat.tolist()]
         why = self.watch.why(t)
         return dict(r, why=why) if why else r
@@ -295,6 +300,8 @@ class Case:
                 continue
             t = torch.ones_like(r.detach())
             if "seed" in s.kwargs and i < len(theirs):
+                if t.is_complex():  # drawn as pairs, row by row
+                    t = torch.empty_strided(t.shape, theirs[i]["strides"], dtype=t.dtype)
                 t.copy_(as_tensor(theirs[i]))
                 self.watch.nudge(t)
             out.append(t)
@@ -313,6 +320,9 @@ class Case:
             torch.autograd.backward(roots, tangents,
                                     retain_graph=self.retain or s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
+        for _, t in self.leaves:
+            if t.grad is not None:
+                self.watch.gradient(t.grad)
         step["tangents"] = before
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
         for t in step["tangents"] + step["gradients"]:  # how they were made is free
@@ -411,7 +421,9 @@ class Case:
         unset = self.code.unset or self.watch.unset
         r["loose"] = self.draws.missing or unset
         r["notes"] = sorted(self.watch.notes | {name for name, holds in (
-            ("unset-elements", unset), ("uncompared-probabilities", r["loose"]),
+            ("unset-elements", unset),
+            ("counts-of-tangents", self.watch.notes & {"inference-leaves",
+                                                       "functions-in-inference-mode"}), ("uncompared-probabilities", r["loose"]),
             ("uncompared-sizes", r["loose"] and self.watch.counts)) if holds})
         return r
 

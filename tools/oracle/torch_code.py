@@ -17,13 +17,18 @@ import torch
 
 import torch_ops
 from td_text import Dtype, Func, Ref, Size
-from torch_control import Control
+from torch_control import Control, with_gradient
 
 DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
-      "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
-      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+      "bf16": torch.bfloat16, "c64": torch.complex64, "c128": torch.complex128,
+      "i64": torch.int64, "i32": torch.int32,
+      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool,
+      "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
+      "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 
-DROPOUTS = {"dropout", "dropout_", "native_dropout"}
+CHANNELS = {"dropout1d", "dropout2d", "dropout3d", "feature_dropout"}
+ALPHAS = {"alpha_dropout", "feature_alpha_dropout"}
+DROPOUTS = {"dropout", "dropout_", "native_dropout", *CHANNELS, *ALPHAS}
 DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_",
                   "log_normal_", "cauchy_", "geometric_"}
 DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
@@ -55,14 +60,14 @@ class Draws:
         self.queue = []       # (op, tensor), in the order of the draws
         self.missing = False  # a draw found none: values are not comparable
 
-    def next(self, op, shape):
+    def next(self, op, shape, dtype=None):
         """The next draw of the op, with what was drawn before it; a dropout may be
         reported as the dropout it is made of."""
         alike = DROPOUTS if op in DROPOUTS else {op}
         at = next((i for i, d in enumerate(self.queue) if d[0] in alike), None)
         t = None if at is None else self.queue[at][1]
         del self.queue[:0 if at is None else at + 1]
-        if t is None or tuple(t.shape) != tuple(shape):
+        if t is None or tuple(t.shape) != tuple(shape) or t.dtype != (dtype or t.dtype):
             self.missing = True
             return None
         return t
@@ -85,23 +90,52 @@ class Draws:
                 out.data.copy_(values)  # .data: neither a version nor a history
         return out
 
-    def dropout(self, op, x, p=0.5, train=True):
+    def dropout(self, op, x, p=0.5, train=None):
         """Multiplies by the mask of Tandem's result; one at 0 or NaN shows no mask."""
+        train = op not in ALPHAS if train is None else train
         if op == "native_dropout" and train and x.numel() == 0:
             return NativeDropout.apply(x, torch.ones_like(x))
         if not train or p in (0, 1) or x.numel() == 0:
             out = torch_ops.call(op, [x, p, train], {})
             self.skip(as_list(out)[0])
             return out
-        values = self.next(op, x.shape)
+        if op in CHANNELS | ALPHAS:  # may refuse
+            torch_ops.call(op, [x.detach(), p, train], {})
+        values = self.next(op, x.shape, x.dtype)
         if values is None:
             return torch_ops.call(op, [x, p, train], {})
+        if op in CHANNELS | ALPHAS:
+            return self.dropout_of(op, x, p, values)
         with torch.no_grad():
             self.missing |= bool(((x == 0) | x.isnan() | values.isnan()).any())
             mask = torch.empty_like(x).copy_((values != 0).to(x.dtype)).div_(1 - p)
         if op == "native_dropout":
             return NativeDropout.apply(x, mask)
         return x.mul_(mask) if op == "dropout_" else x * mask
+
+
+    def dropout_of(self, op, x, p, values):
+        """Of whole channels, or alpha dropout: by a mask that Tandem's result shows, in the steps
+        of PyTorch. An element at 0 shows none, but others of its channel may."""
+        alpha = 1.7580993408473766
+        scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+        one = op in ("dropout1d", "dropout3d") and x.dim() == {"dropout1d": 2, "dropout3d": 4}[op]
+        with torch.no_grad():
+            dropped = torch.full_like(x, -alpha * scale * (1 - p) if op in ALPHAS else 0)
+            kept = ~torch.isclose(values, dropped, rtol=64 * torch.finfo(x.dtype).eps, atol=0)
+            kept &= ~values.isnan()  # infinity times 0
+            odd = x.isnan() if op in ALPHAS else x.isnan() | (x == 0)
+            if op != "alpha_dropout":
+                dims = list(range(1 if one else 2, x.dim()))
+                odd = odd.all(dims, keepdim=True) if dims else odd
+                kept = kept.any(dims, keepdim=True) if dims else kept
+            self.missing |= bool(odd.any())
+            noise = kept.to(x.dtype)
+        if op in CHANNELS:
+            y = (x.unsqueeze(0) if one else x) * (noise.unsqueeze(0) if one else noise).div(1 - p)
+            return y.squeeze(0) if one else y
+        shift = (noise - 1) * (alpha * scale) + alpha * scale * p
+        return x * (noise * scale) + shift
 
 
 class NativeDropout(torch.autograd.Function):
@@ -123,8 +157,16 @@ class NativeDropout(torch.autograd.Function):
 
 # ---- what the text's own ops do ----
 
+def is_float(t):
+    """Of real or complex numbers, which may require grad?"""
+    return t.is_floating_point() or t.is_complex()
+
+
 def constant(data, dtype=None, size=None):
-    """tensor(...): a row-major tensor of these numbers."""
+    """tensor(...): a row-major tensor of these numbers; complex ones are pairs."""
+    if dtype is not None and dtype.is_complex:
+        numbers = torch.view_as_complex(constant(data, dtype.to_real())).clone()
+        return numbers if size is None else numbers.reshape(size)
     t = torch.tensor(data, dtype=dtype)
     if size is None:
         return t
@@ -212,6 +254,13 @@ def is_own_grad(desc):
 
 def is_closed_over(desc):
     return bool(desc) and desc[0] == "const"
+
+
+def draws_inside(body):
+    """Does a nested function draw?"""
+    return any(s.op in DRAWS or s.kind == "region" and draws_inside(s.body) or
+               any(isinstance(a, Func) and draws_inside(a.body) for a in s.args or [])
+               for s in body)
 
 
 def is_zeroed(s, after):
@@ -323,7 +372,7 @@ class Source:
         if isinstance(a, Size):
             return f"({a.text})"
         if isinstance(a, Func):
-            return self.code.define("nested", a)
+            return self.body(a)
         if isinstance(a, list):
             return "[" + ", ".join(self.expr(x) for x in a) + "]"
         if isinstance(a, float) and not math.isfinite(a):
@@ -374,6 +423,9 @@ class Source:
             return self.code.fresh("literal", constant(*data))
         if s.op == "custom":
             return self.custom(s)
+        if s.op in ("region", "cond", "while_loop") and not self.code.control and any(
+                isinstance(a, Func) and draws_inside(a.body) for a in s.args):
+            self.code.draws.missing = True  # an op with a graph does not report what that draws
         args = [self.expr(a) for a in s.args]
         if s.op in ("cond", "while_loop"):
             return self.nested(s, args)
@@ -383,6 +435,8 @@ class Source:
             return f"{self.caller()}({args[0]}, *{args[1]})"
         if s.op == "scaled_dot_product_attention" and (s.args + [0] * 5)[4]:
             self.code.draws.missing = True  # dropout of its weights
+        if s.op == "gumbel_softmax" or s.op == "rrelu" and (s.args + [0] * 4)[3]:
+            self.code.draws.missing = True
         args += [f"{k}={self.expr(v)}" for k, v in s.kwargs.items()]
         return f"{self.code.op(s.op)}({', '.join(args)})"
 
@@ -397,6 +451,15 @@ class Source:
         """td_cond, td_while and td_call_region run their bodies under the autocast of the call;
         the bodies of the ops are graphs, which have all of their casts already."""
         return "cast" if self.code.control else "uncast"
+
+    def body(self, fn):
+        """A nested function. Under control=true one with `grad` in its name takes a gradient."""
+        name = self.code.define("nested", fn)
+        if not (self.code.control and "grad" in fn.name and fn.inputs):
+            return name
+        add, total = (self.code.space[self.code.op(op)] for op in ("add", "sum"))
+        return self.code.fresh("graded", with_gradient(self.code.space[name], add, total,
+                                                       self.code.watch))
 
     def custom(self, s):
         forward, backward, args, fixed = (s.args + [[]])[1:5]

@@ -16,13 +16,31 @@ def storage_of(t):
     return t.untyped_storage()._cdata
 
 
+def with_gradient(body, add, total, watch):
+    """The body, which adds to its first result the sum of that result's gradient with respect
+    to the first operand, where both require grad."""
+    def call(*args):
+        out = list(body(*args))
+        x, y = args[0], out[0] if out else None
+        if all(isinstance(t, torch.Tensor) and t.requires_grad for t in (x, y)):
+            g, = torch.autograd.grad([y], [x], [torch.ones_like(y)], create_graph=True,
+                                     allow_unused=True)
+            if g is not None:
+                if watch:
+                    watch.fresh(g)
+                out[0] = add(y, total(g))
+        return out
+    return call
+
+
 class Op(torch.autograd.Function):
     """One node for all results of an op: each float among them requires grad if an operand does."""
 
     @staticmethod
     def forward(ctx, n, *given):
         ctx.n = len(given) - n
-        ctx.mark_non_differentiable(*[t for t in given[ctx.n:] if not t.is_floating_point()])
+        ctx.mark_non_differentiable(*[t for t in given[ctx.n:] if not (
+            t.is_floating_point() or t.is_complex())])
         return tuple(t.clone() for t in given[ctx.n:])
 
     @staticmethod

@@ -13,6 +13,7 @@ import re
 import torch
 
 from tandem_run import ROOT
+from torch_code import is_float
 
 # Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
@@ -24,7 +25,8 @@ with open(os.path.join(ROOT, "docs", "ops.md")) as page:
 LAPACK = re.compile(r"_?linalg_(?!cross|vector|vecdot|diagonal)\w+|p?inverse|(slog|log)?det|cholesky\w*|"
                     r"triangular_solve|lu_\w+|ormqr|geqrf|nuclear_norm|svd|qr|orgqr|matrix_exp")
 VECTORS = {"linalg_svd", "_linalg_svd", "svd", "linalg_eigh", "_linalg_eigh", "linalg_qr", "geqrf"}
-SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
+SUBTRACT = {"triplet_margin_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss",
+         "multi_margin_loss", "multilabel_margin_loss", "cosine_similarity", "log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "native_batch_norm", "instance_norm", "interpolate", "_resample", "grid_sample",
          "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d",
          "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"}
@@ -42,7 +44,7 @@ CANCEL = {"elu_", "celu_", "selu_", "mish", "mish_", "cross_entropy", *GELU}
 LAYOUTS = {"prod", "prod_dim", "sgn", "copysign", "logcumsumexp", "smooth_l1_loss", "huber_loss",
            "bce_with_logits", "pinverse"}
 # Ops whose sizes depend on values, through indices by masks too.
-COUNT = {"nonzero", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
+COUNT = {"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
@@ -62,7 +64,7 @@ def tensors(values):
 
 
 def is_tracked_int(t):
-    return t.requires_grad and not t.is_floating_point()
+    return t.requires_grad and not is_float(t)
 
 
 def storage_of(t):
@@ -114,10 +116,10 @@ def largest(grads):
 
 def is_singular(a):
     """Has a stack of matrices one that is singular to within ten units of its dtype?"""
-    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or a.dim() < 2 or (
+    if not isinstance(a, torch.Tensor) or not is_float(a) or a.dim() < 2 or (
             not a.numel() or not a.isfinite().all()):
         return False
-    s = torch.linalg.svdvals(a.detach().double())
+    s = torch.linalg.svdvals(a.detach().to(torch.complex128 if a.is_complex() else torch.float64))
     return bool((s[..., -1] <= s[..., 0] * 10 * torch.finfo(a.dtype).eps).any())
 
 
@@ -134,7 +136,9 @@ class Watch:
         self.versions = {}  # storage: why its versions differ
         self.views = {}     # tensor: why its is_view differs
         self.overlapped = set()  # storages written where elements overlap
-        self.values = ""    # why elements differ from now on
+        self.tainted = {}   # storage: why its elements differ
+        self.pending = ""   # why those of the result to come will
+        self.low = ""       # why those of gradients do: products in halves within a derivative
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
         self.checkpointed = False  # a checkpoint's region runs
@@ -146,7 +150,8 @@ class Watch:
         self.nodes = []     # whose gradients are rounded otherwise
         self.grads = set()  # gradients that a call returned
         self.uncounted = set()  # storages of these
-        self.layouts = False  # an op of LAYOUTS had an argument that is not row-major
+        self.layouts = False  # an op of LAYOUTS had an argument that is not row-major, or a
+                              # real argument a complex result
         self.left = []      # tensors a view of which set_ took to another storage
         self.moved = []     # tensors that set_ took to another storage, away from their views
 
@@ -182,13 +187,24 @@ class Watch:
             out["is_view"] = self.views[id(t)]
         if id(t) in self.grads and self.layouts:
             out["strides"] = "gradient-layouts"
-        if self.values:
-            out["elements"] = self.values
+        if storage_of(t) in self.tainted:
+            out["elements"] = self.tainted[storage_of(t)]
         return out
+
+    def taint(self, ts, why):
+        """Elements of these differ, and of all that is computed from them."""
+        for t in ts if why else []:
+            self.kept.append(t.untyped_storage())
+            self.tainted.setdefault(storage_of(t), why)
+
+    def gradient(self, t):
+        """One that backward left; what it passed is not known."""
+        self.taint([t], next(iter(self.tainted.values()), self.low))
 
     def fresh(self, t):
         """A tensor that appeared by itself, a gradient: how it was made is free."""
         self.kept.append(t)
+        self.gradient(t)
         if not t.is_inference():
             self.born.setdefault(storage_of(t), t._version)
         self.views[id(t)] = "view-flag"
@@ -198,6 +214,7 @@ class Watch:
     def result(self, t):
         """A result of an op of ours: its version counts from 0, whether it is a view is free."""
         self.kept.append(t)
+        self.gradient(t)
         if not t.is_inference():
             self.born[storage_of(t)] = t._version
         self.views[id(t)] = "view-flag"
@@ -218,6 +235,9 @@ class Watch:
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            why = self.pending or next((self.tainted[storage_of(g)] for g in given
+                                        if storage_of(g) in self.tainted), "")
+            self.pending = ""
             args = args if first is None else integers_apart(args)
             self.renew_casts(op, args)
             self.nans = [g.detach().clone() for g in given if self.nudges and g.dtype in BITS]
@@ -225,6 +245,7 @@ class Watch:
                     else None)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
                    else fn(*args, **kwargs))
+            out = resolved(out)
             if first is not None:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
@@ -236,6 +257,9 @@ class Watch:
             if self.nudges and op == "_log_softmax_backward_data":
                 self.nudge_exponentials(out, *args)
             self.note_run(op, needy, out)
+            self.layouts |= any(t.is_complex() for t in tensors([out])) and any(
+                g.is_floating_point() and g.requires_grad for g in given)
+            self.taint([*tensors([out]), *given[:is_write(op)]], why)
             if nans is not None and nans.any():
                 self.vary_at_nan(up_to_date(out), nans)
             for t in tensors([out]):
@@ -283,17 +307,18 @@ class Watch:
             again = fn(x, *[a.clone() if isinstance(a, torch.Tensor) else a
                             for a in args[1:]], **kwargs)
         for t, u in zip(tensors([out]), tensors([again])):
+            if self.run == 0 and u.is_floating_point():  # nothing may be left of the digits
+                u = torch.where(u.abs() <= largest([args[0].detach()]), 0, u)
             t.data.copy_(u)
 
     def linear_algebra(self, op, fn, args, kwargs, out):
         info = op.endswith("_ex") and [t for t in tensors([out]) if t.dtype == torch.int32][-1:]
-        odd = any(not t.isfinite().all() for t in tensors([*args, out]) if t.is_floating_point())
-        if odd or info and info[0].any():
-            self.values = "failed-factorizations"
-        if is_singular(args[0]):
-            self.values = "singular-matrices"
-        if op in VECTORS:
-            self.values = "signs-of-vectors"
+        odd = any(not t.detach().isfinite().all() for t in tensors([*args, out]) if is_float(t))
+        if torch.is_autocast_enabled("cpu") and any(t.requires_grad for t in tensors(args)):
+            self.low, self.layouts = "autocast-of-derivatives", True
+        why = "failed-factorizations" if odd or info and info[0].any() else ""
+        why = "singular-matrices" if is_singular(args[0]) else why
+        self.taint(tensors([out]), "signs-of-vectors" if op in VECTORS else why)
         if self.nudges and isinstance(args[0], torch.Tensor):
             try:
                 self.nudge_terms(fn, args, kwargs, out)
@@ -313,14 +338,17 @@ class Watch:
         """Products of matrices and solutions: where terms cancel, rounding goes with the terms."""
         sums = op.rstrip("_") in PRODUCTS or LAPACK.fullmatch(op) and ("solve" in op or "inv" in op)
         sums = sums or op.startswith("fft_")
-        if self.nudges and sums and t.is_floating_point() and not overlaps_itself(t):
+        if self.nudges and sums and is_float(t) and not overlaps_itself(t):
             noise = largest([t])
-            t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+            parts = torch.view_as_real(t.data) if t.is_complex() else t.data
+            parts += noise * torch.randint(-2, 3, parts.shape, generator=self.nudges)
         if self.nudges and op in ("logaddexp", "logaddexp2") and t.is_floating_point():
             t.data += 2 * torch.finfo(t.dtype).eps * torch.randint(-2, 3, t.shape, generator=self.nudges)
         if self.nudges and "_window" in op and t.is_floating_point():  # sums of cosines
             noise = torch.finfo(t.dtype).eps
+            low, high = t.data.amin().clamp(max=0) if t.numel() else 0, 1
             t.data += noise * torch.randint(-2, 3, t.shape, generator=self.nudges)
+            t.data.clamp_(low, high)  # probabilities stay such
 
     def nudge_exponentials(self, out, g, y, dim, *_):
         """Where the second argument is no log_softmax, little is left of the difference."""
@@ -330,6 +358,8 @@ class Watch:
             out.data.copy_(g - e * g.sum(dim, keepdim=True))
 
     def nudge(self, t, exact=False, zeros=False):
+        if self.nudges and t.is_complex() and not t.is_conj():
+            return self.nudge(torch.view_as_real(t.data), exact, zeros)
         if not self.nudges or t.dtype not in BITS or overlaps_itself(t):
             return
         integer, rounded = BITS[t.dtype]
@@ -393,7 +423,7 @@ class Watch:
                 self.note_versions(t, "storage-versions")
             self.before_set(*args)
         if op == "as_strided_scatter" and strides_meet(args[2], args[3]):
-            self.values = "overlapping-scatter"
+            self.pending = "overlapping-scatter"
         if op == "unique" and is_rounded(args[0]):
             self.notes.add("unique-of-rounded")
         if is_write(op):
@@ -413,7 +443,7 @@ class Watch:
         self.layouts |= op.rstrip("_") in LAYOUTS and not all(
             t.is_contiguous() for t in tensors(args))
         whole = gives_integers(op, args)
-        if any(is_stale(t) for t in tensors(args) if whole or not t.is_floating_point()):
+        if any(is_stale(t) for t in tensors(args) if whole or not is_float(t)):
             self.notes.add("stale-views-of-integers")
         if op == "resize_" and (is_tracked_int(args[0]) or id(args[0]) in self.ints):
             self.notes.add("resized-integers")
@@ -432,11 +462,11 @@ class Watch:
         if (is_write(op) or op == "resize_") and (
                 self.versions.get(storage_of(args[0])) == "storage-versions"):
             self.notes.add("writes-after-set")
-        if is_write(op) and not args[0].is_floating_point() and any(
+        if is_write(op) and not is_float(args[0]) and any(
                 t.requires_grad for t in tensors(args[1:])):
             self.notes.add("integers-in-views")
         if is_write(op) and overlaps_itself(args[0]):
-            self.values = "overlapping-write"
+            self.pending = "overlapping-write"
 
     def before_set(self, t, source, offset=None, size=None, stride=None):
         if t._is_view():
@@ -460,6 +490,14 @@ class Watch:
             self.views[id(t)] = "view-flag"
         if op == "view_dtype" and torch.is_inference_mode_enabled():
             self.note_versions(t, "inference-views")
+
+
+def resolved(out):
+    """Conjugates as new tensors, not views with a lazy flag."""
+    if isinstance(out, (list, tuple)):
+        return type(out)(map(resolved, out)) if type(out) in (list, tuple) else tuple(map(resolved, out))
+    lazy = isinstance(out, torch.Tensor) and (out.is_conj() or out.is_neg())
+    return out.resolve_conj().resolve_neg() if lazy else out
 
 
 def places(t):
@@ -490,8 +528,9 @@ def up_to_date(t):
 
 def gives_integers(op, args):
     """Has the call an integer result, by a dtype that it is given or by what it writes?"""
-    writes = (is_write(op) or op == "copy") and not args[0].is_floating_point()
-    return writes or any(isinstance(a, torch.dtype) and not a.is_floating_point for a in args)
+    writes = (is_write(op) or op == "copy") and not is_float(args[0])
+    return writes or any(isinstance(a, torch.dtype) and not (a.is_floating_point or a.is_complex)
+                         for a in args)
 
 
 def is_stale(t):
@@ -534,7 +573,7 @@ def read_first(op, fn, args, kwargs):
 def integers_apart(args):
     """Arguments of a write of integers, of which no other one shares its storage."""
     x = args[0]
-    if x.is_floating_point():
+    if is_float(x):
         return args
     return [x, *(v.clone() if isinstance(v, torch.Tensor) and storage_of(v) == storage_of(x) else v
                  for v in args[1:])]

@@ -8,6 +8,7 @@
 #define TD_LOOPS_H
 
 #include "kernels/loops/fft.h"
+#include "kernels/loops/quantized.h"
 #include "ops/compute.h"
 #include "ops/ops.h"
 
@@ -47,9 +48,10 @@ typedef struct td_isa {
     const char        *name;
     td_loop_fn *const *loops[TD_COMPUTE_COUNT];      /* [type][op]; NULL: not defined */
     td_convert_fn *const (*convert)[TD_DTYPE_COUNT]; /* [from][to] */
-    td_transpose_fn    *transpose;
-    td_tap_fn *const   *max_tap; /* f32, f64, i64 */
-    const td_fft_loops *fft;     /* f32, f64 */
+    td_transpose_fn      *transpose;
+    td_tap_fn *const     *max_tap; /* f32, f64, i64 */
+    const td_fft_loops   *fft;     /* f32, f64 */
+    const td_quant_loops *quant;
 } td_isa;
 
 /* The loops of the level in use (td__cpu_level). */
@@ -70,6 +72,7 @@ const td_isa *td__isa(void);
     extern td_convert_fn *const td__convert_##isa[TD_DTYPE_COUNT][TD_DTYPE_COUNT]; \
     extern td_tap_fn *const     td__max_tap_##isa[3];                              \
     extern const td_fft_loops   td__fft_##isa[2];                                  \
+    extern const td_quant_loops td__quant_##isa;                                   \
     td_transpose_fn             td__transpose_##isa
 
 TD_ISA_DECLARE(base);

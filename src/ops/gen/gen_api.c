@@ -76,11 +76,12 @@ bool td__gen_api(const char *dir) {
 /* Field k of a row that names a C function, and the type of that function. */
 static const char *rule_name(const td_opdef *def, int k) {
     const char *const names[] = {def->shape, def->cpu, def->vjp_fn, def->decomp_fn,
-                                 def->simpler_fn, def->split_fn};
+                                 def->simpler_fn, def->typed_fn, def->split_fn};
     return names[k];
 }
 static const char *const rule_types[] = {"td_shape_fn", "td_kernel_fn", "td_vjp_fn",
-                                         "td_decomp_fn", "td_decomp_fn", "td_decomp_fn"};
+                                         "td_decomp_fn", "td_decomp_fn", "td_decomp_fn",
+                                         "td_decomp_fn"};
 
 /* Has an earlier field named the same C function as the same kind of rule? */
 static bool seen_before(int op, int k, const char *name) {

@@ -10,7 +10,8 @@ import torch
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64,
           torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64,
-          torch.complex128]
+          torch.complex128, torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn,
+          torch.float8_e5m2]
 NUMBER_OF = {d: i for i, d in enumerate(DTYPES)}
 NO_DTYPE = 255
 MAX_RESULTS = 256

@@ -119,6 +119,19 @@ OPS["max::binary"], OPS["min::binary"] = direct("maximum"), direct("minimum")
 for n, op in {"__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__rand__": "bitwise_and",
               "__ror__": "bitwise_or", "__rxor__": "bitwise_xor"}.items():
     OPS[n] = direct(op)
+OPS["torch._scaled_mm"] = direct("scaled_mm")
+
+
+@names("torch._scaled_mm_v2")
+def scaled_mm_v2(call, a, b, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias=None,
+                 out_dtype=None, contraction_dim=(), use_fast_accum=False):
+    plain = all(int(v) in (0, 1) for v in recipe_a + recipe_b) and not any(
+        int(v) for v in swizzle_a + swizzle_b)
+    if not plain or len(scale_a) != 1 or contraction_dim:
+        raise Unsupported("scales of blocks")
+    return call("scaled_mm", a, b, scale_a[0], scale_b[0], bias, None, out_dtype)
+
+
 OPS["__rmatmul__"] = lambda call, a, b: call("matmul", b, a)
 OPS["broadcast_to"] = lambda call, x, s: call("expand", x, s)
 for n in """broadcast_to block_diag diag diag_embed diagflat fliplr flipud rot90 unsafe_chunk

@@ -1,7 +1,8 @@
 """PyTorch's OpInfo samples through libtandem.so: values, dtypes, strides, sharing, errors,
 gradients, in-place forms, changed arguments, compiled functions.
 
-    python tools/oracle/opinfo/run.py [--samples N] [--jobs N] [--resume] [OPINFO...]
+    python tools/oracle/opinfo/run.py [--samples N] [--jobs N] [--resume] [--beside LOGS]
+                                      [OPINFO...]
 
 Differences are sorted into the documented classes of classes.txt; any other is printed, and
 the exit status is 1. An op runs in a child process with a bound on its memory, so that a crash is
@@ -38,6 +39,7 @@ torch.set_num_threads(1)
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 from torch.testing._internal.opinfo.core import SampleInput  # noqa: E402
 
+from checks import numbers  # noqa: E402
 from driver import Library, Unsupported  # noqa: E402
 from judge import Difference, Run, tensors_of, tree_map  # noqa: E402
 from mapping import OPS  # noqa: E402
@@ -45,6 +47,8 @@ from mapping import OPS  # noqa: E402
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool,
           "u8": torch.uint8, "f64": torch.float64, "f16": torch.float16, "i32": torch.int32,
           "c64": torch.complex64, "c128": torch.complex128}
+# For ops of these dtypes alone: Tandem moves and casts them.
+STORED = {"f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
 KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
 SAMPLE_SECONDS = 20  # processor time of one sample
 TORCH_SECONDS = 3    # processor time of PyTorch's call, or of its gradients
@@ -53,8 +57,8 @@ ENDED = {"PyTorch crash": "PyTorch crashes",
 NOT_COMPARED = ("unsupported", "no samples", *ENDED)
 SAME = ("agree", "rounding", *NOT_COMPARED)
 MOST_ELEMENTS = 200000
-# Samples with a number beyond it are left out: PyTorch takes 3 s or gigabytes for each of them.
-MOST_NUMBER = {"combinations": 100}
+# Samples with a number beyond it are left out: each takes PyTorch, or both, seconds or gigabytes.
+MOST_NUMBER = {"combinations": 10, "nn.functional.conv_transpose3d": 50}
 NUMBERS = [-100, -5, -2, -1, 0, 1, 2, 3, 7, 100, 2**40, 2**62, 2**63 - 1, -2**63]
 FLOATS = [float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e308, 0.5, 2.0, -0.0]
 
@@ -146,7 +150,8 @@ def samples(op, dtype, kind, most):
 
 def is_quick(name, sample):
     most = MOST_NUMBER.get(name)
-    return most is None or all(abs(x) <= most for x in sample.args if isinstance(x, int))
+    return most is None or all(
+        abs(x) <= most for x in numbers(sample.args, sample.kwargs))
 
 
 def describe(x):
@@ -193,8 +198,9 @@ def run_op(library, op, name, options, done, log):
         limit = TORCH_SECONDS if stage == "torch" else SAMPLE_SECONDS
         signal.setitimer(signal.ITIMER_PROF, limit)
     limit_memory(options.memory << 20)
-    for word, dtype in DTYPES.items():
-        if dtype not in op.supported_dtypes("cpu"):
+    known = op.supported_dtypes("cpu")
+    for word, dtype in (DTYPES if set(DTYPES.values()) & known else STORED).items():
+        if dtype not in known:
             continue
         for kind in KINDS:
             try:
@@ -300,7 +306,7 @@ def read_classes():
 def row_of(rows, name, kind, r):
     for row in rows:
         op, k, outcome, message, _ = row
-        if (fnmatch.fnmatch(name, op) and fnmatch.fnmatch(kind, k)
+        if (any(fnmatch.fnmatch(name, o) for o in op.split()) and fnmatch.fnmatch(kind, k)
                 and fnmatch.fnmatch(r["outcome"], outcome) and message in r["why"]):
             return row
     return None
@@ -342,12 +348,24 @@ def report(chosen, options):
     print("\n| class | ops | differences |\n| --- | --- | --: |")
     for c in dict.fromkeys(row[-1] for row in rows if used[row]):
         mine = [row for row in rows if row[-1] == c and used[row]]
-        ops = ", ".join(dict.fromkeys(f"`{row[0]}`" for row in mine))
+        ops = list(dict.fromkeys(f"`{o}`" for row in mine for o in row[0].split()))
+        ops = ", ".join(ops if len(ops) <= 12 else ops[:12] + [f"{len(ops) - 12} more"])
         print(f"| {c} | {ops} | {sum(used[row] for row in mine)} |")
     for (name, outcome), n in sorted(ended.items()):
         if n:
             print(f"not compared: {n} samples of {name}: {ENDED[outcome]}")
     idle = [] if options.ops else [row for row in rows if not used[row]]
+    for folder in options.beside:
+        beside = argparse.Namespace(logs=folder)
+        for name, _ in chosen:
+            for r in read_log(log_path(beside, name))[0].values():
+                kind = r["key"].split()[1]
+                row = None if r["outcome"] in SAME else row_of(rows, name, kind, r)
+                if row in idle:
+                    idle.remove(row)
+                if row is None and r["outcome"] not in SAME:
+                    unexplained += 1
+                    print(f"{name} [{r['key']}] {r['outcome']}: {r['why']}\n     {r['text']}")
     for row in idle:
         print("a row of classes.txt without a difference: " + " | ".join(row))
     print(f"{len(chosen)} OpInfos, {unexplained} unexplained differences")
@@ -361,6 +379,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--memory", type=int, default=4096, help="MiB for one process")
     parser.add_argument("--logs", default=os.path.join(ROOT, "build/opinfo"))
+    parser.add_argument("--beside", action="append", default=[],
+                        help="logs of a run with other samples, which may need classes too")
     parser.add_argument("--resume", action="store_true", help="go on with the logs that are there")
     parser.add_argument("--only", help="one sample, such as 'f32 sample 3'")
     parser.add_argument("ops", nargs="*")
