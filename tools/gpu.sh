@@ -119,13 +119,30 @@ times() {
 # The same step by PyTorch.
 peer() { timeout -k 5 "${PEER:-120}" python3 peer_gpu.py gpt2 16 1024; }
 
-# Out of bounds and uninitialized reads in kernels.
-memcheck() {
+# Random programs: one process per processor but two, PROGRAMS_OF in each, until HUNT
+# seconds are over.
+hunt() {
+    local end
+    end=$(($(date +%s) + ${HUNT:-40}))
+    export end
+    unset TD_BACKEND
+    seq 910000 1000 1910000 | xargs -P $(($(nproc) > 2 ? $(nproc) - 2 : 1)) -I SEED sh -c \
+        '[ $(date +%s) -lt $end ] || exit 0
+         timeout -k 5 30 '"$loader"' ./fuzz/programs --device='"$device"' --count=${PROGRAMS_OF:-10} --seed=SEED >h-SEED.txt 2>&1
+         echo "SEED: status $?" >>h-SEED.txt'
+    echo "processes by status:" && cat h-*.txt | grep -a ': status' | cut -d: -f2 | sort | uniq -c
+    sed -n 's/.*: \([0-9]*\) agree.*; \([0-9]*\) refused; \([0-9]*\) disagree.*/\1 \2 \3/p' h-*.txt |
+        awk '{ a += $1; r += $2; d += $3 } END { print a " agree, " r " refused, " d " disagree" }'
+    grep -aL 'status 0' h-*.txt | head -6 | while read -r f; do echo "== $f" && grep -av 'has no kernel' "$f" | tail -12 | cut -c1-300; done
+}
+
+# What compute-sanitizer finds in kernels, by the tool of that name.
+sanitize() { # TOOL SECONDS EVERY
     local tool
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer | head -1)
     [ -n "$tool" ] || { echo "no compute-sanitizer here"; return 0; }
-    timeout -k 5 "${MEMCHECK:-60}" "$tool" --tool memcheck --error-exitcode 9 $loader \
-        ./ops-test --device="$device" -q --every="${MEMCHECK_EVERY:-60}"
+    timeout -k 5 "$2" "$tool" --tool "$1" --error-exitcode 9 $loader \
+        ./ops-test --device="$device" -q --every="$3"
 }
 
 # Each op in turn; after a failure of the device a new process goes on with the next.
@@ -161,7 +178,9 @@ suite() { # NAME
     step) step ;;
     ops) ops ;;
     kernels) kernels ;;
-    memcheck) memcheck ;;
+    hunt) hunt ;;
+    memcheck) sanitize memcheck "${MEMCHECK:-60}" "${MEMCHECK_EVERY:-60}" ;;
+    racecheck) sanitize racecheck "${RACECHECK:-60}" "${RACECHECK_EVERY:-400}" ;;
     compiled) compiled ;;
     times) times ;;
     peer) peer ;;

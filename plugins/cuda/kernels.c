@@ -154,7 +154,7 @@ static const char numbers[] =
     "#define TD_MOST(a, b) td_most(a, b)\n"
     "#define TD_LEAST(a, b) td_least(a, b)\n";
 
-/* How the threads of a block compute together. */
+/* How the threads of a block find their values. */
 static const char together[] =
     "template <class T> T td_across(T v, int by) {\n"
     "    unsigned w[(sizeof v + 3) / 4] = {0};\n"
@@ -224,7 +224,10 @@ static const char together[] =
     "#define TD_COLUMNS TD_TILE\n"
     "#define TD_COLUMN ((int64_t)(threadIdx.x % TD_TILE))\n"
     "#define TD_SLICE ((int64_t)(threadIdx.x / TD_TILE))\n"
-    "#define TD_SLICES ((int64_t)(blockDim.x / TD_TILE))\n"
+    "#define TD_SLICES ((int64_t)(blockDim.x / TD_TILE))\n";
+
+/* How the threads of a block fold their values. */
+static const char folds[] =
     "#define TD_WARPS(value, fold) do { \\\n"
     "    value = td_all[0]; \\\n"
     "    _Pragma(\"unroll 8\") \\\n"
@@ -296,15 +299,16 @@ static void *code_of(nvrtcProgram p, size_t *bytes) {
 
 void *td_cuda_compile(const char *text, int arch, size_t *bytes, char *why,
                       size_t cap) {
-    char         target[40];
-    const char  *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
-                              "-w"};
-    size_t       n = strlen(text) + sizeof prelude + sizeof numbers + sizeof together;
+    char        target[40];
+    const char *options[] = {target, "-std=c++20", "-default-device", "-fmad=false",
+                             "-w"};
+    size_t      n =
+        strlen(text) + sizeof prelude + sizeof numbers + sizeof together + sizeof folds;
     char        *all = malloc(n);
     void        *code = NULL;
     nvrtcProgram p = NULL;
     snprintf(target, sizeof target, "-arch=sm_%d", arch);
-    if (all) snprintf(all, n, "%s%s%s%s", prelude, numbers, together, text);
+    if (all) snprintf(all, n, "%s%s%s%s%s", prelude, numbers, together, folds, text);
     if (!all || nvrtcCreateProgram(&p, all, "kernel.cu", 0, NULL, NULL))
         snprintf(why, cap, "out of memory");
     else if (nvrtcCompileProgram(p, 5, options)) keep_log(p, why, cap);
@@ -352,7 +356,7 @@ void td_cuda_target(void *dev, char *out, size_t cap) {
     const td_cuda    *d = dev;
     uint64_t          h = 14695981039346656037u;
     int               major = 0, minor = 0;
-    const char *const words[] = {prelude, numbers, together};
+    const char *const words[] = {prelude, numbers, together, folds};
     for (int k = 0; k < 3; k++)
         for (const char *p = words[k]; *p; p++)
             h = (h ^ (unsigned char)*p) * 1099511628211u;

@@ -68,7 +68,7 @@ void        td__loop_fetch(td_emit *e, int i);
 void td__row_one(td_emit *e, int i);
 /* May what such sums read before this loop be written in it? */
 bool td__row_needs_barrier(const td_emit *e, int stage);
-/* Decides which rows are kept in so many bytes of shared memory; the bytes they take. */
+/* Decides which rows are kept in so many bytes of shared memory; what they take. */
 int  td__row_keep(td_emit *e, int64_t bytes);
 /* Declares the memory of rows that are kept, and brings the row of that name. */
 void td__row_declare_kept(td_emit *e);

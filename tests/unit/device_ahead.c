@@ -157,3 +157,101 @@ TEST(a_row_that_is_walked_computes_what_that_of_the_cpu_does) {
     CHECK(counts(cx).on_host == 0);
     td_close(cx);
 }
+
+/* Rows that a block keeps arrive while the one before is computed, if they fit and
+ * consist of whole vectors. */
+TEST(a_long_row_that_fits_is_kept_between_its_walks) {
+    static maker         m;
+    static const int64_t sizes[] = {16384, 16386, 30000};
+    for (int i = 0; i < TD_COUNT(sizes); i++) {
+        BEGIN(&m, 1, 5, sizes[i]);
+        int x = LOAD(&m, TD_F32, sizes[i], 1);
+        int top = fold(&m, TD_S_REDUCE, TD_FOLD_MAX, x);
+        STORE(&m, op2(&m, TD_OP_sub, x, top), sizes[i], 1);
+        const char *text = text_of(&m.n, true, false);
+        CHECK(!strstr(text, "TD_KEEP(td_vec_f32, r0, 0, 4096);\n") == (i > 0));
+        CHECK(!strstr(text, "TD_ARRIVED;\n") == (i == 2));
+        CHECK(!strstr(text, "TD_BRING(td_vec_f32, r0 + vec, ") == (i == 2));
+    }
+}
+
+/* The loss of class targets over rows of halves that are kept, or not. */
+static bool scores_loss(td_call *c) {
+    td_tensor *p = td_log_softmax(td_to(td_arg(c, 0), TD_F32), 1);
+    return td_return(c, td_nll_loss(p, td_arg(c, 1), NULL, "none", 5));
+}
+
+enum { SCORE_ROWS = 7 };
+static void scores_results(bool there, int64_t len, float *to) {
+    td_ctx *cx = td_open();
+    td_set_default_device(cx, there ? dev : (td_device){TD_CPU, 0});
+    td_seed(cx, 3);
+    const int64_t target[SCORE_ROWS] = {0, 5, len - 1, 7, 5, 11, len / 2};
+    td_tensor    *x = td_randn(cx, TD_SHAPE(SCORE_ROWS, len)), *out;
+    td_fill_(td_narrow(td_select(x, 0, 2), 0, 3, 40), -INFINITY);
+    td_fill_(td_select(x, 0, 3), -INFINITY);                      /* NaN everywhere */
+    td_fill_(td_narrow(td_select(x, 0, 4), 0, len - 2, 1), NAN);  /* ignored, too */
+    td_fill_(td_narrow(td_select(x, 0, 5), 0, 11, 1), -INFINITY); /* its target */
+    x = td_requires_grad_(td_to(x, TD_BF16));
+    td_tensor *y = td_from(cx, TD_I64, TD_SHAPE(SCORE_ROWS), target);
+    td_fn     *f = td_aot_function(cx, scores_loss, NULL, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, y), &out, 1));
+    td_backward(td_sum(out));
+    CHECK(td_read(td_detach(out), TD_F32, to, sizeof *to * SCORE_ROWS));
+    CHECK(td_read(td_to(td_grad_of(x), TD_F32), TD_F32, to + SCORE_ROWS,
+                  sizeof *to * (size_t)(SCORE_ROWS * len)));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(losses_of_kept_rows_have_the_infinities_of_the_cpu) {
+    static const int64_t sizes[] = {4104, 4099, 8204, 50264};
+    static float         a[SCORE_ROWS * 50265], b[SCORE_ROWS * 50265];
+    td_ctx              *cx = open_there();
+    if (!cx) return;
+    for (int k = 0; k < TD_COUNT(sizes); k++) {
+        int64_t n = SCORE_ROWS * (sizes[k] + 1);
+        scores_results(false, sizes[k], a);
+        scores_results(true, sizes[k], b);
+        CHECK(a[1] == 0 && isnan(a[3]) && isinf(a[5]) && isfinite(a[6]));
+        for (int64_t i = 0; i < n; i++)
+            TD_CHECK_THAT(isnan(a[i]) ? isnan(b[i])
+                                      : a[i] == b[i] || fabsf(a[i] - b[i]) <=
+                                                            1e-2F * fabsf(a[i]) + 1e-6F,
+                          "%lld of rows of %lld: %g, %g", (long long)i,
+                          (long long)sizes[k], (double)a[i], (double)b[i]);
+    }
+    CHECK(counts(cx).on_host == 0);
+    td_close(cx);
+}
+
+/* A norm whose value a loop behind a product computes again. */
+static bool normed(td_call *c) {
+    td_tensor *x = td_exp(td_arg(c, 0)), *mean = td_mean(x, TD_DIMS(1), true);
+    td_tensor *n = td_mul(td_sub(x, mean), td_rsqrt(mean));
+    td_tensor *p = td_matmul(td_mul(n, 0.5), td_arg(c, 1));
+    return td_return(c, td_add(p, x), td_mul(p, n));
+}
+
+enum { NORMED = 4096 * 64 };
+TEST(a_value_that_is_computed_again_is_the_same) {
+    static float a[NORMED], b[NORMED];
+    td_ctx      *cx = open_there();
+    if (!cx) return;
+    td_fn     *f = td_aot_function(cx, normed, NULL, NULL);
+    td_tensor *x = td_randn(cx, TD_SHAPE(4096, 64)), *out[2];
+    td_tensor *w = td_randn(cx, TD_SHAPE(64, 64));
+    td_value   want[2];
+    CHECK(td_invoke(f, TD_ARGS(x, w), out, 2));
+    CHECK(td_call_body(cx, normed, NULL, TD_ARGS(x, w), want, 2));
+    for (int i = 0; i < 2; i++) {
+        CHECK(td_read(out[i], TD_F32, a, sizeof a));
+        CHECK(td_read(want[i].u.t, TD_F32, b, sizeof b));
+        for (int k = 0; k < NORMED; k++)
+            CHECK_NEAR((double)a[k], (double)b[k], 1e-4 * (1 + fabs((double)b[k])));
+    }
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}

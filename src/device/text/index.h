@@ -163,8 +163,8 @@ TD_KERNEL td_k_bucket_sort(TD_RUN(td_nest_run)) {
 }
 
 /* Like td_k_put with ADD, where the serial part is one dim and the index the same for
- * all lines. Pointers 3, 4 and 5 are 5, 1 and 6 of td_k_bucket_sort. given: as td_k_put.
- */
+ * all lines. Pointers 3, 4 and 5 are 5, 1 and 6 of td_k_bucket_sort. given: as
+ * td_k_put. */
 TD_KERNEL td_k_put_sorted(TD_RUN(td_nest_run)) {
     TD_OPEN
     const int64_t lines = r->given[0], count = r->given[1], along = r->given[2];
