@@ -34,8 +34,7 @@ static bool embedding_forward(td_module *m, td_call *c) {
     const embedding *e = td_module_state(m);
     td_tensor       *at = td__nn_arg(m, c);
     if (e->max_norm != 0 && !td_is_nil(at)) renorm(e, at);
-    return td_return(c, td_embedding(e->weight, at, e->padding, e->by_freq,
-                                     e->sparse));
+    return td_return(c, td_embedding(e->weight, at, e->padding, e->by_freq, e->sparse));
 }
 
 /* Arguments: indices, offsets, weights of the indices; the last two optional. */
