@@ -111,6 +111,8 @@ static const char *const bad[] = {
     "_linalg_lstsq(%b, %b, none, \"gels\")",
     "_linalg_det(%a)",
     "_linalg_eig(%a)",
+    "_sparse_t(%a)",
+    "_sparse_transpose(%a, 0, 1)",
     "_linalg_slogdet(%a)",
     "_lu_permutation(%a, 3)",
     "_searchsorted(%a, %x, false, false, none)",
