@@ -36,6 +36,7 @@ static inline bool put(subject *s, int64_t word) {
 /* The same for a list of words. */
 static inline bool put_list(subject *s, const int64_t *v, int n) {
     const int64_t *at = s->next;
+    if (!n) return true; /* nothing may be known yet: NULL */
     if (TD_UNLIKELY(s->end - at < n)) {
         for (int i = 0; i < n; i++)
             if (!put(s, v[i])) return false;

@@ -11,6 +11,7 @@
  * outputs. code: a half whose copy_ may also write slices of tensors made by empty. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
+#include "ops/call.h"
 
 #include <stdio.h>
 
@@ -125,13 +126,15 @@ static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
     return true;
 }
 
-/* The results of a view op have its argument's storage number. */
+/* The results of a view op have its argument's storage number, but where a type of the
+ * library replaces the op by one that makes a tensor (td_type_opts.instead). */
 static bool check_storage(checker *c, const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
     c->any_set |= n->op == TD_OP_set_;
     if (c->any_set || at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE)
         return true;
     const td_gtype *from = n->in[at].u.v->type;
+    if (from && from->of && td__typed_replaces(from->of->name, n->op)) return true;
     for (int i = 0; i < n->n_out && from; i++) {
         const td_gtype *to = n->out[i]->type;
         if (to && to->storage >= 0 && from->storage >= 0 &&

@@ -57,7 +57,7 @@ static void with_replacement(const td_opcall *c, double *w, int64_t n, int64_t r
 
 /* Does entry a come before b? The larger does, of equals the first. */
 static bool comes_first(const double *w, int64_t a, int64_t b) {
-    return w[a] > w[b] || (w[a] == w[b] && a < b);
+    return w[a] != w[b] ? w[a] > w[b] : a < b;
 }
 
 /* Moves the entry at `at` of a heap of n to its place: no entry comes before those

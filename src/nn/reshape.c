@@ -9,7 +9,8 @@
 /* ---- functions --------------------------------------------------------------- */
 
 static td_tensor *pad(const td_plain *p, td_tensor *x) {
-    td_value value = strcmp(p->mode, "constant") == 0 ? TD_V(p->a) : TD_NONE;
+    td_value value = TD_NONE;
+    if (strcmp(p->mode, "constant") == 0) value = TD_V(p->a);
     return td_pad(x, ((td_ints){p->list, 2 * p->dims}), p->mode, value);
 }
 static td_tensor *unflatten(const td_plain *p, td_tensor *x) {
@@ -31,8 +32,9 @@ static td_tensor *fold(const td_plain *p, td_tensor *x) {
 }
 /* list: the sizes, n of them; none: a is the factor. */
 static td_tensor *upsample(const td_plain *p, td_tensor *x) {
-    td_value factor = p->n ? TD_NONE : TD_V(p->a);
+    td_value factor = TD_NONE;
     td_ints  sizes = p->n ? (td_ints){p->list, p->n} : TD_ALL;
+    if (!p->n) factor = TD_V(p->a);
     int64_t  each[3];
     if (p->n == 1 && td_rank(x) >= 3 && td_rank(x) <= 5) { /* one size for all dims */
         for (int i = 0; i < td_rank(x) - 2; i++) each[i] = p->list[0];

@@ -39,8 +39,9 @@ bool td__run_on_host(td_ctx *cx, td_tensor **t, int n, int first, td_host_fn *fn
 
 /* Is an argument of a type, which computes the op? */
 bool       td__call_is_typed(const td_opcall *c);
-/* The op that the type of an argument puts in place of `op` (td_type_opts.instead);
- * `op`: none does. */
+/* Does the type put another op in place of `op` (td_type_opts.instead)? */
+bool       td__typed_replaces(const char *type, td_op op);
+/* The op that the type of an argument puts in place of `op`; `op`: none does. */
 td_op      td__typed_instead(td_op op, const td_value *in, int n_in);
 /* Is it _inner, of a tensor whose inner tensors mode m has as values already? */
 bool       td__inner_is_known(const td_mode *m, const td_opcall *c);

@@ -43,6 +43,11 @@ static td_op instead_of(td_op op, const char *const *pair) {
     return op;
 }
 
+bool td__typed_replaces(const char *type, td_op op) {
+    const td_type *t = td__type_find(type);
+    return t && instead_of(op, t->opts.instead) != op;
+}
+
 /* Arguments are not checked yet: some may be nil or freed. */
 td_op td__typed_instead(td_op op, const td_value *in, int n_in) {
     for (int i = 0; i < n_in; i++) {
