@@ -239,7 +239,7 @@ static bool turned_back(const td_op_run *r) {
 
 static bool register_more(td_ctx *cx) {
     return td_register_op(cx, &(td_op_opts){TD_OP_OPTS,
-                                            .schema = "my_list_of_halves(Tensor x) -> Tensor[]",
+                                            .schema = "my_pair(Tensor x) -> Tensor[]",
                                             .shape_fn = halves_shape, .kernel = halves,
                                             .version = 1}) &&
            td_register_op(cx,
@@ -301,7 +301,7 @@ TEST(a_list_of_results_has_its_length_from_the_shape) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_linspace(cx, 0.0, 4.0, 5), *y[3], *none[2];
     CHECK(register_rows(cx) && register_more(cx));
-    CHECK(td_call_op(cx, "my_list_of_halves", TD_ARGS(x), y, 2));
+    CHECK(td_call_op(cx, "my_pair", TD_ARGS(x), y, 2));
     CHECK(td_size(y[0], 0) == 3 && td_item(td_sum(y[1])) == 7);
     CHECK(td_call_op(cx, "my_rows", TD_ARGS(td_zeros(cx, TD_SHAPE(0, 2))), none, 0));
     CHECK(td_call_op(cx, "my_rows", TD_ARGS(td_ones(cx, TD_SHAPE(1, 2))), y, 1));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* As many on every CPU level, so that sums have one order: where registers are narrower,
- * a vector is several of them. No vector is passed to a function that is not inlined. */
+ * a vector is several. No vector is passed to a function that is not inlined. */
 #define LANES 16
 #pragma GCC diagnostic ignored "-Wpsabi"
 
