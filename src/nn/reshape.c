@@ -35,7 +35,7 @@ static td_tensor *upsample(const td_plain *p, td_tensor *x) {
     td_value factor = TD_NONE;
     td_ints  sizes = p->n ? (td_ints){p->list, p->n} : TD_ALL;
     if (!p->n) factor = TD_V(p->a);
-    int64_t  each[3];
+    int64_t each[3];
     if (p->n == 1 && td_rank(x) >= 3 && td_rank(x) <= 5) { /* one size for all dims */
         for (int i = 0; i < td_rank(x) - 2; i++) each[i] = p->list[0];
         sizes = (td_ints){each, td_rank(x) - 2};

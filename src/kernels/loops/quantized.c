@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* As many on every CPU level, so that sums have one order: where registers are narrower,
- * a vector is several. No vector is passed to a function that is not inlined. */
+/* As many on every CPU level, so that sums have one order: where registers are
+ * narrower, a vector is several. All functions with vectors are inlined. */
 #define LANES 16
 #pragma GCC diagnostic ignored "-Wpsabi"
 
