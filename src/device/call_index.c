@@ -335,7 +335,7 @@ static bool put_along(td_opcall *c, td_device_state *d, spots_fn *spots,
         return false;
     if (!copy_self(c)) return *ok = false, true;
     spots(&w.s, index, out, other, dim);
-    if (other->numel == 1 && other->rank == 0 && out->rank > 0)
+    if (other->numel == 1 && other->rank == 0) /* one number for all entries */
         memset(w.s.stride[OTHER], 0, sizeof w.s.stride[OTHER]);
     if (negative) w.least = -w.s.limit;
     w.s.alpha = alpha;
