@@ -2,6 +2,7 @@
  * each call, outputs, gradients, with types, flags and shared storage. Numbers are
  * printed exactly. */
 #include "cli/case_run.h"
+#include "core/typed.h"
 
 #include "tandem/grad.h"
 
@@ -43,7 +44,8 @@ static bool has_current_history(td_tensor *t) {
 }
 
 /* is_leaf and grad_fn of a stale view are null: reading them would recompute its
- * history and so change the case. */
+ * history and so change the case. A tensor of a type has its inner tensors and no
+ * elements. */
 static void json_tensor(case_run *run, td_tensor *t) {
     td_buf *b = run->out;
     bool    known = has_current_history(t);
@@ -63,6 +65,14 @@ static void json_tensor(case_run *run, td_tensor *t) {
     else td__buf_add(b, "null");
     td__buf_add(b, ",\"elements\":");
     td__json_elements(b, t);
+    if (!t->typed) return;
+    td__buf_add(b, ",\"inner\":[");
+    for (int i = 0; i < t->typed->n; i++) {
+        td__buf_add(b, i ? ",{" : "{");
+        json_tensor(run, t->typed->inner[i]);
+        td__buf_add(b, "}");
+    }
+    td__buf_add(b, "]");
 }
 
 static void json_value(case_run *run, const char *name, td_value v) {

@@ -187,9 +187,10 @@ static void list_elements(td_buf *b, const td_tensor *t, bool json) {
     }
 }
 
-/* False: the tensor has no bytes, or after td__fail. */
+/* False: the tensor has no bytes (a tensor of a type: its inner tensors have them), or
+ * after td__fail. */
 static bool elements(td_buf *b, const td_tensor *t, bool json) {
-    if (td__is_fake(t)) return false;
+    if (td__is_fake(t) || t->typed) return false;
     if (TD_LIKELY(!t->st->device)) return list_elements(b, t, json), true;
     if (!td__scope_push(t->cx)) return false;
     const td_tensor *host = td__on_host((td_tensor *)(uintptr_t)t);

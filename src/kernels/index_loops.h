@@ -9,7 +9,7 @@
         l->data_step == 0) {                                                    \
         const int64_t *index = (const int64_t *)(const void *)l->index;         \
         for (int64_t by = 0, n = l->n, limit = l->limit; by < n; by++) {        \
-            int64_t at = index[by] + ((index[by] >> 63) & limit);               \
+            int64_t at = index[by] + (index[by] < 0 ? limit : 0);               \
             what;                                                               \
         }                                                                       \
     } else                                                                      \
