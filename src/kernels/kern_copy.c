@@ -120,7 +120,7 @@ bool td__kern_repeat(td_opcall *c) {
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* 64 bytes of elements of four or eight bytes, turned round. */
+/* 64 bytes of elements of four or eight bytes, in reverse order. */
 static inline void reverse_line(char *to, const char *from, int64_t item) {
     four x[4];
     memcpy(x, from, sizeof x);
@@ -131,7 +131,7 @@ static inline void reverse_line(char *to, const char *from, int64_t item) {
     }
 }
 
-/* `bytes` of elements of four, eight or sixteen bytes, turned round. */
+/* `bytes` of elements of four, eight or sixteen bytes, in reverse order. */
 static void reverse_part(char *to, const char *from, int64_t bytes, int64_t item) {
     int64_t at = 0, lines = bytes - bytes % 64;
     if (item == 4)

@@ -226,12 +226,12 @@ static bool halves(const td_op_run *r) {
     return true;
 }
 
-/* Each entry with its sign turned. */
-static bool turned(const td_op_run *r) {
+/* Each entry negated. */
+static bool negated(const td_op_run *r) {
     for (int k = 0; k < r->n_out; k++) td_copy_(r->out[k], td_neg(r->in[0].u.ts[k]));
     return td_ok(r->cx);
 }
-static bool turned_back(const td_op_run *r) {
+static bool negated_back(const td_op_run *r) {
     for (int k = 0; k < r->n_out; k++)
         if (r->g[k] && r->list_need[0][k]) r->list_grad[0][k] = td_neg(r->g[k]);
     return td_ok(r->cx);
@@ -245,8 +245,8 @@ static bool register_more(td_ctx *cx) {
            td_register_op(cx,
                           &(td_op_opts){TD_OP_OPTS,
                                         .schema = "my_turned(Tensor[] xs) -> Tensor[]",
-                                        .shape = "xs", .kernel = turned,
-                                        .backward = turned_back, .version = 1});
+                                        .shape = "xs", .kernel = negated,
+                                        .backward = negated_back, .version = 1});
 }
 
 /* Of three rows: one has no gradient, one goes through another list. */
